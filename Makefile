@@ -1,0 +1,49 @@
+# Everything runs in a virtual environment in the checkout, made on first use and made again when pyproject.toml changes.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help reproduce test lint bench soak docs wheel clean
+
+help:            ## what there is
+	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+reproduce: $(VENV)/lab.stamp  ## one-minute demonstration: regret table and figure of the paper's setting 1
+	$(BIN)/hybandits reproduce --out out
+
+test: lint       ## everything that must hold: lint, types, layers, tests, doctests
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/bench.stamp  ## speed and memory beside the textbook, the peers and the roofline; writes bench.json
+	$(BIN)/python -m benchmarks --json bench.json
+
+soak: $(VENV)/dev.stamp  ## millions of updates against extended precision (minutes)
+	$(BIN)/python -m soak
+
+docs: $(VENV)/dev.stamp  ## run every example and command in the documentation
+	$(BIN)/python -m pytest README.md docs tests/test_docs.py
+
+wheel: $(VENV)/dev.stamp  ## build sdist and wheel into dist/
+	$(BIN)/python -m build
+
+clean:           ## remove the environment, caches and results
+	rm -rf $(VENV) out dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" && $(PYTHON) -c '$(NEW_ENOUGH)' || \
+		{ echo "hybandits needs Python 3.11 or newer and found none: install one, or say make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

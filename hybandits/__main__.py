@@ -1,0 +1,5 @@
+"""`python -m hybandits` is the command line."""
+
+from hybandits.cli import main
+
+main()

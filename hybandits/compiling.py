@@ -1,0 +1,35 @@
+"""How kernels are compiled, and a word to the user while they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.core import event
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile on first use, keep the machine code on disk, release the interpreter; IEEE division, no fastmath."""
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+class _Notice(event.Listener):  # type: ignore[misc]
+    """Says once per process that compilation has begun; machine code found on disk raises no such event."""
+
+    announced = False
+
+    def on_start(self, happening: Any) -> None:
+        module = happening.data["dispatcher"].py_func.__module__ or ""
+        if _Notice.announced or not module.startswith("hybandits.") or os.environ.get("HYBANDITS_QUIET"):
+            return
+        _Notice.announced = True
+        print("hybandits: compiling for this machine, about ten seconds; kept on disk for next time", file=sys.stderr)
+
+    def on_end(self, happening: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Notice())

@@ -1,0 +1,535 @@
+"""HybridRidge: the ridge estimate of (theta, beta_1, .., beta_K); an arm costs nothing until it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits import arrow, checks, storage
+from hybandits.checks import Doubles
+from hybandits.storage import FileError
+
+Slots = NDArray[np.int64]
+
+
+class Prediction(NamedTuple):
+    """Estimated reward and width of every candidate."""
+
+    mean: Doubles
+    width: Doubles
+
+
+class Rows(NamedTuple):
+    """Checked candidates: features ready for the kernels, ids, and where each arm's block lies (-1: none yet)."""
+
+    x: Doubles
+    z: Doubles
+    arms: Sequence[Hashable]
+    slots: Slots
+
+
+class CandidateSet:
+    """A list of arms whose ids have been looked up; made by `policy.candidates(arms)`, used in place of the list.
+
+    It follows its policy: when an arm first learns or is forgotten, the next call looks the ids up again.
+    """
+
+    __slots__ = ("arms", "epoch", "owner", "slots")
+
+    def __init__(self, arms: tuple[Hashable, ...]) -> None:
+        self.arms = arms
+        self.owner: object = None
+        self.epoch = -1
+        self.slots: Slots = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def __repr__(self) -> str:
+        return f"CandidateSet({checks.short(list(self.arms))}, n={len(self.arms)})"
+
+
+class ArmTable:
+    """Which arms are known and where their blocks lie, and the checks on what a call brings in.
+
+    Subclasses keep the blocks: `_reserve` makes room for one more slot, `_clear(slot)` sets it to the prior.
+    """
+
+    def __init__(self, d1: int, d2: int) -> None:
+        self.d1 = d1
+        self.d2 = d2
+        self.epoch = 0
+        self.rounds = 0
+        self.pulls: Slots = np.zeros(0, np.int64)
+        self._slots: dict[Hashable, int] = {}
+        self._used = 0
+        self._free: list[int] = []
+        self._last_ids: Any = None
+        self._last_slots: Slots = np.empty(0, np.int64)
+        self._last_epoch = -1
+
+    # -------------------------------------------------------------- arms
+
+    @property
+    def arms(self) -> list[Hashable]:
+        """Every arm met and not forgotten, in the order met."""
+        return list(self._slots)
+
+    @property
+    def known(self) -> int:
+        """How many arms have been met and not forgotten."""
+        return len(self._slots)
+
+    @property
+    def learned(self) -> dict[Hashable, int]:
+        """The arms that have learned, with their slots."""
+        return {arm: slot for arm, slot in self._slots.items() if slot >= 0}
+
+    def pulls_of(self, arm: Hashable) -> int:
+        """How many rows the arm has learned."""
+        slot = self.slot(arm)
+        return int(self.pulls[slot]) if slot >= 0 else 0
+
+    def slot(self, arm: Hashable) -> int:
+        """Where the arm's block lies, -1 if it has not learned; an error if it is unknown."""
+        try:
+            return self._slots[arm]
+        except KeyError:
+            raise KeyError(
+                f"arm {arm!r} is not known: it has been in no choose() or learn(), or was forgotten"
+            ) from None
+        except TypeError:
+            raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
+
+    def admit(self, arms: Iterable[Hashable]) -> None:
+        """Make arms known. Costs nothing but the id until they learn."""
+        for arm in arms:
+            self._slots.setdefault(arm, -1)
+
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm's block and id. Its slot is used again."""
+        slot = self.slot(arm)
+        del self._slots[arm]
+        if slot >= 0:
+            self._free.append(slot)
+            self.pulls[slot] = 0
+        self.epoch += 1
+
+    def _new_slot(self, arm: Hashable) -> int:
+        if self._free:
+            slot = self._free.pop()
+        else:
+            if self._used == len(self.pulls):
+                # One part in 32 at a time: in-place growth is cheap, and memory per arm stays close to its need.
+                capacity = self._used + max(8, self._used // 32)
+                self.pulls.resize(capacity, refcheck=False)
+                self._reserve(capacity)
+            slot = self._used
+            self._used += 1
+        self._clear(slot)
+        self.pulls[slot] = 0
+        self._slots[arm] = slot
+        self.epoch += 1
+        return slot
+
+    def _reserve(self, capacity: int) -> None:
+        raise NotImplementedError
+
+    def _clear(self, slot: int) -> None:
+        raise NotImplementedError
+
+    # -------------------------------------------------------------- candidates
+
+    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
+        """Look the ids up once; see `CandidateSet`."""
+        return CandidateSet(tuple(self._ids(arms, None)))
+
+    def lookup(self, arms: Sequence[Hashable]) -> Slots:
+        """The slots of the arms, -1 for those that have not learned or are unknown."""
+        try:
+            return np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+        except KeyError:
+            find = self._slots.get
+            return np.fromiter((find(arm, -1) for arm in arms), np.int64, len(arms))
+
+    def _ids(self, arms: Any, n: int | None) -> Sequence[Hashable]:
+        """The candidates' ids, checked: a sequence, not empty, as many as rows, hashable, none twice."""
+        if arms is None:
+            if n is None:
+                raise TypeError("arms is missing: pass a list of ids")
+            return range(n)
+        if isinstance(arms, np.ndarray):
+            arms = arms.tolist()
+        elif not isinstance(arms, list | tuple | range):
+            if isinstance(arms, str | bytes) or not isinstance(arms, Iterable):
+                raise TypeError(f"arms must be a list of ids, got {checks.short(arms)} ({type(arms).__name__})")
+            arms = list(arms)
+        if n is not None and len(arms) != n:
+            raise ValueError(
+                f"arms has {len(arms)} ids but the features have {n} rows: pass one row of x and z per candidate"
+            )
+        if len(arms) == 0:
+            raise ValueError("arms is empty, got 0 candidates: pass at least one")
+        try:
+            distinct = len(set(arms))
+        except TypeError:
+            raise TypeError(
+                f"arms holds an id that is not hashable: {checks.short(arms)}; use str, int or tuples as ids"
+            ) from None
+        if distinct != len(arms):
+            twice = next(arm for i, arm in enumerate(arms) if arm in arms[:i])
+            raise ValueError(f"arms holds {twice!r} more than once: each candidate may appear once per call")
+        return arms  # type: ignore[no-any-return]
+
+    # -------------------------------------------------------------- features
+
+    def matrices(self, x: Any, z: Any) -> tuple[Doubles, Doubles]:
+        """Features of several candidates, ready for the kernels: x (n, d1), z (n, d2)."""
+        return checked_matrices(x, z, self.d1, self.d2)
+
+    def ready_slots(self, x: Any, z: Any, arms: Any) -> Slots | None:
+        """The candidates' slots if everything can go to the kernels as it is, else None: `rows` will sort it out.
+
+        Ids that equal those of the call before are not looked up again.
+        """
+        if type(arms) is CandidateSet:
+            if arms.owner is not self or arms.epoch != self.epoch:
+                return None
+            slots = arms.slots
+        elif self._last_epoch == self.epoch and type(arms) is type(self._last_ids) and arms == self._last_ids:
+            slots = self._last_slots
+        else:
+            return None
+        n = slots.shape[0]
+        if checks.ready(x, (n, self.d1)) and checks.ready(z, (n, self.d2)):
+            return slots
+        return None
+
+    def rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Rows:
+        """Everything `choose` and `predict` check; with `admit`, unknown arms become known if all is well."""
+        x, z = self.matrices(x, z)
+        n = x.shape[0]
+        ids: Sequence[Hashable]
+        if type(arms) is CandidateSet:
+            if len(arms.arms) != n:
+                raise ValueError(f"the candidate set has {len(arms.arms)} arms but the features have {n} rows")
+            ids = arms.arms
+        else:
+            ids = self._ids(arms, n)
+        try:
+            slots = np.fromiter(map(self._slots.__getitem__, ids), np.int64, n)
+        except KeyError:
+            slots = self.lookup(ids)
+            if admit:
+                check_finite(x, z)
+                self.admit(ids)
+        if admit:
+            if type(arms) is CandidateSet:
+                arms.slots, arms.owner, arms.epoch = slots, self, self.epoch
+            elif type(arms) is list or type(arms) is tuple:
+                self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
+        return Rows(x, z, ids, slots)
+
+
+def check_finite(x: Doubles, z: Doubles) -> None:
+    """Raise, saying where, if a feature is NaN, infinite or too large."""
+    checks.finite("x", x, arrow.LIMIT)
+    checks.finite("z", z, arrow.LIMIT)
+
+
+def not_finite(x: Doubles, z: Doubles, rewards: Doubles | float | None = None) -> ValueError:
+    """The error for features (or rewards) that a kernel refused."""
+    try:
+        check_finite(x, z)
+        if rewards is not None:
+            checks.finite("reward" if np.ndim(rewards) == 0 else "rewards", np.asarray(rewards), arrow.LIMIT)
+    except ValueError as problem:
+        return problem
+    return ValueError("the features are too large for the widths to stay finite: rescale x and z")
+
+
+def checked_matrices(x: Any, z: Any, d1: int, d2: int) -> tuple[Doubles, Doubles]:
+    """Features of several candidates: x (n, d1) and z (n, d2), either None where its dimension is 0."""
+    if not checks.ready(x, (len(x) if hasattr(x, "__len__") else 0, d1)):
+        x = _empty_or_array("x", x, z, d1, "(n, d1)", "d1")
+    if not checks.ready(z, (len(z) if hasattr(z, "__len__") else 0, d2)):
+        z = _empty_or_array("z", z, x, d2, "(n, d2)", "d2")
+    if x.shape[0] != z.shape[0]:
+        raise ValueError(f"x has {x.shape[0]} rows and z has {z.shape[0]}: pass one row of each per candidate")
+    return x, z
+
+
+def _empty_or_array(name: str, value: Any, other: Any, columns: int, shape: str, symbol: str) -> Doubles:
+    if value is None and columns == 0:
+        return np.zeros((len(other) if other is not None else 0, 0))
+    return checks.array(name, value, 2, columns, f"shape {shape} with {symbol} = {columns}, one row per candidate")
+
+
+def checked_vectors(x: Any, z: Any, d1: int, d2: int) -> tuple[Doubles, Doubles]:
+    """Features of one arm: x (d1,) and z (d2,), either None where its dimension is 0."""
+    if not checks.ready(x, (d1,)):
+        if x is None and d1 == 0:
+            x = np.zeros(0)
+        else:
+            x = checks.array("x", x, 1, d1, f"shape (d1,) with d1 = {d1}, the features of the arm that was played")
+    if not checks.ready(z, (d2,)):
+        if z is None and d2 == 0:
+            z = np.zeros(0)
+        else:
+            z = checks.array("z", z, 1, d2, f"shape (d2,) with d2 = {d2}, the features of the arm that was played")
+    return x, z
+
+
+class HybridRidge(ArmTable):
+    """Ridge regression of reward on x.theta + z.beta_arm, exact, updated row by row in O((d1 + d2)^2).
+
+    >>> import numpy as np
+    >>> estimator = HybridRidge(d1=2, d2=1, ridge=1.0)
+    >>> estimator.learn("a", np.array([1.0, 0.0]), np.array([1.0]), 3.0)
+    >>> mean, width = estimator.predict(np.eye(2), np.ones((2, 1)), ["a", "b"])
+    >>> mean.round(3).tolist(), width.round(3).tolist()
+    ([2.0, 0.0], [0.816, 1.414])
+    """
+
+    def __init__(self, *, d1: int, d2: int, ridge: float = 1.0) -> None:
+        d1, d2 = checks.dimensions(d1, d2)
+        super().__init__(d1, d2)
+        self.ridge = checks.positive("ridge", ridge, "it is the lambda of the ridge regression, e.g. 1.0")
+        self.arm_factor: Doubles = np.zeros(0)
+        self.arm_score: Doubles = np.zeros(0)
+        self.shared_factor: Doubles = np.zeros(arrow.factor_size(d1, 0))
+        self.shared_score: Doubles = np.zeros(arrow.score_size(d1, 0))
+        arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, d1, 0, self.ridge)
+
+    def __repr__(self) -> str:
+        return (
+            f"HybridRidge(d1={self.d1}, d2={self.d2}, ridge={self.ridge:g}): "
+            f"{self.known} arms known, {self._used - len(self._free)} have learned, {self.rounds} rows"
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, spare room included (not of the ids)."""
+        arrays = (self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score)
+        return sum(array.nbytes for array in arrays)
+
+    def _reserve(self, capacity: int) -> None:
+        self.arm_factor.resize(capacity * arrow.factor_size(self.d2, self.d1), refcheck=False)
+        self.arm_score.resize(capacity * arrow.score_size(self.d2, self.d1), refcheck=False)
+
+    def _clear(self, slot: int) -> None:
+        factor = slot * arrow.factor_size(self.d2, self.d1)
+        score = slot * arrow.score_size(self.d2, self.d1)
+        arrow.reset_block(self.arm_factor, factor, self.arm_score, score, self.d2, self.d1, self.ridge)
+
+    # -------------------------------------------------------------- learning
+
+    def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
+        """One row: the arm's features and the reward seen for it."""
+        x, z = checked_vectors(x, z, self.d1, self.d2)
+        value = checks.reward(reward)
+        try:
+            slot = self._slots.get(arm, -1)
+        except TypeError:
+            raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
+        if slot < 0:
+            if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
+                raise not_finite(x, z, value)
+            slot = self._new_slot(arm)
+        if not arrow.learn_one(
+            slot, x, z, value, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
+            self.rounds,
+        ):  # fmt: skip
+            raise not_finite(x, z, value)
+        self.rounds += 1
+
+    def learn_many(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any) -> None:
+        """Many rows at once, equal to one by one in the same order; an arm may appear any number of times."""
+        x, z = self.matrices(x, z)
+        ids, values = batch(arms, rewards, x.shape[0])
+        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
+            raise not_finite(x, z, values)
+        try:
+            for arm in dict.fromkeys(ids):
+                hash(arm)
+        except TypeError:
+            raise TypeError("arms holds an id that is not hashable: use str, int or tuples as ids") from None
+        for arm in dict.fromkeys(ids):
+            if self._slots.get(arm, -1) < 0:
+                self._new_slot(arm)
+        slots = self.lookup(ids)
+        arrow.learn_rows(
+            slots, x, z, values, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
+            self.rounds,
+        )  # fmt: skip
+        self.rounds += len(ids)
+
+    # -------------------------------------------------------------- reading
+
+    def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
+        """Means and widths of checked candidates (see `rows`)."""
+        mean = np.empty(len(slots))
+        width = np.empty(len(slots))
+        if not arrow.score_rows(x, z, slots, self.arm_score, self.shared_score, self.ridge, mean, width):
+            raise not_finite(x, z)
+        return Prediction(mean, width)
+
+    def predict(self, x: Any, z: Any, arms: Any = None) -> Prediction:
+        """Means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; changes nothing."""
+        rows = self.rows(x, z, arms, admit=False)
+        return self.score(rows.x, rows.z, rows.slots)
+
+    @property
+    def theta(self) -> Doubles:
+        """The shared parameter, theta = R_0^-1 q_0."""
+        theta = np.empty(self.d1)
+        arrow.transpose_times(self.shared_score, 0, self.d1, self.shared_score[: self.d1], theta)
+        return theta
+
+    def beta(self, arm: Hashable) -> Doubles:
+        """The arm's own parameter; zeros, the prior mean, while it has not learned."""
+        slot = self.slot(arm)
+        beta = np.zeros(self.d2)
+        if slot >= 0:
+            start = slot * arrow.score_size(self.d2, self.d1)
+            arrow.arm_parameters(self.arm_score, start, self.d1, self.d2, self.theta, beta)
+        return beta
+
+    # -------------------------------------------------------------- whole estimators
+
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm. What it taught the shared part stays: the estimate is that with beta_arm integrated out.
+
+        All other arms' means and widths are unchanged, to the bit. Met again, the arm starts from the prior.
+        """
+        super().forget(arm)
+
+    def raise_ridge(self, ridge: float) -> None:
+        """Raise lambda to a larger value, exactly as if it had been so from the start."""
+        ridge = checks.positive("ridge", ridge, "it is the lambda of the ridge regression")
+        if ridge < self.ridge:
+            raise ValueError(f"ridge can only be raised, got {ridge!r} where it is {self.ridge!r} already")
+        if ridge > self.ridge:
+            slots = np.fromiter(self.learned.values(), np.int64)
+            arrow.raise_ridge(
+                slots, ridge - self.ridge, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
+                self.shared_score,
+            )  # fmt: skip
+            self.ridge = ridge
+
+    def merge(self, other: HybridRidge) -> None:
+        """Take in all that another estimator has learned, as if its rows had been learned here. It is not changed."""
+        if not isinstance(other, HybridRidge):
+            raise TypeError(f"only another HybridRidge can be merged, got {type(other).__name__}")
+        if (other.d1, other.d2) != (self.d1, self.d2):
+            raise ValueError(
+                f"cannot merge d1={other.d1}, d2={other.d2} into d1={self.d1}, d2={self.d2}: the features must agree"
+            )
+        if other is self or other.ridge < self.ridge:
+            other = other.copy()
+            other.raise_ridge(self.ridge)
+        self.raise_ridge(other.ridge)
+        common: list[int] = []
+        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
+        for arm, its in other.learned.items():
+            slot = self._slots.get(arm, -1)
+            if slot >= 0:
+                common.append(slot)
+                arrow.fold_arm(
+                    slot, its, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
+                    self.shared_score, other.arm_factor, other.arm_score,
+                )  # fmt: skip
+            else:
+                slot = self._new_slot(arm)
+                self.arm_factor[slot * f : (slot + 1) * f] = other.arm_factor[its * f : (its + 1) * f]
+                self.arm_score[slot * h : (slot + 1) * h] = other.arm_score[its * h : (its + 1) * h]
+            self.pulls[slot] += other.pulls[its]
+        arrow.fold_shared(self.d1, self.shared_factor, self.shared_score, other.shared_factor, other.shared_score)
+        arrow.remove_second_ridge(
+            np.array(common, np.int64), self.ridge, self.d1, self.d2, self.arm_factor, self.arm_score,
+            self.shared_factor, self.shared_score,
+        )  # fmt: skip
+        self.admit(other._slots)
+        self.rounds += other.rounds
+
+    def copy(self) -> HybridRidge:
+        """An independent copy."""
+        return HybridRidge.unpack(*self.pack(ids=False), arms=self.arms)
+
+    # -------------------------------------------------------------- saving
+
+    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything as a JSON-able header and plain arrays."""
+        slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
+        used = slots[slots >= 0]
+        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
+        header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "ridge": self.ridge, "rounds": self.rounds}
+        if ids:
+            header["arms"] = storage.plain_ids(self._slots)
+        position = np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1)
+        arrays = {
+            "slots": position,
+            "pulls": self.pulls[used],
+            "arm_factor": self.arm_factor[: self._used * f].reshape(self._used, f)[used],
+            "arm_score": self.arm_score[: self._used * h].reshape(self._used, h)[used],
+            "shared_factor": self.shared_factor.copy(),
+            "shared_score": self.shared_score.copy(),
+        }
+        return header, arrays
+
+    @classmethod
+    def unpack(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None
+    ) -> HybridRidge:
+        """The inverse of `pack`; FileError if the parts do not fit together."""
+        try:
+            made = cls(d1=header["d1"], d2=header["d2"], ridge=header["ridge"])
+            made.rounds = checks.count("rounds", header["rounds"], least=0, why="it counts rows")
+            if arms is None:
+                arms = [storage.arm_id(plain) for plain in header["arms"]]
+            slots, pulls = arrays["slots"], arrays["pulls"]
+            f, h = arrow.factor_size(made.d2, made.d1), arrow.score_size(made.d2, made.d1)
+            n = len(pulls)
+            expected = {
+                "slots": (np.dtype(np.int64), (len(arms),)),
+                "pulls": (np.dtype(np.int64), (n,)),
+                "arm_factor": (checks.FLOAT64, (n, f)),
+                "arm_score": (checks.FLOAT64, (n, h)),
+                "shared_factor": (checks.FLOAT64, made.shared_factor.shape),
+                "shared_score": (checks.FLOAT64, made.shared_score.shape),
+            }
+            for name, (dtype, shape) in expected.items():
+                got = arrays[name]
+                if got.dtype != dtype or got.shape != shape:
+                    raise FileError(
+                        f"{name} has {got.dtype} {got.shape}, expected {dtype} {shape}: the file is corrupt"
+                    )
+                if dtype == checks.FLOAT64 and not np.isfinite(got).all():
+                    raise FileError(f"{name} holds numbers that are not finite: the file is corrupt")
+            if len(set(arms)) != len(arms) or sorted(slots[slots >= 0]) != list(range(n)):
+                raise FileError("the arms and their blocks do not match: the file is corrupt")
+        except (KeyError, TypeError) as problem:
+            raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
+        made._slots = dict(zip(arms, slots.tolist(), strict=True))
+        made._used = n
+        made.pulls = pulls.copy()
+        made.arm_factor = arrays["arm_factor"].reshape(-1).copy()
+        made.arm_score = arrays["arm_score"].reshape(-1).copy()
+        made.shared_factor = arrays["shared_factor"].copy()
+        made.shared_score = arrays["shared_score"].copy()
+        return made
+
+
+def batch(arms: Any, rewards: Any, n: int) -> tuple[list[Hashable], Doubles]:
+    """Ids and rewards of a batch of feedback, one of each per row."""
+    if isinstance(arms, str | bytes) or not isinstance(arms, Iterable):
+        raise TypeError(f"arms must be a list of ids, got {checks.short(arms)} ({type(arms).__name__})")
+    ids = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
+    if len(ids) != n:
+        raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")
+    if not checks.ready(rewards, (n,)):
+        rewards = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
+    return ids, rewards

@@ -1,0 +1,215 @@
+"""SupLinUCB (Chu et al. 2011) on the hybrid estimator: levels of ever narrower widths, each with data of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from hybandits import arrow, checks
+from hybandits.checks import Doubles
+from hybandits.estimator import (
+    CandidateSet,
+    HybridRidge,
+    Prediction,
+    batch,
+    check_finite,
+    checked_matrices,
+    checked_vectors,
+)
+from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.storage import FileError
+
+
+class SupLinUCB(Policy):
+    """Walk down the levels s = 1..ceil(log T), with alpha = sqrt(log(2 T K / delta) / 2) and w = alpha width:
+
+    - all w <= 1/sqrt(T): play the highest mean + w, and do not learn from it;
+    - all w <= 2^-s: keep the arms within 2^(1-s) of the highest mean + w and go to level s + 1;
+    - else: play the widest arm; its reward is learned at level s.
+
+    Which level that was is `choice.receipt`; hand it to `learn`. Without it a row counts as a round with that arm
+    alone, and goes to the level where such a walk would have stopped. `predict`, `theta` and `beta` speak of all
+    levels' data together. K is `candidates_bound` where given, else the number of arms met so far.
+    """
+
+    def __init__(
+        self,
+        *,
+        d1: int,
+        d2: int,
+        horizon: int,
+        delta: float = 0.01,
+        alpha: float | None = None,
+        candidates_bound: int | None = None,
+        ridge: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(d1=d1, d2=d2, seed=seed)
+        self.horizon = checks.count("horizon", horizon, least=2, why="it is the number of rounds T to be played")
+        self.delta = checks.probability("delta", delta, "it is a failure probability, e.g. 0.01")
+        why = "it multiplies the width; leave it out for the value of Chu et al."
+        self.alpha = None if alpha is None else checks.positive("alpha", alpha, why)
+        self.candidates_bound = candidates_bound
+        if candidates_bound is not None:
+            checks.count("candidates_bound", candidates_bound, least=1, why="it is the number of arms K")
+        self.ridge = checks.positive("ridge", ridge, "it is the lambda of the ridge regression, e.g. 1.0")
+        self._levels = [
+            HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge) for _ in range(math.ceil(math.log(self.horizon)))
+        ]
+        self._skipped = 0
+        self._all: HybridRidge | None = None
+
+    @property
+    def levels(self) -> list[HybridRidge]:
+        """The estimators, level 1 first."""
+        return self._levels
+
+    def _width_factor(self) -> float:
+        if self.alpha is not None:
+            return self.alpha
+        arms = self.candidates_bound or max(self._levels[0].known, 1)
+        return math.sqrt(math.log(2 * self.horizon * arms / self.delta) / 2)
+
+    def _walk(self, x: Doubles, z: Doubles, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
+        """(index, level, mean, width); level 0: not to be learned."""
+        alpha = self._width_factor()
+        left = np.arange(len(ids))
+        for s, estimator in enumerate(self._levels, start=1):
+            kept = [ids[int(i)] for i in left]
+            mean, width = estimator.score(x[left], z[left], estimator.lookup(kept))
+            w = alpha * width
+            bound = mean + w
+            if w.max() <= 1 / math.sqrt(self.horizon):
+                best = int(np.argmax(bound))
+                return int(left[best]), 0, float(mean[best]), float(width[best])
+            if w.max() > 2.0**-s:
+                best = int(np.argmax(w))
+                return int(left[best]), s, float(mean[best]), float(width[best])
+            left = left[bound >= bound.max() - 2.0 ** (1 - s)]
+        raise AssertionError("the last level's 2^-s lies below 1/sqrt(T), so the walk has ended")
+
+    def choose(self, x: Any = None, z: Any = None, arms: Sequence[Hashable] | CandidateSet | None = None) -> Choice:
+        x, z = checked_matrices(x, z, self.d1, self.d2)
+        check_finite(x, z)
+        rows = self._levels[0].rows(x, z, arms, admit=True)
+        index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
+        return Choice(rows.arms[index], index, mean, width, 1.0, level)
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+        """1 for the arm the walk ends at, 0 for the others: the rule is deterministic."""
+        x, z = checked_matrices(x, z, self.d1, self.d2)
+        check_finite(x, z)
+        rows = self._levels[0].rows(x, z, arms, admit=False)
+        return one_hot(len(rows.arms), self._walk(rows.x, rows.z, rows.arms)[0])
+
+    def _check_level(self, receipt: Any) -> int | None:
+        if receipt is None:
+            return None
+        level = checks.count("receipt", receipt, least=0, why="pass choice.receipt, the level of the choice")
+        if level > len(self._levels):
+            raise ValueError(f"receipt must be at most {len(self._levels)}, got {receipt!r}: pass choice.receipt")
+        return level
+
+    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
+        x, z = checked_vectors(x, z, self.d1, self.d2)
+        self.learn_many([arm], x[None], z[None], np.array([checks.reward(reward)]), receipts=[receipt])
+
+    def learn_many(
+        self,
+        arms: Sequence[Hashable],
+        x: Any = None,
+        z: Any = None,
+        rewards: Any = None,
+        *,
+        receipts: Sequence[Any] | None = None,
+    ) -> None:
+        x, z = checked_matrices(x, z, self.d1, self.d2)
+        ids, values = batch(arms, rewards, len(x))
+        check_finite(x, z)
+        checks.finite("rewards", values, arrow.LIMIT)
+        levels = [self._check_level(receipt) for receipt in check_receipts(receipts, len(ids))]
+        try:
+            self._levels[0].admit(ids)
+        except TypeError:
+            raise TypeError("arms holds an id that is not hashable: use str, int or tuples as ids") from None
+        for i, arm in enumerate(ids):
+            level = levels[i]
+            if level is None:
+                level = self._walk(x[i : i + 1], z[i : i + 1], [arm])[1]
+            if level == 0:
+                self._skipped += 1
+            else:
+                self._levels[level - 1].learn(arm, x[i], z[i], values[i])
+        self._all = None
+
+    def _together(self) -> HybridRidge:
+        """All levels' data in one estimator."""
+        if self._all is None:
+            self._all = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
+            for level in self._levels:
+                self._all.merge(level)
+        return self._all
+
+    def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
+        return self._together().predict(x, z, arms)
+
+    @property
+    def theta(self) -> Doubles:
+        return self._together().theta
+
+    def beta(self, arm: Hashable) -> Doubles:
+        self._levels[0].slot(arm)
+        together = self._together()
+        return together.beta(arm) if arm in together._slots else np.zeros(self.d2)
+
+    @property
+    def arms(self) -> list[Hashable]:
+        return self._levels[0].arms
+
+    @property
+    def rounds(self) -> int:
+        return self._skipped + sum(level.rounds for level in self._levels)
+
+    def forget(self, arm: Hashable) -> None:
+        self._levels[0].forget(arm)
+        for level in self._levels[1:]:
+            if arm in level._slots:
+                level.forget(arm)
+        self._all = None
+
+    def merge(self, other: Self) -> None:
+        check_mergeable(self, other)
+        for mine, its in zip(self._levels, other._levels, strict=True):
+            mine.merge(its)
+        self._skipped += other._skipped
+        self._all = None
+
+    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
+        return self._levels[0].candidates(arms)
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "d1": self.d1,
+            "d2": self.d2,
+            "horizon": self.horizon,
+            "delta": self.delta,
+            "alpha": self.alpha,
+            "candidates_bound": self.candidates_bound,
+            "ridge": self.ridge,
+        }
+
+    def _pack_parts(self) -> dict[str, Packed]:
+        parts = {f"level{s}": level.pack() for s, level in enumerate(self._levels, start=1)}
+        parts["skipped"] = ({"rows": self._skipped}, {})
+        return parts
+
+    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
+        self._skipped = checks.count("skipped", parts["skipped"][0]["rows"], least=0, why="it counts rows")
+        levels = [HybridRidge.unpack(*parts[f"level{s}"]) for s in range(1, len(self._levels) + 1)]
+        if any((level.d1, level.d2) != (self.d1, self.d2) for level in levels):
+            raise FileError("the levels' dimensions do not fit the policy's: the file is corrupt")
+        self._levels = levels
+        self._all = None

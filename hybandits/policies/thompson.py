@@ -1,0 +1,93 @@
+"""Posterior sampling: draw (theta, beta_1, .., beta_K) from the joint posterior, play the best arm of the draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybandits import arrow, checks
+from hybandits.checks import Doubles
+from hybandits.estimator import Rows, Slots, not_finite
+from hybandits.policies.base import RidgePolicy, score_one
+
+
+class HyThompson(RidgePolicy):
+    """Thompson sampling with the exact joint posterior of the hybrid model.
+
+    Prior: every parameter N(0, scale^2) independently; noise N(0, noise^2); so ridge = noise^2 / scale^2 and the
+    posterior is N((theta, beta), noise^2 M^-1). Given a draw of theta the arms are independent, so one decision costs
+    one triangular solve of size d1, whatever the number of candidates.
+
+    The probability of a choice has no closed form. With propensity_draws = m > 0 it is estimated by m further draws,
+    (1 + times the chosen arm won) / (1 + m); with 0, the default, `choice.propensity` is None. `propensities` uses m
+    draws, or 1,000 if m is 0. The further draws come from a stream of their own and leave the decisions as they are.
+    """
+
+    def __init__(
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float = 1.0,
+        scale: float = 1.0,
+        propensity_draws: int = 0,
+        seed: int | None = None,
+    ) -> None:
+        self.noise = checks.positive("noise", noise, "it is the standard deviation of the reward's noise")
+        self.scale = checks.positive("scale", scale, "it is the prior standard deviation of each parameter")
+        why = "it is how many posterior draws estimate a propensity; 0 for none"
+        self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
+        super().__init__(d1=d1, d2=d2, ridge=self.noise**2 / self.scale**2, seed=seed)
+
+    def _eliminate(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Doubles, Doubles, Doubles] | None:
+        n = len(slots)
+        y = np.empty((n, 4 * ((self.d1 + 3) // 4)))
+        square = np.empty(n)
+        product = np.empty(n)
+        if not arrow.eliminate_rows(x, z, slots, self._estimator.arm_score, self.ridge, y, square, product):
+            return None
+        return y, square, product
+
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
+        parts = self._eliminate(x, z, slots)
+        if parts is None:
+            return -1, 0.0, 0.0, None
+        n = len(slots)
+        shared = self._estimator.shared_score
+        propensity = None
+        if self.propensity_draws:
+            wins = self._wins(parts, n, self.propensity_draws)
+        index = arrow.sample_best(*parts, shared, self.noise, self._random.standard_normal(self.d1 + n))
+        if self.propensity_draws:
+            propensity = float((1 + wins[index]) / (1 + self.propensity_draws))
+        mean, width = score_one(self._estimator, Rows(x, z, (), slots), index)
+        return index, mean, width, propensity
+
+    def _wins(self, parts: tuple[Doubles, Doubles, Doubles], n: int, draws: int) -> Doubles:
+        """How often each candidate wins in further draws, from a stream seeded by the state the decisions are in."""
+        state = self._random.bit_generator.state["state"]
+        stream = np.random.Generator(np.random.PCG64([int(state["state"]), int(state["inc"])]))
+        wins = np.zeros(n)
+        for _ in range(draws):
+            xi = stream.standard_normal(self.d1 + n)
+            wins[arrow.sample_best(*parts, self._estimator.shared_score, self.noise, xi)] += 1
+        return wins
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+        """The share of posterior draws each candidate wins (propensity_draws of them, or 1,000)."""
+        rows = self._rows(x, z, arms)
+        parts = self._eliminate(rows.x, rows.z, rows.slots)
+        if parts is None:
+            raise not_finite(rows.x, rows.z)
+        draws = self.propensity_draws or 1000
+        return self._wins(parts, len(rows.slots), draws) / draws
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "d1": self.d1,
+            "d2": self.d2,
+            "noise": self.noise,
+            "scale": self.scale,
+            "propensity_draws": self.propensity_draws,
+        }

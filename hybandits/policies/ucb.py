@@ -1,0 +1,162 @@
+"""Upper confidence bounds on the hybrid estimator: argmax of mean + gamma width (paper, Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hybandits import arrow, checks, confidence
+from hybandits.checks import Doubles
+from hybandits.confidence import Constant, Exploration, Reduction, SelfNormalised
+from hybandits.estimator import Slots, not_finite
+from hybandits.policies.base import RidgePolicy, one_hot
+
+
+class UCBPolicy(RidgePolicy):
+    """The rule itself; subclasses name the reduction that sizes gamma."""
+
+    reduction: ClassVar[Reduction]
+
+    def __init__(
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float | None = None,
+        exploration: Exploration | None = None,
+        ridge: float | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if exploration is None:
+            exploration = SelfNormalised(noise=1.0 if noise is None else noise)
+        elif noise is not None:
+            raise ValueError(
+                f"noise={noise!r} and exploration={exploration!r} were both given: "
+                "say the noise inside the coefficient, e.g. SelfNormalised(noise=0.1)"
+            )
+        if not isinstance(exploration, Exploration):
+            raise TypeError(
+                f"exploration must be a coefficient such as SelfNormalised(noise=0.1), AsWritten(horizon=10_000) or "
+                f"Constant(alpha=1.0), got {checks.short(exploration)}"
+            )
+        self.exploration = exploration
+        self._ridge_given = ridge
+        prescribed = exploration.ridge(self.reduction, 0)
+        if ridge is None:
+            ridge = 1.0 if prescribed is None else prescribed
+        super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
+        self._coefficients: Doubles = np.zeros(5)
+        self._arms_changed()
+
+    def _arms_changed(self) -> None:
+        super()._arms_changed()
+        estimator = self._estimator
+        known = estimator.known
+        if self._ridge_given is None:
+            prescribed = self.exploration.ridge(self.reduction, known)
+            if prescribed is not None and prescribed > estimator.ridge:
+                estimator.raise_ridge(prescribed)
+        numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, known, estimator.ridge)
+        self._coefficients = np.array(numbers, dtype=float)
+
+    def _time(self) -> int:
+        """What gamma is a function of: rows learned."""
+        return self._estimator.rounds
+
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
+        estimator = self._estimator
+        index, mean, width = arrow.choose_ucb(
+            x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge,
+            self._coefficients, self._time(),
+        )  # fmt: skip
+        return index, mean, width, 1.0
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+        """1 for the arm with the highest bound, 0 for the others: the rule is deterministic."""
+        rows = self._rows(x, z, arms)
+        index, *_ = self._pick(rows.x, rows.z, rows.slots)
+        if index < 0:
+            raise not_finite(rows.x, rows.z)
+        return one_hot(len(rows.slots), index)
+
+    @property
+    def radius(self) -> float:
+        """gamma as it is now (for the disjoint reduction: of an arm that has not learned)."""
+        return float(arrow.radius(self._coefficients, max(self._time(), 0)))
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "d1": self.d1,
+            "d2": self.d2,
+            "exploration": confidence.to_plain(self.exploration),
+            "ridge": self._ridge_given,
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        return {"d1": self.d1, "d2": self.d2, "exploration": self.exploration, "ridge": self.ridge}
+
+    @classmethod
+    def _from_config(cls, config: dict[str, Any]) -> Any:
+        return cls(**{**config, "exploration": confidence.from_plain(config["exploration"])})
+
+
+class HyLinUCB(UCBPolicy):
+    """The paper's algorithm (section 3.2): hybrid estimator, exploration radius in d1 + d2.
+
+    >>> import numpy as np
+    >>> policy = HyLinUCB(d1=2, d2=1, noise=0.1, seed=0)
+    >>> x, z = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])
+    >>> choice = policy.choose(x, z, arms=["sports", "politics"])
+    >>> choice.arm, choice.index, choice.propensity
+    ('sports', 0, 1.0)
+    >>> policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0)
+    """
+
+    reduction = "hybrid"
+
+
+class LinUCB(UCBPolicy):
+    """The reduction to the shared setting (section 3.1): same estimator, radius in d1 + d2 K. d2 = 0: plain LinUCB."""
+
+    reduction = "shared"
+
+
+class _ConstantPolicy(UCBPolicy):
+    """Same estimator and rule, gamma fixed by hand."""
+
+    reduction = "hybrid"
+
+    def __init__(self, *, d1: int, d2: int, alpha: float, ridge: float = 1.0, seed: int | None = None) -> None:
+        super().__init__(d1=d1, d2=d2, exploration=Constant(alpha=alpha), ridge=ridge, seed=seed)
+        self.alpha = float(alpha)
+
+    def _config(self) -> dict[str, Any]:
+        return {"d1": self.d1, "d2": self.d2, "alpha": self.alpha, "ridge": self._ridge_given}
+
+    def _settings(self) -> dict[str, Any]:
+        return self._config()
+
+    @classmethod
+    def _from_config(cls, config: dict[str, Any]) -> Any:
+        return cls(**config)
+
+
+class LiHybrid(_ConstantPolicy):
+    """Hybrid LinUCB of Li et al. 2010 (Algorithm 2): ridge 1 and a constant alpha tuned by hand.
+
+    Its names are the other way round: Li et al. write z, beta for the shared part and x, theta for an arm's own.
+    """
+
+    def __init__(self, *, d1: int, d2: int, alpha: float = 1.0, ridge: float = 1.0, seed: int | None = None) -> None:
+        super().__init__(d1=d1, d2=d2, alpha=alpha, ridge=ridge, seed=seed)
+
+
+class Greedy(_ConstantPolicy):
+    """The highest mean, no exploration; the first candidate among equals."""
+
+    def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
+        super().__init__(d1=d1, d2=d2, alpha=0.0, ridge=ridge, seed=seed)
+
+    def _config(self) -> dict[str, Any]:
+        return {"d1": self.d1, "d2": self.d2, "ridge": self._ridge_given}

@@ -1,0 +1,275 @@
+"""Four doubles at a time: the few vector operations the kernels are written in.
+
+LLVM's auto-vectoriser is made for long loops. Ours run over 5 to 50 numbers, where its run-time checks and scalar
+remainders cost more than the arithmetic, so the kernels say themselves what goes into one register. Every operation
+is an ordinary Python function on short NumPy arrays (that is what runs when a kernel is called plain) and is lowered
+to one LLVM vector instruction when compiled. Machines without 256-bit registers are served by LLVM splitting them.
+
+`muladd4` may be fused (one rounding) where the machine can; nothing else is reordered, and NaN stays visible.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import lower_builtin, models, register_model, type_callable
+
+LANES = 4
+
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+
+
+class _F64x4(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="f64x4")
+
+
+f64x4 = _F64x4()
+
+
+@register_model(_F64x4)
+class _F64x4Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _VECTOR)
+
+
+# ------------------------------------------------------------------ the operations, plain
+
+
+def load4(a: Any, i: int) -> Any:
+    """a[i], a[i+1], a[i+2], a[i+3] of a one-dimensional contiguous array, unaligned and unchecked."""
+    return np.array(a[i : i + LANES])
+
+
+def store4(a: Any, i: int, v: Any) -> None:
+    """a[i : i+4] = v, unaligned and unchecked."""
+    a[i : i + LANES] = v
+
+
+def load1(a: Any, i: int) -> float:
+    """a[i], unchecked (numba's own a[i] first asks whether i is negative)."""
+    return a[i]  # type: ignore[no-any-return]
+
+
+def store1(a: Any, i: int, v: float) -> None:
+    """a[i] = v, unchecked."""
+    a[i] = v
+
+
+def splat4(s: float) -> Any:
+    """(s, s, s, s)."""
+    return np.full(LANES, s)
+
+
+def spread4(a: Any, i: int) -> Any:
+    """a[i] in every lane, unchecked."""
+    return np.full(LANES, a[i])
+
+
+def prefetch(a: Any, i: int) -> None:
+    """Ask for the cache line that holds a[i]; changes nothing, and any i is allowed."""
+
+
+def muladd4(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, lane by lane."""
+    return a * b + c
+
+
+def mul4(a: Any, b: Any) -> Any:
+    """a * b, lane by lane."""
+    return a * b
+
+
+def add4(a: Any, b: Any) -> Any:
+    """a + b, lane by lane."""
+    return a + b
+
+
+def sub4(a: Any, b: Any) -> Any:
+    """a - b, lane by lane."""
+    return a - b
+
+
+def sum4(v: Any) -> float:
+    """(v0 + v2) + (v1 + v3), always in this order."""
+    return float((v[0] + v[2]) + (v[1] + v[3]))
+
+
+# ------------------------------------------------------------------ the same, compiled
+
+
+def _is_contiguous_doubles(a: Any) -> bool:
+    return isinstance(a, types.Array) and a.dtype == types.float64 and a.ndim == 1 and a.layout == "C"
+
+
+@type_callable(spread4)
+@type_callable(load4)
+def _type_load4(context: Any) -> Any:
+    def typer(a: Any, i: Any) -> Any:
+        return f64x4 if _is_contiguous_doubles(a) and isinstance(i, types.Integer) else None
+
+    return typer
+
+
+@type_callable(store4)
+def _type_store4(context: Any) -> Any:
+    def typer(a: Any, i: Any, v: Any) -> Any:
+        if _is_contiguous_doubles(a) and isinstance(i, types.Integer) and v == f64x4:
+            return types.none
+        return None
+
+    return typer
+
+
+@type_callable(load1)
+def _type_load1(context: Any) -> Any:
+    def typer(a: Any, i: Any) -> Any:
+        return types.float64 if _is_contiguous_doubles(a) and isinstance(i, types.Integer) else None
+
+    return typer
+
+
+@type_callable(store1)
+def _type_store1(context: Any) -> Any:
+    def typer(a: Any, i: Any, v: Any) -> Any:
+        if _is_contiguous_doubles(a) and isinstance(i, types.Integer) and v == types.float64:
+            return types.none
+        return None
+
+    return typer
+
+
+@type_callable(prefetch)
+def _type_prefetch(context: Any) -> Any:
+    def typer(a: Any, i: Any) -> Any:
+        return types.none if _is_contiguous_doubles(a) and isinstance(i, types.Integer) else None
+
+    return typer
+
+
+@type_callable(splat4)
+def _type_splat4(context: Any) -> Any:
+    def typer(s: Any) -> Any:
+        return f64x4 if s == types.float64 else None
+
+    return typer
+
+
+def _type_lanewise(arity: int) -> Any:
+    def for_context(context: Any) -> Any:
+        def two(a: Any, b: Any) -> Any:
+            return f64x4 if a == b == f64x4 else None
+
+        def three(a: Any, b: Any, c: Any) -> Any:
+            return f64x4 if a == b == c == f64x4 else None
+
+        return two if arity == 2 else three
+
+    return for_context
+
+
+type_callable(muladd4)(_type_lanewise(3))
+for _operation in (mul4, add4, sub4):
+    type_callable(_operation)(_type_lanewise(2))
+
+
+@type_callable(sum4)
+def _type_sum4(context: Any) -> Any:
+    def typer(v: Any) -> Any:
+        return types.float64 if v == f64x4 else None
+
+    return typer
+
+
+def _element(context: Any, builder: Any, array_type: Any, array: Any, index: Any, index_type: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [context.cast(builder, index, index_type, types.intp)])
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, index_type: Any) -> Any:
+    element = _element(context, builder, array_type, array, index, index_type)
+    return builder.bitcast(element, _VECTOR.as_pointer())
+
+
+@lower_builtin(load4, types.Array, types.Integer)
+def _lower_load4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    pointer = _address(context, builder, sig.args[0], args[0], args[1], sig.args[1])
+    return builder.load(pointer, align=8)
+
+
+@lower_builtin(store4, types.Array, types.Integer, _F64x4)
+def _lower_store4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    pointer = _address(context, builder, sig.args[0], args[0], args[1], sig.args[1])
+    builder.store(args[2], pointer, align=8)
+    return context.get_dummy_value()
+
+
+@lower_builtin(load1, types.Array, types.Integer)
+def _lower_load1(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.load(_element(context, builder, sig.args[0], args[0], args[1], sig.args[1]))
+
+
+@lower_builtin(store1, types.Array, types.Integer, types.float64)
+def _lower_store1(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    builder.store(args[2], _element(context, builder, sig.args[0], args[0], args[1], sig.args[1]))
+    return context.get_dummy_value()
+
+
+@lower_builtin(prefetch, types.Array, types.Integer)
+def _lower_prefetch(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    element = _element(context, builder, sig.args[0], args[0], args[1], sig.args[1])
+    i32, i8 = ir.IntType(32), ir.IntType(8)
+    signature = ir.FunctionType(ir.VoidType(), [i8.as_pointer(), i32, i32, i32])
+    ask = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+    read, keep_in_all_levels, data = ir.Constant(i32, 0), ir.Constant(i32, 3), ir.Constant(i32, 1)
+    builder.call(ask, [builder.bitcast(element, i8.as_pointer()), read, keep_in_all_levels, data])
+    return context.get_dummy_value()
+
+
+def _broadcast(builder: Any, scalar: Any) -> Any:
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), zeros)
+
+
+@lower_builtin(splat4, types.float64)
+def _lower_splat4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _broadcast(builder, args[0])
+
+
+@lower_builtin(spread4, types.Array, types.Integer)
+def _lower_spread4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    element = _element(context, builder, sig.args[0], args[0], args[1], sig.args[1])
+    return _broadcast(builder, builder.load(element))
+
+
+@lower_builtin(muladd4, _F64x4, _F64x4, _F64x4)
+def _lower_muladd4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    signature = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    fmuladd = cgutils.get_or_insert_function(builder.module, signature, "llvm.fmuladd.v4f64")
+    return builder.call(fmuladd, args)
+
+
+@lower_builtin(mul4, _F64x4, _F64x4)
+def _lower_mul4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fmul(*args)
+
+
+@lower_builtin(add4, _F64x4, _F64x4)
+def _lower_add4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fadd(*args)
+
+
+@lower_builtin(sub4, _F64x4, _F64x4)
+def _lower_sub4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fsub(*args)
+
+
+@lower_builtin(sum4, _F64x4)
+def _lower_sum4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    lane = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), i)) for i in range(LANES)]
+    return builder.fadd(builder.fadd(lane[0], lane[2]), builder.fadd(lane[1], lane[3]))

@@ -1,0 +1,32 @@
+"""Kernels without compilation: the same source run by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from hybandits import arrow, gram
+
+
+def kernels(module: ModuleType) -> dict[str, Any]:
+    """The kernels a module defines."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__
+    }
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Within it every kernel, and every kernel a kernel calls, is the plain Python function."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (arrow, gram):
+            for name, value in list(vars(module).items()):
+                if hasattr(value, "py_func"):
+                    patch.setattr(module, name, value.py_func)
+        yield
