@@ -1,4 +1,4 @@
-"""Machine code for the tests is kept by the content of the sources: numba itself looks only at the file a kernel is in."""
+"""Machine code for the tests is kept by the content of all sources; numba looks only at the file a kernel is in."""
 
 import hashlib
 import os

@@ -352,11 +352,6 @@ class HybridRidge(ArmTable):
         ids, values = batch(arms, rewards, x.shape[0])
         if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
             raise not_finite(x, z, values)
-        try:
-            for arm in dict.fromkeys(ids):
-                hash(arm)
-        except TypeError:
-            raise TypeError("arms holds an id that is not hashable: use str, int or tuples as ids") from None
         for arm in dict.fromkeys(ids):
             if self._slots.get(arm, -1) < 0:
                 self._new_slot(arm)
@@ -530,6 +525,10 @@ def batch(arms: Any, rewards: Any, n: int) -> tuple[list[Hashable], Doubles]:
     ids = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")
+    try:
+        set(ids)
+    except TypeError:
+        raise TypeError("arms holds an id that is not hashable: use str, int or tuples as ids") from None
     if not checks.ready(rewards, (n,)):
         rewards = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
     return ids, rewards

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -77,19 +75,22 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     source = Path(path)
     if not source.is_file():
         raise FileNotFoundError(f"{source} does not exist or is no file: pass the path given to save()")
-    remedy = "save the policy again, or restore the file from a backup"
+    foreign = FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
     try:
-        with np.load(source, allow_pickle=False) as content:
-            if not isinstance(content, np.lib.npyio.NpzFile) or "header" not in content.files:
-                raise FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
+        with open(source, "rb") as file, np.load(file, allow_pickle=False) as content:
+            if "header" not in content.files:
+                raise foreign
             arrays = {name: content[name] for name in content.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
-    except FileError:
+    except (FileError, PermissionError):
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, AttributeError) as problem:
-        raise FileError(f"{source} is truncated, corrupt or no file of hybandits ({problem}): {remedy}") from None
+    except Exception as problem:  # whatever zip, npy or JSON make of a damaged file
+        raise FileError(
+            f"{source} is truncated, corrupt or no file of hybandits ({problem}): "
+            "save the policy again, or restore the file from a backup"
+        ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
+        raise foreign
     if header.get("version") != VERSION:
         raise FileError(
             f"{source} has format version {header.get('version')!r}, this hybandits reads version {VERSION}: "

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import HybridRidge, arrow
+from hybandits import HybridRidge, arrow, gram
 from tests.problems import Problem, hybrid_problems
 
 PROBLEMS = settings(max_examples=150, deadline=None)
@@ -39,7 +39,8 @@ def test_parameters_give_the_means(problem: Problem) -> None:
     estimator = problem.estimator()
     estimator.admit(problem.arms)
     mean, width = estimator.predict(problem.x, problem.z, problem.arms)
-    by_hand = [x @ estimator.theta + z @ estimator.beta(a) for a, x, z in zip(problem.arms, problem.x, problem.z, strict=True)]
+    theta = estimator.theta
+    by_hand = [problem.x[a] @ theta + problem.z[a] @ estimator.beta(a) for a in problem.arms]
     scale = np.abs(mean) + width * max(np.linalg.norm([row[3] for row in problem.rows]), 1.0)
     assert (np.abs(mean - by_hand) <= 1e-8 * scale).all()
 
@@ -163,11 +164,8 @@ def test_cached_inverses_stay_with_the_factors_over_many_refreshes() -> None:
     x, z = random.normal(size=(n, 6)), random.normal(size=(n, 4))
     estimator.learn_many(random.integers(0, 2, n), x, z, random.normal(size=n))
     kept = estimator.predict(x[:2], z[:2], [0, 1])
-    for slot in estimator.learned.values():
-        arrow.refresh_block(
-            estimator.arm_factor, slot * arrow.factor_size(4, 6), estimator.arm_score, slot * arrow.score_size(4, 6), 4, 6
-        )
-    arrow.refresh_block(estimator.shared_factor, 0, estimator.shared_score, 0, 6, 0)
+    state = estimator.arm_factor, estimator.arm_score, estimator.shared_factor, estimator.shared_score
+    gram.refresh_all(2, 6, 4, *state)
     assert_allclose(estimator.predict(x[:2], z[:2], [0, 1]), kept, rtol=1e-12)
 
 

@@ -256,10 +256,6 @@ class HyRan(Policy):
         ids, values = batch(arms, rewards, len(x))
         check_finite(x, z)
         checks.finite("rewards", values, arrow.LIMIT)
-        try:
-            set(ids)
-        except TypeError:
-            raise TypeError("arms holds an id that is not hashable: use str, int or tuples as ids") from None
         given = check_receipts(receipts, len(ids))
         pools = [self._check_pool(arm, x[i], z[i], given[i]) for i, arm in enumerate(ids)]
         for i, arm in enumerate(ids):

@@ -131,10 +131,7 @@ class SupLinUCB(Policy):
         check_finite(x, z)
         checks.finite("rewards", values, arrow.LIMIT)
         levels = [self._check_level(receipt) for receipt in check_receipts(receipts, len(ids))]
-        try:
-            self._levels[0].admit(ids)
-        except TypeError:
-            raise TypeError("arms holds an id that is not hashable: use str, int or tuples as ids") from None
+        self._levels[0].admit(ids)
         for i, arm in enumerate(ids):
             level = levels[i]
             if level is None:

@@ -1,0 +1,404 @@
+"""One suite that every policy passes, ready for policies that others write.
+
+    from hybandits.testing import PolicyConformance
+
+    class TestMine(PolicyConformance):
+        def make(self, d1, d2, seed):
+            return Mine(d1=d1, d2=d2, seed=seed)
+
+and run it with pytest. docs/contract.md says in words what is tested here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hybandits.policies.base import Choice, Policy, load
+
+ARMS: list[Hashable] = ["a17", "a9", 4, ("page", 2), "b4"]
+
+
+class Page:
+    """Rounds of a small made-up problem: five arms, changing features, noisy linear rewards."""
+
+    def __init__(self, d1: int, d2: int, seed: int = 0) -> None:
+        self._random = np.random.default_rng(seed)
+        self.d1, self.d2 = d1, d2
+        self._theta = self._random.normal(size=d1)
+        self._beta = self._random.normal(size=(len(ARMS), d2))
+
+    def features(self, n: int = len(ARMS)) -> tuple[np.ndarray, np.ndarray]:
+        return self._random.normal(size=(n, self.d1)) / 3, self._random.normal(size=(n, self.d2)) / 3
+
+    def reward(self, index: int, x: np.ndarray, z: np.ndarray) -> float:
+        return float(x @ self._theta + z @ self._beta[index] + 0.1 * self._random.normal())
+
+    def play(self, policy: Policy, rounds: int) -> list[Choice]:
+        choices = []
+        for _ in range(rounds):
+            x, z = self.features()
+            choice = policy.choose(x, z, ARMS)
+            i = choice.index
+            policy.learn(choice.arm, x[i], z[i], reward=self.reward(i, x[i], z[i]), receipt=choice.receipt)
+            choices.append(choice)
+        return choices
+
+
+def fingerprint(policy: Policy, tmp_path: Path) -> dict[str, bytes]:
+    """Everything a policy would save, to the bit, its random state included."""
+    path = tmp_path / "fingerprint.npz"
+    policy.save(path)
+    with np.load(path) as content:
+        return {name: content[name].tobytes() for name in content.files}
+
+
+class PolicyConformance:
+    """Subclass it, say how to make the policy, and let pytest collect it."""
+
+    @abstractmethod
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        """A new policy; the same arguments must give the same behaviour."""
+        raise NotImplementedError
+
+    deterministic = True
+    """Whether the choice is a function of state and candidates; False for a rule that draws."""
+
+    exact_merge = True
+    """Whether learning parts apart and merging equals learning all in one (False where learning itself draws)."""
+
+    @pytest.fixture(params=[(4, 3), (3, 0), (0, 3), (1, 1)], ids=lambda shape: f"d1={shape[0]},d2={shape[1]}")
+    def page(self, request: pytest.FixtureRequest) -> Page:
+        return Page(*request.param)
+
+    @pytest.fixture
+    def policy(self, page: Page) -> Policy:
+        return self.make(page.d1, page.d2, seed=0)
+
+    # -------------------------------------------------------------- choosing and learning
+
+    def test_a_choice_is_one_of_the_candidates_with_its_estimate(self, policy: Policy, page: Page) -> None:
+        page.play(policy, 20)
+        x, z = page.features()
+        choice = policy.choose(x, z, ARMS)
+        assert choice.arm == ARMS[choice.index]
+        assert np.isfinite(choice.mean)
+        assert choice.width > 0
+        assert choice.propensity is None or 0 < choice.propensity <= 1
+
+    def test_the_same_seed_gives_the_same_run(self, page: Page) -> None:
+        one, two = (Page(page.d1, page.d2).play(self.make(page.d1, page.d2, seed=7), 40) for _ in range(2))
+        assert [choice[:5] for choice in one] == [choice[:5] for choice in two]
+
+    def test_it_learns(self, page: Page) -> None:
+        policy = self.make(page.d1, page.d2, seed=0)
+        assert policy.rounds == 0
+        page.play(policy, 30)
+        assert policy.rounds == 30
+
+    def test_candidates_may_change_in_every_call(self, policy: Policy, page: Page) -> None:
+        for step in range(10):
+            n = 1 + step % 4
+            arms = [(step, i) for i in range(n)]
+            x, z = page.features(n)
+            choice = policy.choose(x, z, arms)
+            policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
+        assert len(policy.arms) == sum(1 + step % 4 for step in range(10))
+
+    def test_arms_left_out_are_numbered(self, policy: Policy, page: Page) -> None:
+        x, z = page.features(3)
+        assert policy.choose(x, z).arm in (0, 1, 2)
+        assert policy.arms == [0, 1, 2]
+
+    def test_feedback_may_come_for_an_arm_that_was_never_chosen(self, policy: Policy, page: Page) -> None:
+        x, z = page.features(1)
+        policy.learn("from a log", x[0], z[0], reward=0.5)
+        assert "from a log" in policy.arms
+        assert policy.rounds == 1
+
+    def test_candidate_sets_choose_what_plain_ids_choose(self, page: Page) -> None:
+        one, two = (self.make(page.d1, page.d2, seed=3) for _ in range(2))
+        pool = two.candidates(ARMS)
+        for _ in range(30):
+            x, z = page.features()
+            a, b = one.choose(x, z, ARMS), two.choose(x, z, pool)
+            assert a[:5] == b[:5]
+            for policy, choice in ((one, a), (two, b)):
+                policy.learn(choice.arm, x[a.index], z[a.index], reward=0.3, receipt=choice.receipt)
+            if one.rounds == 15:
+                one.forget(ARMS[2])
+                two.forget(ARMS[2])
+
+    def test_lists_and_other_numbers_are_taken_as_doubles(self, page: Page) -> None:
+        one, two = (self.make(page.d1, page.d2, seed=3) for _ in range(2))
+        x, z = page.features()
+        x, z = np.round(10 * x), np.round(10 * z)
+        page.play(one, 0)
+        a = one.choose(x, z, ARMS)
+        b = two.choose(x.astype(np.int32), np.asfortranarray(z.astype(np.float32)), ARMS)
+        assert a[:5] == b[:5]
+        frozen = x[a.index].copy()
+        frozen.flags.writeable = False
+        one.learn(a.arm, frozen, z[a.index].tolist(), reward=np.float32(1))
+        two.learn(a.arm, x[a.index], z[a.index], reward=1)
+        assert_array_equal(one.predict(x.tolist(), z, ARMS), two.predict(x, z, ARMS))
+
+    def test_a_batch_equals_one_by_one(self, page: Page, tmp_path: Path) -> None:
+        one, two = (self.make(page.d1, page.d2, seed=5) for _ in range(2))
+        x, z = page.features(12)
+        arms = [ARMS[i % 5] for i in range(12)]
+        rewards = np.linspace(-1, 1, 12)
+        for arm, row, own, reward in zip(arms, x, z, rewards, strict=True):
+            one.learn(arm, row, own, reward=reward)
+        two.learn_many(arms, x, z, rewards)
+        assert fingerprint(one, tmp_path) == fingerprint(two, tmp_path)
+        two.learn_many([], x[:0], z[:0], [])
+        assert fingerprint(one, tmp_path) == fingerprint(two, tmp_path)
+
+    def test_a_batch_with_receipts_equals_one_by_one(self, page: Page, tmp_path: Path) -> None:
+        one, two = (self.make(page.d1, page.d2, seed=5) for _ in range(2))
+        rounds = []
+        for _ in range(8):
+            x, z = page.features()
+            choice = one.choose(x, z, ARMS)
+            assert two.choose(x, z, ARMS)[:5] == choice[:5]
+            rounds.append((choice, x[choice.index], z[choice.index], 0.1))
+        for choice, row, own, reward in rounds:
+            one.learn(choice.arm, row, own, reward, receipt=choice.receipt)
+        choices, xs, zs, rewards = zip(*rounds, strict=True)
+        two.learn_many(
+            [c.arm for c in choices], np.array(xs), np.array(zs), rewards, receipts=[c.receipt for c in choices]
+        )
+        assert fingerprint(one, tmp_path) == fingerprint(two, tmp_path)
+
+    def test_relabelled_arms_make_the_same_choices(self, page: Page) -> None:
+        names: dict[Hashable, Hashable] = {arm: f"renamed-{i}" for i, arm in enumerate(reversed(ARMS))}
+        one, two = (self.make(page.d1, page.d2, seed=3) for _ in range(2))
+        for _ in range(40):
+            x, z = page.features()
+            a, b = one.choose(x, z, ARMS), two.choose(x, z, [names[arm] for arm in ARMS])
+            assert names[a.arm] == b.arm
+            assert (a.mean, a.width, a.propensity) == (b.mean, b.width, b.propensity)
+            for policy, choice in ((one, a), (two, b)):
+                policy.learn(choice.arm, x[a.index], z[a.index], reward=0.2, receipt=choice.receipt)
+
+    def test_permuted_candidates_permute_the_choice(self, page: Page) -> None:
+        one, two = (self.make(page.d1, page.d2, seed=3) for _ in range(2))
+        x, z = page.features()
+        for policy in (one, two):  # some data first: among equals the first candidate is taken
+            policy.learn_many(ARMS, x, z, np.arange(1.0, 6.0))
+        order = [3, 0, 4, 2, 1]
+        for _ in range(40):
+            x, z = page.features()
+            shuffled = x[order], z[order], [ARMS[i] for i in order]
+            assert_array_equal(np.array(one.predict(x, z, ARMS))[:, order], two.predict(*shuffled))
+            a, b = one.choose(x, z, ARMS), two.choose(*shuffled)
+            if self.deterministic:  # one that draws depends on the order of its draws
+                assert a.arm == b.arm
+            for policy in (one, two):
+                policy.learn(a.arm, x[a.index], z[a.index], reward=0.4)
+
+    # -------------------------------------------------------------- reading
+
+    def test_predict_and_propensities_change_nothing(self, policy: Policy, page: Page, tmp_path: Path) -> None:
+        page.play(policy, 20)
+        before = fingerprint(policy, tmp_path)
+        x, z = page.features(3)
+        mean, width = policy.predict(x, z, ["a17", "never seen", 4])
+        p = policy.propensities(x, z, ["a17", "never seen", 4])
+        assert mean.shape == width.shape == p.shape == (3,)
+        assert (width > 0).all()
+        assert p.sum() == pytest.approx(1)
+        assert (p >= 0).all()
+        assert fingerprint(policy, tmp_path) == before
+
+    def test_propensities_agree_with_the_choice(self, policy: Policy, page: Page) -> None:
+        page.play(policy, 20)
+        for _ in range(10):
+            x, z = page.features()
+            p = policy.propensities(x, z, ARMS)
+            choice = policy.choose(x, z, ARMS)
+            if self.deterministic:
+                assert p[choice.index] == choice.propensity == 1.0
+            elif choice.propensity is not None:
+                assert 0 < choice.propensity <= 1
+
+    def test_parameters_have_the_shapes_of_the_estimator(self, policy: Policy, page: Page) -> None:
+        page.play(policy, 20)
+        x, z = page.features(1)
+        policy.choose(x, z, ["new"])
+        total = len(policy.theta) + len(policy.beta("new"))
+        assert total == page.d1 + page.d2
+        assert_array_equal(policy.beta("new"), 0.0)
+        with pytest.raises(KeyError, match="'nobody' is not known"):
+            policy.beta("nobody")
+
+    def test_repr_says_what_it_is(self, policy: Policy, page: Page) -> None:
+        page.play(policy, 3)
+        assert type(policy).__name__ in repr(policy)
+        assert "3 rewards learned" in repr(policy)
+
+    # -------------------------------------------------------------- forgetting, merging, saving
+
+    def test_forgotten_arms_start_anew_and_unknown_ones_are_refused(self, policy: Policy, page: Page) -> None:
+        page.play(policy, 30)
+        policy.forget("a9")
+        assert "a9" not in policy.arms
+        x, z = page.features(2)
+        mean, width = policy.predict(x[[0, 0]], z[[0, 0]], ["a9", "never seen"])
+        assert mean[0] == mean[1]
+        assert width[0] == width[1]
+        with pytest.raises(KeyError, match="'a9' is not known"):
+            policy.forget("a9")
+        page.play(policy, 3)
+        assert "a9" in policy.arms
+
+    def test_merging_equals_learning_together(self, page: Page) -> None:
+        one, two, both = (self.make(page.d1, page.d2, seed=i) for i in range(3))
+        x, z = page.features(24)
+        rewards = np.linspace(-1, 1, 24)
+        arms = [ARMS[i % 5] for i in range(24)]
+        both.learn_many(arms, x, z, rewards)
+        one.learn_many(arms[:10], x[:10], z[:10], rewards[:10])
+        two.learn_many(arms[10:], x[10:], z[10:], rewards[10:])
+        before = two.predict(x[:5], z[:5], ARMS)
+        one.merge(two)
+        assert_array_equal(two.predict(x[:5], z[:5], ARMS), before)
+        assert one.rounds == both.rounds == 24
+        if self.exact_merge:
+            assert_allclose(one.predict(x[:5], z[:5], ARMS), both.predict(x[:5], z[:5], ARMS), rtol=1e-8, atol=1e-10)
+
+    def test_merging_with_something_else_is_refused(self, policy: Policy, page: Page) -> None:
+        with pytest.raises(TypeError, match="only another"):
+            policy.merge("something else")  # type: ignore[arg-type]
+
+    def test_saving_in_the_middle_of_a_run_changes_nothing_afterwards(self, page: Page, tmp_path: Path) -> None:
+        straight = self.make(page.d1, page.d2, seed=11)
+        Page(page.d1, page.d2).play(straight, 25)
+        straight.forget("a9")
+        straight.save(tmp_path / "middle.npz")
+        restored = type(straight).load(tmp_path / "middle.npz")
+        assert repr(restored) == repr(straight)
+        assert fingerprint(restored, tmp_path) == fingerprint(straight, tmp_path)
+        after = [Page(page.d1, page.d2, seed=1).play(policy, 40) for policy in (straight, restored)]
+        assert [c[:5] for c in after[0]] == [c[:5] for c in after[1]]
+        assert fingerprint(restored, tmp_path) == fingerprint(straight, tmp_path)
+        assert type(load(tmp_path / "middle.npz")) is type(straight)
+
+    def test_ids_that_cannot_be_saved_are_refused_before_anything_is_written(
+        self, policy: Policy, page: Page, tmp_path: Path
+    ) -> None:
+        page.play(policy, 3)
+        policy.save(tmp_path / "kept.npz")
+        kept = (tmp_path / "kept.npz").read_bytes()
+        x, z = page.features(1)
+        policy.learn(2.5, x[0], z[0], reward=1.0)
+        with pytest.raises(TypeError, match=r"arm id 2\.5 of type float cannot be saved"):
+            policy.save(tmp_path / "kept.npz")
+        assert (tmp_path / "kept.npz").read_bytes() == kept
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.npz"]
+
+    # -------------------------------------------------------------- bad input
+
+    def bad_choices(self, page: Page) -> list[tuple[tuple[Any, Any, Any], type[Exception], str]]:
+        """(x, z, arms), the error, and what its message must name."""
+        x, z = page.features()
+        name, good = ("x", x) if page.d1 else ("z", z)
+
+        def put(value: Any) -> tuple[Any, Any]:
+            return (value, z) if name == "x" else (x, value)
+
+        def with_one(number: float) -> np.ndarray:
+            spoiled = good.copy()
+            spoiled[2, 0] = number
+            return spoiled
+
+        cases: list[tuple[tuple[Any, Any, Any], type[Exception], str]] = [
+            ((x[:4], z[:4], ARMS), ValueError, "arms has 5 ids but the features have 4 rows"),
+            ((x, z, ARMS[:4]), ValueError, "arms has 4 ids but the features have 5 rows"),
+            ((x, z, [*ARMS[:4], "a17"]), ValueError, "'a17' more than once"),
+            ((x[:0], z[:0], []), ValueError, "arms is empty"),
+            ((x, z, "abcde"), TypeError, "arms must be a list of ids"),
+            ((x, z, [[1], [2], [3], [4], [5]]), TypeError, "not hashable"),
+            ((x, z, 5), TypeError, "arms must be a list of ids"),
+            ((*put(good[0]), ARMS), ValueError, rf"{name} must have 2 dimension.*\[None, :\]"),
+            ((*put(np.hstack([good, good[:, :1]])), ARMS), ValueError, f"{name} has .* columns, expected"),
+            ((*put(None), ARMS), TypeError, f"{name} is missing"),
+            ((*put(good.astype(object)), ARMS), TypeError, f"{name} has dtype object"),
+            ((*put(good.astype(str)), ARMS), TypeError, f"{name} has dtype <U"),
+            ((*put(good.astype(complex)), ARMS), TypeError, f"{name} has dtype complex128"),
+            ((*put([[1.0], [1.0, 2.0]]), ARMS), ValueError, f"{name} is not a rectangular array"),
+            ((*put(with_one(np.nan)), ARMS), ValueError, rf"{name}\[2, 0\] is nan"),
+            ((*put(with_one(-np.inf)), ARMS), ValueError, rf"{name}\[2, 0\] is -inf"),
+            ((*put(with_one(1e300)), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+300.*rescale"),
+        ]
+        if page.d1 and page.d2:
+            cases.append(((x[:4], z, ARMS), ValueError, "x has 4 rows and z has 5"))
+        return cases
+
+    def bad_feedback(self, page: Page) -> list[tuple[tuple[Any, Any, Any, Any], type[Exception], str]]:
+        """(arm, x, z, reward), the error, and what its message must name."""
+        x, z = (part[0] for part in page.features(1))
+        name, good = ("x", x) if page.d1 else ("z", z)
+
+        def put(value: Any) -> tuple[Any, Any]:
+            return (value, z) if name == "x" else (x, value)
+
+        spoiled = good.copy()
+        spoiled[-1] = np.nan
+        return [
+            (("a9", *put(np.append(good, 1.0)), 1.0), ValueError, f"{name} has .* columns, expected"),
+            (("a9", *put(good[None]), 1.0), ValueError, f"{name} must have 1 dimension"),
+            (("a9", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
+            (("new", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
+            (("a9", *put(good.astype(str)), 1.0), TypeError, f"{name} has dtype"),
+            (("a9", *put(None), 1.0), TypeError, f"{name} is missing"),
+            (("a9", x, z, np.nan), ValueError, "reward.* is nan"),
+            (("new", x, z, np.inf), ValueError, "reward.* is inf"),
+            (("a9", x, z, "1"), TypeError, "reward must be a number"),
+            (("a9", x, z, None), TypeError, "reward must be a number"),
+            (("a9", x, z, np.ones(2)), TypeError, "reward must be a number"),
+            (([1], x, z, 1.0), TypeError, "not hashable"),
+        ]
+
+    def test_bad_candidates_are_refused_with_nothing_changed(self, policy: Policy, page: Page, tmp_path: Path) -> None:
+        page.play(policy, 10)
+        before = fingerprint(policy, tmp_path)
+        for arguments, error, message in self.bad_choices(page):
+            for call in (policy.choose, policy.predict, policy.propensities):
+                with pytest.raises(error, match=message):
+                    call(*arguments)
+                assert fingerprint(policy, tmp_path) == before, f"{call.__name__} changed the policy: {message}"
+        # The same with arms not met before: a refused call must not admit them.
+        x, z = page.features(2)
+        bad = (np.full_like(x, np.nan), z) if page.d1 else (x, np.full_like(z, np.nan))
+        with pytest.raises(ValueError, match="is nan"):
+            policy.choose(*bad, ["new", "newer"])
+        assert fingerprint(policy, tmp_path) == before
+
+    def test_bad_feedback_is_refused_with_nothing_changed(self, policy: Policy, page: Page, tmp_path: Path) -> None:
+        page.play(policy, 10)
+        before = fingerprint(policy, tmp_path)
+        for arguments, error, message in self.bad_feedback(page):
+            with pytest.raises(error, match=message):
+                policy.learn(*arguments)
+            assert fingerprint(policy, tmp_path) == before, message
+        x, z = page.features(3)
+        unhashable: list[Any] = ["new", [1], "a9"]
+        batches: list[tuple[Callable[[], None], type[Exception], str]] = [
+            (lambda: policy.learn_many(["a9", "new"], x, z, np.ones(3)), ValueError, "arms has 2 ids"),
+            (lambda: policy.learn_many(["a9", "new", "a9"], x, z, np.ones(2)), ValueError, "rewards has 2 columns"),
+            (lambda: policy.learn_many(["a9", "new", "a9"], x, z, [1, 2, np.nan]), ValueError, r"rewards\[2\] is nan"),
+            (lambda: policy.learn_many("abc", x, z, np.ones(3)), TypeError, "arms must be a list of ids"),
+            (lambda: policy.learn_many(unhashable, x, z, np.ones(3)), TypeError, "not hashable"),
+        ]
+        for call, error, message in batches:
+            with pytest.raises(error, match=message):
+                call()
+            assert fingerprint(policy, tmp_path) == before, message
