@@ -132,10 +132,11 @@ def _print_table(curves: dict[str, Any], rounds: int) -> None:
 def main() -> None:
     """Entry point; Ctrl-C ends with one line and exit code 130."""
     try:
-        app(standalone_mode=True)
-    except KeyboardInterrupt:
-        typer.echo("hybandits: interrupted", err=True)
-        sys.exit(130)
+        app()
+    except SystemExit as end:
+        if end.code == 130:
+            typer.echo("hybandits: interrupted", err=True)
+        raise
 
 
 if __name__ == "__main__":

@@ -346,7 +346,7 @@ class HybridRidge(ArmTable):
             raise not_finite(x, z, value)
         self.rounds += 1
 
-    def learn_many(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any) -> None:
+    def learn_many(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
         """Many rows at once, equal to one by one in the same order; an arm may appear any number of times."""
         x, z = self.matrices(x, z)
         ids, values = batch(arms, rewards, x.shape[0])

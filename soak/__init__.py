@@ -77,12 +77,13 @@ def whole_numbers(soak: Soak, random: np.random.Generator, n: int) -> Integers:
     rows = random.uniform(-1, 1, size=(n, soak.d))
     if soak.unit_norm:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.round(rows * 2**BITS).astype(np.int64)
+    whole: Integers = np.round(rows * 2**BITS).astype(np.int64)
+    return whole
 
 
 def widths(
     gram: NDArray[np.float64], units: list[mpmath.mpf], ridge: float, rows: list[list[mpmath.mpf]]
-) -> list[float]:
+) -> list[mpmath.mpf]:
     """sqrt(v' M^-1 v) for M = D G D + ridge I with G whole numbers and D = diag(units): Cholesky in mpmath."""
     n = len(units)
     factor = [[mpmath.mpf(0)] * n for _ in range(n)]

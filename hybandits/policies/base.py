@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -71,7 +71,7 @@ class Policy(ABC):
     @abstractmethod
     def learn_many(
         self,
-        arms: Sequence[Hashable],
+        arms: Iterable[Hashable],
         x: Any = None,
         z: Any = None,
         rewards: Any = None,
@@ -273,7 +273,7 @@ class RidgePolicy(Policy):
 
     def learn_many(
         self,
-        arms: Sequence[Hashable],
+        arms: Iterable[Hashable],
         x: Any = None,
         z: Any = None,
         rewards: Any = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -245,7 +245,7 @@ class HyRan(Policy):
 
     def learn_many(
         self,
-        arms: Sequence[Hashable],
+        arms: Iterable[Hashable],
         x: Any = None,
         z: Any = None,
         rewards: Any = None,

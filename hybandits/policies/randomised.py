@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -79,7 +79,7 @@ class EpsilonGreedy(Policy):
 
     def learn_many(
         self,
-        arms: Sequence[Hashable],
+        arms: Iterable[Hashable],
         x: Any = None,
         z: Any = None,
         rewards: Any = None,

@@ -1,0 +1,73 @@
+"""A news page: articles come and go, clicks arrive minutes after the article was shown.
+
+Every visit shows one article of today's pool. The reader's features times the article's are shared by all articles
+(x), the article's own features speak to its own appeal (z). Run it: python examples/news_page.py
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from hybandits import Choice, HyLinUCB
+
+READER, ARTICLE = 4, 3
+POOL, VISITS, DELAY = 12, 6_000, 50
+
+
+class Shown(NamedTuple):
+    """What must be kept until the click comes, or does not: the policy itself remembers nothing."""
+
+    choice: Choice
+    x: np.ndarray
+    z: np.ndarray
+    chance: float
+
+
+def main(seed: int = 0) -> dict[str, float]:
+    """Play; returns the click rate of the first and of the last third, and of showing articles at random."""
+    random = np.random.default_rng(seed)
+    taste = random.normal(size=(READER, ARTICLE)) * 0.06
+    policy = HyLinUCB(d1=READER * ARTICLE, d2=ARTICLE, noise=0.5, seed=seed)
+    articles = {f"story-{i}": random.normal(size=ARTICLE) for i in range(POOL)}
+    appeal = {name: random.normal(size=ARTICLE) * 0.06 for name in articles}
+    waiting: deque[Shown] = deque()
+    chances, at_random = [], []
+    for visit in range(VISITS):
+        if visit % 400 == 399:  # the oldest story leaves the page, a new one comes
+            oldest, newest = next(iter(articles)), f"story-{POOL + visit // 400}"
+            del articles[oldest]
+            articles[newest] = random.normal(size=ARTICLE)
+            appeal[newest] = random.normal(size=ARTICLE) * 0.06
+        reader = random.normal(size=READER)
+        names = list(articles)
+        z = np.array([articles[name] for name in names])
+        x = np.array([np.outer(reader, article).ravel() for article in z])
+        chance = np.clip(0.25 + x @ taste.ravel() + [z[i] @ appeal[name] for i, name in enumerate(names)], 0, 1)
+
+        choice = policy.choose(x, z, names)
+        waiting.append(Shown(choice, x[choice.index], z[choice.index], chance[choice.index]))
+        chances.append(chance[choice.index])
+        at_random.append(chance.mean())
+
+        if len(waiting) > DELAY:  # feedback on what was shown fifty visits ago; its story may have left the page
+            late = waiting.popleft()
+            policy.learn(late.choice.arm, late.x, late.z, reward=float(random.random() < late.chance))
+        if visit % 1_000 == 999:  # stories that are off the page and have no feedback under way can be dropped
+            expected = {shown.choice.arm for shown in waiting}
+            for arm in policy.arms:
+                if arm not in articles and arm not in expected:
+                    policy.forget(arm)
+    third = VISITS // 3
+    return {
+        "first third": float(np.mean(chances[:third])),
+        "last third": float(np.mean(chances[-third:])),
+        "at random": float(np.mean(at_random)),
+    }
+
+
+if __name__ == "__main__":
+    for name, rate in main().items():
+        print(f"click rate, {name}: {rate:.3f}")

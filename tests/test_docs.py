@@ -1,0 +1,59 @@
+"""What the documentation says about the project is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import hybandits
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for target in re.findall(r"`make ([a-z]+)|^    make ([a-z]+)", page.read_text(), re.MULTILINE):
+        assert (target[0] or target[1]) in targets
+
+
+def test_architecture_names_every_room() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for path in (ROOT / "hybandits").rglob("*.py"):
+        if not path.name.startswith("__"):
+            assert f"`{path.name}`" in text, f"docs/architecture.md does not mention {path.name}"
+
+
+def test_changelog_speaks_of_this_version() -> None:
+    assert f"## {hybandits.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_public_names_are_what_they_say() -> None:
+    assert sorted(hybandits.__all__) == sorted([*hybandits._HOME, "__version__"])
+    for name in hybandits.__all__:
+        assert getattr(hybandits, name) is not None
+    assert dir(hybandits) == hybandits.__all__
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        _ = hybandits.Nobody
+
+
+def test_readme_lists_every_policy() -> None:
+    text = (ROOT / "README.md").read_text()
+    for name in hybandits.__all__:
+        value = getattr(hybandits, name)
+        if isinstance(value, type) and issubclass(value, hybandits.Policy) and value is not hybandits.Policy:
+            assert f"`{name}" in text, f"README does not mention {name}"
+
+
+def test_ci_runs_the_readmes_command() -> None:
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
