@@ -15,11 +15,11 @@ class Textbook:
     def __init__(self, d1: int, d2: int, arms: int, ridge: float = 1.0, gamma: float = 1.0) -> None:
         self.gamma = gamma
         self.schur = ridge * np.eye(d1)
-        self.schur_inverse = np.eye(d1) / ridge
+        self.schur_inverse: np.ndarray = np.eye(d1) / ridge
         self.shared_rhs = np.zeros(d1)
         self.theta = np.zeros(d1)
         self.w = [ridge * np.eye(d2) for _ in range(arms)]
-        self.w_inverse = [np.eye(d2) / ridge for _ in range(arms)]
+        self.w_inverse: list[np.ndarray] = [np.eye(d2) / ridge for _ in range(arms)]
         self.b = [np.zeros((d1, d2)) for _ in range(arms)]
         self.arm_rhs = [np.zeros(d2) for _ in range(arms)]
 

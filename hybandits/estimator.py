@@ -199,8 +199,17 @@ class ArmTable:
             if arms.owner is not self or arms.epoch != self.epoch:
                 return None
             slots = arms.slots
-        elif self._last_epoch == self.epoch and type(arms) is type(self._last_ids) and arms == self._last_ids:
-            slots = self._last_slots
+        elif (type(arms) is list or type(arms) is tuple) and arms:
+            try:
+                if self._last_epoch == self.epoch and arms == self._last_ids:
+                    slots = self._last_slots
+                else:
+                    slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+                    if len(set(arms)) != len(arms):
+                        return None
+                    self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
+            except (KeyError, TypeError, ValueError):  # unknown, not hashable, not comparable
+                return None
         else:
             return None
         n = slots.shape[0]
@@ -226,11 +235,8 @@ class ArmTable:
             if admit:
                 check_finite(x, z)
                 self.admit(ids)
-        if admit:
-            if type(arms) is CandidateSet:
-                arms.slots, arms.owner, arms.epoch = slots, self, self.epoch
-            elif type(arms) is list or type(arms) is tuple:
-                self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
+        if admit and type(arms) is CandidateSet:
+            arms.slots, arms.owner, arms.epoch = slots, self, self.epoch
         return Rows(x, z, ids, slots)
 
 
