@@ -267,7 +267,7 @@ def remove_row(factor, f, score, h, d, m, row, rhs):
 def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
     """Rotate (z, x | r) into the arm's block and what is left of it into the shared block: O((d1 + d2)^2), any K.
 
-    Counts the row in pulls[slot]; rounds is how many rows came before it.
+    Counts the row in pulls[slot]; rounds is how many rows came before it. True: `refresh_due` is to be called.
     """
     d1 = x.shape[0]
     d2 = z.shape[0]
@@ -292,8 +292,16 @@ def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
     rotate_row(shared_factor, start, shared_score, start, d1, start, rest, rhs, c, s)
     rotate_inverse(shared_score, start, d1, c, s, e)
     pulls[slot] += 1
+    return pulls[slot] % REFRESH == 0 or (rounds + 1) % REFRESH == 0
+
+
+@kernel
+def refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+    """Make L and C of the blocks afresh that have learned another REFRESH rows; `learn_row` says when to call it."""
+    start = 0 * d1
     if pulls[slot] % REFRESH == 0:
-        refresh_block(arm_factor, f, arm_score, h, d2, d1)
+        f = slot * factor_size(d2, d1)
+        refresh_block(arm_factor, f, arm_score, slot * score_size(d2, d1), d2, d1)
     if (rounds + 1) % REFRESH == 0:
         refresh_block(shared_factor, start, shared_score, start, d1, start)
 
@@ -312,20 +320,28 @@ def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor
     """Learn rows in order; False, with nothing changed, if any number in them is not finite or beyond LIMIT."""
     if not (within_limit(x) and within_limit(z) and within_limit(rewards)):
         return False
-    for i in range(x.shape[0]):
-        learn_row(
-            slots[i], x[i], z[i], rewards[i], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i
-        )
+    n, d1 = x.shape
+    d2 = z.shape[1]
+    for i in range(n):
+        slot = slots[i]
+        if learn_row(
+            slot, x[i], z[i], rewards[i], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i
+        ):
+            refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i)
     return True
 
 
 @kernel
 def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """`learn_rows` for a single row given as vectors."""
+    """`learn_rows` for one row given as vectors. 0: refused; 1: learned; 2: learned, and `refresh_due` is to be called.
+
+    The refresh is left to the caller because most processes never need it compiled.
+    """
     if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
-        return False
-    learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
-    return True
+        return 0
+    if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+        return 2
+    return 1
 
 
 # ------------------------------------------------------------------ scoring
@@ -504,15 +520,16 @@ def radius(coefficients, t):
 
 @kernel
 def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients, t):
-    """argmax_i mean_i + gamma width_i (paper, Algorithm 1, step 5), the first of equals; (-1, ..) if not finite.
+    """argmax_i mean_i + gamma width_i (paper, Algorithm 1, step 5), the first of equals.
 
+    Returns index (-1: not finite), mean, width and the propensity 1 of a deterministic rule.
     gamma is at t rounds; t < 0: at each arm's own pulls (the disjoint reduction).
     """
     n = x.shape[0]
     mean = np.empty(n)
     width = np.empty(n)
     if not score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
-        return -1, 0.0, 0.0
+        return -1, 0.0, 0.0, 1.0
     best = 0
     highest = -np.inf
     gamma = radius(coefficients, max(t, 0))
@@ -523,7 +540,7 @@ def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients,
         if value > highest:
             highest = value
             best = i
-    return best, mean[best], width[best]
+    return best, mean[best], width[best], 1.0
 
 
 # ------------------------------------------------------------------ parameters and the posterior
@@ -556,18 +573,39 @@ def arm_parameters(score, h, d1, d2, theta, beta):
 
 
 @kernel
+def usable(x, z):
+    """`within_limit` of both; asked before a random number is drawn, so that a refused call changes nothing."""
+    return within_limit(x) and within_limit(z)
+
+
+@kernel
 def eliminate_rows(x, z, slots, arm_score, ridge, y, square, product):
-    """w and y of every candidate (see `eliminate_arms`), y as a matrix of panels * 4 columns; False if not finite."""
+    """w and y of every candidate (see `eliminate_arms`), y as a matrix of panels * 4 columns."""
     n, d1 = x.shape
     d2 = z.shape[1]
-    if not (within_limit(x) and within_limit(z)):
-        return False
     stride = y.shape[1]
+    first = 0 * n
     eliminate_arms(
-        x.reshape(n * d1), z.reshape(n * d2), d1, d2, slots, 0, n, arm_score, ridge,
+        x.reshape(n * d1), z.reshape(n * d2), d1, d2, slots, first, n, arm_score, ridge,
         y.reshape(n * stride), stride, square, product,
     )  # fmt: skip
-    return True
+
+
+@kernel
+def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi):
+    """The winner of one joint posterior sample (see `sample_best`) of checked candidates, with its mean and width."""
+    n, d1 = x.shape
+    stride = 4 * ((d1 + 3) // 4)
+    y = np.zeros((n, stride))
+    square = np.empty(n)
+    product = np.empty(n)
+    eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
+    best = sample_best(y, square, product, shared_score, noise, xi)
+    four = np.zeros(4 * stride)
+    four[:stride] = y[best]
+    first = 0 * n
+    add_shared(four, stride, d1, first, first + 1, shared_score, square[best:], product[best:])
+    return best, product[best], math.sqrt(square[best])
 
 
 @kernel
@@ -598,6 +636,24 @@ def sample_best(y, square, product, shared_score, noise, xi):
 
 
 # ------------------------------------------------------------------ whole estimators
+
+
+@kernel
+def distinct(slots):
+    """Whether all slots differ; False also if one is -1, for then slots do not tell ids apart."""
+    highest = 0
+    for slot in slots:
+        if slot < 0:
+            return False
+        highest = max(highest, slot)
+    seen = np.zeros(highest // 64 + 1, np.uint64)
+    one = np.uint64(1)
+    for slot in slots:
+        bit = one << np.uint64(slot % 64)
+        if seen[slot // 64] & bit:
+            return False
+        seen[slot // 64] |= bit
+    return True
 
 
 @kernel

@@ -120,8 +120,8 @@ def finite(name: str, value: Doubles, limit: float) -> None:
 
 def reward(value: Any) -> float:
     """One reward as a float; its finiteness is left to the kernel."""
-    if type(value) is float:
-        return value
+    if isinstance(value, float):
+        return float(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, numbers.Real | np.bool_):

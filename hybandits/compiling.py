@@ -13,7 +13,11 @@ from numba.core import event
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first use, keep the machine code on disk, release the interpreter; IEEE division, no fastmath."""
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # nowhere to write: neither beside the package nor in the user's cache folder
+        return njit(**options)(function)
 
 
 class _Notice(event.Listener):  # type: ignore[misc]

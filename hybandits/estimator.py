@@ -15,6 +15,10 @@ from hybandits.storage import FileError
 Slots = NDArray[np.int64]
 
 
+MANY = 64
+"""Candidates from which on a look at the slots finds duplicates faster than a set of the ids."""
+
+
 class Prediction(NamedTuple):
     """Estimated reward and width of every candidate."""
 
@@ -205,7 +209,7 @@ class ArmTable:
                     slots = self._last_slots
                 else:
                     slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
-                    if len(set(arms)) != len(arms):
+                    if (len(arms) < MANY or not arrow.distinct(slots)) and len(set(arms)) != len(arms):
                         return None
                     self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
             except (KeyError, TypeError, ValueError):  # unknown, not hashable, not comparable
@@ -213,7 +217,15 @@ class ArmTable:
         else:
             return None
         n = slots.shape[0]
-        if checks.ready(x, (n, self.d1)) and checks.ready(z, (n, self.d2)):
+        # `checks.ready` for both, without the calls
+        if (
+            type(x) is type(z) is np.ndarray
+            and x.dtype is z.dtype is checks.FLOAT64
+            and x.shape == (n, self.d1)
+            and z.shape == (n, self.d2)
+            and x.flags.carray
+            and z.flags.carray
+        ):
             return slots
         return None
 
@@ -304,6 +316,7 @@ class HybridRidge(ArmTable):
         d1, d2 = checks.dimensions(d1, d2)
         super().__init__(d1, d2)
         self.ridge = checks.positive("ridge", ridge, "it is the lambda of the ridge regression, e.g. 1.0")
+        self._x_shape, self._z_shape = (d1,), (d2,)
         self.arm_factor: Doubles = np.zeros(0)
         self.arm_score: Doubles = np.zeros(0)
         self.shared_factor: Doubles = np.zeros(arrow.factor_size(d1, 0))
@@ -335,8 +348,16 @@ class HybridRidge(ArmTable):
 
     def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
         """One row: the arm's features and the reward seen for it."""
-        x, z = checked_vectors(x, z, self.d1, self.d2)
-        value = checks.reward(reward)
+        if not (
+            type(x) is type(z) is np.ndarray
+            and x.dtype is z.dtype is checks.FLOAT64
+            and x.shape == self._x_shape
+            and z.shape == self._z_shape
+            and x.flags.carray
+            and z.flags.carray
+        ):
+            x, z = checked_vectors(x, z, self.d1, self.d2)
+        value = reward if type(reward) is float else checks.reward(reward)
         try:
             slot = self._slots.get(arm, -1)
         except TypeError:
@@ -345,11 +366,17 @@ class HybridRidge(ArmTable):
             if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
                 raise not_finite(x, z, value)
             slot = self._new_slot(arm)
-        if not arrow.learn_one(
+        done = arrow.learn_one(
             slot, x, z, value, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
             self.rounds,
-        ):  # fmt: skip
-            raise not_finite(x, z, value)
+        )  # fmt: skip
+        if done != 1:
+            if not done:
+                raise not_finite(x, z, value)
+            arrow.refresh_due(
+                slot, self.d1, self.d2, self.arm_factor, self.arm_score, self.pulls, self.shared_factor,
+                self.shared_score, self.rounds,
+            )  # fmt: skip
         self.rounds += 1
 
     def learn_many(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:

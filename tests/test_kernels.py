@@ -122,7 +122,7 @@ def test_scores_choices_and_parameters_agree_compiled_and_plain(d1: int, d2: int
         mean, width = np.empty(n), np.empty(n)
         assert arrow.score_rows(x, z, slots, blocks.arm_score, blocks.shared_score, RIDGE, mean, width)
         y, square, product = np.zeros((n, 4 * ((d1 + 3) // 4))), np.empty(n), np.empty(n)
-        assert arrow.eliminate_rows(x, z, slots, blocks.arm_score, RIDGE, y, square, product)
+        arrow.eliminate_rows(x, z, slots, blocks.arm_score, RIDGE, y, square, product)
         theta, beta = np.empty(d1), np.empty(d2)
         arrow.transpose_times(blocks.shared_score, 0, d1, blocks.shared_score[:d1], theta)
         arrow.arm_parameters(blocks.arm_score, blocks.h, d1, d2, theta, beta)
@@ -137,6 +137,8 @@ def test_scores_choices_and_parameters_agree_compiled_and_plain(d1: int, d2: int
             "beta": beta,
             "ucb": arrow.choose_ucb(x, z, slots, *state, 10),
             "ucb by arm": arrow.choose_ucb(x, z, slots, *state, -1),
+            "thompson": arrow.choose_thompson(x, z, slots, blocks.arm_score, blocks.shared_score, RIDGE, 0.3, xi),
+            "usable": arrow.usable(x, z),
             "sample": arrow.sample_best(y, square, product, blocks.shared_score, 0.3, xi),
             "radius": arrow.radius(coefficients, 10),
         }
@@ -144,6 +146,9 @@ def test_scores_choices_and_parameters_agree_compiled_and_plain(d1: int, d2: int
     compiled = everything()
     with plain():
         interpreted = everything()
+    best, mean, width = compiled["thompson"]  # type: ignore[misc]
+    assert best == compiled["sample"]
+    assert_allclose((mean, width), (compiled["mean"][best], compiled["width"][best]), rtol=1e-12)  # type: ignore[index]
     for name, value in compiled.items():
         assert_allclose(value, interpreted[name], rtol=1e-12, atol=1e-13, err_msg=name)
     assert_allclose(compiled["radius"], 0.5 + 0.1 * np.sqrt(2 + (d1 + d2) * np.log(11)))
@@ -210,6 +215,13 @@ def test_sums_factor_into_the_same_arrow(mode: str, d1: int, d2: int) -> None:
         own = np.empty(d2)
         arrow.arm_parameters(blocks.arm_score, i * blocks.h, d1, d2, expected, own)
         assert_allclose(beta[i], own, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("slots", "expected"), [([0], True), ([3, 1, 200], True), ([1, 64, 1], False), ([2, -1], False), ([65, 1], True)]
+)
+def test_distinct_slots(mode: str, slots: list[int], expected: bool) -> None:
+    assert arrow.distinct(np.array(slots)) == expected
 
 
 def test_rows_that_are_not_finite_are_refused_and_change_nothing(mode: str) -> None:

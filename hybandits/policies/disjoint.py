@@ -16,6 +16,8 @@ class DisLinUCB(UCBPolicy):
     """One estimator per arm on (x, z) together; nothing is shared: `beta(arm)` has d1 + d2 entries, `theta` none."""
 
     reduction = "disjoint"
+    _by_arm = True
+    _embeds = True
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
         return HybridRidge(d1=0, d2=self.d1 + self.d2, ridge=ridge)
@@ -34,7 +36,3 @@ class DisLinUCB(UCBPolicy):
         """Here rather than in the estimator, which would speak of columns of (x, z)."""
         if not (arrow.within_limit(x) and arrow.within_limit(z)):
             raise not_finite(x, z)
-
-    def _time(self) -> int:
-        """Each arm's own pulls."""
-        return -1

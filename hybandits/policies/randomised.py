@@ -20,7 +20,7 @@ class Uniform(RidgePolicy):
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
     def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
-        if not (arrow.within_limit(x) and arrow.within_limit(z)):
+        if not arrow.usable(x, z):
             return -1, 0.0, 0.0, None
         index = int(self._random.integers(len(slots)))
         mean, width = score_one(self._estimator, Rows(x, z, (), slots), index)

@@ -8,8 +8,8 @@ import numpy as np
 
 from hybandits import arrow, checks
 from hybandits.checks import Doubles
-from hybandits.estimator import Rows, Slots, not_finite
-from hybandits.policies.base import RidgePolicy, score_one
+from hybandits.estimator import Slots, not_finite
+from hybandits.policies.base import RidgePolicy
 
 
 class HyThompson(RidgePolicy):
@@ -40,29 +40,28 @@ class HyThompson(RidgePolicy):
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         super().__init__(d1=d1, d2=d2, ridge=self.noise**2 / self.scale**2, seed=seed)
 
-    def _eliminate(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Doubles, Doubles, Doubles] | None:
+    def _eliminate(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Doubles, Doubles, Doubles]:
         n = len(slots)
         y = np.empty((n, 4 * ((self.d1 + 3) // 4)))
         square = np.empty(n)
         product = np.empty(n)
-        if not arrow.eliminate_rows(x, z, slots, self._estimator.arm_score, self.ridge, y, square, product):
-            return None
+        arrow.eliminate_rows(x, z, slots, self._estimator.arm_score, self.ridge, y, square, product)
         return y, square, product
 
     def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
-        parts = self._eliminate(x, z, slots)
-        if parts is None:
+        if not arrow.usable(x, z):
             return -1, 0.0, 0.0, None
-        n = len(slots)
-        shared = self._estimator.shared_score
-        propensity = None
+        n = slots.shape[0]
         if self.propensity_draws:
-            wins = self._wins(parts, n, self.propensity_draws)
-        index = arrow.sample_best(*parts, shared, self.noise, self._random.standard_normal(self.d1 + n))
+            wins = self._wins(self._eliminate(x, z, slots), n, self.propensity_draws)
+        xi = self._random.standard_normal(self.d1 + n)
+        estimator = self._estimator
+        index, mean, width = arrow.choose_thompson(
+            x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise, xi
+        )
         if self.propensity_draws:
-            propensity = float((1 + wins[index]) / (1 + self.propensity_draws))
-        mean, width = score_one(self._estimator, Rows(x, z, (), slots), index)
-        return index, mean, width, propensity
+            return index, mean, width, float((1 + wins[index]) / (1 + self.propensity_draws))
+        return index, mean, width, None
 
     def _wins(self, parts: tuple[Doubles, Doubles, Doubles], n: int, draws: int) -> Doubles:
         """How often each candidate wins in further draws, from a stream seeded by the state the decisions are in."""
@@ -77,9 +76,9 @@ class HyThompson(RidgePolicy):
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
         """The share of posterior draws each candidate wins (propensity_draws of them, or 1,000)."""
         rows = self._rows(x, z, arms)
-        parts = self._eliminate(rows.x, rows.z, rows.slots)
-        if parts is None:
+        if not arrow.usable(rows.x, rows.z):
             raise not_finite(rows.x, rows.z)
+        parts = self._eliminate(rows.x, rows.z, rows.slots)
         draws = self.propensity_draws or 1000
         return self._wins(parts, len(rows.slots), draws) / draws
 

@@ -17,6 +17,8 @@ class UCBPolicy(RidgePolicy):
     """The rule itself; subclasses name the reduction that sizes gamma."""
 
     reduction: ClassVar[Reduction]
+    _by_arm: ClassVar[bool] = False
+    """Whether gamma is a function of each arm's own pulls instead of all rows learned."""
 
     def __init__(
         self,
@@ -60,17 +62,13 @@ class UCBPolicy(RidgePolicy):
         numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, known, estimator.ridge)
         self._coefficients = np.array(numbers, dtype=float)
 
-    def _time(self) -> int:
-        """What gamma is a function of: rows learned."""
-        return self._estimator.rounds
-
     def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
         estimator = self._estimator
-        index, mean, width = arrow.choose_ucb(
+        picked: tuple[int, float, float, float] = arrow.choose_ucb(
             x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge,
-            self._coefficients, self._time(),
+            self._coefficients, -1 if self._by_arm else estimator.rounds,
         )  # fmt: skip
-        return index, mean, width, 1.0
+        return picked
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
         """1 for the arm with the highest bound, 0 for the others: the rule is deterministic."""
@@ -83,7 +81,7 @@ class UCBPolicy(RidgePolicy):
     @property
     def radius(self) -> float:
         """gamma as it is now (for the disjoint reduction: of an arm that has not learned)."""
-        return float(arrow.radius(self._coefficients, max(self._time(), 0)))
+        return float(arrow.radius(self._coefficients, 0 if self._by_arm else self._estimator.rounds))
 
     def _config(self) -> dict[str, Any]:
         return {

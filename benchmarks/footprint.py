@@ -1,0 +1,160 @@
+"""Memory and start-up, measured in processes of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import hybandits
+from benchmarks.report import JUDGED, Figure, Section, number
+from benchmarks.timing import Pair, summary
+from benchmarks.workloads import WORKLOADS, Plan
+
+KNOWN_TARGET_MB = 300.0
+HELP_TARGET = 0.5
+CACHED_TARGET = 2.0
+FIRST_TARGET = 15.0
+
+FIRST_ARMS, LAST_ARMS = 1_000, 3_000
+"""Memory per arm is the growth between these numbers of arms that have learned."""
+
+GROWTH = 50_000_000
+"""Bytes of arms over which the growth of the whole process is taken: less would drown in what it keeps to itself."""
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """This environment, in which the packages measured here are found from anywhere."""
+    roots = [Path(hybandits.__file__).parents[1], Path(__file__).parents[1]]
+    paths = [*dict.fromkeys(map(str, roots)), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **extra}
+
+
+def _python(*arguments: str, **extra: str) -> str:
+    """Standard output of a new interpreter; raises with the end of its standard error if it fails."""
+    done = subprocess.run(
+        [sys.executable, *arguments], env=_environment(extra), capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise RuntimeError(f"python {' '.join(arguments)} ended with {done.returncode}: {last}")
+    return done.stdout
+
+
+def _child(*task: object) -> dict[str, Any]:
+    got: dict[str, Any] = json.loads(_python("-m", "benchmarks.child", *map(str, task)))
+    return got
+
+
+# ------------------------------------------------------------------ memory
+
+
+def allowed(d1: int, d2: int) -> int:
+    """Bytes an arm may take: 8 (2 d2^2 + 2 d1 d2 + 4 d2) + 64."""
+    return 8 * (2 * d2**2 + 2 * d1 * d2 + 4 * d2) + 64
+
+
+def run_memory(plan: Plan) -> Section:
+    """Bytes per arm that has learned, and of a process that knows a million arms."""
+    section = Section("memory", "memory per arm that has learned, and of a million known arms", ("what", *JUDGED))
+    shapes = list(dict.fromkeys((each.d1, each.d2) for each in plan.workloads))
+    for d1, d2 in shapes[:1] if plan.quick else shapes:
+        names = "/".join(each.name for each in plan.workloads if (each.d1, each.d2) == (d1, d2))
+        plan.say(f"memory: {names}")
+        limit = float(allowed(d1, d2))
+        far = max(LAST_ARMS, FIRST_ARMS + 100 * round(GROWTH / limit / 100))
+        got = _child("arms", d1, d2, FIRST_ARMS, LAST_ARMS, far)
+        arrays = (got["nbytes"][1] - got["nbytes"][0]) / (LAST_ARMS - FIRST_ARMS)
+        process = (got["resident"][-1] - got["resident"][0]) / (far - FIRST_ARMS)
+        for what, value in (("arrays", arrays), ("process", process)):
+            figure = Figure(names, f"bytes per arm, {what}", "at most", limit, value, " B")
+            section.add(f"{names} d1={d1} d2={d2}: bytes per arm, {what}", figure=figure)
+        section.data.append(
+            {"workload": names, "d1": d1, "d2": d2, "allowed": limit, "arrays": arrays, "process": process, **got}
+        )
+    plan.say("memory: a million arms")
+    shape = WORKLOADS["W4"]
+    if not plan.quick:
+        _child("one-round", shape.d1, shape.d2)  # compiles, if it has not been done: that would count
+    baseline = _child("one-round", shape.d1, shape.d2)["peak"]
+    got = _child("known", shape.d1, shape.d2)
+    whole, own = got["peak"] / 1e6, (got["peak"] - baseline) / 1e6
+    what = f"peak of a process with {got['known']:,} known arms, {got['learned']:,} of them taught"
+    figure = Figure("", what, "below", KNOWN_TARGET_MB, whole, " MB")
+    section.add(f"{what}, d1={shape.d1} d2={shape.d2}", figure=figure)
+    section.add("  of that beyond a process that played one round", "", f"{number(own)} MB")
+    section.data.append({"baseline_peak": baseline, **got})
+    section.notes.append(
+        f"arrays: growth of nbytes from {FIRST_ARMS:,} to {LAST_ARMS:,} arms, spare room included; process: growth of "
+        f"resident memory over about {GROWTH // 10**6} MB, with the dict from ids to blocks but not the id strings, "
+        "which are made before"
+    )
+    return section
+
+
+# ------------------------------------------------------------------ start-up
+
+
+def _seconds(call: Callable[[], object], times: int) -> Pair:
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return summary(taken)
+
+
+def run_start(plan: Plan) -> Section:
+    """Wall time of new processes."""
+    section = Section("start", "wall time of a new process, interpreter included", ("what", *JUDGED))
+    times = plan.repeats(3, 1)
+    shape = WORKLOADS["W4"]
+    round_ = ("-m", "benchmarks.child", "one-round", str(shape.d1), str(shape.d2))
+
+    def add(what: str, target: float, taken: Pair) -> None:
+        section.add(what, figure=Figure("", what, "below", target, taken, " s"))
+        section.data.append({"what": what, "seconds": taken._asdict()})
+
+    plan.say("start: import")
+    bare = _seconds(lambda: _python("-c", "pass"), times)
+    section.add("bare interpreter", "", f"{number(bare.min)} s / {number(bare.median)} s")
+    section.data.append({"what": "bare interpreter", "seconds": bare._asdict()})
+    _python("-c", "import hybandits")
+    add("import hybandits", HELP_TARGET, _seconds(lambda: _python("-c", "import hybandits"), times))
+    _help(section, add, times)
+    with tempfile.TemporaryDirectory(prefix="hybandits-bench-", ignore_cleanup_errors=True) as folder:
+        caches = iter(range(times))
+
+        def first() -> None:
+            plan.say("start: the first round of all, nothing compiled")
+            _python(*round_, NUMBA_CACHE_DIR=str(Path(folder, str(next(caches)))))
+
+        untouched = _seconds(first, times)
+        plan.say("start: import + choose + learn, compiled code on disk")
+        cached = _seconds(lambda: _python(*round_, NUMBA_CACHE_DIR=str(Path(folder, "0"))), times)
+    add("import + choose + learn, compiled code on disk", CACHED_TARGET, cached)
+    add("import + choose + learn, nothing compiled yet", FIRST_TARGET, untouched)
+    return section
+
+
+def _help(section: Section, add: Callable[[str, float, Pair], None], times: int) -> None:
+    """`hybandits --help`, where there is a command line."""
+    if importlib.util.find_spec("hybandits.cli") is None:
+        section.notes.append("hybandits --help: skipped, there is no module hybandits.cli")
+        return
+    # What the installed script `hybandits` runs.
+    command = ("-c", "from hybandits.cli import main; main()", "--help")
+    try:
+        if not _python(*command).strip():
+            raise RuntimeError("it printed nothing")
+    except RuntimeError as problem:
+        section.notes.append(f"hybandits --help: skipped, {problem}")
+        return
+    add("hybandits --help", HELP_TARGET, _seconds(lambda: _python(*command), times))
