@@ -365,7 +365,7 @@ class BayesianBanditsShared(_Adapter):
 
         candidates, row, sparse = self._prepare(rounds)
 
-        class Prepared(ArmFeaturizer):
+        class Prepared(ArmFeaturizer):  # type: ignore[misc]
             """Looks up what was prepared: the context is the number of the round."""
 
             def transform(self, numbers: Sequence[int], *, action_tokens: Sequence[int]) -> Any:

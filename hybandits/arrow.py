@@ -39,8 +39,15 @@ import numpy as np
 from hybandits.compiling import kernel
 from hybandits.simd import add4, load1, load4, mul4, muladd4, prefetch, splat4, spread4, store1, store4, sub4, sum4
 
-LIMIT = 1e100
-"""Largest feature or reward in absolute value: its square and every sum of such squares stay finite."""
+LIMIT = 1e50
+"""Largest feature or reward in absolute value.
+
+|C z| <= |z| max|x| / (2 sqrt(lambda)), so with lambda >= SMALLEST_RIDGE every width and every sum of squares of such
+numbers is finite: a call that passes this check cannot fail later.
+"""
+
+SMALLEST_RIDGE = 1e-20
+LARGEST_RIDGE = 1e20
 
 REFRESH = 512
 """Rows a block may learn before L and C are made afresh from R and T."""
@@ -48,6 +55,9 @@ REFRESH = 512
 FAR = 64 * 1024
 """Numbers read in one scoring pass beyond which the next arm's block is asked for ahead of time (half a megabyte)."""
 
+
+SHORT = 16
+"""Columns of C below which four panels are summed together."""
 
 BLOCK = 64
 """Candidates that are taken through both stages of scoring together; a multiple of four."""
@@ -309,9 +319,26 @@ def refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, share
 @kernel
 def within_limit(values):
     """Whether every number of a contiguous array is finite and at most LIMIT in absolute value."""
+    flat = values.reshape(values.size)
+    n = flat.shape[0]
+    a0 = splat4(0.0)
+    a1 = a0
+    i = 0
+    while i + 8 <= n:
+        v0 = load4(flat, i)
+        v1 = load4(flat, i + 4)
+        a0 = muladd4(v0, v0, a0)
+        a1 = muladd4(v1, v1, a1)
+        i += 8
+    total = sum4(add4(a0, a1))
+    while i < n:
+        total += load1(flat, i) * load1(flat, i)
+        i += 1
+    if total <= LIMIT * LIMIT:
+        return True
     bad = 0
-    for v in values.flat:
-        bad |= not (abs(v) <= LIMIT)
+    for i in range(n):  # NaN, or many large numbers: look at each
+        bad += not abs(load1(flat, i)) <= LIMIT
     return bad == 0
 
 
@@ -374,12 +401,14 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
     """w = L_i z and y = x - C_i z for the candidates first..last-1 (x and z flat, row after row).
 
     Candidate first + a gets y at y[a * stride:], |w|^2 in square[first + a] and w.q_i in product[first + a].
-    slot < 0 is an arm that has not learned: w = z / sqrt(lambda), y = x, q_i = 0.
+    slot < 0 is an arm that has not learned: w = z / sqrt(lambda), y = x, q_i = 0. Where d2 is small, C is taken four
+    panels at a time, so that sums too short to hide their own latency hide each other's.
     """
     n = slots.shape[0]
     size = score_size(d2, d1)
     panels = (d2 + 3) // 4
     whole = d1 // 4
+    step = 4 * d2
     far = n * size > FAR
     for i in range(first, last):
         slot = slots[i]
@@ -411,13 +440,36 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
             wq = muladd4(w, load4(arm_score, h + 4 * b), wq)
         store1(square, i, sum4(w2))
         store1(product, i, sum4(wq))
-        for b in range(whole):
+        b = 0
+        while d2 < SHORT and b + 4 <= whole:
             if far:
-                for p in range(o, o + 4 * d2, 8):
+                for p in range(o, o + 4 * step, 8):
+                    prefetch(arm_score, p + ahead)
+            a0 = load4(x, xo + 4 * b)
+            a1 = load4(x, xo + 4 * b + 4)
+            a2 = load4(x, xo + 4 * b + 8)
+            a3 = load4(x, xo + 4 * b + 12)
+            for k in range(d2):
+                minus_z = splat4(-load1(z, zo + k))
+                a0 = muladd4(minus_z, load4(arm_score, o), a0)
+                a1 = muladd4(minus_z, load4(arm_score, o + step), a1)
+                a2 = muladd4(minus_z, load4(arm_score, o + 2 * step), a2)
+                a3 = muladd4(minus_z, load4(arm_score, o + 3 * step), a3)
+                o += 4
+            o += 3 * step
+            store4(y, yo + 4 * b, a0)
+            store4(y, yo + 4 * b + 4, a1)
+            store4(y, yo + 4 * b + 8, a2)
+            store4(y, yo + 4 * b + 12, a3)
+            b += 4
+        while b < whole:
+            if far:
+                for p in range(o, o + step, 8):
                     prefetch(arm_score, p + ahead)
             cz = panel_times(arm_score, o, z, zo, d2)
-            o += 4 * d2
+            o += step
             store4(y, yo + 4 * b, sub4(load4(x, xo + 4 * b), cz))
+            b += 1
         if 4 * whole < d1:
             store4(y, yo + 4 * whole, panel_times(arm_score, o, z, zo, d2))
             for k in range(4 * whole, d1):
@@ -442,35 +494,50 @@ def add_shared(y, stride, d1, first, last, shared_score, square, product):
         s0, s1, s2, s3 = zero, zero, zero, zero
         p0, p1, p2, p3 = zero, zero, zero, zero
         o = d1
-        for b in range(panels):
+        b = 0
+        while b < panels:
             a0, a1, a2, a3 = zero, zero, zero, zero
             b0, b1, b2, b3 = zero, zero, zero, zero
             cols = min(4 * b + 4, d1)
-            k = 0
-            while k + 2 <= cols:
-                column = load4(shared_score, o)
-                a0 = muladd4(spread4(y, y0 + k), column, a0)
-                a1 = muladd4(spread4(y, y1 + k), column, a1)
-                a2 = muladd4(spread4(y, y2 + k), column, a2)
-                a3 = muladd4(spread4(y, y3 + k), column, a3)
-                column = load4(shared_score, o + 4)
-                b0 = muladd4(spread4(y, y0 + k + 1), column, b0)
-                b1 = muladd4(spread4(y, y1 + k + 1), column, b1)
-                b2 = muladd4(spread4(y, y2 + k + 1), column, b2)
-                b3 = muladd4(spread4(y, y3 + k + 1), column, b3)
-                o += 8
-                k += 2
-            if k < cols:
-                column = load4(shared_score, o)
-                a0 = muladd4(spread4(y, y0 + k), column, a0)
-                a1 = muladd4(spread4(y, y1 + k), column, a1)
-                a2 = muladd4(spread4(y, y2 + k), column, a2)
-                a3 = muladd4(spread4(y, y3 + k), column, a3)
-                o += 4
-            a0, a1, a2, a3 = add4(a0, b0), add4(a1, b1), add4(a2, b2), add4(a3, b3)
+            below = o + 4 * cols
+            more = min(4 * b + 8, d1)
+            if b + 1 < panels:
+                for k in range(cols):
+                    upper = load4(shared_score, o + 4 * k)
+                    lower = load4(shared_score, below + 4 * k)
+                    yk = spread4(y, y0 + k)
+                    a0 = muladd4(yk, upper, a0)
+                    b0 = muladd4(yk, lower, b0)
+                    yk = spread4(y, y1 + k)
+                    a1 = muladd4(yk, upper, a1)
+                    b1 = muladd4(yk, lower, b1)
+                    yk = spread4(y, y2 + k)
+                    a2 = muladd4(yk, upper, a2)
+                    b2 = muladd4(yk, lower, b2)
+                    yk = spread4(y, y3 + k)
+                    a3 = muladd4(yk, upper, a3)
+                    b3 = muladd4(yk, lower, b3)
+                for k in range(cols, more):
+                    lower = load4(shared_score, below + 4 * k)
+                    b0 = muladd4(spread4(y, y0 + k), lower, b0)
+                    b1 = muladd4(spread4(y, y1 + k), lower, b1)
+                    b2 = muladd4(spread4(y, y2 + k), lower, b2)
+                    b3 = muladd4(spread4(y, y3 + k), lower, b3)
+                q = load4(shared_score, 4 * b + 4)
+                s0, s1, s2, s3 = muladd4(b0, b0, s0), muladd4(b1, b1, s1), muladd4(b2, b2, s2), muladd4(b3, b3, s3)
+                p0, p1, p2, p3 = muladd4(b0, q, p0), muladd4(b1, q, p1), muladd4(b2, q, p2), muladd4(b3, q, p3)
+            else:
+                for k in range(cols):
+                    upper = load4(shared_score, o + 4 * k)
+                    a0 = muladd4(spread4(y, y0 + k), upper, a0)
+                    a1 = muladd4(spread4(y, y1 + k), upper, a1)
+                    a2 = muladd4(spread4(y, y2 + k), upper, a2)
+                    a3 = muladd4(spread4(y, y3 + k), upper, a3)
             q = load4(shared_score, 4 * b)
             s0, s1, s2, s3 = muladd4(a0, a0, s0), muladd4(a1, a1, s1), muladd4(a2, a2, s2), muladd4(a3, a3, s3)
             p0, p1, p2, p3 = muladd4(a0, q, p0), muladd4(a1, q, p1), muladd4(a2, q, p2), muladd4(a3, q, p3)
+            o = below + 4 * more
+            b += 2
         store1(sums, 0, sum4(s0))
         store1(sums, 1, sum4(s1))
         store1(sums, 2, sum4(s2))
@@ -486,11 +553,9 @@ def add_shared(y, stride, d1, first, last, shared_score, square, product):
 
 @kernel
 def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
-    """mean_i = w.q_i + g.q_0 and width_i = sqrt(|w|^2 + |g|^2) of every candidate.
-
-    False if a width is not finite, which a feature that is NaN, infinite or far beyond LIMIT always brings about: the
-    diagonals of L_i and L_0 are positive, so each feature reaches the width.
-    """
+    """mean_i = w.q_i + g.q_0 and width_i = sqrt(|w|^2 + |g|^2) of each candidate; False if a feature exceeds LIMIT."""
+    if not (within_limit(x) and within_limit(z)):
+        return False
     n, d1 = x.shape
     d2 = z.shape[1]
     flat_x = x.reshape(n * d1)
@@ -501,11 +566,9 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
         last = min(first + BLOCK, n)
         eliminate_arms(flat_x, flat_z, d1, d2, slots, first, last, arm_score, ridge, y, stride, width, mean)
         add_shared(y, stride, d1, first, last, shared_score, width, mean)
-    finite = True
     for i in range(n):
-        finite &= load1(width, i) <= LIMIT * LIMIT
         store1(width, i, math.sqrt(load1(width, i)))
-    return finite
+    return True
 
 
 @kernel

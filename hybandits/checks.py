@@ -48,7 +48,10 @@ def real(name: str, value: object) -> float:
     """A finite real number, not a bool."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {short(value)} ({type(value).__name__}): pass a float")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value!r}: pass an ordinary number")
     return number
@@ -89,16 +92,27 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> D
         got = value if isinstance(value, np.ndarray) else np.asarray(value)
     except ValueError as problem:
         raise ValueError(f"{name} is not a rectangular array ({problem}): expected {shape_words}") from None
+    if isinstance(got, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and a masked entry has no value: pass {name}.filled(...)")
     if got.ndim != ndim:
         remedy = f"; for one candidate use {name}[None, :]" if got.ndim == 1 and ndim == 2 else ""
         if got.ndim == 2 and ndim == 1:
             remedy = f"; pass the row of one arm, e.g. {name}[choice.index]"
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {got.shape}: expected {shape_words}{remedy}")
     if got.shape[-1] != columns:
-        raise ValueError(f"{name} has {got.shape[-1]} columns, expected {columns} (shape {got.shape}): {shape_words}")
+        unit = "columns" if ndim == 2 else "entries"
+        raise ValueError(f"{name} has {got.shape[-1]} {unit}, expected {columns} (shape {got.shape}): {shape_words}")
     if got.dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {got.dtype}, expected numbers: convert it with {name}.astype(float)")
     return np.array(got, dtype=FLOAT64, order="C")
+
+
+def ridge(value: object) -> float:
+    """lambda: positive, and neither so small nor so large that squares of sound features could overflow."""
+    number = positive("ridge", value, "it is the lambda of the ridge regression, e.g. 1.0")
+    if not 1e-20 <= number <= 1e20:
+        raise ValueError(f"ridge must lie between 1e-20 and 1e20, got {value!r}: rescale the features instead")
+    return number
 
 
 def ready(value: Any, shape: tuple[int, ...]) -> bool:
@@ -125,5 +139,8 @@ def reward(value: Any) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, numbers.Real | np.bool_):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
     raise TypeError(f"reward must be a number, got {short(value)} ({type(value).__name__}): pass a float")

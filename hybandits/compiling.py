@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
 from numba.core import event
 
 
+def _digest() -> str:
+    """A fingerprint of the package's sources."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+SOURCES = _digest()
+
+
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first use, keep the machine code on disk, release the interpreter; IEEE division, no fastmath."""
+    """Compile on first use, keep the machine code on disk, release the interpreter; IEEE division, no fastmath.
+
+    Numba takes machine code from disk if the file the kernel is in has not changed. A kernel here calls kernels of
+    other files, so the code on disk is stamped with all of the package's sources instead.
+    """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return njit(cache=True, **options)(function)
+        made: Any = njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to write: neither beside the package nor in the user's cache folder
         return njit(**options)(function)
+    with contextlib.suppress(AttributeError):
+        made._cache._cache_file._source_stamp = SOURCES
+    return made
 
 
 class _Notice(event.Listener):  # type: ignore[misc]

@@ -45,13 +45,26 @@ class Exploration(Protocol):
         ...
 
 
-def _bound_pair(name: str, value: Any) -> tuple[float, float]:
-    pair = value if isinstance(value, tuple | list) else (value, value)
-    if len(pair) != 2:
-        raise ValueError(f"{name} must be one number or a pair (shared, per arm), got {value!r}")
+def _bound(name: str, value: Any, why: str) -> float:
+    number = checks.positive(name, value, why)
+    if not 1e-50 <= number <= 1e50:
+        raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value!r}: rescale the data")
+    return number
+
+
+def _bounds(name: str, value: Any) -> float | tuple[float, float]:
     why = "it bounds a norm from above; give one number or a pair (shared, per arm)"
-    first, second = (checks.positive(name, part, why) for part in pair)
-    return first, second
+    if not isinstance(value, tuple | list):
+        return _bound(name, value, why)
+    if len(value) != 2:
+        raise ValueError(f"{name} must be one number or a pair (shared, per arm), got {value!r}")
+    return _bound(name, value[0], why), _bound(name, value[1], why)
+
+
+def _keep(coefficient: Any, **values: Any) -> None:
+    """Put the checked values, plain Python numbers, in place of those given to a frozen dataclass."""
+    for name, value in values.items():
+        object.__setattr__(coefficient, name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +86,16 @@ class AsWritten:
     arms: int | None = None
 
     def __post_init__(self) -> None:
-        checks.count("horizon", self.horizon, least=1, why="it is the number of rounds T that will be played")
-        checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01")
-        checks.positive("bound", self.bound, "it bounds the norms of theta and of every beta_i (S in the paper)")
-        if self.arms is not None:
-            checks.count("arms", self.arms, least=1, why="it is the number of arms K; leave it out to count arms met")
+        why = "it is the number of rounds T that will be played"
+        horizon = checks.real("horizon", checks.count("horizon", self.horizon, least=1, why=why))
+        why = "it is the number of arms K; leave it out to count arms met"
+        _keep(
+            self,
+            horizon=int(horizon),
+            delta=checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01"),
+            bound=_bound("bound", self.bound, "it bounds the norms of theta and every beta_i (S in the paper)"),
+            arms=None if self.arms is None else checks.count("arms", self.arms, least=1, why=why),
+        )
 
     def _arms(self, met: int) -> int:
         return max(self.arms if self.arms is not None else met, 1)
@@ -119,15 +137,18 @@ class SelfNormalised:
     delta: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.positive("noise", self.noise, "it is the standard deviation of the reward's noise")
-        _bound_pair("bound", self.bound)
-        _bound_pair("feature_bound", self.feature_bound)
-        checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01")
+        _keep(
+            self,
+            noise=_bound("noise", self.noise, "it is the standard deviation of the reward's noise"),
+            bound=_bounds("bound", self.bound),
+            feature_bound=_bounds("feature_bound", self.feature_bound),
+            delta=checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01"),
+        )
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
         """The table above."""
-        s1, s2 = _bound_pair("bound", self.bound)
-        lx, lz = _bound_pair("feature_bound", self.feature_bound)
+        s1, s2 = self.bound if isinstance(self.bound, tuple) else (self.bound, self.bound)
+        lx, lz = self.feature_bound if isinstance(self.feature_bound, tuple) else (self.feature_bound,) * 2
         if d1 == 0:
             s1 = lx = 0.0
         if d2 == 0:
@@ -137,7 +158,7 @@ class SelfNormalised:
         return Coefficients(
             base=math.sqrt(s1**2 + k * s2**2) * math.sqrt(ridge),
             scale=float(self.noise),
-            log_term=2 * math.log(1 / self.delta),
+            log_term=-2 * math.log(self.delta),
             dimension=float(dimension),
             slope=(lx**2 + lz**2) / (ridge * dimension),
         )
@@ -154,7 +175,7 @@ class Constant:
     alpha: float
 
     def __post_init__(self) -> None:
-        checks.non_negative("alpha", self.alpha, "it multiplies the width; 0 is greedy")
+        _keep(self, alpha=checks.non_negative("alpha", self.alpha, "it multiplies the width; 0 is greedy"))
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
         """alpha, always."""

@@ -129,8 +129,8 @@ class ArmTable:
             if self._used == len(self.pulls):
                 # One part in 32 at a time: in-place growth is cheap, and memory per arm stays close to its need.
                 capacity = self._used + max(8, self._used // 32)
-                self.pulls.resize(capacity, refcheck=False)
                 self._reserve(capacity)
+                self.pulls.resize(capacity, refcheck=False)  # last: its length says how many blocks there are
             slot = self._used
             self._used += 1
         self._clear(slot)
@@ -164,19 +164,14 @@ class ArmTable:
         if arms is None:
             if n is None:
                 raise TypeError("arms is missing: pass a list of ids")
-            return range(n)
-        if isinstance(arms, np.ndarray):
-            arms = arms.tolist()
-        elif not isinstance(arms, list | tuple | range):
-            if isinstance(arms, str | bytes) or not isinstance(arms, Iterable):
-                raise TypeError(f"arms must be a list of ids, got {checks.short(arms)} ({type(arms).__name__})")
-            arms = list(arms)
+            arms = range(n)
+        arms = id_list(arms)
         if n is not None and len(arms) != n:
             raise ValueError(
                 f"arms has {len(arms)} ids but the features have {n} rows: pass one row of x and z per candidate"
             )
         if len(arms) == 0:
-            raise ValueError("arms is empty, got 0 candidates: pass at least one")
+            raise ValueError("arms is empty, got 0 candidates: pass at least one row and one id")
         try:
             distinct = len(set(arms))
         except TypeError:
@@ -266,23 +261,30 @@ def not_finite(x: Doubles, z: Doubles, rewards: Doubles | float | None = None) -
             checks.finite("reward" if np.ndim(rewards) == 0 else "rewards", np.asarray(rewards), arrow.LIMIT)
     except ValueError as problem:
         return problem
-    return ValueError("the features are too large for the widths to stay finite: rescale x and z")
+    raise AssertionError("a kernel refused what the checks accept")
 
 
 def checked_matrices(x: Any, z: Any, d1: int, d2: int) -> tuple[Doubles, Doubles]:
     """Features of several candidates: x (n, d1) and z (n, d2), either None where its dimension is 0."""
-    if not checks.ready(x, (len(x) if hasattr(x, "__len__") else 0, d1)):
+    if not checks.ready(x, (_rows_of(x), d1)):
         x = _empty_or_array("x", x, z, d1, "(n, d1)", "d1")
-    if not checks.ready(z, (len(z) if hasattr(z, "__len__") else 0, d2)):
+    if not checks.ready(z, (_rows_of(z), d2)):
         z = _empty_or_array("z", z, x, d2, "(n, d2)", "d2")
     if x.shape[0] != z.shape[0]:
         raise ValueError(f"x has {x.shape[0]} rows and z has {z.shape[0]}: pass one row of each per candidate")
     return x, z
 
 
+def _rows_of(value: Any) -> int:
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return len(value) if isinstance(value, list | tuple) else 0
+    return int(shape[0]) if shape else 0
+
+
 def _empty_or_array(name: str, value: Any, other: Any, columns: int, shape: str, symbol: str) -> Doubles:
     if value is None and columns == 0:
-        return np.zeros((len(other) if other is not None else 0, 0))
+        return np.zeros((_rows_of(other), 0))
     return checks.array(name, value, 2, columns, f"shape {shape} with {symbol} = {columns}, one row per candidate")
 
 
@@ -315,7 +317,7 @@ class HybridRidge(ArmTable):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0) -> None:
         d1, d2 = checks.dimensions(d1, d2)
         super().__init__(d1, d2)
-        self.ridge = checks.positive("ridge", ridge, "it is the lambda of the ridge regression, e.g. 1.0")
+        self.ridge = checks.ridge(ridge)
         self._x_shape, self._z_shape = (d1,), (d2,)
         self.arm_factor: Doubles = np.zeros(0)
         self.arm_score: Doubles = np.zeros(0)
@@ -437,9 +439,11 @@ class HybridRidge(ArmTable):
 
     def raise_ridge(self, ridge: float) -> None:
         """Raise lambda to a larger value, exactly as if it had been so from the start."""
-        ridge = checks.positive("ridge", ridge, "it is the lambda of the ridge regression")
+        ridge = checks.ridge(ridge)
         if ridge < self.ridge:
-            raise ValueError(f"ridge can only be raised, got {ridge!r} where it is {self.ridge!r} already")
+            raise ValueError(
+                f"ridge can only be raised, got {ridge!r} where it is {self.ridge!r} already: fit a new estimator"
+            )
         if ridge > self.ridge:
             slots = np.fromiter(self.learned.values(), np.int64)
             arrow.raise_ridge(
@@ -459,6 +463,17 @@ class HybridRidge(ArmTable):
         if other is self or other.ridge < self.ridge:
             other = other.copy()
             other.raise_ridge(self.ridge)
+        merged = self.copy()
+        merged._take_in(other)
+        if not merged.sound():
+            raise ValueError(
+                "the two estimators cannot be merged: their features differ so much in scale that the sum is lost in "
+                "rounding; rescale the features and fit again"
+            )
+        self.__dict__.update(merged.__dict__)
+        self.epoch += 1
+
+    def _take_in(self, other: HybridRidge) -> None:
         self.raise_ridge(other.ridge)
         common: list[int] = []
         f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
@@ -482,6 +497,16 @@ class HybridRidge(ArmTable):
         )  # fmt: skip
         self.admit(other._slots)
         self.rounds += other.rounds
+
+    def sound(self) -> bool:
+        """Whether every number is finite and every diagonal entry of R_0 and the R_i positive."""
+        n, d1, d2 = self._used, self.d1, self.d2
+        f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
+        used = self.arm_factor[: n * f], self.arm_score[: n * h], self.shared_factor, self.shared_score
+        own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])[:d2]
+        shared = np.cumsum([0, *(d1 - k for k in range(d1 - 1))])[:d1]
+        diagonals = used[0].reshape(n, f)[:, own], self.shared_factor[shared]
+        return all(np.isfinite(part).all() for part in used) and all((part > 0).all() for part in diagonals)
 
     def copy(self) -> HybridRidge:
         """An independent copy."""
@@ -515,9 +540,9 @@ class HybridRidge(ArmTable):
         """The inverse of `pack`; FileError if the parts do not fit together."""
         try:
             made = cls(d1=header["d1"], d2=header["d2"], ridge=header["ridge"])
-            made.rounds = checks.count("rounds", header["rounds"], least=0, why="it counts rows")
+            made.rounds = storage.counter("rounds", header["rounds"])
             if arms is None:
-                arms = [storage.arm_id(plain) for plain in header["arms"]]
+                arms = storage.arm_ids(header["arms"])
             slots, pulls = arrays["slots"], arrays["pulls"]
             f, h = arrow.factor_size(made.d2, made.d1), arrow.score_size(made.d2, made.d1)
             n = len(pulls)
@@ -535,10 +560,7 @@ class HybridRidge(ArmTable):
                     raise FileError(
                         f"{name} has {got.dtype} {got.shape}, expected {dtype} {shape}: the file is corrupt"
                     )
-                if dtype == checks.FLOAT64 and not np.isfinite(got).all():
-                    raise FileError(f"{name} holds numbers that are not finite: the file is corrupt")
-            if len(set(arms)) != len(arms) or sorted(slots[slots >= 0]) != list(range(n)):
-                raise FileError("the arms and their blocks do not match: the file is corrupt")
+            storage.check_slots(arms, slots, pulls)
         except (KeyError, TypeError) as problem:
             raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
         made._slots = dict(zip(arms, slots.tolist(), strict=True))
@@ -548,20 +570,34 @@ class HybridRidge(ArmTable):
         made.arm_score = arrays["arm_score"].reshape(-1).copy()
         made.shared_factor = arrays["shared_factor"].copy()
         made.shared_score = arrays["shared_score"].copy()
+        if not made.sound():
+            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
         return made
+
+
+def id_list(arms: Any) -> Sequence[Hashable]:
+    """Ids as a sequence; arrays become lists of Python values. Sets are refused: rows have an order, they have none."""
+    if isinstance(arms, list | tuple | range):
+        return arms
+    listed = arms.tolist() if isinstance(arms, np.ndarray) else arms
+    if isinstance(listed, str | bytes | set | frozenset | dict) or not isinstance(listed, Iterable):
+        raise TypeError(
+            f"arms must be a list of ids, got {checks.short(arms)} ({type(arms).__name__}): pass one id per row"
+        )
+    return list(listed)
 
 
 def batch(arms: Any, rewards: Any, n: int) -> tuple[list[Hashable], Doubles]:
     """Ids and rewards of a batch of feedback, one of each per row."""
-    if isinstance(arms, str | bytes) or not isinstance(arms, Iterable):
-        raise TypeError(f"arms must be a list of ids, got {checks.short(arms)} ({type(arms).__name__})")
-    ids = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
+    ids = list(id_list(arms))
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")
     try:
         set(ids)
     except TypeError:
-        raise TypeError("arms holds an id that is not hashable: use str, int or tuples as ids") from None
+        raise TypeError(
+            f"arms holds an id that is not hashable: {checks.short(ids)}; use str, int or tuples as ids"
+        ) from None
     if not checks.ready(rewards, (n,)):
         rewards = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
     return ids, rewards

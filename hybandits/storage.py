@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
+import zipfile
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,16 @@ class FileError(ValueError):
 
 
 def plain_id(arm: Hashable) -> Any:
-    """An arm id as JSON: str, int and tuples of them; anything else is refused."""
-    if isinstance(arm, str):
+    """An arm id as JSON: str, int and tuples of them (NumPy's too); anything else, subclasses included, is refused."""
+    kind = type(arm)
+    if kind is str or kind is int:
+        return arm
+    if isinstance(arm, np.str_):
         return str(arm)
-    if isinstance(arm, int | np.integer) and not isinstance(arm, bool):
+    if isinstance(arm, np.integer):
         return int(arm)
-    if isinstance(arm, tuple):
-        return [plain_id(part) for part in arm]
+    if kind is tuple:
+        return [plain_id(part) for part in arm]  # type: ignore[attr-defined]
     raise TypeError(
         f"arm id {arm!r} of type {type(arm).__name__} cannot be saved: use str, int or tuples of them as ids"
     )
@@ -46,9 +51,39 @@ def plain_ids(arms: Iterable[Hashable]) -> list[Any]:
     return [plain_id(arm) for arm in arms]
 
 
+def arm_ids(plain: Any) -> list[Hashable]:
+    """The inverse of `plain_ids`."""
+    if not isinstance(plain, list):
+        raise FileError(f"the file's arms are a {type(plain).__name__}, expected a list: it is corrupt")
+    return [arm_id(part) for part in plain]
+
+
+def counter(name: str, value: Any) -> int:
+    """A count read from a file: a whole number from 0 to 2^53."""
+    if type(value) is not int or not 0 <= value <= 2**53:
+        raise FileError(f"{name} is {value!r}, expected a count: the file is corrupt")
+    return value
+
+
+def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> None:
+    """Slots are 0..n-1 in some order for the arms that have learned, -1 for the others; counts are not negative."""
+    whole = np.dtype(np.int64)
+    if (
+        slots.dtype != whole
+        or pulls.dtype != whole
+        or slots.shape != (len(arms),)
+        or pulls.ndim != 1
+        or len(set(arms)) != len(arms)
+        or sorted(slots[slots >= 0].tolist()) != list(range(len(pulls)))
+        or (slots < -1).any()
+        or (pulls < 0).any()
+    ):
+        raise FileError("the arms and their blocks do not match: the file is corrupt")
+
+
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write header and arrays to a new file and put it in place in one step."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the name of a file, e.g. {target / 'policy.npz'}")
     if not target.parent.is_dir():
@@ -61,13 +96,20 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
             np.savez(file, **content)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
+        os.chmod(temporary, _mode(target))
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, or those a new file would have."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -77,6 +119,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         raise FileNotFoundError(f"{source} does not exist or is no file: pass the path given to save()")
     foreign = FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
     try:
+        with open(source, "rb") as file, zipfile.ZipFile(file) as container:
+            members = container.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise foreign  # save() compresses nothing, so that a small file cannot unpack to a huge one
         with open(source, "rb") as file, np.load(file, allow_pickle=False) as content:
             if "header" not in content.files:
                 raise foreign
@@ -91,7 +137,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise foreign
-    if header.get("version") != VERSION:
+    if type(header.get("version")) is not int or header["version"] != VERSION:
         raise FileError(
             f"{source} has format version {header.get('version')!r}, this hybandits reads version {VERSION}: "
             "load it with the release that wrote it"

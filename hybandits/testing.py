@@ -70,6 +70,13 @@ class PolicyConformance:
     deterministic = True
     """Whether the choice is a function of state and candidates; False for a rule that draws."""
 
+    exact_propensities = False
+    """For a rule that draws: whether `propensities` and `choice.propensity` are exact rather than sampled."""
+
+    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
+        """As `make`, but with any number of arms left for the policy to count."""
+        return self.make(d1, d2, seed)
+
     exact_merge = True
     """Whether learning parts apart and merging equals learning all in one (False where learning itself draws)."""
 
@@ -226,8 +233,21 @@ class PolicyConformance:
             choice = policy.choose(x, z, ARMS)
             if self.deterministic:
                 assert p[choice.index] == choice.propensity == 1.0
+            elif self.exact_propensities:
+                assert p[choice.index] == pytest.approx(choice.propensity)
             elif choice.propensity is not None:
                 assert 0 < choice.propensity <= 1
+
+    def test_propensities_are_those_of_the_next_choice_also_with_arms_not_met(self, page: Page) -> None:
+        if not self.deterministic:
+            return
+        for seed in range(30):
+            policy = self.make_open(page.d1, page.d2, seed)
+            Page(page.d1, page.d2, seed).play(policy, 6)
+            x, z = page.features(12)
+            arms: list[Hashable] = [*ARMS[:3], *(f"new-{i}" for i in range(9))]
+            p = policy.propensities(x, z, arms)
+            assert p[policy.choose(x, z, arms).index] == 1.0
 
     def test_parameters_have_the_shapes_of_the_estimator(self, policy: Policy, page: Page) -> None:
         page.play(policy, 20)
@@ -324,6 +344,12 @@ class PolicyConformance:
             ((x, z, ARMS[:4]), ValueError, "arms has 4 ids but the features have 5 rows"),
             ((x, z, [*ARMS[:4], "a17"]), ValueError, "'a17' more than once"),
             ((x[:0], z[:0], []), ValueError, "arms is empty"),
+            ((x[:0], z[:0], None), ValueError, "arms is empty"),
+            ((x, z, set(ARMS)), TypeError, "arms must be a list of ids"),
+            ((x, z, np.array(5)), TypeError, "arms must be a list of ids"),
+            ((*put(np.array(5.0)), ARMS), ValueError, f"{name} must have 2 dimension"),
+            ((*put(np.ma.masked_equal(good, 0.0)), ARMS), TypeError, f"{name} is a masked array"),
+            ((*put(with_one(1e51)), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+51.*rescale"),
             ((x, z, "abcde"), TypeError, "arms must be a list of ids"),
             ((x, z, [[1], [2], [3], [4], [5]]), TypeError, "not hashable"),
             ((x, z, 5), TypeError, "arms must be a list of ids"),
@@ -353,7 +379,7 @@ class PolicyConformance:
         spoiled = good.copy()
         spoiled[-1] = np.nan
         return [
-            (("a9", *put(np.append(good, 1.0)), 1.0), ValueError, f"{name} has .* columns, expected"),
+            (("a9", *put(np.append(good, 1.0)), 1.0), ValueError, f"{name} has .* entries, expected"),
             (("a9", *put(good[None]), 1.0), ValueError, f"{name} must have 1 dimension"),
             (("a9", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
             (("new", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
@@ -362,6 +388,8 @@ class PolicyConformance:
             (("a9", x, z, np.nan), ValueError, "reward.* is nan"),
             (("new", x, z, np.inf), ValueError, "reward.* is inf"),
             (("a9", x, z, "1"), TypeError, "reward must be a number"),
+            (("a9", x, z, 10**400), ValueError, "reward.* is inf"),
+            (("a9", *put(np.array(5.0)), 1.0), ValueError, f"{name} must have 1 dimension"),
             (("a9", x, z, None), TypeError, "reward must be a number"),
             (("a9", x, z, np.ones(2)), TypeError, "reward must be a number"),
             (([1], x, z, 1.0), TypeError, "not hashable"),
@@ -377,10 +405,25 @@ class PolicyConformance:
                 assert fingerprint(policy, tmp_path) == before, f"{call.__name__} changed the policy: {message}"
         # The same with arms not met before: a refused call must not admit them.
         x, z = page.features(2)
-        bad = (np.full_like(x, np.nan), z) if page.d1 else (x, np.full_like(z, np.nan))
-        with pytest.raises(ValueError, match="is nan"):
-            policy.choose(*bad, ["new", "newer"])
-        assert fingerprint(policy, tmp_path) == before
+        for number in (np.nan, 1e51):
+            bad = (np.full_like(x, number), z) if page.d1 else (x, np.full_like(z, number))
+            with pytest.raises(ValueError, match=r"is nan|rescale"):
+                policy.choose(*bad, ["new", "newer"])
+            assert fingerprint(policy, tmp_path) == before
+
+    def test_the_largest_features_allowed_are_taken(self, policy: Policy, page: Page) -> None:
+        x, z = (np.full((3, d), 1e50) for d in (page.d1, page.d2))
+        choice = policy.choose(x, z, ["new", "newer", "newest"])
+        assert np.isfinite([choice.mean, choice.width]).all()
+
+    def test_iterators_of_ids_are_taken_once(self, policy: Policy, page: Page) -> None:
+        x, z = page.features()
+        for _ in range(20):
+            assert policy.choose(x, z, iter(ARMS)).arm in ARMS
+        assert type(policy.choose(x, z, np.arange(5)).arm) is int
+        assert policy.predict(x, z, iter(ARMS)).mean.shape == policy.propensities(x, z, iter(ARMS)).shape == (5,)
+        with pytest.raises(ValueError, match="receipts has 1 entries"):
+            policy.learn_many(["a9", "a9"], x[:2], z[:2], [1.0, 1.0], receipts=[None])
 
     def test_bad_feedback_is_refused_with_nothing_changed(self, policy: Policy, page: Page, tmp_path: Path) -> None:
         page.play(policy, 10)
@@ -393,7 +436,7 @@ class PolicyConformance:
         unhashable: list[Any] = ["new", [1], "a9"]
         batches: list[tuple[Callable[[], None], type[Exception], str]] = [
             (lambda: policy.learn_many(["a9", "new"], x, z, np.ones(3)), ValueError, "arms has 2 ids"),
-            (lambda: policy.learn_many(["a9", "new", "a9"], x, z, np.ones(2)), ValueError, "rewards has 2 columns"),
+            (lambda: policy.learn_many(["a9", "new", "a9"], x, z, np.ones(2)), ValueError, "rewards has 2 entries"),
             (lambda: policy.learn_many(["a9", "new", "a9"], x, z, [1, 2, np.nan]), ValueError, r"rewards\[2\] is nan"),
             (lambda: policy.learn_many("abc", x, z, np.ones(3)), TypeError, "arms must be a list of ids"),
             (lambda: policy.learn_many(unhashable, x, z, np.ones(3)), TypeError, "not hashable"),

@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits import HybridRidge, arrow
+from hybandits import HybridRidge
 
 BITS = 10
 DIGITS = 50
@@ -101,16 +101,6 @@ def widths(
     return found
 
 
-def positive_definite(estimator: HybridRidge) -> bool:
-    """Every diagonal entry of R_0 and of every R_i positive and finite."""
-    size, d1, d2 = arrow.factor_size(estimator.d2, estimator.d1), estimator.d1, estimator.d2
-    own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])
-    shared = np.cumsum([0, *(d1 - k for k in range(d1 - 1))])
-    diagonals = [estimator.arm_factor[slot * size + own] for slot in estimator.learned.values()]
-    diagonal = np.concatenate([*diagonals, estimator.shared_factor[shared]])
-    return bool(np.isfinite(diagonal).all() and (diagonal > 0).all())
-
-
 def run(soak: Soak, say: Callable[[str], None] = lambda line: None) -> Outcome:
     """Learn all rows, comparing widths with the reference after 1/100, 1/10 and all of them."""
     with mpmath.workdps(DIGITS):
@@ -150,7 +140,7 @@ def _run(soak: Soak, say: Callable[[str], None]) -> Outcome:
             gram[own_block, own_block] += square
             gram[own_block, :d] += square
         done += n
-        definite = definite and positive_definite(estimator)
+        definite = definite and estimator.sound()
         if done in checkpoints:
             exact = widths(gram, units, 1.0, rows)
             at = np.arange(2 * k) % k

@@ -37,9 +37,9 @@ class Problem:
 @st.composite
 def hybrid_problems(draw: st.DrawFn, most: int = 9) -> Problem:
     """d1 = 0, d2 = 0, K = 1, z = x, arms that never learn, and features of mixed scale all occur."""
-    d1 = draw(st.integers(0, most))
-    d2 = draw(st.integers(0 if d1 else 1, most))
-    same = d1 == d2 and draw(st.booleans())
+    same = draw(st.sampled_from([False, False, True]))
+    d1 = draw(st.integers(1 if same else 0, most))
+    d2 = d1 if same else draw(st.integers(0 if d1 else 1, most))
     k = draw(st.integers(1, 6))
     n = draw(st.integers(0, 40))
     ridge = draw(st.sampled_from([0.1, 1.0, 25.0]))

@@ -240,10 +240,48 @@ def test_an_id_list_changed_in_place_is_seen() -> None:
     estimator.learn("b", [1.0], [1.0], -1.0)
     x = z = np.ones((2, 1))
     ids = ["a", "b"]
-    rows = estimator.rows(x, z, ids, admit=True)
+    assert estimator.ready_slots(x, z, ids) is not None  # remembers the ids
     ids[0], ids[1] = "b", "a"
     slots = estimator.ready_slots(x, z, ids)
-    assert slots is None or slots.tolist() == rows.slots[::-1].tolist()
+    assert slots is not None
+    assert slots.tolist() == [estimator.slot("b"), estimator.slot("a")]
+
+
+def test_growth_that_fails_leaves_no_slot_without_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator = HybridRidge(d1=1, d2=1)
+    for i in range(8):
+        estimator.learn(i, [1.0], [1.0], 1.0)
+
+    def out_of_memory(capacity: int) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(estimator, "_reserve", out_of_memory)
+        for _ in range(2):
+            with pytest.raises(MemoryError):
+                estimator.learn(8, [1.0], [1.0], 1.0)
+    estimator.learn(8, [1.0], [1.0], 1.0)
+    assert len(estimator.arm_factor) >= 9 * arrow.factor_size(1, 1)
+
+
+def test_a_merge_that_would_be_unsound_is_refused_and_changes_nothing() -> None:
+    refused, unchanged = 0, True
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        one, two = HybridRidge(d1=2, d2=2, ridge=1.0), HybridRidge(d1=2, d2=2, ridge=1.0)
+        for estimator in (one, two):
+            for t in range(6):
+                scale = 10.0 ** random.integers(-16, 17, size=4)
+                estimator.learn(t % 2, scale[:2] * random.normal(size=2), scale[2:] * random.normal(size=2), 1.0)
+        before = one.predict(np.eye(2), np.eye(2))
+        try:
+            one.merge(two)
+        except ValueError as problem:
+            refused += "cannot be merged" in str(problem)
+            unchanged = unchanged and bool((np.array(one.predict(np.eye(2), np.eye(2))) == np.array(before)).all())
+        assert one.sound()
+    assert refused < 60
+    assert unchanged
 
 
 def test_growing_does_not_leave_stale_views_behind() -> None:
@@ -253,7 +291,10 @@ def test_growing_does_not_leave_stale_views_behind() -> None:
         estimator.learn(i, random.normal(size=3), random.normal(size=3), 1.0)
         if i % 50 == 0:
             gc.collect()
-    mean, width = estimator.predict(np.ones((300, 3)), np.ones((300, 3)), range(300))
-    assert np.isfinite(mean).all()
-    assert np.isfinite(width).all()
+    together = HybridRidge(d1=3, d2=3)
+    random = np.random.default_rng(6)
+    rows = [(random.normal(size=3), random.normal(size=3)) for _ in range(300)]
+    together.learn_many(range(300), [x for x, _ in rows], [z for _, z in rows], np.ones(300))
+    ones = np.ones((300, 3))
+    assert_array_equal(estimator.predict(ones, ones, range(300)), together.predict(ones, ones, range(300)))
     assert repr(estimator).startswith("HybridRidge(d1=3, d2=3, ridge=1): 300 arms known, 300 have learned, 300 rows")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from hybandits import (
     SupLinUCB,
     Uniform,
 )
-from hybandits.testing import ARMS, Page, PolicyConformance
+from hybandits.testing import ARMS, Page, PolicyConformance, fingerprint
 from tests.oracle import Dense
 
 
@@ -38,6 +40,9 @@ class TestHyLinUCB(PolicyConformance):
 class TestHyLinUCBAsWritten(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyLinUCB(d1=d1, d2=d2, exploration=AsWritten(horizon=1000, arms=5), seed=seed)
+
+    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyLinUCB(d1=d1, d2=d2, exploration=AsWritten(horizon=1000), seed=seed)
 
 
 class TestLinUCB(PolicyConformance):
@@ -57,24 +62,30 @@ class TestLiHybrid(PolicyConformance):
 
 class TestHyRan(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyRan(d1=d1, d2=d2, arms_bound=8, seed=seed)
+        return HyRan(d1=d1, d2=d2, arm_count=8, seed=seed)
+
+    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyRan(d1=d1, d2=d2, seed=seed)
 
 
 class TestHyRanTheory(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyRan(d1=d1, d2=d2, p=0.8, ridge_schedule="theory", arms_bound=8, seed=seed)
+        return HyRan(d1=d1, d2=d2, p=0.8, ridge_schedule="theory", arm_count=8, seed=seed)
 
 
 class TestHyRanWithoutCrossBlocks(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyRanWithoutCrossBlocks(d1=d1, d2=d2, arms_bound=8, seed=seed)
+        return HyRanWithoutCrossBlocks(d1=d1, d2=d2, arm_count=8, seed=seed)
 
 
 class TestSupLinUCB(PolicyConformance):
     exact_merge = False  # which level a row without receipt goes to depends on what was learned before it
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return SupLinUCB(d1=d1, d2=d2, horizon=200, candidates_bound=8, seed=seed)
+        return SupLinUCB(d1=d1, d2=d2, horizon=200, arm_count=8, seed=seed)
+
+    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
+        return SupLinUCB(d1=d1, d2=d2, horizon=200, seed=seed)
 
 
 class TestHyThompson(PolicyConformance):
@@ -98,6 +109,7 @@ class TestGreedy(PolicyConformance):
 
 class TestUniform(PolicyConformance):
     deterministic = False
+    exact_propensities = True
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return Uniform(d1=d1, d2=d2, seed=seed)
@@ -105,6 +117,7 @@ class TestUniform(PolicyConformance):
 
 class TestEpsilonGreedy(PolicyConformance):
     deterministic = False
+    exact_propensities = True
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=seed), epsilon=0.3, seed=seed)
@@ -327,6 +340,33 @@ def test_epsilon_greedy_propensities_are_true() -> None:
     assert (np.abs(counts / n - p) < 6 * np.sqrt(p * (1 - p) / n)).all()
 
 
+def test_the_same_seed_in_a_wrapper_and_what_it_wraps_does_not_tie_their_draws() -> None:
+    """40,000 choices; frequencies within 6 standard errors of the stated propensities."""
+    policy = EpsilonGreedy(EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=0.3, seed=0), epsilon=0.3, seed=0)
+    policy.learn("a", [1.0], [1.0], 1.0)
+    x = np.ones((3, 1))
+    p = policy.propensities(x, x, ["a", "b", "c"])
+    counts = np.zeros(3)
+    for _ in range(40_000):
+        counts[policy.choose(x, x, ["a", "b", "c"]).index] += 1
+    assert (np.abs(counts / 4e4 - p) < 6 * np.sqrt(p * (1 - p) / 4e4)).all()
+    policies = Uniform(d1=1, d2=1, seed=0)
+    drawn = [policies.choose(x, x).index for _ in range(100)]
+    assert drawn != np.random.default_rng(0).integers(3, size=100).tolist()
+
+
+def test_epsilon_greedy_keeps_receipts_of_the_round_and_drops_those_of_the_choice() -> None:
+    x = np.ones((3, 1))
+    for inner, kept in ((HyRan(d1=1, d2=1), True), (SupLinUCB(d1=1, d2=1, horizon=50), False)):
+        policy = EpsilonGreedy(inner, epsilon=1.0, seed=0)
+        for _ in range(30):
+            choice = policy.choose(x, x, ["a", "b", "c"])
+            explored = choice.arm != inner.choose(x, x, ["a", "b", "c"]).arm
+            if explored:
+                assert (choice.receipt is not None) == kept
+            policy.learn(choice.arm, x[choice.index], x[choice.index], 1.0, receipt=choice.receipt)
+
+
 def test_epsilon_greedy_bounds_and_what_it_wraps() -> None:
     with pytest.raises(ValueError, match=r"epsilon must lie in \[0, 1\], got 1.5"):
         EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=1.5)
@@ -371,10 +411,10 @@ class DenseHyRan:
 @pytest.mark.parametrize("schedule", ["experiments", "theory"])
 def test_hyran_is_its_algorithm_on_a_dense_matrix(kind: Any, schedule: Any) -> None:
     d1, d2, k, p = 4, 3, 5, 0.6
-    policy = kind(d1=d1, d2=d2, p=p, ridge_schedule=schedule, arms_bound=k, seed=3)
+    policy = kind(d1=d1, d2=d2, p=p, ridge_schedule=schedule, arm_count=k, seed=3)
     dense = DenseHyRan(d1 + d2 * k, p, cross=kind is HyRan)
     place = Dense(d1, d2, ARMS, 1.0)
-    random = np.random.default_rng(3)  # the policy's own stream: one uniform per reward
+    random = copy.deepcopy(policy._random)  # the policy's own stream: one uniform per reward
     page = Page(d1, d2)
     size = d1 + d2 * k
     drawn = 0
@@ -411,10 +451,45 @@ def test_hyran_receipts_are_checked() -> None:
         policy.learn("a", x[0], x[0], 1.0, receipt=3)
     with pytest.raises(ValueError, match="'c' is not among the candidates"):
         policy.learn("c", x[0], x[0], 1.0, receipt=choice.receipt)
+    with pytest.raises(ValueError, match="not those of its receipt"):
+        policy.learn("a", 2 * x[0], x[0], 1.0, receipt=choice.receipt)
     with pytest.raises(ValueError, match="receipts has 1 entries but there are 2 rows"):
         policy.learn_many(["a", "b"], x, x, [1.0, 1.0], receipts=[None])
     x[:] = 7.0  # the caller may use its arrays again
     assert (choice.receipt.x == 1.0).all()
+
+
+def test_hyran_refuses_what_its_sums_cannot_bear_and_changes_nothing(tmp_path: Path) -> None:
+    policy = HyRan(d1=3, d2=3, seed=0)
+    random = np.random.default_rng(0)
+    refused, unchanged = 0, True
+    policy.choose(*np.ones((2, 4, 3)), range(4))
+    for _ in range(12):
+        x = random.normal(size=(4, 3)) * 1e8
+        before = fingerprint(policy, tmp_path)
+        try:
+            choice = policy.choose(x, x, range(4))
+            before = fingerprint(policy, tmp_path)
+            policy.learn(choice.arm, x[choice.index], x[choice.index], 1.0, receipt=choice.receipt)
+        except ValueError as problem:
+            refused += "rescale" in str(problem)
+            unchanged = unchanged and fingerprint(policy, tmp_path) == before
+        assert np.isfinite(policy._table.v).all()
+        assert np.isfinite(policy._table.shared_rhs).all()
+    assert refused > 0
+    assert unchanged
+    policy.save(tmp_path / "p.npz")
+    HyRan.load(tmp_path / "p.npz")
+
+
+def test_hyran_does_not_bring_forgotten_arms_back_through_late_receipts() -> None:
+    policy = HyRan(d1=1, d2=1, p=0.999, seed=0)
+    x = np.ones((3, 1))
+    choice = policy.choose(x, x, ["a", "b", "c"])
+    other = next(arm for arm in "abc" if arm != choice.arm)
+    policy.forget(other)
+    policy.learn(choice.arm, x[0], x[0], 1.0, receipt=choice.receipt)
+    assert other not in policy.arms
 
 
 def test_hyran_without_cross_blocks_is_another_estimator() -> None:
@@ -434,7 +509,7 @@ def test_hyran_without_cross_blocks_is_another_estimator() -> None:
 
 def test_suplinucb_walks_as_chu_et_al_say() -> None:
     horizon, k = 300, 5
-    policy = SupLinUCB(d1=1, d2=1, horizon=horizon, delta=0.05, candidates_bound=k)
+    policy = SupLinUCB(d1=1, d2=1, horizon=horizon, delta=0.05, arm_count=k)
     alpha = math.sqrt(math.log(2 * horizon * k / 0.05) / 2)
     assert len(policy.levels) == math.ceil(math.log(horizon))
     dense = [Dense(1, 1, ARMS, 1.0) for _ in policy.levels]
@@ -463,6 +538,18 @@ def test_suplinucb_walks_as_chu_et_al_say() -> None:
         if choice.receipt:
             dense[choice.receipt - 1].learn(choice.arm, x[i], z[i], reward)
     assert len(levels) > 1
+
+
+def test_suplinucb_learns_batches_one_by_one_also_while_it_counts_arms() -> None:
+    for seed in range(10):
+        page = Page(2, 1, seed)
+        x, z = page.features(60)
+        arms = [int(i) for i in np.random.default_rng(seed).integers(0, 25, 60)]
+        one, two = (SupLinUCB(d1=2, d2=1, horizon=400) for _ in range(2))
+        for row in zip(arms, 3 * x, 3 * z, np.ones(60), strict=True):
+            one.learn(*row)
+        two.learn_many(arms, 3 * x, 3 * z, np.ones(60))
+        assert [level.rounds for level in one.levels] == [level.rounds for level in two.levels]
 
 
 def test_suplinucb_does_not_learn_from_rounds_that_exploit() -> None:
@@ -501,11 +588,17 @@ def test_suplinucb_does_not_learn_from_rounds_that_exploit() -> None:
             ValueError,
             "noise=0.1 and exploration=.* were both given",
         ),
+        (lambda: HyLinUCB(d1=1, d2=1, ridge=1e-30), ValueError, "ridge must lie between 1e-20 and 1e20, got 1e-30"),
+        (lambda: HyLinUCB(d1=1, d2=1, ridge=10**400), ValueError, "ridge must be finite"),
+        (lambda: HyLinUCB(d1=1, d2=1, exploration=SelfNormalised), TypeError, "exploration must be a coefficient"),  # type: ignore[arg-type]
+        (lambda: HyThompson(d1=1, d2=1, noise=1e200), ValueError, r"noise=1e\+200 and scale=1.0 are too far apart"),
+        (lambda: SelfNormalised(bound=1e200), ValueError, r"bound must lie between 1e-50 and 1e50, got 1e\+200"),
+        (lambda: AsWritten(horizon=10**400), ValueError, "horizon must be finite"),
         (lambda: HyThompson(d1=1, d2=1, noise=0.0), ValueError, "noise must be positive, got 0.0"),
         (lambda: HyThompson(d1=1, d2=1, scale=-1.0), ValueError, "scale must be positive, got -1.0"),
         (lambda: HyThompson(d1=1, d2=1, propensity_draws=-1), ValueError, "propensity_draws must be at least 0"),
         (lambda: HyRan(d1=1, d2=1, p=1.0), ValueError, r"p must lie in \(0, 1\), got 1.0"),
-        (lambda: HyRan(d1=1, d2=1, arms_bound=0), ValueError, "arms_bound must be at least 1"),
+        (lambda: HyRan(d1=1, d2=1, arm_count=0), ValueError, "arm_count must be at least 1"),
         (lambda: SupLinUCB(d1=1, d2=1, horizon=1), ValueError, "horizon must be at least 2, got 1"),
         (lambda: SupLinUCB(d1=1, d2=1, horizon=9, alpha=0.0), ValueError, "alpha must be positive, got 0.0"),
         (lambda: LiHybrid(d1=1, d2=1, alpha=-1.0), ValueError, "alpha must not be negative, got -1.0"),

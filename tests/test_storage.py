@@ -6,6 +6,8 @@ import json
 import os
 import pickle
 import stat
+import zipfile
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,14 @@ def test_missing_files_and_folders(tmp_path: Path, saved: Path) -> None:
     ("change", "message"),
     [
         (lambda h, a: h.update(version=99), "format version 99"),
+        (lambda h, a: h.update(version=True), "format version True"),
+        (lambda h, a: h.update({"class": []}), "not known here"),
+        (lambda h, a: h["parts"]["estimator"].update(d1=10**7), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(rounds=10**30), "corrupt"),
+        (lambda h, a: h["random"]["state"].update(state=2**200), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(arms="ab"), "expected a list"),
+        (lambda h, a: a["estimator.pulls"].__setitem__(0, -1), "do not match"),
+        (lambda h, a: a["estimator.shared_factor"].__setitem__(0, -1.0), "positive definite"),
         (lambda h, a: h.update(format="other"), "not a file written by hybandits"),
         (lambda h, a: h.update({"class": "Nobody"}), "class 'Nobody', which is not known here"),
         (lambda h, a: h.pop("config"), "corrupt"),
@@ -121,7 +131,7 @@ def test_missing_files_and_folders(tmp_path: Path, saved: Path) -> None:
         (lambda h, a: h["parts"]["estimator"].update(arms=["a", 2.5]), "corrupt"),
         (lambda h, a: h["parts"]["estimator"].update(rounds=-1), "corrupt"),
         (lambda h, a: a.pop("estimator.pulls"), "corrupt"),
-        (lambda h, a: a["estimator.arm_factor"].__setitem__((0, 0), np.nan), "not finite"),
+        (lambda h, a: a["estimator.arm_factor"].__setitem__((0, 0), np.nan), "positive definite"),
         (lambda h, a: a.update({"estimator.arm_factor": a["estimator.arm_factor"][:, 1:]}), "corrupt"),
         (lambda h, a: a.update({"estimator.shared_score": a["estimator.shared_score"].astype("f4")}), "corrupt"),
         (lambda h, a: a.update({"estimator.slots": np.array([5, 0])}), "do not match"),
@@ -189,6 +199,46 @@ def test_saved_files_have_ordinary_permissions_and_no_pickle(saved: Path) -> Non
             assert content[name].dtype.kind in "fiu"
 
 
+def test_an_existing_file_keeps_its_permissions_and_a_link_stays_a_link(saved: Path) -> None:
+    saved.chmod(0o600)
+    link = saved.with_name("link.npz")
+    link.symlink_to(saved)
+    hybandits.load(saved).save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+
+
+def test_compressed_members_are_refused(saved: Path) -> None:
+    with zipfile.ZipFile(saved, "a", zipfile.ZIP_DEFLATED) as container:
+        container.writestr("bomb.npy", b"0" * 10_000_000)
+    with pytest.raises(FileError, match="not a file written by hybandits"):
+        hybandits.load(saved)
+
+
+def test_numpy_numbers_as_settings_can_be_saved(tmp_path: Path) -> None:
+    for policy in (
+        HyLinUCB(d1=np.int64(2), d2=1, ridge=np.float32(0.5), noise=np.float64(0.1)),  # type: ignore[arg-type]
+        HyLinUCB(d1=2, d2=1, exploration=AsWritten(horizon=np.int64(9), arms=np.int32(3))),  # type: ignore[arg-type]
+        HyLinUCB(d1=2, d2=1, exploration=SelfNormalised(bound=[1.0, 2.0])),  # type: ignore[arg-type]
+        HyRan(d1=2, d2=1, arm_count=np.int64(4)),  # type: ignore[arg-type]
+    ):
+        policy.save(tmp_path / "p.npz")
+        policy.merge(hybandits.load(tmp_path / "p.npz"))  # type: ignore[arg-type]
+
+
+def test_a_class_defined_again_is_the_one_loaded(tmp_path: Path) -> None:
+    def define() -> type[Greedy]:
+        class Again(Greedy):
+            pass
+
+        return Again
+
+    first, second = define(), define()
+    first(d1=1, d2=1).save(tmp_path / "p.npz")
+    assert type(second.load(tmp_path / "p.npz")) is second
+    assert type(first.load(tmp_path / "p.npz")) is first
+
+
 def test_the_name_is_taken_as_given(tmp_path: Path) -> None:
     policy = Greedy(d1=1, d2=1)
     policy.save(tmp_path / "no-suffix")
@@ -204,7 +254,11 @@ def test_ids_survive(arm: Any) -> None:
     assert storage.arm_id(json.loads(json.dumps(storage.plain_id(arm)))) == arm
 
 
-@pytest.mark.parametrize("arm", [True, None, 2.5, b"a", frozenset(), ("a", 1.5), ("a", None)])
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize("arm", [True, None, 2.5, Colour.RED, b"a", frozenset(), ("a", 1.5), ("a", None)])
 def test_other_ids_are_refused(arm: Any) -> None:
     with pytest.raises(TypeError, match="cannot be saved: use str, int or tuples"):
         storage.plain_id(arm)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -11,7 +12,7 @@ import numpy as np
 
 from hybandits import checks, storage
 from hybandits.checks import Doubles
-from hybandits.estimator import CandidateSet, HybridRidge, Prediction, Rows, Slots, not_finite
+from hybandits.estimator import ArmTable, CandidateSet, HybridRidge, Prediction, Rows, Slots, id_list, not_finite
 from hybandits.storage import FileError
 
 Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
@@ -49,19 +50,27 @@ class Policy(ABC):
     d1: int
     d2: int
 
+    receipt_is_of_the_round: ClassVar[bool] = False
+    """Whether a receipt holds for any candidate of its round (HyRan), not only for the one chosen."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__name__.startswith("_"):
-            Policy._registry.setdefault(cls.__name__, cls)
+        Policy._registry[cls.__name__] = cls
 
     def __init__(self, *, d1: int, d2: int, seed: int | None) -> None:
         self.d1, self.d2 = checks.dimensions(d1, d2)
-        self._random = np.random.Generator(np.random.PCG64(checks.seed(seed)))
+        # A stream of the class's own: the same seed elsewhere (a world, a wrapped policy) draws other numbers.
+        key = zlib.crc32(type(self).__name__.encode()), self._depth()
+        self._random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(checks.seed(seed), spawn_key=key)))
+
+    def _depth(self) -> int:
+        """How many policies this one wraps."""
+        return 0
 
     # -------------------------------------------------------------- the contract
 
     @abstractmethod
-    def choose(self, x: Any = None, z: Any = None, arms: Sequence[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         """Pick one of n candidates: x (n, d1), z (n, d2), one row each; arms their ids, 0..n-1 if left out."""
 
     @abstractmethod
@@ -82,7 +91,10 @@ class Policy(ABC):
         *,
         receipts: Sequence[Any] | None = None,
     ) -> None:
-        """Take in many rewards, equal to `learn` one by one in the same order; all of them or, on error, none."""
+        """Take in many rewards, equal to `learn` one by one in the same order; all of them or, on error, none.
+
+        Equal to the bit, but where the ridge grows with the arms met (`AsWritten` without `arms`): there to rounding.
+        """
 
     @abstractmethod
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
@@ -162,7 +174,7 @@ class Policy(ABC):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a policy written by `save`; from there on it takes the decisions the saved one would have taken."""
         header, arrays = storage.read(path)
-        made = Policy._unpack(header, arrays)
+        made = Policy._unpack(header, arrays, cls)
         if not isinstance(made, cls):
             raise FileError(
                 f"{path} holds a {type(made).__name__}, not a {cls.__name__}: load it with {type(made).__name__}.load()"
@@ -181,8 +193,9 @@ class Policy(ABC):
         return header, arrays
 
     @staticmethod
-    def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
-        kind = Policy._registry.get(header.get("class", ""))
+    def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray], expected: type[Policy] | None = None) -> Policy:
+        name = header.get("class")
+        kind = expected if expected and expected.__name__ == name else Policy._registry.get(str(name))
         if kind is None:
             raise FileError(
                 f"the file holds a policy of class {header.get('class')!r}, which is not known here: "
@@ -197,7 +210,7 @@ class Policy(ABC):
             made._random.bit_generator.state = header["random"]
         except FileError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except Exception as problem:  # whatever constructors and NumPy make of wrong values
             raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
         return made
 
@@ -211,11 +224,17 @@ def check_receipts(receipts: Sequence[Any] | None, n: int) -> Sequence[Any]:
     """One receipt per row, None for those that have none."""
     if receipts is None:
         return [None] * n
+    receipts = list(receipts)
     if len(receipts) != n:
         raise ValueError(
             f"receipts has {len(receipts)} entries but there are {n} rows: pass one per row or none at all"
         )
     return receipts
+
+
+def unmet(table: ArmTable, arms: Sequence[Hashable]) -> int:
+    """How many of the candidates `choose` would admit."""
+    return sum(arm not in table._slots for arm in arms)
 
 
 class RidgePolicy(Policy):
@@ -257,7 +276,7 @@ class RidgePolicy(Policy):
     def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
         """index, mean, width, propensity; index -1 if the features are not finite (and nothing has changed)."""
 
-    def choose(self, x: Any = None, z: Any = None, arms: Sequence[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         estimator = self._estimator
         if self._embeds:
             x, z = self._matrices(x, z)
@@ -290,6 +309,9 @@ class RidgePolicy(Policy):
         *,
         receipts: Sequence[Any] | None = None,
     ) -> None:
+        if receipts is not None:
+            arms = list(id_list(arms))
+            check_receipts(receipts, len(arms))
         x, z = self._matrices(x, z)
         self._estimator.learn_many(arms, x, z, rewards)
         self._arms_changed()
@@ -343,7 +365,9 @@ class RidgePolicy(Policy):
 def check_mergeable(policy: Policy, other: object) -> None:
     """Same class and same settings, or an error saying what differs."""
     if type(other) is not type(policy):
-        raise TypeError(f"only another {type(policy).__name__} can be merged, got {type(other).__name__}")
+        raise TypeError(
+            f"only another {type(policy).__name__} can be merged, got {type(other).__name__}: make both of one class"
+        )
     assert isinstance(other, Policy)
     mine, its = policy._config(), other._config()
     for name in mine:

@@ -25,12 +25,12 @@ class DisLinUCB(UCBPolicy):
     def _matrices(self, x: Any, z: Any) -> tuple[Any, Any]:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         self._check_finite(x, z)
-        return None, np.concatenate((x, z), axis=1)
+        return np.empty((len(x), 0)), np.concatenate((x, z), axis=1)
 
     def _vectors(self, x: Any, z: Any) -> tuple[Any, Any]:
         x, z = checked_vectors(x, z, self.d1, self.d2)
         self._check_finite(x, z)
-        return None, np.concatenate((x, z))
+        return np.empty(0), np.concatenate((x, z))
 
     def _check_finite(self, x: Doubles, z: Doubles) -> None:
         """Here rather than in the estimator, which would speak of columns of (x, z)."""

@@ -20,7 +20,7 @@ from hybandits.estimator import (
     checked_matrices,
     checked_vectors,
 )
-from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot, unmet
 from hybandits.storage import FileError
 
 Schedule = Literal["experiments", "theory"]
@@ -89,6 +89,11 @@ class GramTable(ArmTable):
             np.zeros(arrow.score_size(self.d1, 0)),
         )
         gram.factor_arrow(used, ridge, self.v, self.w, self.b, self.shared_rhs, self.arm_rhs, *made[1:])
+        if not all(np.isfinite(part).all() for part in made[1:]):
+            raise ValueError(
+                "HyRan's sums have lost their positive definiteness to rounding: its ridge moves, so it keeps sums and "
+                "not factors, and features beyond about 1e6 with x and z alike are too much for them; rescale x and z"
+            )
         return made
 
     def solve(self, ridge: float) -> tuple[Doubles, Doubles]:
@@ -110,6 +115,11 @@ class GramTable(ArmTable):
         mean, width = np.empty(len(slots)), np.empty(len(slots))
         arrow.score_rows(x, z, renumbered, made.arm_score, made.shared_score, ridge, mean, width)
         return Prediction(mean, width)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that learning changes, to go back to."""
+        kept = {name: getattr(self, name).copy() for name in ("v", "shared_rhs", "pulls", *self.ARRAYS)}
+        return {**self.__dict__, **kept, "_slots": dict(self._slots), "_free": list(self._free)}
 
     def marginalise(self, arm: Hashable, ridge: float) -> None:
         """Forget an arm with beta_i integrated out at this ridge: V -= B_i (W_i + ridge I)^-1 B_i', b_0 likewise."""
@@ -144,21 +154,20 @@ class GramTable(ArmTable):
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """The inverse of `pack`, on a fresh table; FileError if the parts do not fit together."""
-        arms = [storage.arm_id(plain) for plain in header["arms"]]
-        n = len(arrays["pulls"])
+        arms = storage.arm_ids(header["arms"])
+        slots, pulls = arrays["slots"], arrays["pulls"]
+        storage.check_slots(arms, slots, pulls)
+        n = len(pulls)
         for name in ("v", "shared_rhs", *self.ARRAYS):
             mine, got = getattr(self, name), arrays[name]
             shape = (n, *mine.shape[1:]) if name in self.ARRAYS else mine.shape
             if got.shape != shape or got.dtype != checks.FLOAT64 or not np.isfinite(got).all():
-                raise FileError(f"{name} has {got.dtype} {got.shape}, expected float64 {shape}: the file is corrupt")
-        slots = arrays["slots"]
-        if len(slots) != len(arms) or len(set(arms)) != len(arms) or sorted(slots[slots >= 0]) != list(range(n)):
-            raise FileError("the arms and their sums do not match: the file is corrupt")
+                raise FileError(f"{name} is not an array of finite float64 of shape {shape}: the file is corrupt")
         for name in ("v", "shared_rhs", "pulls", *self.ARRAYS):
             setattr(self, name, arrays[name].copy())
         self._slots = dict(zip(arms, slots.tolist(), strict=True))
         self._used = n
-        self.rounds = checks.count("rounds", header["rounds"], least=0, why="it counts rewards")
+        self.rounds = storage.counter("rounds", header["rounds"])
 
 
 class HyRan(Policy):
@@ -173,10 +182,11 @@ class HyRan(Policy):
 
     It learns from all candidates, so pass `receipt=choice.receipt` (the round's candidates) to `learn`; without it the
     row is a round with that arm alone, which adds it with Y. ridge_schedule: "experiments", lambda_t = 2 D log(t + 1),
-    or "theory", D log(4 t^2 / delta). K is `arms_bound` where given, else the number of arms met so far.
+    or "theory", D log(4 t^2 / delta). K is `arm_count` where given, else the number of arms met so far.
     """
 
     _cross = True
+    receipt_is_of_the_round = True
 
     def __init__(
         self,
@@ -186,7 +196,7 @@ class HyRan(Policy):
         p: float = 0.5,
         ridge_schedule: Schedule = "experiments",
         delta: float = 0.01,
-        arms_bound: int | None = None,
+        arm_count: int | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
@@ -195,15 +205,14 @@ class HyRan(Policy):
             raise ValueError(f"ridge_schedule must be 'experiments' or 'theory', got {ridge_schedule!r}")
         self.ridge_schedule = ridge_schedule
         self.delta = checks.probability("delta", delta, "it is a failure probability, e.g. 0.01")
-        if arms_bound is not None:
-            checks.count("arms_bound", arms_bound, least=1, why="it is the number of arms K")
-        self.arms_bound = arms_bound
+        why = "it is the number of arms K; leave it out to count arms met"
+        self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self._table = GramTable(self.d1, self.d2, cross=self._cross)
 
-    def _ridge(self) -> float:
-        """1 (the V = I that Algorithm 1 starts from) + lambda_t."""
+    def _ridge(self, new: int = 0) -> float:
+        """1 (the V = I that Algorithm 1 starts from) + lambda_t, with `new` more arms met."""
         t = self._table.rounds + 1
-        dimension = self.d1 + self.d2 * (self.arms_bound or max(self._table.known, 1))
+        dimension = self.d1 + self.d2 * (self.arm_count or max(self._table.known + new, 1))
         if self.ridge_schedule == "experiments":
             return 1.0 + 2 * dimension * math.log(t + 1)
         return 1.0 + dimension * math.log(4 * t**2 / self.delta)
@@ -213,7 +222,7 @@ class HyRan(Policy):
         check_finite(x, z)
         return self._table.rows(x, z, arms, admit=admit)
 
-    def choose(self, x: Any = None, z: Any = None, arms: Sequence[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         rows = self._rows(x, z, arms, admit=True)
         mean, width = self._table.predict(rows.x, rows.z, rows.slots, self._ridge())
         index = int(np.argmax(mean))
@@ -222,8 +231,9 @@ class HyRan(Policy):
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
         """1 for the highest mean, 0 for the others: the choice itself is deterministic."""
-        mean = self.predict(x, z, arms).mean
-        return one_hot(len(mean), int(np.argmax(mean)))
+        rows = self._rows(x, z, arms, admit=False)
+        ridge = self._ridge(unmet(self._table, rows.arms))
+        return one_hot(len(rows.arms), int(np.argmax(self._table.predict(rows.x, rows.z, rows.slots, ridge).mean)))
 
     def _check_pool(self, arm: Hashable, x: Doubles, z: Doubles, receipt: Any) -> Pool:
         if receipt is None:
@@ -234,6 +244,11 @@ class HyRan(Policy):
             raise ValueError(f"arm {arm!r} is not among the candidates of its receipt: pass the receipt of its choice")
         rows = checked_matrices(receipt.x, receipt.z, self.d1, self.d2)
         check_finite(*rows)
+        at = receipt.arms.index(arm)
+        if (rows[0][at] != x).any() or (rows[1][at] != z).any():
+            raise ValueError(
+                f"the features given for arm {arm!r} are not those of its receipt: pass the rows that were shown"
+            )
         return Pool(receipt.arms, *rows)
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
@@ -258,8 +273,14 @@ class HyRan(Policy):
         checks.finite("rewards", values, arrow.LIMIT)
         given = check_receipts(receipts, len(ids))
         pools = [self._check_pool(arm, x[i], z[i], given[i]) for i, arm in enumerate(ids)]
-        for i, arm in enumerate(ids):
-            self._learn_round(arm, x[i], z[i], float(values[i]), pools[i])
+        before, random = self._table.snapshot(), self._random.bit_generator.state
+        try:
+            for i, arm in enumerate(ids):
+                self._learn_round(arm, x[i], z[i], float(values[i]), pools[i])
+        except ValueError:  # the sums have become unsound on the way
+            self._table.__dict__.update(before)
+            self._random.bit_generator.state = random
+            raise
 
     def _learn_round(self, arm: Hashable, x: Doubles, z: Doubles, reward: float, pool: Pool) -> None:
         table = self._table
@@ -267,10 +288,12 @@ class HyRan(Policy):
         if n > 1 and self._random.random() < self.p:
             # h = a: everybody learns, the played arm with its reward weighted by 1/p, the others with the imputation.
             theta, beta = table.solve(1.0 + math.sqrt(max(table.rounds, 1)))
-            guess = pool.x @ theta + np.einsum("ij,ij->i", pool.z, beta[table.lookup(pool.arms)])
+            targets = pool.x @ theta + np.einsum("ij,ij->i", pool.z, beta[table.lookup(pool.arms)])
+            played = pool.arms.index(arm)
+            targets[played] = (1 - 1 / self.p) * targets[played] + reward / self.p
             for i, other in enumerate(pool.arms):
-                target = (1 - 1 / self.p) * guess[i] + reward / self.p if other == arm else guess[i]
-                table.add(other, pool.x[i], pool.z[i], float(target), pulled=other == arm)
+                if i == played or other in table._slots:  # forgotten meanwhile: stays forgotten
+                    table.add(other, pool.x[i], pool.z[i], float(targets[i]), pulled=i == played)
         else:
             table.add(arm, x, z, reward, pulled=True)
         table.rounds += 1
@@ -314,7 +337,7 @@ class HyRan(Policy):
             "p": self.p,
             "ridge_schedule": self.ridge_schedule,
             "delta": self.delta,
-            "arms_bound": self.arms_bound,
+            "arm_count": self.arm_count,
         }
 
     def _pack_parts(self) -> dict[str, Packed]:

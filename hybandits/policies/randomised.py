@@ -9,7 +9,7 @@ import numpy as np
 
 from hybandits import arrow, checks
 from hybandits.checks import Doubles
-from hybandits.estimator import CandidateSet, Prediction, Rows, Slots
+from hybandits.estimator import CandidateSet, Prediction, Rows, Slots, check_finite, id_list
 from hybandits.policies.base import Choice, Packed, Policy, RidgePolicy, check_mergeable, score_one
 
 
@@ -28,9 +28,9 @@ class Uniform(RidgePolicy):
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
         """1 / n each."""
-        self.predict(x, z, arms)
-        n = len(self._rows(x, z, arms).slots)
-        return np.full(n, 1.0 / n)
+        rows = self._rows(x, z, arms)
+        check_finite(rows.x, rows.z)
+        return np.full(len(rows.slots), 1.0 / len(rows.slots))
 
     def _config(self) -> dict[str, Any]:
         return {"d1": self.d1, "d2": self.d2, "ridge": self.ridge}
@@ -51,21 +51,27 @@ class EpsilonGreedy(Policy):
         self.epsilon = checks.real("epsilon", epsilon)
         if not 0 <= self.epsilon <= 1:
             raise ValueError(f"epsilon must lie in [0, 1], got {epsilon!r}: it is the share of random choices")
-        super().__init__(d1=policy.d1, d2=policy.d2, seed=seed)
         self.policy = policy
+        super().__init__(d1=policy.d1, d2=policy.d2, seed=seed)
 
-    def choose(self, x: Any = None, z: Any = None, arms: Sequence[Hashable] | CandidateSet | None = None) -> Choice:
+    def _depth(self) -> int:
+        return 1 + self.policy._depth()
+
+    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+        if arms is not None and not isinstance(arms, CandidateSet):
+            arms = id_list(arms)  # once: it may be an iterator
         choice = self.policy.choose(x, z, arms)
         n = len(x) if x is not None else len(z)
         own = choice.propensity
         if self._random.random() < self.epsilon:
             index = int(self._random.integers(n))
             if index != choice.index:
-                p = self.policy.propensities(x, z, arms)
-                own = None if own is None else float(p[index])
+                if own is not None:
+                    own = float(self.policy.propensities(x, z, arms)[index])
                 mean, width = self.policy.predict(x, z, arms)
-                ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else list(arms)
-                choice = Choice(ids[index], index, float(mean[index]), float(width[index]), None)
+                ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else arms
+                receipt = choice.receipt if self.policy.receipt_is_of_the_round else None
+                choice = Choice(ids[index], index, float(mean[index]), float(width[index]), None, receipt)
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
         return choice._replace(propensity=propensity)
 

@@ -19,8 +19,8 @@ from hybandits.estimator import (
     checked_matrices,
     checked_vectors,
 )
-from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot
-from hybandits.storage import FileError
+from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot, unmet
+from hybandits.storage import FileError, counter
 
 
 class SupLinUCB(Policy):
@@ -32,7 +32,7 @@ class SupLinUCB(Policy):
 
     Which level that was is `choice.receipt`; hand it to `learn`. Without it a row counts as a round with that arm
     alone, and goes to the level where such a walk would have stopped. `predict`, `theta` and `beta` speak of all
-    levels' data together. K is `candidates_bound` where given, else the number of arms met so far.
+    levels' data together. K is `arm_count` where given, else the number of arms met so far.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SupLinUCB(Policy):
         horizon: int,
         delta: float = 0.01,
         alpha: float | None = None,
-        candidates_bound: int | None = None,
+        arm_count: int | None = None,
         ridge: float = 1.0,
         seed: int | None = None,
     ) -> None:
@@ -52,10 +52,9 @@ class SupLinUCB(Policy):
         self.delta = checks.probability("delta", delta, "it is a failure probability, e.g. 0.01")
         why = "it multiplies the width; leave it out for the value of Chu et al."
         self.alpha = None if alpha is None else checks.positive("alpha", alpha, why)
-        self.candidates_bound = candidates_bound
-        if candidates_bound is not None:
-            checks.count("candidates_bound", candidates_bound, least=1, why="it is the number of arms K")
-        self.ridge = checks.positive("ridge", ridge, "it is the lambda of the ridge regression, e.g. 1.0")
+        why = "it is the number of arms K; leave it out to count arms met"
+        self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
+        self.ridge = checks.ridge(ridge)
         self._levels = [
             HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge) for _ in range(math.ceil(math.log(self.horizon)))
         ]
@@ -67,15 +66,15 @@ class SupLinUCB(Policy):
         """The estimators, level 1 first."""
         return self._levels
 
-    def _width_factor(self) -> float:
+    def _width_factor(self, arms_met: int) -> float:
         if self.alpha is not None:
             return self.alpha
-        arms = self.candidates_bound or max(self._levels[0].known, 1)
+        arms = self.arm_count or max(arms_met, 1)
         return math.sqrt(math.log(2 * self.horizon * arms / self.delta) / 2)
 
     def _walk(self, x: Doubles, z: Doubles, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
         """(index, level, mean, width); level 0: not to be learned."""
-        alpha = self._width_factor()
+        alpha = self._width_factor(self._levels[0].known + unmet(self._levels[0], ids))
         left = np.arange(len(ids))
         for s, estimator in enumerate(self._levels, start=1):
             kept = [ids[int(i)] for i in left]
@@ -91,7 +90,7 @@ class SupLinUCB(Policy):
             left = left[bound >= bound.max() - 2.0 ** (1 - s)]
         raise AssertionError("the last level's 2^-s lies below 1/sqrt(T), so the walk has ended")
 
-    def choose(self, x: Any = None, z: Any = None, arms: Sequence[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
         rows = self._levels[0].rows(x, z, arms, admit=True)
@@ -131,8 +130,8 @@ class SupLinUCB(Policy):
         check_finite(x, z)
         checks.finite("rewards", values, arrow.LIMIT)
         levels = [self._check_level(receipt) for receipt in check_receipts(receipts, len(ids))]
-        self._levels[0].admit(ids)
         for i, arm in enumerate(ids):
+            self._levels[0].admit([arm])
             level = levels[i]
             if level is None:
                 level = self._walk(x[i : i + 1], z[i : i + 1], [arm])[1]
@@ -194,7 +193,7 @@ class SupLinUCB(Policy):
             "horizon": self.horizon,
             "delta": self.delta,
             "alpha": self.alpha,
-            "candidates_bound": self.candidates_bound,
+            "arm_count": self.arm_count,
             "ridge": self.ridge,
         }
 
@@ -204,9 +203,9 @@ class SupLinUCB(Policy):
         return parts
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
-        self._skipped = checks.count("skipped", parts["skipped"][0]["rows"], least=0, why="it counts rows")
+        self._skipped = counter("skipped", parts["skipped"][0]["rows"])
         levels = [HybridRidge.unpack(*parts[f"level{s}"]) for s in range(1, len(self._levels) + 1)]
-        if any((level.d1, level.d2) != (self.d1, self.d2) for level in levels):
-            raise FileError("the levels' dimensions do not fit the policy's: the file is corrupt")
+        if any((level.d1, level.d2, level.ridge) != (self.d1, self.d2, self.ridge) for level in levels):
+            raise FileError("the levels' shape or ridge does not fit the policy's: the file is corrupt")
         self._levels = levels
         self._all = None

@@ -38,7 +38,12 @@ class HyThompson(RidgePolicy):
         self.scale = checks.positive("scale", scale, "it is the prior standard deviation of each parameter")
         why = "it is how many posterior draws estimate a propensity; 0 for none"
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
-        super().__init__(d1=d1, d2=d2, ridge=self.noise**2 / self.scale**2, seed=seed)
+        if not 1e-10 <= self.noise / self.scale <= 1e10 or not 1e-50 <= self.noise <= 1e50:
+            raise ValueError(
+                f"noise={noise!r} and scale={scale!r} are too far apart or too extreme: noise / scale must lie between "
+                "1e-10 and 1e10; rescale the rewards"
+            )
+        super().__init__(d1=d1, d2=d2, ridge=(self.noise / self.scale) ** 2, seed=seed)
 
     def _eliminate(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Doubles, Doubles, Doubles]:
         n = len(slots)

@@ -9,8 +9,8 @@ import numpy as np
 from hybandits import arrow, checks, confidence
 from hybandits.checks import Doubles
 from hybandits.confidence import Constant, Exploration, Reduction, SelfNormalised
-from hybandits.estimator import Slots, not_finite
-from hybandits.policies.base import RidgePolicy, one_hot
+from hybandits.estimator import HybridRidge, Slots, not_finite
+from hybandits.policies.base import RidgePolicy, one_hot, unmet
 
 
 class UCBPolicy(RidgePolicy):
@@ -37,13 +37,13 @@ class UCBPolicy(RidgePolicy):
                 f"noise={noise!r} and exploration={exploration!r} were both given: "
                 "say the noise inside the coefficient, e.g. SelfNormalised(noise=0.1)"
             )
-        if not isinstance(exploration, Exploration):
+        if isinstance(exploration, type) or not isinstance(exploration, Exploration):
             raise TypeError(
                 f"exploration must be a coefficient such as SelfNormalised(noise=0.1), AsWritten(horizon=10_000) or "
                 f"Constant(alpha=1.0), got {checks.short(exploration)}"
             )
         self.exploration = exploration
-        self._ridge_given = ridge
+        self._ridge_given = None if ridge is None else checks.ridge(ridge)
         prescribed = exploration.ridge(self.reduction, 0)
         if ridge is None:
             ridge = 1.0 if prescribed is None else prescribed
@@ -55,25 +55,46 @@ class UCBPolicy(RidgePolicy):
         super()._arms_changed()
         estimator = self._estimator
         known = estimator.known
-        if self._ridge_given is None:
-            prescribed = self.exploration.ridge(self.reduction, known)
-            if prescribed is not None and prescribed > estimator.ridge:
-                estimator.raise_ridge(prescribed)
-        numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, known, estimator.ridge)
-        self._coefficients = np.array(numbers, dtype=float)
+        ridge = self._ridge_for(known)
+        if ridge > estimator.ridge:
+            estimator.raise_ridge(ridge)
+        self._coefficients = self._coefficients_for(known)
+
+    def _ridge_for(self, arms: int) -> float:
+        """The ridge with that many arms met: the one prescribed, if it is higher than now."""
+        now = self._estimator.ridge
+        prescribed = None if self._ridge_given is not None else self.exploration.ridge(self.reduction, arms)
+        return now if prescribed is None else max(now, prescribed)
+
+    def _coefficients_for(self, arms: int) -> Doubles:
+        numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, arms, self._ridge_for(arms))
+        return np.array(numbers, dtype=float)
 
     def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
-        estimator = self._estimator
+        return self._best(self._estimator, self._coefficients, x, z, slots)
+
+    def _best(
+        self, estimator: HybridRidge, coefficients: Doubles, x: Doubles, z: Doubles, slots: Slots
+    ) -> tuple[int, float, float, float]:
         picked: tuple[int, float, float, float] = arrow.choose_ucb(
-            x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge,
-            self._coefficients, -1 if self._by_arm else estimator.rounds,
+            x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge, coefficients,
+            -1 if self._by_arm else estimator.rounds,
         )  # fmt: skip
         return picked
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
         """1 for the arm with the highest bound, 0 for the others: the rule is deterministic."""
         rows = self._rows(x, z, arms)
-        index, *_ = self._pick(rows.x, rows.z, rows.slots)
+        estimator, coefficients = self._estimator, self._coefficients
+        new = unmet(estimator, rows.arms)
+        if new:  # `choose` would admit them first, which may change gamma and lambda
+            met = estimator.known + new
+            coefficients = self._coefficients_for(met)
+            if self._ridge_for(met) > estimator.ridge:
+                estimator = estimator.copy()
+                estimator.raise_ridge(self._ridge_for(met))
+        slots = rows.slots if estimator is self._estimator else estimator.lookup(rows.arms)
+        index, *_ = self._best(estimator, coefficients, rows.x, rows.z, slots)
         if index < 0:
             raise not_finite(rows.x, rows.z)
         return one_hot(len(rows.slots), index)
