@@ -37,7 +37,21 @@ import math
 import numpy as np
 
 from hybandits.compiling import kernel
-from hybandits.simd import add4, load1, load4, mul4, muladd4, prefetch, splat4, spread4, store1, store4, sub4, sum4
+from hybandits.simd import (
+    add4,
+    load1,
+    load4,
+    mul4,
+    muladd4,
+    prefetch,
+    splat4,
+    spread4,
+    store1,
+    store4,
+    sub4,
+    sum4,
+    sums4,
+)
 
 LIMIT = 1e50
 """Largest feature or reward in absolute value.
@@ -400,7 +414,7 @@ def panel_times(score, o, v, vo, cols):
 def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride, square, product):
     """w = L_i z and y = x - C_i z for the candidates first..last-1 (x and z flat, row after row).
 
-    Candidate first + a gets y at y[a * stride:], |w|^2 in square[first + a] and w.q_i in product[first + a].
+    Candidate first + a gets y, padded with 0, at y[a * stride:], |w|^2 in square[first + a], w.q_i in product[..].
     slot < 0 is an arm that has not learned: w = z / sqrt(lambda), y = x, q_i = 0. Where d2 is small, C is taken four
     panels at a time, so that sums too short to hide their own latency hide each other's.
     """
@@ -423,6 +437,8 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
             store1(product, i, 0.0)
             for k in range(d1):
                 store1(y, yo + k, load1(x, xo + k))
+            for k in range(d1, stride):
+                store1(y, yo + k, 0.0)
             continue
         h = slot * size
         o = h + d2
@@ -561,7 +577,7 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
     flat_x = x.reshape(n * d1)
     flat_z = z.reshape(n * d2)
     stride = 4 * ((d1 + 3) // 4)
-    y = np.zeros(min(BLOCK, 4 * ((n + 3) // 4)) * stride)
+    y = np.empty(min(BLOCK, 4 * ((n + 3) // 4)) * stride)
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
         eliminate_arms(flat_x, flat_z, d1, d2, slots, first, last, arm_score, ridge, y, stride, width, mean)
@@ -613,14 +629,26 @@ def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients,
 def transpose_times(score, h, d, v, out):
     """out = L' v, so that with v = q it is R^-1 q."""
     for k in range(d):
-        out[k] = 0.0
+        store1(out, k, 0.0)
     o = h + d
     for b in range((d + 3) // 4):
-        rows = min(4, d - 4 * b)
-        for k in range(min(4 * b + 4, d)):
-            for i in range(rows):
-                out[k] += score[o + i] * v[4 * b + i]
-            o += 4
+        cols = min(4 * b + 4, d)
+        if 4 * b + 4 <= d:
+            v4 = load4(v, 4 * b)
+            for k in range(0, cols, 4):
+                t0 = mul4(load4(score, o), v4)
+                t1 = mul4(load4(score, o + 4), v4)
+                t2 = mul4(load4(score, o + 8), v4)
+                t3 = mul4(load4(score, o + 12), v4)
+                store4(out, k, add4(load4(out, k), sums4(t0, t1, t2, t3)))
+                o += 16
+        else:
+            for k in range(cols):
+                t = load1(out, k)
+                for i in range(d - 4 * b):
+                    t += load1(score, o + i) * load1(v, 4 * b + i)
+                store1(out, k, t)
+                o += 4
 
 
 @kernel
@@ -643,55 +671,58 @@ def usable(x, z):
 
 @kernel
 def eliminate_rows(x, z, slots, arm_score, ridge, y, square, product):
-    """w and y of every candidate (see `eliminate_arms`), y as a matrix of panels * 4 columns."""
+    """w and y of every candidate (see `eliminate_arms`), y as a matrix of at least n rows."""
     n, d1 = x.shape
     d2 = z.shape[1]
     stride = y.shape[1]
     first = 0 * n
     eliminate_arms(
         x.reshape(n * d1), z.reshape(n * d2), d1, d2, slots, first, n, arm_score, ridge,
-        y.reshape(n * stride), stride, square, product,
+        y.reshape(y.size), stride, square, product,
     )  # fmt: skip
 
 
 @kernel
-def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi):
-    """The winner of one joint posterior sample (see `sample_best`) of checked candidates, with its mean and width."""
+def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi, start):
+    """The winner of one joint posterior sample (see `sample_best`), its mean and width; (-1, ..) if beyond LIMIT."""
     n, d1 = x.shape
+    if not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0
     stride = 4 * ((d1 + 3) // 4)
-    y = np.zeros((n, stride))
+    y = np.empty((n + 3, stride))  # `add_shared` reads four rows, wherever it starts
     square = np.empty(n)
     product = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
-    best = sample_best(y, square, product, shared_score, noise, xi)
-    four = np.zeros(4 * stride)
-    four[:stride] = y[best]
+    best = sample_best(y, d1, square, product, shared_score, noise, xi, start)
     first = 0 * n
-    add_shared(four, stride, d1, first, first + 1, shared_score, square[best:], product[best:])
+    rest = y.reshape((n + 3) * stride)[best * stride :]
+    add_shared(rest, stride, d1, first, first + 1, shared_score, square[best:], product[best:])
     return best, product[best], math.sqrt(square[best])
 
 
 @kernel
-def sample_best(y, square, product, shared_score, noise, xi):
+def sample_best(y, d1, square, product, shared_score, noise, xi, start):
     """argmax of one joint posterior sample: theta~ = R_0^-1 (q_0 + sigma xi_0), then arm by arm given theta~
 
         score_i = y.theta~ + w.q_i + sigma |w| xi_i.
 
-    xi: d1 standard normals for theta, then one per candidate.
+    xi[start:]: d1 standard normals for theta, then one per candidate.
     """
-    n = y.shape[0]
-    d1 = xi.shape[0] - n
-    v = np.empty(d1)
-    theta = np.empty(d1)
+    n = square.shape[0]
+    stride = y.shape[1]
+    flat = y.reshape(y.size)
+    v = np.empty(stride)
+    theta = np.zeros(stride)
     for k in range(d1):
-        v[k] = shared_score[k] + noise * xi[k]
-    transpose_times(shared_score, 0, d1, v, theta)
+        store1(v, k, load1(shared_score, k) + noise * load1(xi, start + k))
+    transpose_times(shared_score, 0 * n, d1, v, theta)
     best = 0
     highest = -np.inf
     for i in range(n):
-        value = product[i] + noise * math.sqrt(square[i]) * xi[d1 + i]
-        for k in range(d1):
-            value += y[i, k] * theta[k]
+        total = splat4(0.0)
+        for k in range(0, stride, 4):
+            total = muladd4(load4(flat, i * stride + k), load4(theta, k), total)
+        value = load1(product, i) + noise * math.sqrt(load1(square, i)) * load1(xi, start + d1 + i) + sum4(total)
         if value > highest:
             highest = value
             best = i

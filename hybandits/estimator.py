@@ -15,7 +15,7 @@ from hybandits.storage import FileError
 Slots = NDArray[np.int64]
 
 
-MANY = 64
+MANY = 16
 """Candidates from which on a look at the slots finds duplicates faster than a set of the ids."""
 
 

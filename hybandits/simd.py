@@ -99,7 +99,16 @@ def sum4(v: Any) -> float:
     return float((v[0] + v[2]) + (v[1] + v[3]))
 
 
+def sums4(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """(sum4(a), sum4(b), sum4(c), sum4(d)) in one register."""
+    return np.array([sum4(a), sum4(b), sum4(c), sum4(d)])
+
+
 # ------------------------------------------------------------------ the same, compiled
+
+
+def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
 
 
 def _is_contiguous_doubles(a: Any) -> bool:
@@ -175,6 +184,14 @@ def _type_lanewise(arity: int) -> Any:
 type_callable(muladd4)(_type_lanewise(3))
 for _operation in (mul4, add4, sub4):
     type_callable(_operation)(_type_lanewise(2))
+
+
+@type_callable(sums4)
+def _type_sums4(context: Any) -> Any:
+    def typer(a: Any, b: Any, c: Any, d: Any) -> Any:
+        return f64x4 if a == b == c == d == f64x4 else None
+
+    return typer
 
 
 @type_callable(sum4)
@@ -273,3 +290,13 @@ def _lower_sub4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _lower_sum4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     lane = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), i)) for i in range(LANES)]
     return builder.fadd(builder.fadd(lane[0], lane[2]), builder.fadd(lane[1], lane[3]))
+
+
+@lower_builtin(sums4, _F64x4, _F64x4, _F64x4, _F64x4)
+def _lower_sums4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    a, b, c, d = args
+    even_ab, odd_ab = _shuffle(builder, a, b, [0, 4, 2, 6]), _shuffle(builder, a, b, [1, 5, 3, 7])
+    even_cd, odd_cd = _shuffle(builder, c, d, [0, 4, 2, 6]), _shuffle(builder, c, d, [1, 5, 3, 7])
+    first, third = _shuffle(builder, even_ab, even_cd, [0, 1, 4, 5]), _shuffle(builder, even_ab, even_cd, [2, 3, 6, 7])
+    second, fourth = _shuffle(builder, odd_ab, odd_cd, [0, 1, 4, 5]), _shuffle(builder, odd_ab, odd_cd, [2, 3, 6, 7])
+    return builder.fadd(builder.fadd(first, third), builder.fadd(second, fourth))

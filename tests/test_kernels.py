@@ -137,9 +137,9 @@ def test_scores_choices_and_parameters_agree_compiled_and_plain(d1: int, d2: int
             "beta": beta,
             "ucb": arrow.choose_ucb(x, z, slots, *state, 10),
             "ucb by arm": arrow.choose_ucb(x, z, slots, *state, -1),
-            "thompson": arrow.choose_thompson(x, z, slots, blocks.arm_score, blocks.shared_score, RIDGE, 0.3, xi),
+            "thompson": arrow.choose_thompson(x, z, slots, blocks.arm_score, blocks.shared_score, RIDGE, 0.3, xi, 0),
             "usable": arrow.usable(x, z),
-            "sample": arrow.sample_best(y, square, product, blocks.shared_score, 0.3, xi),
+            "sample": arrow.sample_best(y, d1, square, product, blocks.shared_score, 0.3, xi, 0),
             "radius": arrow.radius(coefficients, 10),
         }
 
@@ -319,8 +319,11 @@ def test_vector_loads_stores_and_sums() -> None:
         simd.store1(out, 1, simd.sum4(simd.spread4(a, 2)))
         simd.store1(out, 2, simd.sum4(simd.splat4(simd.load1(a, 3))))
 
-    out, again = np.zeros(3), np.zeros(3)
+        b = simd.load4(a, 0)
+        simd.store4(out, 3, simd.sums4(b, simd.load4(a, 1), simd.splat4(1.0), simd.mul4(b, b)))
+
+    out, again = np.zeros(7), np.zeros(7)
     a = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     run(a, out)
     run.py_func(a, again)
-    assert out.tolist() == again.tolist() == [30.0, 16.0, 32.0]
+    assert out.tolist() == again.tolist() == [30.0, 16.0, 32.0, 15.0, 30.0, 4.0, 85.0]

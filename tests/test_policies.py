@@ -281,7 +281,7 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
         theta = policy.theta + noise * theta_root @ xi[:4]
         scores[k] = y @ theta + product + noise * np.sqrt(square) * xi[4:]
         if k < 4000:
-            best = arrow.sample_best(y, square, product, policy.estimator.shared_score, noise, xi)
+            best = arrow.sample_best(y, 4, square, product, policy.estimator.shared_score, noise, xi, 0)
             assert best == int(np.argmax(scores[k]))
         wins[int(np.argmax(scores[k]))] += 1
     error = np.sqrt(np.diag(covariance) / n)

@@ -9,7 +9,11 @@ import numpy as np
 from hybandits import arrow, checks
 from hybandits.checks import Doubles
 from hybandits.estimator import Slots, not_finite
-from hybandits.policies.base import RidgePolicy
+from hybandits.policies.base import Packed, RidgePolicy
+from hybandits.storage import FileError
+
+NORMALS = 4096
+"""Standard normals drawn at a time."""
 
 
 class HyThompson(RidgePolicy):
@@ -43,6 +47,8 @@ class HyThompson(RidgePolicy):
                 f"noise={noise!r} and scale={scale!r} are too far apart or too extreme: noise / scale must lie between "
                 "1e-10 and 1e10; rescale the rewards"
             )
+        self._normals: Doubles = np.empty(0)
+        self._used = 0
         super().__init__(d1=d1, d2=d2, ridge=(self.noise / self.scale) ** 2, seed=seed)
 
     def _eliminate(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Doubles, Doubles, Doubles]:
@@ -54,28 +60,44 @@ class HyThompson(RidgePolicy):
         return y, square, product
 
     def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
-        if not arrow.usable(x, z):
-            return -1, 0.0, 0.0, None
         n = slots.shape[0]
-        if self.propensity_draws:
-            wins = self._wins(self._eliminate(x, z, slots), n, self.propensity_draws)
-        xi = self._random.standard_normal(self.d1 + n)
+        need = self.d1 + n
+        used = self._used
+        if used + need > len(self._normals):
+            if not arrow.usable(x, z):  # a refused call must not draw
+                return -1, 0.0, 0.0, None
+            self._draw(need)
+            used = 0
         estimator = self._estimator
         index, mean, width = arrow.choose_thompson(
-            x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise, xi
+            x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise, self._normals, used
         )
+        if index < 0:
+            return -1, 0.0, 0.0, None
+        propensity = None
         if self.propensity_draws:
-            return index, mean, width, float((1 + wins[index]) / (1 + self.propensity_draws))
-        return index, mean, width, None
+            wins = self._wins(self._eliminate(x, z, slots), n, self.propensity_draws)
+            propensity = float((1 + wins[index]) / (1 + self.propensity_draws))
+        self._used = used + need
+        return index, mean, width, propensity
+
+    def _draw(self, need: int) -> None:
+        """Normals for this decision and many more, after those that are left: drawn one by one they cost twice."""
+        left = self._normals[self._used :]
+        self._normals = np.concatenate((left, self._random.standard_normal(max(need, NORMALS))))
+        self._used = 0
 
     def _wins(self, parts: tuple[Doubles, Doubles, Doubles], n: int, draws: int) -> Doubles:
         """How often each candidate wins in further draws, from a stream seeded by the state the decisions are in."""
         state = self._random.bit_generator.state["state"]
-        stream = np.random.Generator(np.random.PCG64([int(state["state"]), int(state["inc"])]))
+        left = len(self._normals) - self._used
+        stream = np.random.Generator(np.random.PCG64([int(state["state"]), int(state["inc"]), left]))
         wins = np.zeros(n)
+        y, square, product = parts
+        shared = self._estimator.shared_score
         for _ in range(draws):
             xi = stream.standard_normal(self.d1 + n)
-            wins[arrow.sample_best(*parts, self._estimator.shared_score, self.noise, xi)] += 1
+            wins[arrow.sample_best(y, self.d1, square, product, shared, self.noise, xi, 0)] += 1
         return wins
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
@@ -86,6 +108,16 @@ class HyThompson(RidgePolicy):
         parts = self._eliminate(rows.x, rows.z, rows.slots)
         draws = self.propensity_draws or 1000
         return self._wins(parts, len(rows.slots), draws) / draws
+
+    def _pack_parts(self) -> dict[str, Packed]:
+        return {**super()._pack_parts(), "normals": ({}, {"left": self._normals[self._used :].copy()})}
+
+    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
+        super()._unpack_parts(parts)
+        left = parts["normals"][1]["left"]
+        if left.dtype != np.float64 or left.ndim != 1 or not np.isfinite(left).all():
+            raise FileError("the normals left to use are not finite numbers: the file is corrupt")
+        self._normals, self._used = left.copy(), 0
 
     def _config(self) -> dict[str, Any]:
         return {

@@ -70,12 +70,17 @@ class UCBPolicy(RidgePolicy):
         numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, arms, self._ridge_for(arms))
         return np.array(numbers, dtype=float)
 
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
-        return self._best(self._estimator, self._coefficients, x, z, slots)
-
-    def _best(
-        self, estimator: HybridRidge, coefficients: Doubles, x: Doubles, z: Doubles, slots: Slots
+    def _pick(
+        self,
+        x: Doubles,
+        z: Doubles,
+        slots: Slots,
+        estimator: HybridRidge | None = None,
+        coefficients: Doubles | None = None,
     ) -> tuple[int, float, float, float]:
+        """The highest bound; `propensities` gives the estimator and coefficients that `choose` would come to have."""
+        if estimator is None:
+            estimator, coefficients = self._estimator, self._coefficients
         picked: tuple[int, float, float, float] = arrow.choose_ucb(
             x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge, coefficients,
             -1 if self._by_arm else estimator.rounds,
@@ -94,7 +99,7 @@ class UCBPolicy(RidgePolicy):
                 estimator = estimator.copy()
                 estimator.raise_ridge(self._ridge_for(met))
         slots = rows.slots if estimator is self._estimator else estimator.lookup(rows.arms)
-        index, *_ = self._best(estimator, coefficients, rows.x, rows.z, slots)
+        index, *_ = self._pick(rows.x, rows.z, slots, estimator, coefficients)
         if index < 0:
             raise not_finite(rows.x, rows.z)
         return one_hot(len(rows.slots), index)
