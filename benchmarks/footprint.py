@@ -75,9 +75,7 @@ def run_memory(plan: Plan) -> Section:
         process = (got["resident"][-1] - got["resident"][0]) / (far - FIRST_ARMS)
         figure = Figure(names, "bytes per arm, arrays", "at most", limit, arrays, " B")
         section.add(f"{names} d1={d1} d2={d2}: bytes per arm, arrays", figure=figure)
-        section.add(
-            f"{names} d1={d1} d2={d2}: bytes per arm, process, its id's entry included", "", f"{number(process)} B"
-        )
+        section.add(f"{names} d1={d1} d2={d2}: bytes per arm, process, with its id", "", f"{number(process)} B")
         section.data.append(
             {"workload": names, "d1": d1, "d2": d2, "allowed": limit, "arrays": arrays, "process": process, **got}
         )

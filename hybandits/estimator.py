@@ -19,6 +19,10 @@ MANY = 16
 """Candidates from which on a look at the slots finds duplicates faster than a set of the ids."""
 
 
+COPIED_UP_TO = 64_000_000
+"""Bytes up to which an array grows by copying."""
+
+
 class Prediction(NamedTuple):
     """Estimated reward and width of every candidate."""
 
@@ -338,8 +342,9 @@ class HybridRidge(ArmTable):
         return sum(array.nbytes for array in arrays)
 
     def _reserve(self, capacity: int) -> None:
-        self.arm_factor.resize(capacity * arrow.factor_size(self.d2, self.d1), refcheck=False)
-        self.arm_score.resize(capacity * arrow.score_size(self.d2, self.d1), refcheck=False)
+        factor = grown(self.arm_factor, capacity * arrow.factor_size(self.d2, self.d1))
+        self.arm_score = grown(self.arm_score, capacity * arrow.score_size(self.d2, self.d1))
+        self.arm_factor = factor
 
     def _clear(self, slot: int) -> None:
         factor = slot * arrow.factor_size(self.d2, self.d1)
@@ -566,13 +571,31 @@ class HybridRidge(ArmTable):
         made._slots = dict(zip(arms, slots.tolist(), strict=True))
         made._used = n
         made.pulls = pulls.copy()
-        made.arm_factor = arrays["arm_factor"].reshape(-1).copy()
-        made.arm_score = arrays["arm_score"].reshape(-1).copy()
+        made.arm_factor = grown(arrays["arm_factor"].reshape(-1), n * f)
+        made.arm_score = grown(arrays["arm_score"].reshape(-1), n * h)
         made.shared_factor = arrays["shared_factor"].copy()
         made.shared_score = arrays["shared_score"].copy()
         if not made.sound():
             raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
         return made
+
+
+def grown(array: Doubles, n: int) -> Doubles:
+    """The array with n entries, 0 at the end.
+
+    While copying is cheap it starts on a cache line, which scoring that streams through large blocks notices; a large
+    array is extended in place, without ever having twice its size.
+    """
+    if 8 * n <= COPIED_UP_TO:
+        room = np.zeros(n + 8)
+        start = (-room.ctypes.data % 64) // 8
+        new = room[start : start + n]
+        new[: len(array)] = array
+        return new
+    if array.base is not None:
+        array = array.copy()
+    array.resize(n, refcheck=False)
+    return array
 
 
 def id_list(arms: Any) -> Sequence[Hashable]:

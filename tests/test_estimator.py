@@ -298,3 +298,17 @@ def test_growing_does_not_leave_stale_views_behind() -> None:
     ones = np.ones((300, 3))
     assert_array_equal(estimator.predict(ones, ones, range(300)), together.predict(ones, ones, range(300)))
     assert repr(estimator).startswith("HybridRidge(d1=3, d2=3, ridge=1): 300 arms known, 300 have learned, 300 rows")
+
+
+@pytest.mark.parametrize("limit", [0, 400, 10**9], ids=["in place", "both ways", "by copying"])
+def test_arrays_grow_by_copying_or_in_place_alike(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr("hybandits.estimator.COPIED_UP_TO", limit)
+    random = np.random.default_rng(7)
+    n = 120
+    x, z, rewards = random.normal(size=(n, 2)), random.normal(size=(n, 3)), random.normal(size=n)
+    one, all_at_once = HybridRidge(d1=2, d2=3), HybridRidge(d1=2, d2=3)
+    for i in range(n):
+        one.learn(i % 60, x[i], z[i], rewards[i])
+    monkeypatch.undo()
+    all_at_once.learn_many([i % 60 for i in range(n)], x, z, rewards)
+    assert_array_equal(one.predict(x[:60], z[:60]), all_at_once.predict(x[:60], z[:60]))
