@@ -581,6 +581,7 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
         eliminate_arms(flat_x, flat_z, d1, d2, slots, first, last, arm_score, ridge, y, stride, width, mean)
+        y[(last - first) * stride : 4 * ((last - first + 3) // 4) * stride] = 0.0  # what fills up the last four
         add_shared(y, stride, d1, first, last, shared_score, width, mean)
     for i in range(n):
         store1(width, i, math.sqrt(load1(width, i)))
@@ -690,6 +691,7 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi, star
         return -1, 0.0, 0.0
     stride = 4 * ((d1 + 3) // 4)
     y = np.empty((n + 3, stride))  # `add_shared` reads four rows, wherever it starts
+    y[n:] = 0.0
     square = np.empty(n)
     product = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)

@@ -402,6 +402,35 @@ class HybridRidge(ArmTable):
         )  # fmt: skip
         self.rounds += len(ids)
 
+    # -------------------------------------------------------------- loops outside Python
+
+    def set_aside(self, arms: Sequence[Hashable]) -> Slots:
+        """The arms' slots; for one that has not learned, -2 minus the slot of a block set aside for it, fresh."""
+        slots = self.lookup(arms)
+        waiting = np.flatnonzero(slots < 0)
+        need = self._used + max(0, len(waiting) - len(self._free))
+        if need > len(self.pulls):
+            self._reserve(need)
+            self.pulls.resize(need, refcheck=False)
+        fresh = [*reversed(self._free), *range(self._used, need)]
+        for i, slot in zip(waiting, fresh, strict=False):
+            self._clear(slot)
+            self.pulls[slot] = 0
+            slots[i] = -2 - slot
+        return slots
+
+    def settle(self, arms: Sequence[Hashable], slots: Slots, rows: int) -> None:
+        """Take note of what a loop has done with the blocks set aside: which have learned, and how many rows."""
+        for arm, slot in zip(arms, slots.tolist(), strict=True):
+            if slot >= 0 and self._slots.get(arm, -1) < 0:
+                self._slots[arm] = slot
+        taken = {slot for slot in self._slots.values() if slot >= 0}
+        top = max(taken, default=-1) + 1
+        self._used = max(self._used, top)
+        self._free = [slot for slot in reversed(range(self._used)) if slot not in taken]
+        self.rounds += rows
+        self.epoch += 1
+
     # -------------------------------------------------------------- reading
 
     def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:

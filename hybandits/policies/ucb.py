@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,6 +60,17 @@ class UCBPolicy(RidgePolicy):
         if ridge > estimator.ridge:
             estimator.raise_ridge(ridge)
         self._coefficients = self._coefficients_for(known)
+
+    def meet(self, arms: Sequence[Hashable]) -> Slots:
+        """Admit arms and set a block aside for each, for a loop outside Python: see `HybridRidge.set_aside`."""
+        self._estimator.admit(arms)
+        self._arms_changed()
+        return self._estimator.set_aside(arms)
+
+    @property
+    def coefficients(self) -> Doubles:
+        """The five numbers of gamma as `arrow.radius` takes them."""
+        return self._coefficients
 
     def _ridge_for(self, arms: int) -> float:
         """The ridge with that many arms met: the one prescribed, if it is higher than now."""
