@@ -35,7 +35,7 @@ wheel: $(VENV)/dev.stamp  ## build sdist and wheel into dist/
 	$(BIN)/python -m build
 
 clean:           ## remove the environment, caches and results
-	rm -rf $(VENV) out dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) out dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("hybandits.testing")
+
 
 @pytest.fixture(autouse=True)
 def _documentation_writes_elsewhere(

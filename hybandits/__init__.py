@@ -32,6 +32,7 @@ _HOME = {
     "SupLinUCB": "hybandits.policies",
     "Uniform": "hybandits.policies",
     "load": "hybandits.policies",
+    "warm_up": "hybandits.warming",
 }
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "load",
+    "warm_up",
 ]
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
         load,
     )
     from hybandits.storage import FileError
+    from hybandits.warming import warm_up
 
 
 def __getattr__(name: str) -> Any:

@@ -97,7 +97,9 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> D
     if got.ndim != ndim:
         remedy = f"; for one candidate use {name}[None, :]" if got.ndim == 1 and ndim == 2 else ""
         if got.ndim == 2 and ndim == 1:
-            remedy = f"; pass the row of one arm, e.g. {name}[choice.index]"
+            remedy = (
+                f"; use {name}.ravel()" if name == "rewards" else f"; pass one arm's row, e.g. {name}[choice.index]"
+            )
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {got.shape}: expected {shape_words}{remedy}")
     if got.shape[-1] != columns:
         unit = "columns" if ndim == 2 else "entries"
@@ -105,6 +107,16 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> D
     if got.dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {got.dtype}, expected numbers: convert it with {name}.astype(float)")
     return np.array(got, dtype=FLOAT64, order="C")
+
+
+def new_arm(arm: object) -> None:
+    """Refuse what is surely a slip as the id of an arm: a whole Choice, None, NaN."""
+    if isinstance(arm, tuple) and hasattr(arm, "propensity"):
+        raise TypeError(f"arm is a Choice, got {short(arm)}: pass choice.arm")
+    if arm is None:
+        raise TypeError("arm is None: pass the id of an arm, a str, an int or a tuple of them")
+    if isinstance(arm, float | np.floating) and arm != arm:
+        raise ValueError("arm is nan, which equals no id, not even itself: pass a str, an int or a tuple of them")
 
 
 def ridge(value: object) -> float:

@@ -235,7 +235,10 @@ class ArmTable:
         ids: Sequence[Hashable]
         if type(arms) is CandidateSet:
             if len(arms.arms) != n:
-                raise ValueError(f"the candidate set has {len(arms.arms)} arms but the features have {n} rows")
+                raise ValueError(
+                    f"the candidate set has {len(arms.arms)} arms but the features have {n} rows: "
+                    "pass one row of x and z per arm of the set, or make a new set"
+                )
             ids = arms.arms
         else:
             ids = self._ids(arms, n)
@@ -243,6 +246,8 @@ class ArmTable:
             slots = np.fromiter(map(self._slots.__getitem__, ids), np.int64, n)
         except KeyError:
             slots = self.lookup(ids)
+            for arm in ids:
+                checks.new_arm(arm)
             if admit:
                 check_finite(x, z)
                 self.admit(ids)
@@ -370,6 +375,7 @@ class HybridRidge(ArmTable):
         except TypeError:
             raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
         if slot < 0:
+            checks.new_arm(arm)
             if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
                 raise not_finite(x, z, value)
             slot = self._new_slot(arm)
@@ -645,8 +651,12 @@ def batch(arms: Any, rewards: Any, n: int) -> tuple[list[Hashable], Doubles]:
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")
     try:
-        set(ids)
-    except TypeError:
+        for arm in set(ids):
+            if not isinstance(arm, str | int):
+                checks.new_arm(arm)
+    except TypeError as problem:
+        if "hashable" not in str(problem):
+            raise
         raise TypeError(
             f"arms holds an id that is not hashable: {checks.short(ids)}; use str, int or tuples as ids"
         ) from None

@@ -45,7 +45,9 @@ def regret_curves(
         )
         dots = {t: value for t, value in published.get(name, {}).items() if t <= runs.shape[1]}
         axes.plot(list(dots), list(dots.values()), "o", color=colour, markeredgecolor="black", markersize=6)
-    axes.plot([], [], "o", color="white", markeredgecolor="black", markersize=6, label="published figure")
+    if any(t <= runs.shape[1] for name, runs in curves.items() for t in published.get(name, {})):
+        axes.plot([], [], "o", color="white", markeredgecolor="black", markersize=6, label="published figure")
+    axes.fill_between([], [], [], color="grey", alpha=0.3, label="lowest to highest environment")
     axes.set_xlabel("rounds played")
     axes.set_ylabel("cumulative regret (sum of lost mean reward)")
     axes.set_title(title)

@@ -88,6 +88,8 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
         raise IsADirectoryError(f"{target} is a folder: give the name of a file, e.g. {target / 'policy.npz'}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist: create it first")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {target.parent} is not writable: save elsewhere or change its permissions")
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".", suffix=".part")
@@ -133,7 +135,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     except Exception as problem:  # whatever zip, npy or JSON make of a damaged file
         raise FileError(
             f"{source} is truncated, corrupt or no file of hybandits ({problem}): "
-            "save the policy again, or restore the file from a backup"
+            "pass the path given to save(), save the policy again, or restore the file from a backup"
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise foreign

@@ -17,7 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+
+try:
+    import pytest
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("hybandits.testing needs pytest: pip install pytest") from None
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.policies.base import Choice, Policy, load
@@ -65,7 +69,7 @@ class PolicyConformance:
     @abstractmethod
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         """A new policy; the same arguments must give the same behaviour."""
-        raise NotImplementedError
+        raise NotImplementedError("say in make(self, d1, d2, seed) how to make the policy that is to be tested")
 
     deterministic = True
     """Whether the choice is a function of state and candidates; False for a rule that draws."""
@@ -207,7 +211,7 @@ class PolicyConformance:
             assert_array_equal(np.array(one.predict(x, z, ARMS))[:, order], two.predict(*shuffled))
             a, b = one.choose(x, z, ARMS), two.choose(*shuffled)
             if self.deterministic:  # one that draws depends on the order of its draws
-                assert a.arm == b.arm
+                assert a.arm == b.arm, "the choice depends on the order of the candidates: set deterministic = False?"
             for policy in (one, two):
                 policy.learn(a.arm, x[a.index], z[a.index], reward=0.4)
 
@@ -350,6 +354,7 @@ class PolicyConformance:
             ((*put(np.array(5.0)), ARMS), ValueError, f"{name} must have 2 dimension"),
             ((*put(np.ma.masked_equal(good, 0.0)), ARMS), TypeError, f"{name} is a masked array"),
             ((*put(with_one(1e51)), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+51.*rescale"),
+            ((x, z, [None, *ARMS[:4]]), TypeError, "arm is None"),
             ((x, z, "abcde"), TypeError, "arms must be a list of ids"),
             ((x, z, [[1], [2], [3], [4], [5]]), TypeError, "not hashable"),
             ((x, z, 5), TypeError, "arms must be a list of ids"),
@@ -393,6 +398,9 @@ class PolicyConformance:
             (("a9", x, z, None), TypeError, "reward must be a number"),
             (("a9", x, z, np.ones(2)), TypeError, "reward must be a number"),
             (([1], x, z, 1.0), TypeError, "not hashable"),
+            ((Choice("a9", 0, 0.0, 1.0, 1.0), x, z, 1.0), TypeError, r"pass choice\.arm"),
+            ((None, x, z, 1.0), TypeError, "arm is None"),
+            ((float("nan"), x, z, 1.0), ValueError, "arm is nan"),
         ]
 
     def test_bad_candidates_are_refused_with_nothing_changed(self, policy: Policy, page: Page, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_reproduce_prints_a_table_and_writes_the_figure(tmp_path: Path) -> None:
         (["reproduce", "--environments", "9"], "--environments"),
         (["reproduce", "--rounds", "many"], "--rounds"),
         (["nonsense"], "nonsense"),
+        (["reproduc"], "reproduc"),
         (["reproduce", "--out", str(Path(__file__))], "is a file: give a folder"),
         (["reproduce", "--out", str(Path(__file__) / "deeper")], "is a file: give a folder"),
     ],

@@ -224,6 +224,8 @@ def test_numpy_numbers_as_settings_can_be_saved(tmp_path: Path) -> None:
     ):
         policy.save(tmp_path / "p.npz")
         policy.merge(hybandits.load(tmp_path / "p.npz"))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="cannot be merged with itself"):
+            policy.merge(policy)  # type: ignore[arg-type]
 
 
 def test_a_class_defined_again_is_the_one_loaded(tmp_path: Path) -> None:

@@ -368,6 +368,8 @@ def check_mergeable(policy: Policy, other: object) -> None:
         raise TypeError(
             f"only another {type(policy).__name__} can be merged, got {type(other).__name__}: make both of one class"
         )
+    if other is policy:
+        raise ValueError("a policy cannot be merged with itself: that would count everything twice")
     assert isinstance(other, Policy)
     mine, its = policy._config(), other._config()
     for name in mine:

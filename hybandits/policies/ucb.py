@@ -140,6 +140,11 @@ class UCBPolicy(RidgePolicy):
 class HyLinUCB(UCBPolicy):
     """The paper's algorithm (section 3.2): hybrid estimator, exploration radius in d1 + d2.
 
+    d1, d2: numbers of shared and of arm-specific features. noise: standard deviation of the reward around its mean (1.0
+    if left out), the short form of exploration=SelfNormalised(noise=..). exploration: how much to explore;
+    SelfNormalised also takes the norm bounds that scale it. ridge: lambda, 1.0 or what the coefficient prescribes if
+    left out; a value given counts before that. seed: of the random state (this rule draws nothing).
+
     >>> import numpy as np
     >>> policy = HyLinUCB(d1=2, d2=1, noise=0.1, seed=0)
     >>> x, z = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])
