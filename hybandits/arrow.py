@@ -56,12 +56,9 @@ from hybandits.simd import (
 LIMIT = 1e50
 """Largest feature or reward in absolute value.
 
-|C z| <= |z| max|x| / (2 sqrt(lambda)), so with lambda >= SMALLEST_RIDGE every width and every sum of squares of such
-numbers is finite: a call that passes this check cannot fail later.
+|C z| <= |z| max|x| / (2 sqrt(lambda)), so with the lambda that `checks.ridge` allows every width and every sum of squares
+of such numbers is finite: a call that passes this check cannot fail later.
 """
-
-SMALLEST_RIDGE = 1e-20
-LARGEST_RIDGE = 1e20
 
 REFRESH = 512
 """Rows a block may learn before L and C are made afresh from R and T."""

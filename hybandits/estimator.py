@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -60,7 +61,7 @@ class CandidateSet:
         return f"CandidateSet({checks.short(list(self.arms))}, n={len(self.arms)})"
 
 
-class ArmTable:
+class ArmTable(ABC):
     """Which arms are known and where their blocks lie, and the checks on what a call brings in.
 
     Subclasses keep the blocks: `_reserve` makes room for one more slot, `_clear(slot)` sets it to the prior.
@@ -143,11 +144,11 @@ class ArmTable:
         self.epoch += 1
         return slot
 
-    def _reserve(self, capacity: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _reserve(self, capacity: int) -> None: ...
 
-    def _clear(self, slot: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _clear(self, slot: int) -> None: ...
 
     # -------------------------------------------------------------- candidates
 
