@@ -56,8 +56,8 @@ from hybandits.simd import (
 LIMIT = 1e50
 """Largest feature or reward in absolute value.
 
-|C z| <= |z| max|x| / (2 sqrt(lambda)), so with the lambda that `checks.ridge` allows every width and every sum of squares
-of such numbers is finite: a call that passes this check cannot fail later.
+|C z| <= |z| max|x| / (2 sqrt(lambda)), so with the lambda that `checks.ridge` allows every width and every sum of
+squares of such numbers is finite: a call that passes this check cannot fail later.
 """
 
 REFRESH = 512
