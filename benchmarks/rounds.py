@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Literal
@@ -48,7 +49,7 @@ def _orders(workload: Workload) -> tuple[list[list[int]], Rounds]:
     return orders.tolist(), moved
 
 
-class _Player:
+class _Player(ABC):
     """Plays prepared rounds, round and round, and times chunks of them that last about as long for every contender."""
 
     def __init__(self, rounds: Rounds) -> None:
@@ -64,8 +65,8 @@ class _Player:
         self._next = (self._next + n) % total
         return taken
 
-    def _play(self, numbers: Sequence[int]) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _play(self, numbers: Sequence[int]) -> float: ...
 
     def calibrate(self, seconds: float) -> None:
         """Make a chunk last about `seconds`."""

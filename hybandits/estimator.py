@@ -133,9 +133,7 @@ class ArmTable(ABC):
         else:
             if self._used == len(self.pulls):
                 # One part in 32 at a time: in-place growth is cheap, and memory per arm stays close to its need.
-                capacity = self._used + max(8, self._used // 32)
-                self._reserve(capacity)
-                self.pulls.resize(capacity, refcheck=False)  # last: its length says how many blocks there are
+                self._grow(self._used + max(8, self._used // 32))
             slot = self._used
             self._used += 1
         self._clear(slot)
@@ -143,6 +141,10 @@ class ArmTable(ABC):
         self._slots[arm] = slot
         self.epoch += 1
         return slot
+
+    def _grow(self, capacity: int) -> None:
+        self._reserve(capacity)
+        self.pulls.resize(capacity, refcheck=False)  # last: its length says how many blocks there are
 
     @abstractmethod
     def _reserve(self, capacity: int) -> None: ...
@@ -417,8 +419,7 @@ class HybridRidge(ArmTable):
         waiting = np.flatnonzero(slots < 0)
         need = self._used + max(0, len(waiting) - len(self._free))
         if need > len(self.pulls):
-            self._reserve(need)
-            self.pulls.resize(need, refcheck=False)
+            self._grow(need)
         fresh = [*reversed(self._free), *range(self._used, need)]
         for i, slot in zip(waiting, fresh, strict=False):
             self._clear(slot)
