@@ -5,16 +5,19 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help reproduce test lint bench soak docs wheel clean
+.PHONY: help reproduce paper test lint bench soak docs wheel clean
 
 help:            ## what there is
 	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-reproduce: $(VENV)/lab.stamp  ## one-minute demonstration: regret table and figure of the paper's setting 1
-	$(BIN)/hybandits reproduce --out out
+reproduce: $(VENV)/lab.stamp  ## the paper's evaluation, short version: report in out/report/index.html
+	$(BIN)/hybandits reproduce --scale quick --protocol both --out out
+
+paper: $(VENV)/lab.stamp  ## the paper's evaluation at full length (the best part of an hour on two cores)
+	$(BIN)/hybandits reproduce --scale paper --protocol both --out out-paper
 
 test: lint       ## everything that must hold: lint, types, layers, tests, doctests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -22,7 +25,7 @@ lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench.stamp  ## speed and memory beside the textbook, the peers and the roofline; writes bench.json
+bench: $(VENV)/bench.stamp  ## speed, memory, the paper at full length (half an hour in all); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json
 
 soak: $(VENV)/dev.stamp  ## millions of updates against extended precision (minutes)
@@ -35,7 +38,7 @@ wheel: $(VENV)/dev.stamp  ## build sdist and wheel into dist/
 	$(BIN)/python -m build
 
 clean:           ## remove the environment, caches and results
-	rm -rf $(VENV) out dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) out out-paper simulation dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -1,6 +1,7 @@
 """`python -m benchmarks`: measure, print a table per section, and write everything as JSON.
 
-Every figure is measured in this run, on one thread, and shown from the minima and from the medians.
+Every figure is measured in this run, on one thread (the laboratory's: two processes of one), and shown from the minima
+and from the medians.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
 QUICK = ("W1", "W3-400", "W4")
 """Workloads of a quick run where none are named; the peers get the first."""
 
-SECTIONS = ("rounds", "peers", "roofline", "thompson", "scale", "memory", "start")
+SECTIONS = ("rounds", "peers", "roofline", "thompson", "scale", "memory", "start", "loop", "paper", "fresh")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,7 +42,7 @@ def _names(text: str, allowed: tuple[str, ...], option: str, parser: _Parser) ->
 
 def _run(name: str, plan: Any, budget: float) -> Any:
     """One section."""
-    from benchmarks import contest, footprint, roofline, rounds
+    from benchmarks import contest, footprint, laboratory, roofline, rounds
 
     if name == "peers":
         return contest.run(plan, budget)
@@ -52,6 +53,9 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "scale": rounds.run_scale,
         "memory": footprint.run_memory,
         "start": footprint.run_start,
+        "loop": laboratory.run_loop,
+        "paper": laboratory.run_paper,
+        "fresh": laboratory.run_fresh,
     }
     return runs[name](plan)
 

@@ -620,6 +620,50 @@ def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients,
     return best, mean[best], width[best], 1.0
 
 
+@kernel
+def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_score, ridge):
+    """One step of SupLinUCB (Chu et al. 2011) at level s over the candidates left[:count], with w = alpha width:
+
+    all w <= least = 1/sqrt(T): the highest mean + w, at level 0 (not to be learned); else some w > 2^-s: the widest, at
+    level s; else those within 2^(1-s) of the highest mean + w stay in left. Returns index (-1: go on to level s + 1,
+    -2: a feature is not finite), level, mean, width and how many are left.
+    """
+    d1 = x.shape[1]
+    d2 = z.shape[1]
+    rows_x = np.empty((count, d1))
+    rows_z = np.empty((count, d2))
+    its = np.empty(count, np.int64)
+    for a in range(count):
+        i = left[a]
+        its[a] = slots[i]
+        for k in range(d1):
+            rows_x[a, k] = x[i, k]
+        for k in range(d2):
+            rows_z[a, k] = z[i, k]
+    mean = np.empty(count)
+    width = np.empty(count)
+    if not score_rows(rows_x, rows_z, its, arm_score, shared_score, ridge, mean, width):
+        return -2, s, 0.0, 0.0, count
+    best = 0
+    widest = 0
+    for a in range(1, count):
+        if mean[a] + alpha * width[a] > mean[best] + alpha * width[best]:
+            best = a
+        if width[a] > width[widest]:
+            widest = a
+    if alpha * width[widest] <= least:
+        return left[best], 0 * s, mean[best], width[best], count
+    if alpha * width[widest] > 0.5**s:
+        return left[widest], s, mean[widest], width[widest], count
+    highest = mean[best] + alpha * width[best]
+    kept = 0
+    for a in range(count):
+        if mean[a] + alpha * width[a] >= highest - 2.0 * 0.5**s:
+            left[kept] = left[a]
+            kept += 1
+    return -1, s, 0.0, 0.0, kept
+
+
 # ------------------------------------------------------------------ parameters and the posterior
 
 

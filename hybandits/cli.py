@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,12 +27,41 @@ app = typer.Typer(
 )
 
 
-THOMPSON_SCALE = 0.1
+class ProtocolName(StrEnum):
+    released = "released"
+    written = "written"
+    both = "both"
 
 
-def _fail(message: str) -> typer.Exit:
-    typer.echo(f"hybandits: {message}", err=True)
-    return typer.Exit(2)
+class ScaleName(StrEnum):
+    quick = "quick"
+    paper = "paper"
+
+
+class EngineName(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report; made if missing.")]
+EngineOption = Annotated[
+    EngineName, typer.Option("--engine", help="Where to run: processes of this machine, or a Ray cluster.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Units run at a time; one per core if left out.")]
+Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster, e.g. auto; one is started if left out.")]
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What a user can mend becomes one line and exit code 2."""
+    from hybandits.engines import EngineError
+    from hybandits.experiments import ResultsError
+
+    try:
+        yield
+    except (ResultsError, EngineError, ValueError, TypeError) as problem:
+        typer.echo(f"hybandits: {problem}", err=True)
+        raise typer.Exit(2) from None
 
 
 def _version(wanted: bool) -> None:
@@ -48,37 +79,122 @@ def _options(
     pass
 
 
+@app.command("list")
+def list_experiments() -> None:
+    """The paper's experiments, and the policies there are."""
+    from hybandits import paper, runner
+
+    typer.echo("experiments (hybandits reproduce NAME):")
+    for name, s in paper.SETTINGS.items():
+        arms = ", ".join(map(str, s.arms))
+        typer.echo(f"  {name:<10} {s.about}")
+        typer.echo(f"             d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
+        short = f"T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}"
+        typer.echo(f"             quick: {short}")
+    typer.echo("protocols:  released (the published figure's), written (the paper's text)")
+    typer.echo(f"policies:   {', '.join(runner.policy_names())}")
+
+
+def _runs(environments: int, trials: int) -> str:
+    return f"{environments} environment{'s' * (environments > 1)} x {trials} trial{'s' * (trials > 1)}"
+
+
 @app.command()
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for the figure and the numbers; made if missing.")] = Path("out"),
-    rounds: Annotated[int, typer.Option(min=1, max=80_000, help="Rounds per run; the paper plays 80,000.")] = 10_000,
-    environments: Annotated[int, typer.Option(min=1, max=5, help="How many of the paper's five environments.")] = 5,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments, see `hybandits list`; all of them if left out.")
+    ] = None,
+    protocol: Annotated[
+        ProtocolName, typer.Option(help="Parameters of the released code, of the paper's text, or both.")
+    ] = ProtocolName.both,
+    scale: Annotated[
+        ScaleName, typer.Option(help="quick: about two minutes; paper: full length, the best part of an hour.")
+    ] = ScaleName.quick,
+    engine: EngineOption = EngineName.local,
+    workers: Workers = None,
+    address: Address = None,
+    out: Out = Path("out"),
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the environments; the released ones if left out.")] = None,
+    policies: Annotated[str | None, typer.Option(help="Only these, separated by commas, e.g. HyLinUCB,LinUCB.")] = None,
 ) -> None:
-    """The paper's setting 1, shortened: regret table and figure.
+    """Rerun the paper's synthetic evaluation and say, claim by claim, what holds.
 
-    d1=40, d2=5, 25 arms; the paper's own environments, drawn again from its released seeds.
+    Every finished unit is saved at once. A run that was interrupted or killed goes on where it was when the same
+    command is given again.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".hybandits-probe"
-        probe.touch()
-        probe.unlink()
-    except (FileExistsError, NotADirectoryError):
-        raise _fail(f"--out {out} is a file: give a folder") from None
-    except OSError as problem:
-        raise _fail(f"--out {out} cannot be written ({problem.strerror}): give another folder") from None
-    curves = _demonstration(rounds, environments)
-    _print_table(curves, rounds, environments)
-    from hybandits import figures, paper
+    with _plain_errors():
+        from hybandits import paper
 
-    title = f"Setting 1 (d1=40, d2=5, K=25): {environments} environment(s), {rounds:,} rounds"
-    written = figures.regret_curves(
-        curves, paper.SETTING_1.published, title=title, path=out / "setting-1-demonstration"
-    )
-    numbers = out / "setting-1-demonstration.json"
-    final = {name: runs[:, -1].tolist() for name, runs in curves.items()}
-    numbers.write_text(json.dumps({"rounds": rounds, "environments": environments, "regret": final}, indent=1) + "\n")
-    typer.echo("wrote " + ", ".join(str(path) for path in [*written, numbers]))
+        wanted = list(dict.fromkeys(names or paper.SETTINGS))
+        for name in wanted:
+            _must_be("experiment", name, paper.SETTINGS)
+        protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
+        start = paper.RELEASED_SEED if seed is None else seed
+        records = paper.experiments(wanted, protocols, scale=scale.value, seed=start)
+        if policies is not None:
+            kept = [name.strip() for name in policies.split(",") if name.strip()]
+            every = list(dict.fromkeys(entry.name for record in records for entry in record.policies))
+            for name in kept:
+                _must_be("policy", name, every)
+            records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]
+        _run(records, out, _engine(engine, workers, address), {"scale": scale.value, "seed": start})
+        _report(out)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder written by reproduce or simulate.", metavar="DIR")],
+) -> None:
+    """Make the figures and the page again from results, and print the tables; runs nothing."""
+    with _plain_errors():
+        _report(folder)
+
+
+@app.command()
+def simulate(
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file with any of the settings below.", metavar="[FILE.toml]")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A policy, repeatable; with settings after a colon: HyThompson:scale=0.5,noise=0.1."),
+    ] = None,
+    d1: Annotated[int | None, typer.Option(help="Shared features.  [10]")] = None,
+    d2: Annotated[int | None, typer.Option(help="Features of each arm's own.  [5]")] = None,
+    arms: Annotated[str | None, typer.Option(help="Number of arms K, or several: 10,100.  [20]")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds T.  [10000]")] = None,
+    environments: Annotated[int | None, typer.Option(help="Environments.  [5]")] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials per environment.  [1]")] = None,
+    noise: Annotated[float | None, typer.Option(help="Standard deviation of the reward's noise.  [0.1]")] = None,
+    law: Annotated[
+        str | None, typer.Option(help="How features are drawn: ball, cube-direction, inscribed-cube.  [ball]")
+    ] = None,
+    theta_bound: Annotated[float | None, typer.Option(help="Norm bound of theta.  [1]")] = None,
+    beta_bound: Annotated[float | None, typer.Option(help="Norm bound of every beta_i.  [1]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the environments.  [0]")] = None,
+    name: Annotated[str | None, typer.Option(help="What the experiment is called.  [simulation]")] = None,
+    engine: EngineOption = EngineName.local,
+    workers: Workers = None,
+    address: Address = None,
+    out: Out = Path("simulation"),
+) -> None:
+    """An experiment of your own: policies in a synthetic world of your size.
+
+    Settings come from flags or a TOML file with the same names (theta_bound for --theta-bound); flags count before the
+    file. In a file, policies is a list of names or of tables: [[policies]] policy = "HyThompson" scale = 0.5.
+    """
+    with _plain_errors():
+        from hybandits import own
+
+        given = {
+            "policies": policy, "d1": d1, "d2": d2, "rounds": rounds, "environments": environments, "trials": trials,
+            "noise": noise, "law": law, "theta_bound": theta_bound, "beta_bound": beta_bound, "seed": seed,
+            "name": name, "arms": None if arms is None else _whole_numbers("--arms", arms),
+        }  # fmt: skip
+        settings = {} if config is None else own.read_file(config)
+        record = own.experiment(settings | {key: value for key, value in given.items() if value is not None})
+        _run([record], out, _engine(engine, workers, address), {})
+        _report(out)
 
 
 @app.command()
@@ -90,69 +206,57 @@ def warmup() -> None:
     typer.echo("compiled; the machine code is on disk")
 
 
-def _demonstration(rounds: int, environments: int) -> dict[str, Any]:
-    """Cumulative regret (environments, rounds) of each policy under the released protocol."""
-    import numpy as np
+# ------------------------------------------------------------------ parts of commands
+
+
+def _must_be(what: str, name: str, known: Any) -> None:
+    from hybandits.own import nearest
+
+    if name not in known:
+        raise ValueError(f"there is no {what} {name!r}{nearest(name, known)}: there are {', '.join(known)}")
+
+
+def _whole_numbers(option: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} must be whole numbers separated by commas, got {text!r}") from None
+
+
+def _engine(name: EngineName, workers: int | None, address: str | None) -> Any:
+    from hybandits import engines
+
+    if name is EngineName.ray:
+        return engines.Ray(workers, address)
+    if address is not None:
+        raise ValueError("--address is of a Ray cluster: say --engine ray too")
+    return engines.Local(workers)
+
+
+def _run(records: list[Any], out: Path, engine: Any, about: dict[str, Any]) -> None:
+    from hybandits import runner
+    from hybandits.watching import Bars
+
+    with Bars() as bars:
+        runner.run(records, out, engine=engine, watcher=bars, about=about)
+
+
+def _report(folder: Path) -> None:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from hybandits import DisLinUCB, Greedy, HyLinUCB, HyThompson, LinUCB, SelfNormalised, paper
-    from hybandits.environments import Synthetic
-    from hybandits.simulate import cumulative_regret
+    from hybandits import report as reporting
+    from hybandits.claims import judge
+    from hybandits.engines import Local, cores
+    from hybandits.experiments import read_results
+    from hybandits.runner import prepare
 
-    setting = paper.SETTING_1
-    shape = {"d1": setting.d1, "d2": setting.d2}
-    coefficient = SelfNormalised(
-        noise=paper.RELEASED_NOISE, bound=paper.RELEASED_BOUND, feature_bound=1.0, delta=paper.RELEASED_DELTA
-    )
-    makers = {
-        "HyLinUCB": lambda: HyLinUCB(**shape, exploration=coefficient, ridge=paper.RELEASED_RIDGE),
-        "LinUCB": lambda: LinUCB(**shape, exploration=coefficient, ridge=paper.RELEASED_RIDGE),
-        "DisLinUCB": lambda: DisLinUCB(**shape, exploration=coefficient, ridge=paper.RELEASED_RIDGE),
-        "HyThompson": lambda: HyThompson(**shape, noise=paper.RELEASED_NOISE, scale=THOMPSON_SCALE, seed=0),
-        "Greedy": lambda: Greedy(**shape, ridge=paper.RELEASED_RIDGE),
-    }
-    curves: dict[str, Any] = {}
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
-        task = bars.add_task("", total=len(makers) * environments * rounds)
-        for name, make in makers.items():
-            runs: list[Any] = []
-            for seed in paper.RELEASED_SEEDS[:environments]:
-                bars.update(task, description=f"{name:<10} environment {len(runs) + 1}/{environments}")
-                world = Synthetic(
-                    d1=setting.d1, d2=setting.d2, arms=setting.arms, noise=paper.RELEASED_NOISE, seed=seed
-                )
-                done = bars.tasks[0].completed
-
-                def advance(t: int, done: float = done) -> None:
-                    bars.update(task, completed=done + t)
-
-                runs.append(cumulative_regret(make(), world, rounds, progress=advance))
-            curves[name] = np.array(runs)
-    return curves
-
-
-def _print_table(curves: dict[str, Any], rounds: int, environments: int) -> None:
-    from hybandits import paper
-
-    typer.echo(f"{'policy':<12}{'mean regret':>12}{'lowest':>10}{'highest':>10}{'published':>11}")
-    for name, runs in curves.items():
-        last = runs[:, -1]
-        # The published figure is a mean over all environments.
-        whole = environments == len(paper.RELEASED_SEEDS)
-        published = paper.SETTING_1.published.get(name, {}).get(rounds) if whole else None
-        shown = f"{published:.0f}" if published is not None else "-"
-        typer.echo(f"{name:<12}{last.mean():>12.1f}{last.min():>10.1f}{last.max():>10.1f}{shown:>11}")
-    typer.echo("published: read off the paper's figure, within about 10; same environments, five noise draws each")
-    typer.echo(
-        f"settings: noise {paper.RELEASED_NOISE}, ridge {paper.RELEASED_RIDGE}, bound {paper.RELEASED_BOUND}, ",
-        nl=False,
-    )
-    typer.echo(
-        f"delta {paper.RELEASED_DELTA}; HyThompson prior scale {THOMPSON_SCALE}; lowest, highest: over environments"
-    )
+    results = read_results(folder)
+    prepare(folder)
+    verdicts = judge(results)
+    reporting.print_summary(results, verdicts)
+    with Console(stderr=True).status("drawing figures"):
+        page = reporting.write_report(folder, results=results, engine=Local(min(cores(), len(results.protocols))))
+    typer.echo(f"wrote {page}")
 
 
 def main() -> None:
@@ -161,7 +265,9 @@ def main() -> None:
         app()
     except SystemExit as end:
         if end.code == 130:
-            typer.echo("hybandits: interrupted", err=True)
+            typer.echo(
+                "hybandits: interrupted; what was finished is kept, the same command goes on from there", err=True
+            )
         raise
 
 

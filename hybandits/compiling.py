@@ -15,9 +15,10 @@ from numba.core import event
 
 
 def _digest() -> str:
-    """A fingerprint of the package's sources."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    """A fingerprint of all sources that kernels are made of."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py"))]
+    made_of = [text for text in texts if b"@kernel" in text or b"lower_builtin" in text]
+    return hashlib.sha256(b"".join(made_of)).hexdigest()
 
 
 SOURCES = _digest()
@@ -27,7 +28,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first use, keep the machine code on disk, release the interpreter; IEEE division, no fastmath.
 
     Numba takes machine code from disk if the file the kernel is in has not changed. A kernel here calls kernels of
-    other files, so the code on disk is stamped with all of the package's sources instead.
+    other files, so the code on disk is stamped with all sources of kernels instead.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:

@@ -470,6 +470,28 @@ class HybridRidge(ArmTable):
             arrow.arm_parameters(self.arm_score, start, self.d1, self.d2, self.theta, beta)
         return beta
 
+    def design(self, arms: Sequence[Hashable]) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+        """The blocks of M, ridge included: V (d1, d1), B (n, d1, d2), W (n, d2, d2), and sum_i B_i W_i^-1 B_i'.
+
+        V and the last are over all arms that have learned; B and W are of the arms given.
+        """
+        d1, d2, f = self.d1, self.d2, arrow.factor_size(self.d2, self.d1)
+        upper = np.triu_indices(d2, m=d2 + d1)
+        used = np.fromiter(self.learned.values(), np.int64)
+        rows = np.zeros((len(used), d2, d2 + d1))
+        rows[:, upper[0], upper[1]] = self.arm_factor[: self._used * f].reshape(self._used, f)[used]
+        r, t = rows[:, :, :d2], rows[:, :, d2:]
+        shared = np.zeros((d1, d1))
+        shared[np.triu_indices(d1)] = self.shared_factor
+        eliminated = np.einsum("aki,akj->ij", t, t)
+        b, w = np.zeros((len(arms), d1, d2)), np.tile(self.ridge * np.eye(d2), (len(arms), 1, 1))
+        position = {int(slot): i for i, slot in enumerate(used)}
+        for i, slot in enumerate(self.lookup(arms).tolist()):
+            if slot >= 0:
+                w[i] = r[position[slot]].T @ r[position[slot]]
+                b[i] = t[position[slot]].T @ r[position[slot]]
+        return shared.T @ shared + eliminated, b, w, eliminated
+
     # -------------------------------------------------------------- whole estimators
 
     def forget(self, arm: Hashable) -> None:

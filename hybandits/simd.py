@@ -94,6 +94,11 @@ def sub4(a: Any, b: Any) -> Any:
     return a - b
 
 
+def inverse_root4(v: Any) -> Any:
+    """1 / sqrt(v), lane by lane, both operations rounded; NaN where v is negative."""
+    return 1.0 / np.sqrt(v)
+
+
 def sum4(v: Any) -> float:
     """(v0 + v2) + (v1 + v3), always in this order."""
     return float((v[0] + v[2]) + (v[1] + v[3]))
@@ -194,6 +199,14 @@ def _type_sums4(context: Any) -> Any:
     return typer
 
 
+@type_callable(inverse_root4)
+def _type_inverse_root4(context: Any) -> Any:
+    def typer(v: Any) -> Any:
+        return f64x4 if v == f64x4 else None
+
+    return typer
+
+
 @type_callable(sum4)
 def _type_sum4(context: Any) -> Any:
     def typer(v: Any) -> Any:
@@ -284,6 +297,13 @@ def _lower_add4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 @lower_builtin(sub4, _F64x4, _F64x4)
 def _lower_sub4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.fsub(*args)
+
+
+@lower_builtin(inverse_root4, _F64x4)
+def _lower_inverse_root4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    signature = ir.FunctionType(_VECTOR, [_VECTOR])
+    root = cgutils.get_or_insert_function(builder.module, signature, "llvm.sqrt.v4f64")
+    return builder.fdiv(ir.Constant(_VECTOR, [1.0] * LANES), builder.call(root, args))
 
 
 @lower_builtin(sum4, _F64x4)

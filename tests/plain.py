@@ -21,6 +21,15 @@ def kernels(module: ModuleType) -> dict[str, Any]:
     }
 
 
+def refresh_all(count: int, d1: int, d2: int, *parts: Any) -> None:
+    """L and C of every block made afresh from R and T."""
+    arm_factor, arm_score, shared_factor, shared_score = parts
+    for s in range(count):
+        f, h = s * arrow.factor_size(d2, d1), s * arrow.score_size(d2, d1)
+        arrow.refresh_block(arm_factor, f, arm_score, h, d2, d1)
+    arrow.refresh_block(shared_factor, 0, shared_score, 0, d1, 0)
+
+
 @contextmanager
 def plain() -> Iterator[None]:
     """Within it every kernel, and every kernel a kernel calls, is the plain Python function."""

@@ -23,31 +23,68 @@ def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
 
 
-def test_reproduce_prints_a_table_and_writes_the_figure(tmp_path: Path) -> None:
-    got = run("reproduce", "--rounds", "1000", "--environments", "2", "--out", str(tmp_path / "new" / "out"))
-    assert got.returncode == 0, got.stderr
-    lines = got.stdout.splitlines()
-    assert lines[0].split() == ["policy", "mean", "regret", "lowest", "highest", "published"]
-    assert [line.split()[0] for line in lines[1:6]] == ["HyLinUCB", "LinUCB", "DisLinUCB", "HyThompson", "Greedy"]
+QUICK = ["reproduce", "diversity", "--protocol", "released", "--policies", "HyLinUCB"]
+
+
+def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: Path) -> None:
     out = tmp_path / "new" / "out"
-    assert (out / "setting-1-demonstration.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (out / "setting-1-demonstration.svg").read_text()
-    numbers = json.loads((out / "setting-1-demonstration.json").read_text())
-    assert numbers["rounds"] == 1000
-    assert len(numbers["regret"]["HyLinUCB"]) == 2
-    assert "%" not in got.stderr, "no progress bar when nobody watches"
+    got = run(*QUICK, "--out", str(out), "--workers", "1")
+    assert got.returncode == 0, got.stderr
+    assert "Diversity, released protocol" in got.stdout
+    assert f"wrote {out / 'report' / 'index.html'}" in got.stdout
+    assert (out / "report" / "index.html").read_text().startswith("<!DOCTYPE html>")
+    assert list((out / "figures").glob("*.png"))
+    assert json.loads((out / "manifest.json").read_text())["scale"] == "quick"
+    assert "\x1b" not in got.stdout + got.stderr, "no bars and no colours when nobody watches"
+    times = {path: path.stat().st_mtime_ns for path in out.rglob("units/**/*.parquet")}
+    assert run(*QUICK, "--out", str(out)).stdout == got.stdout
+    assert run("report", str(out)).stdout == got.stdout
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    other = run(*QUICK, "--out", str(out), "--seed", "3")
+    assert other.returncode == 2
+    assert "different diversity/released" in other.stderr
+    assert len(other.stderr.splitlines()) == 1
+
+
+def test_simulate_from_a_file_and_flags(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text('d1 = 2\nd2 = 2\narms = 3\nrounds = 400\nenvironments = 2\npolicies = ["Greedy", "Uniform"]\n')
+    got = run("simulate", str(config), "--rounds", "40", "--out", str(tmp_path / "out"), "--workers", "1")
+    assert got.returncode == 0, got.stderr
+    assert "40 rounds" in got.stdout
+    assert {"Greedy", "Uniform"} <= {line.split()[0] for line in got.stdout.splitlines() if line}
+    assert (tmp_path / "out" / "report" / "index.html").exists()
+
+
+def test_list_names_what_there_is() -> None:
+    got = run("list")
+    assert got.returncode == 0
+    for name in (*paper.SETTINGS, "HyThompson", "released", "written"):
+        assert name in got.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reproduce", "--rounds", "0"], "--rounds"),
-        (["reproduce", "--environments", "9"], "--environments"),
-        (["reproduce", "--rounds", "many"], "--rounds"),
+        (["reproduce", "seting-1"], "there is no experiment 'seting-1' (did you mean setting-1?)"),
+        (["reproduce", "--policies", "HyLinUBC"], "there is no policy 'HyLinUBC' (did you mean HyLinUCB?)"),
+        (["reproduce", "--protocol", "published"], "--protocol"),
+        (["reproduce", "--scale", "huge"], "--scale"),
+        (["reproduce", "--engine", "slurm"], "--engine"),
+        (["reproduce", "--workers", "0"], "--workers"),
+        (["reproduce", "--seed", "-1"], "--seed"),
+        (["reproduce", "--address", "auto"], "--address is of a Ray cluster"),
         (["nonsense"], "nonsense"),
         (["reproduc"], "reproduc"),
         (["reproduce", "--out", str(Path(__file__))], "is a file: give a folder"),
         (["reproduce", "--out", str(Path(__file__) / "deeper")], "is a file: give a folder"),
+        (["reproduce", "--out", "/proc/hybandits"], "cannot be written"),
+        (["report", "/nowhere/to/be/seen"], "no results"),
+        (["simulate", "--rounds", "0"], "rounds must be at least 1, got 0"),
+        (["simulate", "--arms", "0"], "arms must be at least 1, got 0"),
+        (["simulate", "--arms", "many"], "--arms must be whole numbers separated by commas, got 'many'"),
+        (["simulate", "--policy", "hylin"], "did you mean HyLinUCB"),
+        (["simulate", "missing.toml"], "missing.toml cannot be read"),
     ],
 )
 def test_bad_input_is_one_clear_complaint(arguments: list[str], message: str) -> None:
@@ -55,6 +92,16 @@ def test_bad_input_is_one_clear_complaint(arguments: list[str], message: str) ->
     assert got.returncode == 2
     assert message in got.stderr
     assert "Traceback" not in got.stderr
+    if got.stderr.startswith("hybandits:"):
+        assert len(got.stderr.splitlines()) == 1
+
+
+def test_an_unknown_key_in_a_file(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text("horizn = 5\n")
+    got = run("simulate", str(config))
+    assert got.returncode == 2
+    assert "unknown setting 'horizn'" in got.stderr
 
 
 def test_version_and_help() -> None:
@@ -74,16 +121,25 @@ def test_importing_and_helping_does_not_load_the_compiler() -> None:
         assert got.stdout.split() == ["False", "False"]
 
 
-def test_interruption_ends_with_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hybandits", "reproduce", "--rounds", "80000", "--out", str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
-    time.sleep(6)  # 80,000 rounds of five policies take far longer, compilation or not
+def test_interruption_ends_with_one_line_and_leaves_no_worker(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hybandits", "reproduce", "setting-1", "--scale", "paper", "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True
+    )
+    time.sleep(8)  # a unit of the full length takes far longer, compilation or not
     assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted" in errors
+    assert "interrupted; what was finished is kept" in errors
     assert "Traceback" not in errors
+    for _ in range(100):  # what watches over shared memory ends a moment after the rest
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("a worker is still there")
 
 
 def test_setting_1_lands_on_the_published_read_outs() -> None:
@@ -91,8 +147,8 @@ def test_setting_1_lands_on_the_published_read_outs() -> None:
     coefficient = SelfNormalised(noise=0.01, bound=(0.8, 0.5), delta=0.01)
     for kind in (HyLinUCB, LinUCB, DisLinUCB):
         total = 0.0
-        for seed in paper.RELEASED_SEEDS:
+        for seed in paper.environment_seeds(paper.RELEASED_SEED, 5):
             policy = kind(d1=40, d2=5, exploration=coefficient, ridge=0.1)
             total += cumulative_regret(policy, Synthetic(d1=40, d2=5, arms=25, seed=seed), 2500)[-1] / 5
-        published = paper.SETTING_1.published[kind.__name__][2500]
+        published = paper.published("setting-1", kind.__name__)[2500]
         assert_allclose(total, published, rtol=0.03, atol=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -49,14 +51,64 @@ def test_noise_differs_between_trials_only() -> None:
 
 def test_released_seeds_are_what_their_generator_gives() -> None:
     drawn = np.random.default_rng(194821263).integers(1074926307, size=5)
-    assert tuple(drawn.tolist()) == paper.RELEASED_SEEDS
+    assert tuple(drawn.tolist()) == paper.environment_seeds(paper.RELEASED_SEED, 5)
+
+
+@pytest.mark.parametrize("law", ["ball", "inscribed-cube"])
+def test_other_laws_give_the_same_rounds_in_any_blocks(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = replace(WORLD, law=law)
+    whole = next(world.rounds(50))
+    monkeypatch.setattr(environments, "BLOCK_NUMBERS", 100)
+    parts = list(world.rounds(50))
+    assert len(parts) > 5
+    for name in ("x", "z", "means", "best"):
+        assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
+    assert_array_equal(whole.best, whole.means.max(axis=1))
+    theta, beta = world.parameters()
+    assert_allclose(whole.means, whole.x @ theta + np.einsum("tad,ad->ta", whole.z, beta))
+
+
+def test_the_ball_is_filled_evenly() -> None:
+    """|x|^d is uniform in [0, 1] and the direction has mean 0; seeded, 5 standard errors (1 in a million)."""
+    block = next(Synthetic(d1=3, d2=2, arms=20, seed=1, law="ball").rounds(1000))
+    for points, d in ((block.x, 3), (block.z, 2)):
+        radius = np.linalg.norm(points, axis=2) ** d
+        n = radius.size
+        assert radius.max() <= 1
+        assert abs(radius.mean() - 1 / 2) < 5 * np.sqrt(1 / 12 / n)
+        assert abs((radius**2).mean() - 1 / 3) < 5 * np.sqrt(4 / 45 / n)
+        assert (np.abs(points.mean(axis=(0, 1))) < 5 / np.sqrt((d + 2) * n)).all()
+        assert_allclose(np.einsum("tad,tae->de", points, points) / n, np.eye(d) / (d + 2), atol=5 / np.sqrt(n))
+
+
+def test_the_inscribed_cube_has_its_corners_on_the_sphere() -> None:
+    block = next(Synthetic(d1=4, d2=1, arms=30, seed=1, law="inscribed-cube").rounds(500))
+    assert np.abs(block.x).max() <= 0.5
+    assert np.abs(block.x).max() > 0.499
+    assert np.abs(block.z).max() <= 1
+
+
+def test_fresh_contexts_differ_between_trials_and_parameters_do_not() -> None:
+    world = replace(WORLD, fresh_contexts=True)
+    first, again, other = (next(world.rounds(5, trial)) for trial in (0, 0, 1))
+    assert_array_equal(first.x, again.x)
+    assert (first.x != other.x).all()
+    assert_allclose(
+        other.means, other.x @ world.parameters()[0] + np.einsum("tad,ad->ta", other.z, WORLD.parameters()[1])
+    )
+    assert_array_equal(next(WORLD.rounds(5, 0)).x, next(WORLD.rounds(5, 1)).x)
+
+
+def test_an_unknown_law_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"law must be one of .*got 'sphere'"):
+        Synthetic(d1=1, d2=1, arms=2, law="sphere")
 
 
 def test_regret_adds_up_and_progress_is_told() -> None:
     told: list[int] = []
     regret = cumulative_regret(Greedy(d1=3, d2=2), WORLD, 60, progress=told.append)
     assert (np.diff(regret) >= 0).all()
-    assert told[-1] == 60
+    assert sum(told) == 60
 
 
 @pytest.mark.parametrize("bad", [{"arms": 0}, {"d1": 0, "d2": 0}, {"noise": -1.0}, {"seed": -1}])

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import HybridRidge, arrow, gram
+from hybandits import HybridRidge, arrow
+from tests.plain import refresh_all
 from tests.problems import Problem, hybrid_problems
 
 PROBLEMS = settings(max_examples=150, deadline=None)
@@ -165,7 +166,7 @@ def test_cached_inverses_stay_with_the_factors_over_many_refreshes() -> None:
     estimator.learn_many(random.integers(0, 2, n), x, z, random.normal(size=n))
     kept = estimator.predict(x[:2], z[:2], [0, 1])
     state = estimator.arm_factor, estimator.arm_score, estimator.shared_factor, estimator.shared_score
-    gram.refresh_all(2, 6, 4, *state)
+    refresh_all(2, 6, 4, *state)
     assert_allclose(estimator.predict(x[:2], z[:2], [0, 1]), kept, rtol=1e-12)
 
 

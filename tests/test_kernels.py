@@ -12,7 +12,7 @@ from numba import njit
 from numpy.testing import assert_allclose
 
 from hybandits import arrow, compiling, gram, simd
-from tests.plain import kernels, plain
+from tests.plain import kernels, plain, refresh_all
 
 SHAPES = [(3, 2), (4, 4), (5, 6), (9, 1), (0, 5), (6, 0), (1, 8)]
 RIDGE = 0.7
@@ -103,7 +103,7 @@ def test_learned_factors_are_those_of_the_dense_matrix(mode: str, d1: int, d2: i
 def test_refresh_makes_what_the_rotations_kept(mode: str, d1: int, d2: int) -> None:
     blocks = Blocks(d1, d2).learn()
     kept = blocks.arm_score.copy(), blocks.shared_score.copy()
-    gram.refresh_all(blocks.arms, d1, d2, *blocks.parts)
+    refresh_all(blocks.arms, d1, d2, *blocks.parts)
     assert_allclose(blocks.arm_score, kept[0], rtol=1e-11, atol=1e-13)
     assert_allclose(blocks.shared_score, kept[1], rtol=1e-11, atol=1e-13)
 
@@ -162,7 +162,7 @@ def test_a_removed_row_leaves_no_trace(mode: str, d1: int, d2: int) -> None:
     row = np.concatenate([blocks.z[0], blocks.x[0]])
     rest = arrow.remove_row(blocks.arm_factor, blocks.f, blocks.arm_score, blocks.h, d2, d1, row, 0.5)
     arrow.remove_row(blocks.shared_factor, 0, blocks.shared_score, 0, d1, 0, row[d2:], rest)
-    gram.refresh_all(blocks.arms, d1, d2, *blocks.parts)
+    refresh_all(blocks.arms, d1, d2, *blocks.parts)
     for got, expected in zip(blocks.parts, before, strict=True):
         assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
 
@@ -197,24 +197,71 @@ def test_folding_two_halves_together_equals_learning_all(mode: str, d1: int, d2:
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
 def test_sums_factor_into_the_same_arrow(mode: str, d1: int, d2: int) -> None:
     blocks = Blocks(d1, d2).learn()
-    v, w, b = np.zeros((d1, d1)), np.zeros((3, d2, d2)), np.zeros((3, d1, d2))
-    shared_rhs, arm_rhs = np.zeros(d1), np.zeros((3, d2))
+    shared, own = np.zeros(d1 * gram.padded(d1)), np.zeros(4 * gram.block_size(d2, d1))
     for i, slot in enumerate(blocks.slots):
-        gram.add_row(slot, blocks.x[i], blocks.z[i], blocks.rewards[i], True, v, w, b, shared_rhs, arm_rhs)
-    made = tuple(np.zeros_like(a) for a in blocks.parts)
-    gram.factor_arrow(np.arange(3), RIDGE, v, w, b, shared_rhs, arm_rhs, *made)
-    gram.refresh_all(3, d1, d2, *made)
-    for got, expected in zip(made, blocks.parts, strict=True):
-        assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
-    theta, beta = np.empty(d1), np.empty((3, d2))
-    gram.solve_arrow(3, d1, d2, *made, theta, beta)
+        gram.add_row(slot, blocks.x[i], blocks.z[i], blocks.rewards[i], True, shared, own)
+    factor, shared_factor, theta, beta = np.zeros_like(own), np.zeros_like(shared), np.zeros(d1), np.zeros((4, d2))
+    assert gram.estimate(1, RIDGE, True, d1, d2, shared, own, factor, shared_factor, theta, beta)
     expected = np.empty(d1)
     arrow.transpose_times(blocks.shared_score, 0, d1, blocks.shared_score[:d1], expected)
     assert_allclose(theta, expected, rtol=1e-9, atol=1e-11)
     for i in range(3):
-        own = np.empty(d2)
-        arrow.arm_parameters(blocks.arm_score, i * blocks.h, d1, d2, expected, own)
-        assert_allclose(beta[i], own, rtol=1e-9, atol=1e-11)
+        parameters = np.empty(d2)
+        arrow.arm_parameters(blocks.arm_score, i * blocks.h, d1, d2, expected, parameters)
+        assert_allclose(beta[i], parameters, rtol=1e-9, atol=1e-11)
+    assert (beta[3] == 0).all()
+    mean, width = np.empty(4), np.empty(4)
+    x, z, slots = blocks.x[:4], blocks.z[:4], np.array([2, 0, -1, 1])
+    arrow.score_rows(x, z, slots, blocks.arm_score, blocks.shared_score, RIDGE, mean, width)
+    best, highest = gram.best_mean(x, z, slots, theta, beta)
+    assert best == mean.argmax()
+    assert_allclose(highest, mean.max(), rtol=1e-9, atol=1e-11)
+    for i, slot in enumerate(slots):
+        assert_allclose(gram.width_of(x[i], z[i], slot, RIDGE, True, factor, shared_factor), width[i], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("d1", "d2"), SHAPES)
+@pytest.mark.parametrize("cross", [True, False])
+@pytest.mark.parametrize("draw", [0.1, 0.9])
+def test_a_round_of_sums_is_its_rows_one_by_one(mode: str, d1: int, d2: int, cross: bool, draw: float) -> None:
+    """draw < p = 0.5: every candidate with its pseudo-reward; else the arm played alone."""
+    random = np.random.default_rng(4)
+    n, m = 6, d1 if cross else 0
+    x, z, slots = random.normal(size=(n, d1)), random.normal(size=(n, d2)), np.array([4, 0, -1, 2, 5, 1])
+    shared, own = np.zeros(d1 * gram.padded(d1)), np.zeros(2 * 4 * gram.block_size(d2, m))
+    for i in (0, 3, 5):
+        gram.add_row(slots[i], x[i] + 1, z[i] - 1, 0.5, cross, shared, own)
+    one_by_one = shared.copy(), own.copy()
+    room = np.zeros_like(own), np.zeros_like(shared), np.zeros(d1), np.zeros((8, d2))
+    assert gram.learn_round(3, 0.5, draw, 2.0, x, z, slots, 1.5, cross, 2, shared, own, *room)
+    if draw > 0.5:
+        gram.add_row(slots[3], x[3], z[3], 1.5, cross, *one_by_one)
+    else:
+        gram.estimate(2, 2.0, cross, d1, d2, *one_by_one, *room)
+        check = [gram.mean_of(x[i], z[i], slots[i], room[2], room[3]) for i in range(n)]
+        check[3] = (1 - 1 / 0.5) * check[3] + 1.5 / 0.5
+        for i in np.flatnonzero(slots >= 0):
+            gram.add_row(slots[i], x[i], z[i], check[i], cross, *one_by_one)
+    assert_allclose(shared, one_by_one[0], rtol=1e-12, atol=1e-14)
+    assert_allclose(own, one_by_one[1], rtol=1e-12, atol=1e-14)
+
+
+def test_the_walk_through_levels(mode: str) -> None:
+    """Means 0: only widths decide. Level 0 for all narrow, the widest where one is wide, else on with those close."""
+    shared = np.zeros(arrow.score_size(1, 0))
+    arrow.reset_block(np.zeros(1), 0, shared, 0, 1, 0, 1.0)
+    x, z = np.array([[0.1], [0.4], [0.2]]), np.zeros((3, 0))
+    common = np.full(3, -1), np.arange(3), 3
+    index, level, _, width, _ = arrow.walk_level(1, x, z, *common, 1.0, 0.4, np.zeros(0), shared, 1.0)
+    assert (index, level) == (1, 0)
+    assert width == pytest.approx(0.4)
+    assert arrow.walk_level(2, x, z, *common, 1.0, 0.01, np.zeros(0), shared, 1.0)[:2] == (1, 2)
+    left = np.arange(3)
+    index, _, _, _, count = arrow.walk_level(1, x, z, common[0], left, 3, 1.0, 0.01, np.zeros(0), shared, 1.0)
+    assert (index, count) == (-1, 3)
+    left = np.array([2, 0])
+    index, level, _, _, _ = arrow.walk_level(4, x, z, common[0], left, 2, 1.0, 0.01, np.zeros(0), shared, 1.0)
+    assert (index, level) == (2, 4)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 7, 8, 9, 17])

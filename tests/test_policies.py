@@ -474,8 +474,8 @@ def test_hyran_refuses_what_its_sums_cannot_bear_and_changes_nothing(tmp_path: P
         except ValueError as problem:
             refused += "rescale" in str(problem)
             unchanged = unchanged and fingerprint(policy, tmp_path) == before
-        assert np.isfinite(policy._table.v).all()
-        assert np.isfinite(policy._table.shared_rhs).all()
+        assert np.isfinite(policy.table.shared).all()
+        assert np.isfinite(policy.table.own).all()
     assert refused > 0
     assert unchanged
     policy.save(tmp_path / "p.npz")

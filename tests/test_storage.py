@@ -147,10 +147,11 @@ def test_sums_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     policy = HyRan(d1=2, d2=1, seed=0)
     policy.learn("a", [1.0, 2.0], [3.0], 1.0)
     for change in (
-        lambda h, a: a.update({"sums.v": np.ones((3, 3))}),
-        lambda h, a: a["sums.w"].__setitem__((0, 0, 0), np.inf),
+        lambda h, a: a.update({"sums.shared": np.ones((3, 3))}),
+        lambda h, a: a["sums.own"].__setitem__((0, 0), np.inf),
         lambda h, a: h["parts"]["sums"].update(arms=["a", "b"]),
-        lambda h, a: a.pop("sums.b"),
+        lambda h, a: h["parts"]["sums"].update(free=[0]),
+        lambda h, a: a.pop("sums.own"),
     ):
         policy.save(tmp_path / "p.npz")
         rewrite(tmp_path / "p.npz", change)

@@ -272,6 +272,12 @@ class RidgePolicy(Policy):
         """Called when the number of known arms differs from that of the last call."""
         self._arms_sized = self._estimator.known
 
+    def meet(self, arms: Sequence[Hashable]) -> Slots:
+        """Admit arms and set a block aside for each, for a loop outside Python: see `HybridRidge.set_aside`."""
+        self._estimator.admit(arms)
+        self._arms_changed()
+        return self._estimator.set_aside(arms)
+
     @abstractmethod
     def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
         """index, mean, width, propensity; index -1 if the features are not finite (and nothing has changed)."""

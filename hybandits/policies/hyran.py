@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
@@ -25,6 +24,9 @@ from hybandits.storage import FileError
 
 Schedule = Literal["experiments", "theory"]
 
+NO_ROOM = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0))
+"""A workspace for learning that solves nothing."""
+
 
 class Pool(NamedTuple):
     """HyRan's receipt: the candidates of the round, all of whose features it learns from."""
@@ -34,140 +36,145 @@ class Pool(NamedTuple):
     z: Doubles
 
 
-class Factor(NamedTuple):
-    """The arrow factor of the sums at one ridge."""
+class Estimate(NamedTuple):
+    """theta, beta of every slot, and the factor they come from, at one ridge."""
 
-    slots: dict[int, int]
-    arm_factor: Doubles
-    arm_score: Doubles
+    theta: Doubles
+    beta: Doubles
+    factor: Doubles
     shared_factor: Doubles
-    shared_score: Doubles
+    ridge: float
 
 
 class GramTable(ArmTable):
-    """The sums behind HyRan: V, B_i, W_i and right-hand sides, ridge not included."""
-
-    ARRAYS = ("w", "b", "arm_rhs")
+    """The sums behind HyRan in the layout of `gram`: V, B_i, W_i and right-hand sides, ridge not included."""
 
     def __init__(self, d1: int, d2: int, *, cross: bool) -> None:
         super().__init__(d1, d2)
         self.cross = cross
-        self.v = np.zeros((d1, d1))
-        self.shared_rhs = np.zeros(d1)
-        self.w = np.zeros((0, d2, d2))
-        self.b = np.zeros((0, d1, d2))
-        self.arm_rhs = np.zeros((0, d2))
+        self.shared: Doubles = np.zeros(d1 * gram.padded(d1))
+        self.own: Doubles = np.zeros(0)
+
+    @property
+    def block(self) -> int:
+        """Entries of an arm's block."""
+        return int(gram.block_size(self.d2, self.d1 if self.cross else 0))
+
+    @property
+    def groups(self) -> int:
+        """Groups of four arms that there is room for."""
+        return (len(self.pulls) + 3) // 4
 
     def _reserve(self, capacity: int) -> None:
-        for name in self.ARRAYS:
-            old = getattr(self, name)
-            new = np.zeros((capacity, *old.shape[1:]))
-            new[: len(old)] = old
-            setattr(self, name, new)
+        new = np.zeros((capacity + 3) // 4 * 4 * self.block)
+        new[: len(self.own)] = self.own
+        self.own = new
+
+    def _entries(self, slots: Slots | list[int]) -> Any:
+        """Indices of every entry of the arms' blocks in `own`, a row per arm."""
+        arms = np.asarray(slots, np.int64)[:, None]
+        return 4 * (arms // 4 * self.block + np.arange(self.block)) + arms % 4
 
     def _clear(self, slot: int) -> None:
-        for name in self.ARRAYS:
-            getattr(self, name)[slot] = 0.0
+        self.own[self._entries([slot])] = 0.0
 
-    def add(self, arm: Hashable, x: Doubles, z: Doubles, target: float, *, pulled: bool) -> None:
-        """One (pseudo-)rewarded candidate."""
-        slot = self._slots.get(arm, -1)
-        if slot < 0:
-            slot = self._new_slot(arm)
-        gram.add_row(slot, x, z, target, self.cross, self.v, self.w, self.b, self.shared_rhs, self.arm_rhs)
-        if pulled:
-            self.pulls[slot] += 1
+    def slots_of(self, arms: Sequence[Hashable]) -> Slots:
+        """The arms' slots; arms that have none, but are known, get one."""
+        for arm in arms:
+            if self._slots.get(arm) == -1:
+                self._new_slot(arm)
+        return self.lookup(arms)
 
-    def factor(self, ridge: float) -> Factor:
-        """Factor M + ridge I."""
-        used = np.fromiter(self.learned.values(), np.int64)
-        made = Factor(
-            {int(slot): s for s, slot in enumerate(used)},
-            np.zeros(len(used) * arrow.factor_size(self.d2, self.d1)),
-            np.zeros(len(used) * arrow.score_size(self.d2, self.d1)),
-            np.zeros(arrow.factor_size(self.d1, 0)),
-            np.zeros(arrow.score_size(self.d1, 0)),
-        )
-        gram.factor_arrow(used, ridge, self.v, self.w, self.b, self.shared_rhs, self.arm_rhs, *made[1:])
-        if not all(np.isfinite(part).all() for part in made[1:]):
-            raise ValueError(
-                "HyRan's sums have lost their positive definiteness to rounding: its ridge moves, so it keeps sums and "
-                "not factors, and features beyond about 1e6 with x and z alike are too much for them; rescale x and z"
-            )
-        return made
+    def workspace(self) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+        """Room for a factor and the parameters that come from it."""
+        beta = np.zeros((4 * self.groups, self.d2))
+        return np.zeros_like(self.own), np.zeros_like(self.shared), np.zeros(self.d1), beta
 
-    def solve(self, ridge: float) -> tuple[Doubles, Doubles]:
-        """theta, and beta of every slot (zeros for slots that have not learned)."""
-        made = self.factor(ridge)
-        theta = np.empty(self.d1)
-        packed = np.empty((len(made.slots), self.d2))
-        gram.solve_arrow(len(made.slots), self.d1, self.d2, *made[1:], theta, packed)
-        beta = np.zeros((len(self.pulls) + 1, self.d2))
-        for slot, s in made.slots.items():
-            beta[slot] = packed[s]
-        return theta, beta
+    def estimate(self, ridge: float) -> Estimate:
+        """Factor M + ridge I and solve."""
+        factor, shared_factor, theta, beta = self.workspace()
+        sums = self.shared, self.own, factor, shared_factor
+        if not gram.estimate(self.groups, ridge, self.cross, self.d1, self.d2, *sums, theta, beta):
+            raise unsound()
+        return Estimate(theta, beta, factor, shared_factor, ridge)
 
     def predict(self, x: Doubles, z: Doubles, slots: Slots, ridge: float) -> Prediction:
         """Means and widths at one ridge."""
-        made = self.factor(ridge)
-        gram.refresh_all(len(made.slots), self.d1, self.d2, *made[1:])
-        renumbered = np.array([made.slots.get(int(slot), -1) for slot in slots], np.int64)
-        mean, width = np.empty(len(slots)), np.empty(len(slots))
-        arrow.score_rows(x, z, renumbered, made.arm_score, made.shared_score, ridge, mean, width)
-        return Prediction(mean, width)
+        made = self.estimate(ridge)
+        mean = np.array([gram.mean_of(*row, made.theta, made.beta) for row in zip(x, z, slots, strict=True)])
+        return Prediction(mean, np.array([self.width(*row, made) for row in zip(x, z, slots, strict=True)]))
+
+    def width(self, x: Doubles, z: Doubles, slot: int, made: Estimate) -> float:
+        """sqrt(x~' (M + ridge I)^-1 x~) of one candidate."""
+        return float(gram.width_of(x, z, slot, made.ridge, self.cross, made.factor, made.shared_factor))
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that learning changes, to go back to."""
-        kept = {name: getattr(self, name).copy() for name in ("v", "shared_rhs", "pulls", *self.ARRAYS)}
+        kept = {name: getattr(self, name).copy() for name in ("shared", "own", "pulls")}
         return {**self.__dict__, **kept, "_slots": dict(self._slots), "_free": list(self._free)}
 
     def marginalise(self, arm: Hashable, ridge: float) -> None:
         """Forget an arm with beta_i integrated out at this ridge: V -= B_i (W_i + ridge I)^-1 B_i', b_0 likewise."""
         slot = self.slot(arm)
-        if slot >= 0:
-            own = self.w[slot] + ridge * np.eye(self.d2)
-            self.v -= self.b[slot] @ np.linalg.solve(own, self.b[slot].T)
-            self.shared_rhs -= self.b[slot] @ np.linalg.solve(own, self.arm_rhs[slot])
+        if slot >= 0 and self.cross:
+            n = self.d2 + self.d1 + 1
+            rows = np.zeros((self.d2, n))
+            rows[np.triu_indices(self.d2, m=n)] = self.own[self._entries([slot])[0]]
+            own = np.triu(rows[:, : self.d2]) + np.triu(rows[:, : self.d2], 1).T + ridge * np.eye(self.d2)
+            cross = rows[:, self.d2 :]
+            shared = self.shared.reshape(self.d1, gram.padded(self.d1))
+            shared[:, : self.d1 + 1] -= np.triu(cross[:, :-1].T @ np.linalg.solve(own, cross))
         self.forget(arm)
 
     def merge(self, other: GramTable) -> None:
         """Sums add up."""
-        self.v += other.v
-        self.shared_rhs += other.shared_rhs
+        self.shared += other.shared
         for arm, its in other.learned.items():
             slot = self._slots.get(arm, -1)
             if slot < 0:
                 slot = self._new_slot(arm)
-            for name in self.ARRAYS:
-                getattr(self, name)[slot] += getattr(other, name)[its]
+            self.own[self._entries([slot])] += other.own[other._entries([its])]
             self.pulls[slot] += other.pulls[its]
         self.admit(other._slots)
         self.rounds += other.rounds
 
     def pack(self) -> Packed:
+        """Slots as they are, free ones included: sums over arms are taken in their order."""
         slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
-        used = slots[slots >= 0]
-        header = {"arms": storage.plain_ids(self._slots), "rounds": self.rounds}
-        arrays: dict[str, np.ndarray] = {name: getattr(self, name)[used] for name in (*self.ARRAYS, "pulls")}
-        position = np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1)
-        return header, {**arrays, "slots": position, "v": self.v.copy(), "shared_rhs": self.shared_rhs.copy()}
+        header = {"arms": storage.plain_ids(self._slots), "rounds": self.rounds, "free": list(self._free)}
+        own = self.own[self._entries(np.arange(self._used))]
+        arrays = {"own": own, "pulls": self.pulls[: self._used].copy(), "slots": slots, "shared": self.shared.copy()}
+        return header, arrays
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """The inverse of `pack`, on a fresh table; FileError if the parts do not fit together."""
-        arms = storage.arm_ids(header["arms"])
+        arms, free = storage.arm_ids(header["arms"]), header["free"]
         slots, pulls = arrays["slots"], arrays["pulls"]
-        storage.check_slots(arms, slots, pulls)
         n = len(pulls)
-        for name in ("v", "shared_rhs", *self.ARRAYS):
-            mine, got = getattr(self, name), arrays[name]
-            shape = (n, *mine.shape[1:]) if name in self.ARRAYS else mine.shape
+        empty = [storage.counter("free", slot) for slot in free]
+        storage.check_slots(
+            [*arms, *(("free", slot) for slot in empty)], np.append(slots, empty).astype(np.int64), pulls
+        )
+        for name, shape in (("shared", self.shared.shape), ("own", (n, self.block))):
+            got = arrays[name]
             if got.shape != shape or got.dtype != checks.FLOAT64 or not np.isfinite(got).all():
                 raise FileError(f"{name} is not an array of finite float64 of shape {shape}: the file is corrupt")
-        for name in ("v", "shared_rhs", "pulls", *self.ARRAYS):
-            setattr(self, name, arrays[name].copy())
+        self.shared = arrays["shared"].copy()
+        self._reserve(n)
+        self.own[self._entries(np.arange(n))] = arrays["own"]
+        self.pulls = pulls.copy()
         self._slots = dict(zip(arms, slots.tolist(), strict=True))
         self._used = n
+        self._free = empty
         self.rounds = storage.counter("rounds", header["rounds"])
+
+
+def unsound() -> ValueError:
+    """The error for sums whose matrix is no longer positive definite."""
+    return ValueError(
+        "HyRan's sums have lost their positive definiteness to rounding: its ridge moves, so it keeps sums and "
+        "not factors, and features beyond about 1e6 with x and z alike are too much for them; rescale x and z"
+    )
 
 
 class HyRan(Policy):
@@ -209,13 +216,30 @@ class HyRan(Policy):
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self._table = GramTable(self.d1, self.d2, cross=self._cross)
 
-    def _ridge(self, new: int = 0) -> float:
-        """1 (the V = I that Algorithm 1 starts from) + lambda_t, with `new` more arms met."""
-        t = self._table.rounds + 1
+    @property
+    def table(self) -> GramTable:
+        """The sums."""
+        return self._table
+
+    def ridges(self, count: int, new: int = 0) -> tuple[Doubles, Doubles]:
+        """The ridges of the next `count` rounds, with `new` more arms met: of the choice and of the imputation.
+
+        The choice's is 1 (the V = I that Algorithm 1 starts from) + lambda_t, the imputation's 1 + sqrt(t - 1).
+        """
+        t = np.arange(self._table.rounds + 1, self._table.rounds + count + 1, dtype=float)
         dimension = self.d1 + self.d2 * (self.arm_count or max(self._table.known + new, 1))
         if self.ridge_schedule == "experiments":
-            return 1.0 + 2 * dimension * math.log(t + 1)
-        return 1.0 + dimension * math.log(4 * t**2 / self.delta)
+            choice = 1.0 + 2 * dimension * np.log(t + 1)
+        else:
+            choice = 1.0 + dimension * np.log(4 * t**2 / self.delta)
+        return choice, 1.0 + np.sqrt(np.maximum(t - 1, 1))
+
+    def _ridge(self, new: int = 0) -> float:
+        return float(self.ridges(1, new)[0][0])
+
+    def draws(self, count: int) -> Doubles:
+        """The uniforms behind h of the next `count` rounds with more than one candidate."""
+        return self._random.random(count)
 
     def _rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Any:
         x, z = checked_matrices(x, z, self.d1, self.d2)
@@ -224,16 +248,17 @@ class HyRan(Policy):
 
     def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         rows = self._rows(x, z, arms, admit=True)
-        mean, width = self._table.predict(rows.x, rows.z, rows.slots, self._ridge())
-        index = int(np.argmax(mean))
+        made = self._table.estimate(self._ridge())
+        index, mean = gram.best_mean(rows.x, rows.z, rows.slots, made.theta, made.beta)
+        width = self._table.width(rows.x[index], rows.z[index], int(rows.slots[index]), made)
         pool = Pool(tuple(rows.arms), rows.x.copy(), rows.z.copy())
-        return Choice(rows.arms[index], index, float(mean[index]), float(width[index]), 1.0, pool)
+        return Choice(rows.arms[index], index, mean, width, 1.0, pool)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
         """1 for the highest mean, 0 for the others: the choice itself is deterministic."""
         rows = self._rows(x, z, arms, admit=False)
-        ridge = self._ridge(unmet(self._table, rows.arms))
-        return one_hot(len(rows.arms), int(np.argmax(self._table.predict(rows.x, rows.z, rows.slots, ridge).mean)))
+        made = self._table.estimate(self._ridge(unmet(self._table, rows.arms)))
+        return one_hot(len(rows.arms), gram.best_mean(rows.x, rows.z, rows.slots, made.theta, made.beta)[0])
 
     def _check_pool(self, arm: Hashable, x: Doubles, z: Doubles, receipt: Any) -> Pool:
         if receipt is None:
@@ -276,26 +301,28 @@ class HyRan(Policy):
         before, random = self._table.snapshot(), self._random.bit_generator.state
         try:
             for i, arm in enumerate(ids):
-                self._learn_round(arm, x[i], z[i], float(values[i]), pools[i])
+                self._learn_round(arm, float(values[i]), pools[i])
         except ValueError:  # the sums have become unsound on the way
             self._table.__dict__.update(before)
             self._random.bit_generator.state = random
             raise
 
-    def _learn_round(self, arm: Hashable, x: Doubles, z: Doubles, reward: float, pool: Pool) -> None:
+    def _learn_round(self, arm: Hashable, reward: float, pool: Pool) -> None:
         table = self._table
-        n = len(pool.arms)
-        if n > 1 and self._random.random() < self.p:
-            # h = a: everybody learns, the played arm with its reward weighted by 1/p, the others with the imputation.
-            theta, beta = table.solve(1.0 + math.sqrt(max(table.rounds, 1)))
-            targets = pool.x @ theta + np.einsum("ij,ij->i", pool.z, beta[table.lookup(pool.arms)])
-            played = pool.arms.index(arm)
-            targets[played] = (1 - 1 / self.p) * targets[played] + reward / self.p
-            for i, other in enumerate(pool.arms):
-                if i == played or other in table._slots:  # forgotten meanwhile: stays forgotten
-                    table.add(other, pool.x[i], pool.z[i], float(targets[i]), pulled=i == played)
-        else:
-            table.add(arm, x, z, reward, pulled=True)
+        table.admit([arm])
+        draw = self._random.random() if len(pool.arms) > 1 else 1.0
+        # An arm forgotten since its round stays forgotten: it has no slot, and nothing is added for it.
+        slots = table.slots_of(pool.arms)
+        played = pool.arms.index(arm)
+        _, check = self.ridges(1)
+        room = table.workspace() if draw < self.p else NO_ROOM
+        sound = gram.learn_round(
+            played, self.p, draw, check[0], pool.x, pool.z, slots, reward, self._cross, table.groups, table.shared,
+            table.own, *room,
+        )  # fmt: skip
+        if not sound:
+            raise unsound()
+        table.pulls[slots[played]] += 1
         table.rounds += 1
 
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
@@ -304,12 +331,11 @@ class HyRan(Policy):
 
     @property
     def theta(self) -> Doubles:
-        return self._table.solve(self._ridge())[0]
+        return self._table.estimate(self._ridge()).theta
 
     def beta(self, arm: Hashable) -> Doubles:
         slot = self._table.slot(arm)
-        beta: Doubles = self._table.solve(self._ridge())[1][slot]
-        return beta
+        return self._table.estimate(self._ridge()).beta[slot] if slot >= 0 else np.zeros(self.d2)
 
     @property
     def arms(self) -> list[Hashable]:

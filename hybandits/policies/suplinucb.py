@@ -66,7 +66,8 @@ class SupLinUCB(Policy):
         """The estimators, level 1 first."""
         return self._levels
 
-    def _width_factor(self, arms_met: int) -> float:
+    def width_factor(self, arms_met: int) -> float:
+        """alpha, with that many arms met."""
         if self.alpha is not None:
             return self.alpha
         arms = self.arm_count or max(arms_met, 1)
@@ -74,21 +75,26 @@ class SupLinUCB(Policy):
 
     def _walk(self, x: Doubles, z: Doubles, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
         """(index, level, mean, width); level 0: not to be learned."""
-        alpha = self._width_factor(self._levels[0].known + unmet(self._levels[0], ids))
-        left = np.arange(len(ids))
-        for s, estimator in enumerate(self._levels, start=1):
-            kept = [ids[int(i)] for i in left]
-            mean, width = estimator.score(x[left], z[left], estimator.lookup(kept))
-            w = alpha * width
-            bound = mean + w
-            if w.max() <= 1 / math.sqrt(self.horizon):
-                best = int(np.argmax(bound))
-                return int(left[best]), 0, float(mean[best]), float(width[best])
-            if w.max() > 2.0**-s:
-                best = int(np.argmax(w))
-                return int(left[best]), s, float(mean[best]), float(width[best])
-            left = left[bound >= bound.max() - 2.0 ** (1 - s)]
+        alpha = self.width_factor(self._levels[0].known + unmet(self._levels[0], ids))
+        left, count = np.arange(len(ids)), len(ids)
+        for s, level in enumerate(self._levels, start=1):
+            index, found, mean, width, count = arrow.walk_level(
+                s, x, z, level.lookup(ids), left, count, alpha, self.least, level.arm_score, level.shared_score,
+                level.ridge,
+            )  # fmt: skip
+            if index >= 0:
+                return int(index), int(found), mean, width
         raise AssertionError("the last level's 2^-s lies below 1/sqrt(T), so the walk has ended")
+
+    @property
+    def least(self) -> float:
+        """1/sqrt(T): widths below it are not worth a reward."""
+        return 1 / math.sqrt(self.horizon)
+
+    def count_skipped(self, rows: int) -> None:
+        """Rounds played at level 0, and any level's data changed, by a loop outside Python."""
+        self._skipped += rows
+        self._all = None
 
     def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         x, z = checked_matrices(x, z, self.d1, self.d2)

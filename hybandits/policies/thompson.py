@@ -81,6 +81,15 @@ class HyThompson(RidgePolicy):
         self._used = used + need
         return index, mean, width, propensity
 
+    def take_normals(self, rounds: int, candidates: int) -> Doubles:
+        """The normals of the next `rounds` decisions among so many candidates, taken from the stream."""
+        need = rounds * (self.d1 + candidates)
+        if self._used + need > len(self._normals):
+            self._draw(need)
+        start = self._used
+        self._used += need
+        return self._normals[start : self._used]
+
     def _draw(self, need: int) -> None:
         """Normals for this decision and many more, after those that are left: drawn one by one they cost twice."""
         left = self._normals[self._used :]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,12 +59,6 @@ class UCBPolicy(RidgePolicy):
         if ridge > estimator.ridge:
             estimator.raise_ridge(ridge)
         self._coefficients = self._coefficients_for(known)
-
-    def meet(self, arms: Sequence[Hashable]) -> Slots:
-        """Admit arms and set a block aside for each, for a loop outside Python: see `HybridRidge.set_aside`."""
-        self._estimator.admit(arms)
-        self._arms_changed()
-        return self._estimator.set_aside(arms)
 
     @property
     def coefficients(self) -> Doubles:

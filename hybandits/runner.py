@@ -1,0 +1,312 @@
+"""Runs experiments: unit by unit on an engine, each result saved at once, going on where an earlier run ended."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import platform
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hybandits import __version__, confidence, diversity, policies
+from hybandits.engines import Engine, Local, Report
+from hybandits.experiments import (
+    DESIGN,
+    DESIGN_BY_ARM,
+    FORMAT,
+    MANIFEST,
+    Entry,
+    Experiment,
+    Results,
+    ResultsError,
+    Run,
+    Unit,
+    read_results,
+    read_unit,
+    write_atomically,
+    write_unit,
+)
+from hybandits.policies.base import Policy
+from hybandits.simulate import Player, play
+
+TIMINGS = "timings.jsonl"
+"""Seconds per unit, one line each; the only file that differs between two runs of the same record."""
+
+
+class Watcher(Protocol):
+    """Told how a run goes, to show it."""
+
+    def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None:
+        """Before anything runs."""
+
+    def advance(self, unit: Unit, rounds: int) -> None:
+        """So many rounds of the unit have been played."""
+
+    def finish(self, unit: Unit) -> None:
+        """The unit's results are on disk."""
+
+
+class Unwatched:
+    """Shows nothing."""
+
+    def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None: ...
+
+    def advance(self, unit: Unit, rounds: int) -> None: ...
+
+    def finish(self, unit: Unit) -> None: ...
+
+
+# ------------------------------------------------------------------ one unit
+
+
+def make_policy(entry: Entry, *, d1: int, d2: int, arms: int, horizon: int, seed: int | None = None) -> Policy:
+    """The policy of an entry for a problem of this shape.
+
+    >>> entry = Entry(name="as written", policy="HyLinUCB", settings={"exploration": {"kind": "AsWritten"}})
+    >>> make_policy(entry, d1=2, d2=1, arms=5, horizon=100).ridge
+    5.0
+    """
+    if entry.policy not in policy_names():
+        raise ValueError(f"there is no policy {entry.policy!r}: there are {', '.join(policy_names())}")
+    kind: Any = getattr(policies, entry.policy)
+    accepted = inspect.signature(kind.__init__).parameters
+    values = dict(entry.settings)
+    unknown = sorted(set(values) - set(accepted))
+    if unknown:
+        known = ", ".join(name for name in accepted if name not in ("self", "d1", "d2", "seed"))
+        raise ValueError(f"{entry.policy} has no setting {unknown[0]!r}: it has {known}")
+    if "exploration" in values:
+        plain = dict(values["exploration"])
+        if plain.get("kind") == "AsWritten":
+            plain = {"horizon": horizon, "arms": arms, **plain}
+        values["exploration"] = confidence.from_plain(plain)
+    for name, value in (("arm_count", arms), ("horizon", horizon)):
+        if name in accepted:
+            values.setdefault(name, max(value, 2) if name == "horizon" else value)
+    policy: Policy = kind(d1=d1, d2=d2, seed=seed, **values)
+    return policy
+
+
+def policy_names() -> list[str]:
+    """Policies that can be made from an entry: those that are not wrapped around another."""
+    kinds = {name: getattr(policies, name) for name in policies.__all__}
+    made = (n for n, k in kinds.items() if inspect.isclass(k) and issubclass(k, Policy) and not inspect.isabstract(k))
+    return sorted(name for name in made if "d1" in inspect.signature(kinds[name]).parameters)
+
+
+def policy_seed(unit: Unit, trial: int) -> int:
+    """Seed of a policy's own draws: a function of the environment and the trial."""
+    return int(np.random.SeedSequence((unit.seed, trial)).generate_state(1)[0])
+
+
+def run_unit(unit: Unit, report: Report = lambda rounds: None) -> list[Run]:
+    """Play all policies and trials of a unit, on contexts drawn once."""
+    experiment = unit.experiment
+    world = experiment.world(unit.arms, unit.seed)
+    trials = list(range(unit.first, unit.last))
+    if not world.fresh_contexts:
+        return _run_trials(unit, trials, report)
+    return [run for trial in trials for run in _run_trials(unit, [trial], report)]
+
+
+def _run_trials(unit: Unit, trials: list[int], report: Report) -> list[Run]:
+    """Trials that share their contexts."""
+    experiment = unit.experiment
+    shape = {"d1": experiment.d1, "d2": experiment.d2, "arms": unit.arms, "horizon": experiment.horizon}
+    cast = [(entry, trial) for entry in experiment.policies for trial in trials]
+    players = [Player(make_policy(e, **shape, seed=policy_seed(unit, trial)), trial) for e, trial in cast]
+    measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
+
+    def probe(i: int, t: int, policy: Policy) -> None:
+        measured[i].append(diversity.measure(policy, unit.arms))
+
+    # Regret is kept at the points; play goes on to the horizon.
+    points = [*experiment.points, *([experiment.horizon] if experiment.points[-1] < experiment.horizon else [])]
+    regret = play(
+        players, experiment.world(unit.arms, unit.seed), points, probe=probe, probes=experiment.probes, progress=report
+    )
+    names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())
+    runs = []
+    for i, (entry, trial) in enumerate(cast):
+        found = [m for m in measured[i] if m is not None]
+        design = {name: np.array([m[name] for m in found]) for name in names} if found else None
+        kept = regret[i, : len(experiment.points)]
+        runs.append(Run(policy=entry.name, trial=trial, regret=kept, design=design))
+    return runs
+
+
+def timed_unit(unit: Unit, report: Report) -> tuple[list[Run], dict[str, float]]:
+    """`run_unit`, the seconds it took by the clock and of the processor, and the process's peak memory so far."""
+    clock, processor = time.perf_counter(), time.process_time()
+    runs = run_unit(unit, report)
+    spent = {"seconds": time.perf_counter() - clock, "processor_seconds": time.process_time() - processor}
+    return runs, {name: round(value, 3) for name, value in spent.items()} | {"peak_megabytes": _peak_memory()}
+
+
+def _peak_memory() -> float:
+    """Megabytes, 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    unit = 1e6 if sys.platform == "darwin" else 1e3
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
+
+
+def compile_loops(experiments: Iterable[Experiment]) -> None:
+    """Play two rounds of everything, so that workers find the machine code on disk instead of all making it."""
+    seen: set[tuple[str, str]] = set()
+    for experiment in experiments:
+        kinds = {entry.policy: entry for entry in experiment.policies}
+        new = {kind: entry for kind, entry in kinds.items() if (experiment.law, kind) not in seen}
+        if new:
+            seen |= {(experiment.law, kind) for kind in new}
+            short = replace(
+                experiment, arms=(2,), horizon=2, seeds=experiment.seeds[:1], trials=1, trials_per_unit=0, points=(2,),
+                probes=(), policies=tuple(new.values()),
+            )  # fmt: skip
+            run_unit(next(short.units()))
+
+
+# ------------------------------------------------------------------ many
+
+
+def run(
+    experiments: Iterable[Experiment],
+    folder: Path | str,
+    *,
+    engine: Engine | None = None,
+    watcher: Watcher | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Results:
+    """Run what is not in the folder yet and read everything back.
+
+    Units that are there are kept if they are of the same record and version; otherwise ResultsError, and nothing is
+    changed. `about` goes into the manifest.
+    """
+    folder = Path(folder)
+    watcher = watcher or Unwatched()
+    records = list(experiments)
+    prepare(folder)
+    manifest = _manifest(folder, records, about or {})
+    todo: list[Unit] = []
+    done: list[Unit] = []
+    for record in records:
+        for unit in record.units():
+            (done if _is_there(folder, unit) else todo).append(unit)
+    todo.sort(key=cost, reverse=True)
+    for litter in folder.glob("**/.*.part"):  # of a run that was killed while it wrote
+        litter.unlink(missing_ok=True)
+    watcher.plan(todo, done)
+    _write_manifest(folder, manifest)
+    if todo:
+        compile_loops(records)
+        work = (engine or Local()).map(timed_unit, todo, lambda i, rounds: watcher.advance(todo[i], rounds))
+        for i, (runs, spent) in work:
+            unit = todo[i]
+            manifest["units"][unit.path] = write_unit(folder, unit, runs)
+            _write_manifest(folder, manifest)
+            with (folder / TIMINGS).open("a") as file:
+                file.write(json.dumps({"unit": unit.path, "rounds": unit.rounds, **spent}) + "\n")
+            watcher.finish(unit)
+    return read_results(folder)
+
+
+COSTS = {"HyRan": 12.0, "HyRanWithoutCrossBlocks": 8.0}
+
+
+def cost(unit: Unit) -> float:
+    """Rough cost of a unit, to begin with the longest: flops of scoring, times what a policy needs beyond it."""
+    e = unit.experiment
+    per_round = 2000 + unit.arms * (e.d2 * (e.d1 + e.d2) + e.d1**2)
+    weight = sum(COSTS.get(entry.policy, 1.0) for entry in e.policies)
+    return float(e.horizon * (unit.last - unit.first) * weight * per_round)
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder if it is missing; ResultsError if it is a file or cannot be written to."""
+    probe = folder / ".hybandits-probe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except (FileExistsError, NotADirectoryError):
+        raise ResultsError(f"{folder} is a file: give a folder") from None
+    except OSError as problem:
+        raise ResultsError(f"{folder} cannot be written ({problem.strerror}): give another folder") from None
+
+
+def _is_there(folder: Path, unit: Unit) -> bool:
+    path = folder / unit.path
+    if not path.exists():
+        return False
+    _, header = read_unit(path)
+    if header["version"] != __version__:
+        raise ResultsError(
+            f"{path} was made by hybandits {header['version']}, this is {__version__}: give another folder"
+        )
+    if header["unit"] != unit.plain():
+        raise ResultsError(f"{path} holds results of a different record{_difference(header['unit'], unit)}: {REMEDY}")
+    return True
+
+
+REMEDY = "give another folder, or remove this one"
+
+
+def _difference(found: Mapping[str, Any], unit: Unit) -> str:
+    """Which fields of the record differ, in words."""
+    wanted, there = unit.plain()["experiment"], found.get("experiment", {})
+    names = [name for name in wanted if wanted[name] != there.get(name)]
+    shown = ", ".join(f"{n} {there.get(n)!r} there, {wanted[n]!r} asked" for n in names if n in SHOWN)
+    return f" ({shown or ', '.join(names)})" if names else ""
+
+
+SHOWN = ("horizon", "trials", "arms", "d1", "d2", "noise", "seeds")
+
+
+def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any]) -> dict[str, Any]:
+    """The folder's manifest with these records added."""
+    path = folder / MANIFEST
+    known: dict[str, Any] = {}
+    if path.exists():
+        try:
+            known = json.loads(path.read_text())
+            kept = {f"{e['name']}/{e['protocol']}": e for e in known["experiments"]}
+            found = known["format"], known["version"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ResultsError(f"{path} is damaged or not of hybandits: {REMEDY}") from None
+        if found != (FORMAT, __version__):
+            raise ResultsError(f"{folder} holds results of hybandits {found[1]}, this is {__version__}: {REMEDY}")
+    else:
+        kept = {}
+    for record in records:
+        there = kept.setdefault(record.key, record.plain())
+        if there != record.plain():
+            unit = next(record.units())
+            words = _difference({"experiment": there}, unit)
+            raise ResultsError(f"{folder} holds results of a different {record.key}{words}: {REMEDY}")
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "versions": {"python": platform.python_version(), **{n: version(n) for n in ("numpy", "numba", "pyarrow")}},
+        **{name: value for name, value in known.items() if name in ABOUT},
+        **about,
+        "experiments": [kept[key] for key in sorted(kept)],
+        "units": known.get("units", {}),
+    }
+
+
+ABOUT = ("scale", "seed")
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    manifest["units"] = dict(sorted(manifest["units"].items()))
+    text = json.dumps(manifest, indent=1) + "\n"
+    write_atomically(folder / MANIFEST, lambda name: Path(name).write_text(text))

@@ -1,0 +1,30 @@
+"""What several test files use."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def ray_of_two() -> Iterator[None]:
+    """A real Ray cluster of two workers on this machine; tests that use it are of the xdist group "ray"."""
+    import ray
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init(
+            num_cpus=2, log_to_driver=False, logging_level="error", configure_logging=False, include_dashboard=False
+        )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _with_ray(request: pytest.FixtureRequest) -> None:
+    """Tests of the group "ray" find the cluster running."""
+    group = request.node.get_closest_marker("xdist_group")
+    if group is not None and group.args == ("ray",):
+        request.getfixturevalue("ray_of_two")
