@@ -267,12 +267,23 @@ def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
     table = unit_table(unit, runs)
     path = folder / unit.path
     write_atomically(path, lambda name: write_table(table, name))
+    return sha256(path)
+
+
+def sha256(path: Path) -> str:
+    """Digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def read_unit(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """A unit's table and its header; ResultsError if the file is not a whole result of this format."""
+def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str, Any]]:
+    """A unit's table and its header; ResultsError if the file is not a whole result of this format.
+
+    digest: the SHA-256 that the manifest has for it. A file saved just before its run was killed has none there; then
+    the checksums within the file, which do not cover every byte, must do.
+    """
     try:
+        if digest is not None and sha256(path) != digest:
+            raise ValueError("its SHA-256 is not the manifest's")
         table = pq.read_table(path, page_checksum_verification=True)
         header = json.loads((table.schema.metadata or {})[b"hybandits"])
         version = header["format"]
@@ -407,7 +418,7 @@ def read_results(folder: Path) -> Results:
             if not file.exists():
                 whole[unit.arms] = None
             elif tables is not None:
-                table, header = read_unit(file)
+                table, header = read_unit(file, manifest.get("units", {}).get(unit.path))
                 if header["unit"] != unit.plain():
                     raise ResultsError(f"{file} is of another record than {path} says: remove it and run again")
                 tables.append(table)

@@ -30,6 +30,7 @@ from hybandits.experiments import (
     Unit,
     read_results,
     read_unit,
+    sha256,
     write_atomically,
     write_unit,
 )
@@ -198,9 +199,15 @@ def run(
     manifest = _manifest(folder, records, about or {})
     todo: list[Unit] = []
     done: list[Unit] = []
+    units = manifest["units"]
     for record in records:
         for unit in record.units():
-            (done if _is_there(folder, unit) else todo).append(unit)
+            if _is_there(folder, unit, units.get(unit.path)):
+                done.append(unit)
+                # A run killed after it saved the unit has not noted it.
+                units.setdefault(unit.path, sha256(folder / unit.path))
+            else:
+                todo.append(unit)
     todo.sort(key=cost, reverse=True)
     for litter in folder.glob("**/.*.part"):  # of a run that was killed while it wrote
         litter.unlink(missing_ok=True)
@@ -243,11 +250,11 @@ def prepare(folder: Path) -> None:
         raise ResultsError(f"{folder} cannot be written ({problem.strerror}): give another folder") from None
 
 
-def _is_there(folder: Path, unit: Unit) -> bool:
+def _is_there(folder: Path, unit: Unit, digest: str | None) -> bool:
     path = folder / unit.path
     if not path.exists():
         return False
-    _, header = read_unit(path)
+    _, header = read_unit(path, digest)
     if header["version"] != __version__:
         raise ResultsError(
             f"{path} was made by hybandits {header['version']}, this is {__version__}: give another folder"

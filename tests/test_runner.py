@@ -120,7 +120,10 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Pa
     assert contents(tmp_path) == contents(whole)
     assert {path: path.stat().st_mtime_ns for path in times} == times, "finished units were not run again"
     before = contents(tmp_path)
-    run([SMALL], tmp_path, engine=Here())
+    manifest = json.loads(before["manifest.json"])
+    manifest["units"].popitem()  # killed after the unit was saved, before it was noted
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    run([SMALL, EIGEN], tmp_path, engine=Here())
     assert contents(tmp_path) == before
 
 
@@ -151,14 +154,19 @@ def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) ->
     run([EIGEN], tmp_path, engine=Here())
     path = next(tmp_path.rglob("*.parquet"))
     good = path.read_bytes()
-    spoiled = bytearray(good)
-    spoiled[len(good) // 3] ^= 0xFF
-    for bad in (good[: len(good) // 2], b"", b"PAR1 nonsense", bytes(spoiled)):
+    spoiled = []
+    for at in range(0, len(good), len(good) // 20):
+        spoiled.append(bytearray(good))
+        spoiled[-1][at] ^= 0xFF
+    for bad in (good[: len(good) // 2], b"", b"PAR1 nonsense", *map(bytes, spoiled)):
         path.write_bytes(bad)
-        for attempt in (lambda: read_unit(path), lambda: run([EIGEN], tmp_path, engine=Here())):
+        for attempt in (lambda: read_results(tmp_path), lambda: run([EIGEN], tmp_path, engine=Here())):
             with pytest.raises(ResultsError, match="damaged"):
                 attempt()
         assert path.read_bytes() == bad
+    path.write_bytes(good[: len(good) // 2])
+    with pytest.raises(ResultsError, match="damaged"):
+        read_unit(path)
 
 
 def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> None:
