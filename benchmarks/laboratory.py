@@ -22,6 +22,7 @@ from hybandits import Constant, HyLinUCB, paper, runner
 from hybandits.engines import Local
 from hybandits.environments import Block, Synthetic
 from hybandits.experiments import Experiment, Outcome, Results, Unit
+from hybandits.report import agrees
 from hybandits.simulate import play_block
 
 LOOP_TARGET = 100.0
@@ -145,13 +146,12 @@ def run_paper(plan: Plan) -> Section:
 def _closeness(section: Section, results: Results) -> None:
     """Read-outs of T >= 10,000 within 1 % or 10 units (UCB), within 10 % (HyRan as released)."""
     section.rule()
-    for policies, what, share in (
-        (paper.PAPER_POLICIES, "UCB read-outs within 1 % or 10 units", 0.01),
-        (("HyRan (released)",), "HyRan (released) read-outs within 10 %", 0.1),
+    for policies, what in (
+        (paper.PAPER_POLICIES, "UCB read-outs within 1 % or 10 units"),
+        (("HyRan (released)",), "HyRan (released) read-outs within 10 %"),
     ):
         found = [row for outcome in results.outcomes.values() for row in _read_outs(outcome, policies)]
-        room = [max(share * row["published"], paper.READ_OUT_ERROR if share == 0.01 else 0.0) for row in found]
-        within = sum(abs(row["ours"] - row["published"]) <= most for row, most in zip(found, room, strict=True))
+        within = sum(agrees(row["policy"], row["ours"], row["published"]) for row in found)
         total = len(found)
         section.data += found
         measured = 100 * within / max(total, 1)

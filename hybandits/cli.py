@@ -61,7 +61,14 @@ def _plain_errors() -> Iterator[None]:
         yield
     except (ResultsError, EngineError, ValueError, TypeError) as problem:
         typer.echo(f"hybandits: {problem}", err=True)
-        raise typer.Exit(2) from None
+    except OSError as problem:
+        where = f" {problem.filename}" if problem.filename else ""
+        typer.echo(f"hybandits: cannot read or write{where} ({problem.strerror or problem})", err=True)
+    except MemoryError as problem:
+        typer.echo(f"hybandits: not enough memory ({problem}): make the problem smaller", err=True)
+    else:
+        return
+    raise typer.Exit(2)
 
 
 def _version(wanted: bool) -> None:
@@ -133,10 +140,12 @@ def reproduce(
         records = paper.experiments(wanted, protocols, scale=scale.value, seed=start)
         if policies is not None:
             kept = [name.strip() for name in policies.split(",") if name.strip()]
-            every = list(dict.fromkeys(entry.name for record in records for entry in record.policies))
+            every = list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
             for name in kept:
                 _must_be("policy", name, every)
             records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]
+            if not records:
+                raise ValueError(f"--policies {policies} leaves nothing to run in {', '.join(wanted)}: name others")
         _run(records, out, _engine(engine, workers, address), {"scale": scale.value, "seed": start})
         _report(out)
 
@@ -200,9 +209,11 @@ def simulate(
 @app.command()
 def warmup() -> None:
     """Compile everything now, so that nothing waits later."""
+    from hybandits import paper, runner
     from hybandits.warming import warm_up
 
     warm_up()
+    runner.compile_loops(paper.experiments(list(paper.SETTINGS), ("released", "written")))
     typer.echo("compiled; the machine code is on disk")
 
 

@@ -206,6 +206,9 @@ def from_plain(plain: dict[str, Any]) -> Exploration:
     kind = _KINDS.get(plain.get("kind", ""))
     if kind is None:
         raise ValueError(f"unknown exploration coefficient {plain.get('kind')!r}: expected one of {sorted(_KINDS)}")
-    names = {field.name for field in fields(kind)}
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k in names}
+    names = [field.name for field in fields(kind)]
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"}
+    unknown = sorted(set(values) - set(names))
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no setting {unknown[0]!r}: it has {', '.join(names)}")
     return kind(**values)

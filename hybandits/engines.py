@@ -11,8 +11,9 @@ import importlib
 import multiprocessing
 import os
 import signal
+import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ class EngineError(Exception):
 class Engine(Protocol):
     """Maps work over tasks."""
 
-    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Iterator[tuple[int, Any]]:
+    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         """(number of the task, its result), in the order they finish."""
         ...
 
@@ -49,7 +50,7 @@ class Engine(Protocol):
 class Here:
     """This very process, one task after the other; its BLAS may use several threads, which can show in a last digit."""
 
-    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Iterator[tuple[int, Any]]:
+    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         for i, task in enumerate(tasks):
             yield i, work(task, _report_to(progress, i))
 
@@ -61,7 +62,7 @@ class Local:
         why = "it is the number of processes; leave it out for one per core"
         self.workers = cores() if workers is None else checks.count("workers", workers, least=1, why=why)
 
-    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Iterator[tuple[int, Any]]:
+    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         tries = dict.fromkeys(range(len(tasks)), 0)
         while tries:
             for i, result in self._round(work, tasks, tries, progress):
@@ -75,6 +76,7 @@ class Local:
         context = multiprocessing.get_context("spawn")
         # A plain array of counters: no lock that a killed worker could take with it.
         counters: Any = context.Array("q", len(tasks), lock=False)
+        others = set(multiprocessing.active_children())
         with environment(ONE_THREAD):
             size = min(self.workers, len(tries))
             pool = ProcessPoolExecutor(size, mp_context=context, initializer=_begin, initargs=(counters,))
@@ -97,10 +99,11 @@ class Local:
                 worn = [i for i in tries if tries[i] >= TRIES]
                 if worn:
                     raise EngineError(
-                        f"a worker process died {TRIES} times at the same task: memory may be short; try --workers 1"
+                        f"worker processes died {TRIES} times at the same task: memory may be short, try --workers 1; "
+                        "or a script starts work outside of `if __name__ == '__main__':`, which workers import"
                     ) from None
             finally:
-                for process in multiprocessing.active_children():
+                for process in set(multiprocessing.active_children()) - others:
                     process.terminate()
                 pool.shutdown(wait=True, cancel_futures=True)
 
@@ -116,11 +119,13 @@ class Ray:
         self.workers = None if workers is None else checks.count("workers", workers, least=1, why=why)
         self.address = address
 
-    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Iterator[tuple[int, Any]]:
+    def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         try:
             ray: Any = importlib.import_module("ray")
         except ImportError:
             raise EngineError("the Ray engine needs ray: pip install 'hybandits[ray]'") from None
+        if self.address is not None:
+            _must_answer(self.address)
         started = not ray.is_initialized()
         if started:
             self._start(ray)
@@ -141,7 +146,7 @@ class Ray:
                         raise problem.cause from None
                     except ray.exceptions.RayError as problem:
                         raise EngineError(
-                            f"a Ray worker died {TRIES} times at the same task ({type(problem).__name__}): "
+                            f"Ray workers died {TRIES} times at the same task ({type(problem).__name__}): "
                             "memory may be short; try --workers 1"
                         ) from None
                     yield running.pop(reference), result
@@ -151,8 +156,8 @@ class Ray:
 
     def _start(self, ray: Any) -> None:
         options: dict[str, Any] = {"address": self.address}
-        if self.address is None:
-            options = {"num_cpus": self.workers or cores(), "include_dashboard": False}
+        if self.address is None:  # "local": a new one, whatever the environment says of others
+            options = {"address": "local", "num_cpus": self.workers or cores(), "include_dashboard": False}
         try:
             with environment({"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}):
                 ray.init(log_to_driver=False, logging_level="error", configure_logging=False, **options)
@@ -161,6 +166,18 @@ class Ray:
             raise EngineError(
                 f"no Ray cluster at {self.address or 'this machine'} ({first}): check --address"
             ) from None
+
+
+def _must_answer(address: str) -> None:
+    """EngineError if nobody listens at host:port; Ray itself would go on trying for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise EngineError(f"nobody answers at --address {address} ({reason}): is the Ray cluster up?") from None
 
 
 def cores() -> int:

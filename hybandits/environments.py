@@ -40,7 +40,7 @@ class Block(NamedTuple):
 class Synthetic:
     """The paper's synthetic world: features and parameters drawn by one of `LAWS`, Gaussian noise.
 
-    Parameters and contexts are functions of the seed alone, the noise of trial j is drawn from seed + j. With
+    Parameters and contexts are functions of the seed alone, the noise of the seed and the trial. With
     `fresh_contexts` every trial has contexts of its own. "cube-direction" is what the paper's released code does, drawn
     in the same order from the same generator: with its seeds it gives its environments.
     """
@@ -103,7 +103,15 @@ class Synthetic:
 
     def noises(self, horizon: int, trial: int = 0) -> Doubles:
         """One noise per round, the same for every policy."""
-        return self.noise * np.random.default_rng(self.seed + trial).standard_normal(horizon)
+        return self.noise * self.noise_stream(trial).standard_normal(horizon)
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """Where the noise of a trial comes from, to be drawn piece by piece.
+
+        The released code draws it from seed + trial, which for trial 0 is the stream that the world itself comes from:
+        harmless there, where the world takes uniforms. Other laws take normals, so their noise has a stream of its own.
+        """
+        return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
 
 
 @kernel

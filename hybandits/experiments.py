@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -58,7 +59,7 @@ class Experiment:
     """Everything that the results of an experiment depend on.
 
     arms: the numbers of arms to run, each a case of its own. seeds: one per environment; contexts and parameters are
-    functions of it, the noise of trial j is drawn from seed + j; with `fresh_contexts` every trial has contexts of its
+    functions of it, the noise of it and the trial; with `fresh_contexts` every trial has contexts of its
     own and only the parameters are fixed. points: the rounds after which the regret is kept. probes: the rounds after
     which the design matrix is measured, `by_arm`: every arm's block too. trials_per_unit: 0 for all in one unit.
     """
@@ -91,6 +92,14 @@ class Experiment:
                 raise ValueError(f"{name} is empty, got (): give at least one")
         for arms in self.arms:
             checks.count("arms", arms, least=1, why="a round needs a candidate")
+        for name in ("arms", "seeds"):
+            if len(set(getattr(self, name))) != len(getattr(self, name)):
+                raise ValueError(f"{name} holds a number twice, got {getattr(self, name)}: give each once")
+        checks.non_negative("noise", self.noise, "it is a standard deviation")
+        checks.non_negative("theta_bound", self.theta_bound, "it bounds the norm of theta")
+        checks.non_negative("beta_bound", self.beta_bound, "it bounds the norm of every beta_i")
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
+            raise ValueError(f"name must be letters, digits, - and _, got {self.name!r}: it names files")
         if self.law not in LAWS:
             raise ValueError(f"law must be one of {sorted(LAWS)}, got {self.law!r}")
         names = [entry.name for entry in self.policies]
@@ -99,6 +108,8 @@ class Experiment:
         for what, rounds in (("points", self.points), ("probes", self.probes)):
             if list(rounds) != sorted(set(rounds)) or (rounds and not 1 <= rounds[0] <= rounds[-1] <= self.horizon):
                 raise ValueError(f"{what} must be increasing rounds between 1 and {self.horizon}, got {rounds[:5]}..")
+        if self.points[-1] != self.horizon:
+            raise ValueError(f"points must end at the horizon {self.horizon}, got {self.points[-1]}: add it")
 
     @property
     def key(self) -> str:
@@ -244,6 +255,26 @@ def write_atomically(path: Path, write: Any) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def clear_parts(paths: Iterable[Path]) -> None:
+    """Remove temporary files that runs left which were killed while they wrote one of these files."""
+    names = {(path.parent, path.name) for path in paths}
+    for folder in {parent for parent, _ in names}:
+        for part in folder.glob(".*.part"):
+            name, _, process = part.name[1 : -len(".part")].rpartition(".")
+            if (folder, name) in names and process.isdigit() and not _alive(int(process)):
+                part.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
 
 
 def write_table(table: pa.Table, name: str) -> None:
@@ -394,21 +425,35 @@ class Results:
 MANIFEST = "manifest.json"
 
 
-def read_results(folder: Path) -> Results:
-    """Read a results folder; cases with missing units are left out. ResultsError if there is nothing to read."""
-    path = folder / MANIFEST
+def read_manifest(path: Path) -> dict[str, Any]:
+    """A folder's manifest; ResultsError if it is not one of this format."""
+    if not path.parent.is_dir():
+        raise ResultsError(f"{path.parent} is not a folder with results: run hybandits reproduce first")
     try:
         manifest = json.loads(path.read_text())
         version = manifest["format"]
-        records = [Experiment.from_plain(plain) for plain in manifest["experiments"]]
     except FileNotFoundError:
-        raise ResultsError(f"{folder} holds no results (no {MANIFEST}): run hybandits reproduce first") from None
+        raise ResultsError(f"{path.parent} holds no results (no {MANIFEST}): run hybandits reproduce first") from None
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise ResultsError(f"{path} cannot be read ({problem}): it is damaged or not of hybandits") from None
+        raise ResultsError(f"{path} is damaged or not of hybandits ({problem}): remove it") from None
     if version != FORMAT:
-        raise ResultsError(
-            f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {manifest.get('version')}"
-        )
+        made = manifest.get("version")
+        raise ResultsError(f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {made}")
+    parts = {"version": str, "versions": dict, "experiments": list, "units": dict}
+    for name, kind in parts.items():
+        if not isinstance(manifest.get(name), kind):
+            raise ResultsError(f"{path} is damaged ({name} is not a {kind.__name__}): remove it")
+    return manifest  # type: ignore[no-any-return]
+
+
+def read_results(folder: Path) -> Results:
+    """Read a results folder; cases with missing units are left out. ResultsError if there is nothing to read."""
+    path = folder / MANIFEST
+    manifest = read_manifest(path)
+    try:
+        records = [Experiment.from_plain(plain) for plain in manifest["experiments"]]
+    except (ResultsError, ValueError, KeyError, TypeError) as problem:
+        raise ResultsError(f"{path} holds a record that cannot be read ({problem}): remove it") from None
     outcomes: dict[tuple[str, str], Outcome] = {}
     for experiment in records:
         whole: dict[int, list[pa.Table] | None] = {}
@@ -418,7 +463,7 @@ def read_results(folder: Path) -> Results:
             if not file.exists():
                 whole[unit.arms] = None
             elif tables is not None:
-                table, header = read_unit(file, manifest.get("units", {}).get(unit.path))
+                table, header = read_unit(file, manifest["units"].get(unit.path))
                 if header["unit"] != unit.plain():
                     raise ResultsError(f"{file} is of another record than {path} says: remove it and run again")
                 tables.append(table)

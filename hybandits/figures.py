@@ -369,6 +369,9 @@ def _from_zero(axes: Axes) -> None:
 
 def _logarithmic(axes: Axes) -> None:
     """Logarithmic axes, the limits being set; where they span little, more ticks than powers of ten."""
+    lines = [line.get_ydata() for line in axes.get_lines()]
+    if not any((np.asarray(y, float) > 0).any() for y in lines):
+        return  # a regret of 0 throughout has no place on them
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -48,8 +49,6 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
         _check_kind(key, values[key], default)
     if values["law"] not in LAWS:
         raise ValueError(f"law must be one of {', '.join(LAWS)}, got {values['law']!r}{nearest(values['law'], LAWS)}")
-    if not str(values["name"]).replace("-", "").replace("_", "").isalnum():
-        raise ValueError(f"name must be letters, digits, - and _, got {values['name']!r}: it names files")
     for key in ("rounds", "environments", "trials"):
         if values[key] < 1:
             raise ValueError(f"{key} must be at least 1, got {values[key]}")
@@ -102,7 +101,8 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     """
     if isinstance(policy, str):
         kind, _, rest = policy.partition(":")
-        settings = dict(_setting(policy, part) for part in rest.split(",") if part)
+        # A comma within braces or brackets belongs to a value.
+        settings = dict(_setting(policy, part) for part in re.split(r",(?![^{\[]*[}\]])", rest) if part)
         name = policy
     elif isinstance(policy, Mapping) and isinstance(policy.get("policy"), str):
         settings = {key: value for key, value in policy.items() if key not in ("policy", "name")}

@@ -1,4 +1,4 @@
-"""The paper (Das & Sinha 2024) as data: its experiments as records, its figure as numbers, its claims.
+"""The paper (Das & Sinha 2024) as data: its experiments as records, its figure as numbers.
 
 Two protocols. `released` is what the code published with the paper does and what produced its figure: environments that
 can be drawn again exactly, noise 0.01, a coefficient scaled by the noise. `written` is what the paper's text says: unit

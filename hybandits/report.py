@@ -121,7 +121,7 @@ class _Series(NamedTuple):
         means = self.means()[:, e.points.index(t)]
         found = claims.interval(values, self.units, CONFIDENCE)
         mean = float(values.mean())
-        known = paper.published(e.name, self.policy, self.arms).get(t)
+        known = None if e.protocol == "own" else paper.published(e.name, self.policy, self.arms).get(t)
         return Row(
             experiment=e.name,
             protocol=e.protocol,
@@ -189,6 +189,7 @@ def read_out_rows(results: Results) -> list[Row]:
         series.row(t)
         for series in _series(results)
         if _comparable(series.outcome)
+        if series.outcome.experiment.protocol != "own"
         for t in paper.published(series.outcome.experiment.name, series.policy, series.arms)
         if t in series.outcome.experiment.points
     ]
@@ -806,9 +807,10 @@ def _reproduce(results: Results) -> str:
         [
             _made_by(results),
             "<p>Run again with the same seed, the same command gives the same numbers. Every unit of work is a Parquet "
-            "file in <code>units/</code>, its SHA-256 in <code>manifest.json</code>. Beside this page: all curves as "
-            "<code>regret.csv</code>, tables and verdicts as <code>summary.json</code>, and in <code>figures/</code> "
-            "every figure as PNG and SVG under the name below it.</p>",
+            "file in <code>units/</code>, its SHA-256 in <code>manifest.json</code>. <code>hybandits "
+            "report</code> writes this page again, beside it all curves as <code>regret.csv</code>, tables and "
+            "verdicts as <code>summary.json</code>, and in <code>figures/</code> every figure as PNG and SVG under the "
+            "name below it.</p>",
             _limits() if _of_the_paper(results) else "",
         ]
     )

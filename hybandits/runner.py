@@ -8,6 +8,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +29,8 @@ from hybandits.experiments import (
     ResultsError,
     Run,
     Unit,
+    clear_parts,
+    read_manifest,
     read_results,
     read_unit,
     sha256,
@@ -79,11 +82,15 @@ def make_policy(entry: Entry, *, d1: int, d2: int, arms: int, horizon: int, seed
     kind: Any = getattr(policies, entry.policy)
     accepted = inspect.signature(kind.__init__).parameters
     values = dict(entry.settings)
-    unknown = sorted(set(values) - set(accepted))
+    known = [name for name in accepted if name not in ("self", "d1", "d2", "seed")]
+    unknown = sorted(set(values) - set(known))
     if unknown:
-        known = ", ".join(name for name in accepted if name not in ("self", "d1", "d2", "seed"))
-        raise ValueError(f"{entry.policy} has no setting {unknown[0]!r}: it has {known}")
+        raise ValueError(f"{entry.policy} has no setting {unknown[0]!r}: it has {', '.join(known)}")
     if "exploration" in values:
+        if not isinstance(values["exploration"], Mapping):
+            raise ValueError(
+                f"exploration must be a table such as {{kind = 'Constant', alpha = 1.0}}, got {values['exploration']!r}"
+            )
         plain = dict(values["exploration"])
         if plain.get("kind") == "AsWritten":
             plain = {"horizon": horizon, "arms": arms, **plain}
@@ -128,18 +135,14 @@ def _run_trials(unit: Unit, trials: list[int], report: Report) -> list[Run]:
     def probe(i: int, t: int, policy: Policy) -> None:
         measured[i].append(diversity.measure(policy, unit.arms))
 
-    # Regret is kept at the points; play goes on to the horizon.
-    points = [*experiment.points, *([experiment.horizon] if experiment.points[-1] < experiment.horizon else [])]
-    regret = play(
-        players, experiment.world(unit.arms, unit.seed), points, probe=probe, probes=experiment.probes, progress=report
-    )
+    world = experiment.world(unit.arms, unit.seed)
+    regret = play(players, world, experiment.points, probe=probe, probes=experiment.probes, progress=report)
     names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())
     runs = []
     for i, (entry, trial) in enumerate(cast):
         found = [m for m in measured[i] if m is not None]
         design = {name: np.array([m[name] for m in found]) for name in names} if found else None
-        kept = regret[i, : len(experiment.points)]
-        runs.append(Run(policy=entry.name, trial=trial, regret=kept, design=design))
+        runs.append(Run(policy=entry.name, trial=trial, regret=regret[i], design=design))
     return runs
 
 
@@ -209,20 +212,20 @@ def run(
             else:
                 todo.append(unit)
     todo.sort(key=cost, reverse=True)
-    for litter in folder.glob("**/.*.part"):  # of a run that was killed while it wrote
-        litter.unlink(missing_ok=True)
+    clear_parts([folder / MANIFEST, *(folder / unit.path for unit in (*todo, *done))])
     watcher.plan(todo, done)
     _write_manifest(folder, manifest)
     if todo:
         compile_loops(records)
         work = (engine or Local()).map(timed_unit, todo, lambda i, rounds: watcher.advance(todo[i], rounds))
-        for i, (runs, spent) in work:
-            unit = todo[i]
-            manifest["units"][unit.path] = write_unit(folder, unit, runs)
-            _write_manifest(folder, manifest)
-            with (folder / TIMINGS).open("a") as file:
-                file.write(json.dumps({"unit": unit.path, "rounds": unit.rounds, **spent}) + "\n")
-            watcher.finish(unit)
+        with closing(work):  # whatever happens here, workers end
+            for i, (runs, spent) in work:
+                unit = todo[i]
+                manifest["units"][unit.path] = write_unit(folder, unit, runs)
+                _write_manifest(folder, manifest)
+                with (folder / TIMINGS).open("a") as file:
+                    file.write(json.dumps({"unit": unit.path, "rounds": unit.rounds, **spent}) + "\n")
+                watcher.finish(unit)
     return read_results(folder)
 
 
@@ -282,31 +285,43 @@ def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any])
     """The folder's manifest with these records added."""
     path = folder / MANIFEST
     known: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
+    versions = {"python": platform.python_version(), **{n: version(n) for n in ("numpy", "numba", "pyarrow")}}
     if path.exists():
-        try:
-            known = json.loads(path.read_text())
-            kept = {f"{e['name']}/{e['protocol']}": e for e in known["experiments"]}
-            found = known["format"], known["version"]
-        except (OSError, ValueError, KeyError, TypeError):
-            raise ResultsError(f"{path} is damaged or not of hybandits: {REMEDY}") from None
-        if found != (FORMAT, __version__):
-            raise ResultsError(f"{folder} holds results of hybandits {found[1]}, this is {__version__}: {REMEDY}")
-    else:
-        kept = {}
+        known = read_manifest(path)
+        if known["version"] != __version__:
+            raise ResultsError(
+                f"{folder} holds results of hybandits {known['version']}, this is {__version__}: {REMEDY}"
+            )
+        # A record that nothing was saved of binds nobody.
+        kept = {
+            f"{e['name']}/{e['protocol']}": e
+            for e in known["experiments"]
+            if any((folder / "units" / e["name"] / e["protocol"]).glob("*.parquet"))
+        }
+    if kept:
+        for name in ("numpy", "numba"):  # they decide the last digits
+            if known["versions"].get(name) != versions[name]:
+                found = known["versions"].get(name)
+                raise ResultsError(
+                    f"{folder} holds results made with {name} {found}, this is {versions[name]}: {REMEDY}"
+                )
+        for name, value in about.items():
+            if known.get(name, value) != value:
+                raise ResultsError(f"{folder} holds results with {name} {known[name]}, asked for {value}: {REMEDY}")
     for record in records:
         there = kept.setdefault(record.key, record.plain())
         if there != record.plain():
-            unit = next(record.units())
-            words = _difference({"experiment": there}, unit)
+            words = _difference({"experiment": there}, next(record.units()))
             raise ResultsError(f"{folder} holds results of a different {record.key}{words}: {REMEDY}")
     return {
         "format": FORMAT,
         "version": __version__,
-        "versions": {"python": platform.python_version(), **{n: version(n) for n in ("numpy", "numba", "pyarrow")}},
+        "versions": known["versions"] if kept and known else versions,
         **{name: value for name, value in known.items() if name in ABOUT},
         **about,
         "experiments": [kept[key] for key in sorted(kept)],
-        "units": known.get("units", {}),
+        "units": {path: digest for path, digest in known.get("units", {}).items() if (folder / path).exists()},
     }
 
 

@@ -73,7 +73,7 @@ def play(
     trials = sorted({player.trial for player in players})
     if world.fresh_contexts and len(trials) > 1:
         raise ValueError(f"players of trials {trials} do not share contexts that are drawn anew for every trial")
-    noises = {trial: world.noises(horizon, trial) for trial in trials}
+    streams = {trial: world.noise_stream(trial) for trial in trials}
     regret = np.empty((len(players), len(marks)))
     total = np.zeros(len(players))
     t = 0
@@ -81,10 +81,11 @@ def play(
         for part in _split(block, t, probes):
             n = len(part.best)
             kept = slice(*np.searchsorted(marks, [t + 1, t + n + 1]))
+            noises = {trial: world.noise * stream.standard_normal(n) for trial, stream in streams.items()}
             for i, (policy, trial) in enumerate(players):
                 instant = np.empty(n + 1)
                 instant[0] = total[i]
-                play_block(policy, part, noises[trial][t : t + n], instant[1:])
+                play_block(policy, part, noises[trial], instant[1:])
                 so_far = np.cumsum(instant)  # one sum from the first round on, wherever blocks end
                 total[i] = so_far[-1]
                 regret[i, kept] = so_far[marks[kept] - t]

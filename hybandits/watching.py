@@ -25,8 +25,8 @@ class Speed(ProgressColumn):
 class Bars:
     """A `runner.Watcher` that draws bars on stderr, and nothing when stderr is not a terminal."""
 
-    def __init__(self) -> None:
-        console = Console(stderr=True)
+    def __init__(self, console: Console | None = None) -> None:
+        console = console or Console(stderr=True)
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),

@@ -56,6 +56,35 @@ def test_simulate_from_a_file_and_flags(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report" / "index.html").exists()
 
 
+@pytest.mark.parametrize("size", [["--arms", "1", "--rounds", "1"], ["--arms", "2", "--rounds", "3", "--d1", "0"]])
+def test_the_smallest_experiments_have_a_page_too(size: list[str], tmp_path: Path) -> None:
+    small = ["--environments", "1", "--policy", "Uniform", "--policy", "HyLinUCB", "--name", "setting-1"]
+    got = run("simulate", *size, *small, "--out", str(tmp_path), "--workers", "1")
+    assert got.returncode == 0, got.stderr
+    assert "published" not in got.stdout, "an experiment of one's own is not the paper's, whatever its name"
+
+
+@pytest.mark.xdist_group("ray")
+def test_ray_from_the_command_line_gives_the_same_files(tmp_path: Path) -> None:
+    small = ["simulate", "--arms", "3", "--rounds", "50", "--environments", "2"]
+    for engine in ("local", "ray"):
+        got = run(*small, "--engine", engine, "--workers", "2", "--out", str(tmp_path / engine))
+        assert got.returncode == 0, got.stderr
+    files = [path.relative_to(tmp_path / "ray") for path in (tmp_path / "ray").rglob("*") if path.is_file()]
+    assert len(files) > 5
+    for path in files:
+        if path.name != "timings.jsonl":
+            assert (tmp_path / "ray" / path).read_bytes() == (tmp_path / "local" / path).read_bytes()
+
+
+def test_a_file_in_the_way_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "units").touch()
+    got = run("simulate", "--arms", "2", "--rounds", "5", "--environments", "1", "--out", str(tmp_path))
+    assert got.returncode == 2
+    assert "Traceback" not in got.stderr
+    assert "units" in got.stderr
+
+
 def test_list_names_what_there_is() -> None:
     got = run("list")
     assert got.returncode == 0
@@ -79,7 +108,10 @@ def test_list_names_what_there_is() -> None:
         (["reproduce", "--out", str(Path(__file__))], "is a file: give a folder"),
         (["reproduce", "--out", str(Path(__file__) / "deeper")], "is a file: give a folder"),
         (["reproduce", "--out", "/proc/hybandits"], "cannot be written"),
-        (["report", "/nowhere/to/be/seen"], "no results"),
+        (["report", "/nowhere/to/be/seen"], "is not a folder with results"),
+        (["report", str(Path(__file__))], "is not a folder with results"),
+        (["reproduce", "--policies", ","], "leaves nothing to run"),
+        (["reproduce", "setting-3", "--policies", "SupLinUCB"], "leaves nothing to run in setting-3"),
         (["simulate", "--rounds", "0"], "rounds must be at least 1, got 0"),
         (["simulate", "--arms", "0"], "arms must be at least 1, got 0"),
         (["simulate", "--arms", "many"], "--arms must be whole numbers separated by commas, got 'many'"),

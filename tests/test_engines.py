@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -84,7 +85,7 @@ def test_a_worker_that_dies_costs_a_try(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["two processes", RAY])
 def test_workers_that_keep_dying_end_the_run_with_a_word(name: str) -> None:
-    with pytest.raises(EngineError, match=r"worker.*died 3 times at the same task.*--workers 1"):
+    with pytest.raises(EngineError, match=r"workers? .*died 3 times at the same task.*--workers 1"):
         list(ENGINES[name]().map(die, [0], lambda i, n: None))
 
 
@@ -92,6 +93,20 @@ def test_workers_that_keep_dying_end_the_run_with_a_word(name: str) -> None:
 def test_an_error_in_the_work_comes_through(name: str) -> None:
     with pytest.raises(ValueError, match="no good: 0"):
         list(ENGINES[name]().map(fail, [0], lambda i, n: None))
+
+
+def test_processes_of_others_are_left_alone() -> None:
+    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    mine.start()
+    assert dict(Local(1).map(square, [3], lambda i, n: None)) == {0: 9}
+    assert mine.is_alive()
+    mine.kill()
+    mine.join()
+
+
+def test_a_ray_cluster_that_does_not_answer_is_named_at_once() -> None:
+    with pytest.raises(EngineError, match=r"nobody answers at --address 127\.0\.0\.1:1 .*is the Ray cluster up"):
+        list(Ray(address="127.0.0.1:1").map(square, [1], lambda i, n: None))
 
 
 def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,22 @@ def test_noise_differs_between_trials_only() -> None:
     assert (WORLD.noises(10, trial=1) != WORLD.noises(10)).all()
 
 
+@pytest.mark.parametrize("law", ["ball", "inscribed-cube"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_noise_has_nothing_to_do_with_the_world(law: str, fresh: bool) -> None:
+    """No number of the world's first draws is among the noise's, for the first trials."""
+    world = Synthetic(d1=6, d2=4, arms=5, noise=1.0, seed=3, law=law, fresh_contexts=fresh)
+    block = next(world.rounds(200))
+    for trial in range(3):
+        noise = world.noises(200, trial)
+        for numbers in (*world.parameters(), block.x, block.z):
+            direction = (numbers / np.linalg.norm(numbers, axis=-1, keepdims=True)).reshape(-1)[:200]
+            pairs = zip(direction, noise, strict=False)
+            assert abs(np.corrcoef(np.array(list(pairs)).T)[0, 1]) < 0.9
+            both = np.correlate(direction - direction.mean(), noise - noise.mean(), "full")
+            assert np.abs(both).max() < 0.9 * np.linalg.norm(direction) * np.linalg.norm(noise)
+
+
 def test_released_seeds_are_what_their_generator_gives() -> None:
     drawn = np.random.default_rng(194821263).integers(1074926307, size=5)
     assert tuple(drawn.tolist()) == paper.environment_seeds(paper.RELEASED_SEED, 5)

@@ -69,7 +69,7 @@ def fabricate(folder: Path, *records: Experiment, leave_out: str = "", **about: 
         if not leave_out or leave_out not in unit.path:
             write_unit(folder, unit, runs_of(unit))
     plain = [record.plain() for record in records]
-    manifest = {"format": FORMAT, "version": __version__, "experiments": plain, **about}
+    manifest = {"format": FORMAT, "version": __version__, "versions": {}, "experiments": plain, "units": {}, **about}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return read_results(folder)
 

@@ -58,6 +58,10 @@ def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
         ({"policies": ["HyThompson:scale=big"]}, "scale"),
         ({"policies": []}, "policies is empty"),
         ({"policies": ["Greedy", "Greedy"]}, "two policies have the same name"),
+        ({"policies": ["HyThompson:seed=3"]}, "has no setting 'seed'"),
+        ({"policies": ["LinUCB:exploration=foo"]}, "exploration must be a table"),
+        ({"policies": [{"policy": "LinUCB", "exploration": {"kind": "Constant", "alpha": 1.0, "foo": 2}}]}, "'foo'"),
+        ({"theta_bound": float("nan")}, "theta_bound"),
         ({"d1": -1}, "d1"),
         ({"seed": -1}, "seed"),
     ],
@@ -65,6 +69,11 @@ def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
 def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         own.experiment(settings)
+
+
+def test_a_table_may_be_given_with_a_name() -> None:
+    entry = own.entry('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2.0', noise=0.1)
+    assert entry.settings == {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

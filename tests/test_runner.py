@@ -10,13 +10,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import paper, runner
+from hybandits import experiments, paper, runner
 from hybandits.engines import Here, Local, Ray
 from hybandits.experiments import Entry, Experiment, ResultsError, Unit, read_results, read_unit
 from hybandits.policies import HyLinUCB
@@ -115,7 +116,6 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Pa
         run([SMALL, EIGEN], tmp_path, engine=Here(), watcher=StopAfter(3))
     assert len(list(tmp_path.rglob("*.parquet"))) == 3
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
-    (tmp_path / "units" / ".x.parquet.1.part").write_bytes(b"half")
     run([SMALL, EIGEN], tmp_path, engine=Here())
     assert contents(tmp_path) == contents(whole)
     assert {path: path.stat().st_mtime_ns for path in times} == times, "finished units were not run again"
@@ -137,17 +137,102 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("wait", [0.3, 1.5, 2.5, 3.0])
-def test_a_run_killed_at_any_moment_goes_on(wait: float, whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("units", [0, 1, 3, 5])
+def test_a_run_killed_at_any_moment_goes_on(units: int, whole: Path, tmp_path: Path) -> None:
+    """Killed with its workers as soon as so many units are on disk."""
     folder, script = tmp_path / "out", tmp_path / "script.py"
     script.write_text(SCRIPT.format(folder=str(folder)))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     process = subprocess.Popen([sys.executable, str(script)], env=environment, start_new_session=True)
-    time.sleep(wait)
+    end = time.monotonic() + 120
+    while not folder.exists() or len(list(folder.rglob("*.parquet"))) < units:
+        assert time.monotonic() < end
+        assert process.poll() in (None, 0)
+        time.sleep(0.001)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    assert len(list(folder.rglob("*.parquet"))) >= units
     run([SMALL, EIGEN], folder, engine=Here())
     assert contents(folder) == contents(whole)
+
+
+@pytest.mark.parametrize("moment", ["before the file", "half the file", "before its place", "before the manifest"])
+def test_a_run_killed_while_it_saves_goes_on(
+    moment: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends at one moment of saving the second unit; temporary files are left as a kill leaves them."""
+    units = [path for path in contents(whole) if path.endswith(".parquet")]
+    if os.fork() == 0:
+        saved = 0
+
+        def save(path: Path, write: Any) -> None:
+            nonlocal saved
+            saved += path.suffix == ".parquet"
+            last = saved == 2 and (path.suffix == ".parquet") == (moment != "before the manifest")
+            if last and moment in ("before the file", "before the manifest"):
+                os._exit(0)
+            part = path.with_name(f".{path.name}.{os.getpid()}.part")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(str(part))
+            if last:
+                if moment == "half the file":
+                    part.write_bytes(part.read_bytes()[:1000])
+                os._exit(0)
+            part.rename(path)
+
+        monkeypatch.setattr(experiments, "write_atomically", save)
+        monkeypatch.setattr(runner, "write_atomically", save)
+        run([SMALL, EIGEN], tmp_path, engine=Here())
+        os._exit(1)
+    _, status = os.wait()
+    assert status == 0
+    there = [path for path in contents(tmp_path) if path.endswith(".parquet")]
+    assert len(there) == (2 if moment == "before the manifest" else 1) < len(units)
+    run([SMALL, EIGEN], tmp_path, engine=Here())
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_only_litter_of_our_own_is_cleared(tmp_path: Path) -> None:
+    unit = tmp_path / "units/diversity/written/K4-environment1-trials0-1.parquet"
+    unit.parent.mkdir(parents=True)
+    (tmp_path / "mine").mkdir()
+    ours = unit.with_name(f".{unit.name}.999999999.part")
+    kept = [
+        tmp_path / "mine" / ".thesis.part",
+        tmp_path / ".notes.1.part",
+        unit.with_name(f".{unit.name}.{os.getppid()}.part"),
+    ]
+    for path in (ours, *kept):
+        path.write_text("x")
+    run([EIGEN], tmp_path, engine=Here())
+    assert not ours.exists()
+    assert all(path.exists() for path in kept)
+
+
+def test_a_record_that_nothing_was_saved_of_binds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(unit: Unit, report: Any = None) -> Any:
+        raise ValueError("no")
+
+    monkeypatch.setattr(runner, "timed_unit", refuse)
+    with pytest.raises(ValueError, match="no"):
+        run([replace(EIGEN, noise=0.5)], tmp_path, engine=Here())
+    monkeypatch.undo()
+    run([EIGEN], tmp_path, engine=Here())
+
+
+def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here(), about={"scale": "quick"})
+    with pytest.raises(ResultsError, match="holds results with scale quick, asked for paper"):
+        run([SMALL], tmp_path, engine=Here(), about={"scale": "paper"})
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "numpy": "1.0"}}))
+    with pytest.raises(ResultsError, match=r"made with numpy 1\.0, this is"):
+        run([SMALL], tmp_path, engine=Here())
+    for bad in ({"units": []}, {"experiments": [{"name": "x"}]}):
+        path.write_text(json.dumps({**manifest, **bad}))
+        with pytest.raises(ResultsError, match=r"damaged|cannot be read"):
+            read_results(tmp_path)
 
 
 def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) -> None:
@@ -173,7 +258,7 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
     run([EIGEN], tmp_path, engine=Here())
     before = contents(tmp_path)
     for other, word in (
-        (replace(EIGEN, horizon=50), "horizon 40 there, 50 asked"),
+        (replace(EIGEN, horizon=50, points=(50,)), "horizon 40 there, 50 asked"),
         (replace(EIGEN, noise=0.5), "noise"),
         (EIGEN.only(["LinUCB"]), "policies"),
         (replace(EIGEN, seeds=(1,)), "seeds"),
@@ -182,7 +267,7 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
             run([other], tmp_path, engine=Here())
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(ResultsError, match=r"results of a different record \(horizon 40 there, 50 asked\)"):
-        run([replace(EIGEN, horizon=50)], tmp_path, engine=Here())
+        run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=Here())
     del before["manifest.json"]
     assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
 
@@ -196,7 +281,7 @@ def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(ResultsError, match=r"made by hybandits .*, this is 9\.9"):
         run([EIGEN], tmp_path, engine=Here())
-    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 99, "experiments": [{}]}))
     with pytest.raises(ResultsError, match="format 99"):
         read_results(tmp_path)
 
@@ -296,6 +381,11 @@ def test_entries_that_cannot_be_made(entry: Entry, message: str) -> None:
         ({"arms": ()}, "arms is empty"),
         ({"law": "cube"}, "law must be one of"),
         ({"points": (70,)}, "points must be increasing rounds between 1 and 60"),
+        ({"points": (10,)}, "points must end at the horizon 60, got 10"),
+        ({"arms": (3, 3)}, "arms holds a number twice"),
+        ({"noise": float("nan")}, "noise"),
+        ({"theta_bound": -1.0}, "theta_bound"),
+        ({"name": "a/b"}, "name must be letters"),
         ({"probes": (20, 10)}, "probes must be increasing"),
         ({"policies": (SMALL.policies[0],) * 2}, "two policies have the same name"),
     ],
