@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -129,16 +130,21 @@ class Ray:
         started = not ray.is_initialized()
         if started:
             self._start(ray)
+        running: dict[Any, int] = {}
         try:
-            remote = ray.remote(num_cpus=1, max_retries=TRIES - 1, runtime_env={"env_vars": ONE_THREAD})(_call_quietly)
+            options: dict[str, Any] = {"runtime_env": {"env_vars": ONE_THREAD}}
+            remote = ray.remote(num_cpus=1, max_retries=TRIES - 1, **options)(_call_counted)
+            counters = ray.remote(num_cpus=0, **options)(Counters).remote()
             size = self.workers or int(ray.cluster_resources().get("CPU", 1))
             waiting = list(range(len(tasks)))
-            running: dict[Any, int] = {}
             while waiting or running:
                 while waiting and len(running) < size:
                     i = waiting.pop(0)
-                    running[remote.remote(work, tasks[i])] = i
+                    running[remote.remote(work, i, tasks[i], counters)] = i
                 done, _ = ray.wait(list(running), timeout=1.0)
+                for i, amount in ray.get(counters.read.remote()).items():
+                    if i in running.values():
+                        progress(i, amount)
                 for reference in done:
                     try:
                         result = ray.get(reference)
@@ -151,6 +157,8 @@ class Ray:
                         ) from None
                     yield running.pop(reference), result
         finally:
+            for reference in running:  # left over when the work ended early
+                ray.cancel(reference, force=True)
             if started:
                 ray.shutdown()
 
@@ -229,8 +237,32 @@ def _call(work: Work, i: int, task: Any) -> Any:
     return work(task, report)
 
 
-def _call_quietly(work: Work, task: Any) -> Any:
-    return work(task, lambda amount: None)
+class Counters:
+    """How far each task has come, kept by a Ray actor."""
+
+    def __init__(self) -> None:
+        self._amounts: dict[int, int] = {}
+
+    def write(self, i: int, amount: int) -> None:
+        self._amounts[i] = amount
+
+    def read(self) -> dict[int, int]:
+        return self._amounts
+
+
+def _call_counted(work: Work, i: int, task: Any, counters: Any) -> Any:
+    """In a Ray worker: tell the counters at most twice a second."""
+    so_far, told = 0, time.monotonic()
+    counters.write.remote(i, 0)
+
+    def report(amount: int) -> None:
+        nonlocal so_far, told
+        so_far += amount
+        if time.monotonic() - told > 0.5:
+            counters.write.remote(i, so_far)
+            told = time.monotonic()
+
+    return work(task, report)
 
 
 def _report_to(progress: Progress, i: int) -> Report:

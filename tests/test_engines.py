@@ -28,6 +28,13 @@ def threads(task: str, report: Report) -> str | None:
     return os.environ.get(task)
 
 
+def slowly(task: int, report: Report) -> int:
+    for _ in range(5):
+        time.sleep(0.7)
+        report(1)
+    return task
+
+
 def die_once(task: tuple[Path, int], report: Report) -> int:
     """Kill the own process at the first try of task 1."""
     folder, i = task
@@ -55,6 +62,13 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 }
 RAY = pytest.param("ray", marks=pytest.mark.xdist_group("ray"))
 ALL = ["here", "one process", "two processes", RAY]
+
+
+@pytest.mark.parametrize("name", ["two processes", RAY])
+def test_progress_is_told_while_a_task_runs(name: str) -> None:
+    told: list[int] = []
+    assert dict(ENGINES[name]().map(slowly, [7], lambda i, amount: told.append(amount))) == {0: 7}
+    assert {1, 2, 3} & set(told)
 
 
 @pytest.mark.parametrize("name", ALL)
