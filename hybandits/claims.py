@@ -631,7 +631,7 @@ def _claim_4(case: _Case, protocol: str) -> Verdict:
                 place, reading = "contains 0.5", "like it"
             else:
                 place, reading = ("below 0.5", "slower") if found.high < 0.5 else ("above 0.5", "faster")
-            value += f": {place}"
+            value += f": {place}; allowed up to {limit:g}"
             readings.append(f"{policy} {reading} ({_number(found.mean)})")
         rows.append(Evidence(f"{policy}: exponent of the regret", value, answer))
     answer = together(rows)
@@ -640,7 +640,8 @@ def _claim_4(case: _Case, protocol: str) -> Verdict:
         FAILS: "Faster than sqrt(T) up to this T",
         OPEN: "Not settled",
     }[answer]
-    summary = f"{head}; against sqrt(T) itself: {_listed(readings)}." if readings else "No exponent could be fitted."
+    head += f": exponents are allowed up to {limit:g}, which leaves room for the theorems' logarithm"
+    summary = f"{head}. Beside 1/2 itself: {_listed(readings)}." if readings else "No exponent could be fitted."
     starts = {policy: case.burn_in(policy, case.outcome.arms[0]) for policy in theorems.POLICIES}
     if min(starts.values()) >= case.horizon:
         summary += f" The theorems speak of T beyond their burn-in; T = {case.horizon:,} is before it."

@@ -99,7 +99,9 @@ def list_experiments() -> None:
         short = f"T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}"
         typer.echo(f"             quick: {short}")
     typer.echo("protocols:  released (the published figure's), written (the paper's text)")
-    typer.echo(f"policies:   {', '.join(runner.policy_names())}")
+    every = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
+    typer.echo(f"policies:   in reproduce --policies: {', '.join(every)}")
+    typer.echo(f"            in simulate --policy: {', '.join(runner.policy_names())}")
 
 
 def _runs(environments: int, trials: int) -> str:
@@ -139,7 +141,8 @@ def reproduce(
         start = paper.RELEASED_SEED if seed is None else seed
         records = paper.experiments(wanted, protocols, scale=scale.value, seed=start)
         if policies is not None:
-            kept = [name.strip() for name in policies.split(",") if name.strip()]
+            other = {"HyRanWithoutCrossBlocks": "HyRan (released)"}
+            kept = [other.get(name.strip(), name.strip()) for name in policies.split(",") if name.strip()]
             every = list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
             for name in kept:
                 _must_be("policy", name, every)
@@ -162,11 +165,17 @@ def report(
 @app.command()
 def simulate(
     config: Annotated[
-        Path | None, typer.Argument(help="A TOML file with any of the settings below.", metavar="[FILE.toml]")
+        Path | None,
+        typer.Argument(
+            help="A TOML file with settings below, --engine and what follows it excepted.", metavar="[FILE.toml]"
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="A policy, repeatable; with settings after a colon: HyThompson:scale=0.5,noise=0.1."),
+        typer.Option(
+            help="A policy, repeatable; with settings after a colon: HyThompson:scale=0.5,noise=0.1.  "
+            "[HyLinUCB, LinUCB, DisLinUCB]"
+        ),
     ] = None,
     d1: Annotated[int | None, typer.Option(help="Shared features.  [10]")] = None,
     d2: Annotated[int | None, typer.Option(help="Features of each arm's own.  [5]")] = None,
@@ -189,8 +198,10 @@ def simulate(
 ) -> None:
     """An experiment of your own: policies in a synthetic world of your size.
 
-    Settings come from flags or a TOML file with the same names (theta_bound for --theta-bound); flags count before the
-    file. In a file, policies is a list of names or of tables: [[policies]] policy = "HyThompson" scale = 0.5.
+    Settings come from flags or a TOML file with the same names (theta_bound for --theta-bound); flags override the
+    file, and --policy replaces its whole list, which is called policies there and holds names or tables: [[policies]]
+    policy = "HyThompson" scale = 0.5. Policies are told the world's noise unless their settings name another; all else
+    is their own default.
     """
     with _plain_errors():
         from hybandits import own

@@ -205,7 +205,8 @@ def from_plain(plain: dict[str, Any]) -> Exploration:
     """The inverse of `to_plain`."""
     kind = _KINDS.get(plain.get("kind", ""))
     if kind is None:
-        raise ValueError(f"unknown exploration coefficient {plain.get('kind')!r}: expected one of {sorted(_KINDS)}")
+        kinds = ", ".join(sorted(_KINDS))
+        raise ValueError(f"exploration needs a kind, one of {kinds}; got {plain.get('kind')!r}")
     names = [field.name for field in fields(kind)]
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"}
     unknown = sorted(set(values) - set(names))

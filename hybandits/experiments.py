@@ -428,12 +428,13 @@ MANIFEST = "manifest.json"
 def read_manifest(path: Path) -> dict[str, Any]:
     """A folder's manifest; ResultsError if it is not one of this format."""
     if not path.parent.is_dir():
-        raise ResultsError(f"{path.parent} is not a folder with results: run hybandits reproduce first")
+        raise ResultsError(f"{path.parent} is not a folder with results: run hybandits reproduce or simulate first")
     try:
         manifest = json.loads(path.read_text())
         version = manifest["format"]
     except FileNotFoundError:
-        raise ResultsError(f"{path.parent} holds no results (no {MANIFEST}): run hybandits reproduce first") from None
+        remedy = "run hybandits reproduce or simulate first"
+        raise ResultsError(f"{path.parent} holds no results (no {MANIFEST}): {remedy}") from None
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise ResultsError(f"{path} is damaged or not of hybandits ({problem}): remove it") from None
     if version != FORMAT:
@@ -471,5 +472,10 @@ def read_results(folder: Path) -> Results:
         if cases:
             outcomes[experiment.name, experiment.protocol] = Outcome(experiment=experiment, tables=cases)
     if not outcomes:
-        raise ResultsError(f"{folder} holds no finished unit yet: run hybandits reproduce --out {folder}")
+        units = [unit for experiment in records for unit in experiment.units()]
+        there = sum((folder / unit.path).exists() for unit in units)
+        raise ResultsError(
+            f"{folder} has {there} of {len(units)} units, and of no number of arms all of them: give the command that "
+            "started it again"
+        )
     return Results(folder=folder, manifest=manifest, outcomes=outcomes)

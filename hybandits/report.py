@@ -29,7 +29,7 @@ from hybandits import claims, figures, paper
 from hybandits.checks import Doubles
 from hybandits.claims import Verdict
 from hybandits.engines import Engine
-from hybandits.experiments import Outcome, Results, read_results, write_atomically
+from hybandits.experiments import Entry, Outcome, Results, read_results, write_atomically
 from hybandits.figures import Figure, name_of, under
 
 CONFIDENCE = 0.95
@@ -46,9 +46,9 @@ PROTOCOLS = {
     "released": "what the code published with the paper does: its environments, drawn again from its seeds; noise of "
     "standard deviation 0.01; a ridge of 0.1; exploration scaled by the noise. It made the published figure, so "
     "results can be compared number by number.",
-    "written": "what the text of the paper says: features and parameters uniform in unit balls, noise of variance "
-    "0.01, ridge and exploration as in the theorems. No published number was made this way; claims can be compared, "
-    "numbers cannot.",
+    "written": "what the text of the paper says: features and parameters uniform in unit balls, noise of standard "
+    "deviation 0.1 (variance 0.01), ridge and exploration as in the theorems. No published number was made this way; "
+    "claims can be compared, numbers cannot.",
 }
 
 POLICIES = {
@@ -367,8 +367,17 @@ def _terms(terms: Mapping[str, str]) -> str:
 
 
 def _policies(results: Results) -> dict[str, str]:
+    if not _of_the_paper(results):
+        entries = [entry for outcome in results.outcomes.values() for entry in outcome.experiment.policies]
+        return {entry.name: _settings_of(entry) for entry in entries}
     present = {policy for outcome in results.outcomes.values() for policy in outcome.policies}
     return {name: words for name, words in POLICIES.items() if name in present}
+
+
+def _settings_of(entry: Entry) -> str:
+    """A policy's class and settings in words."""
+    settings = ", ".join(f"{name} = {value}" for name, value in entry.settings.items())
+    return f"{entry.policy} with {settings or 'its defaults'}"
 
 
 def _made_by(results: Results) -> str:
@@ -599,7 +608,8 @@ _TABLE_WORDS = f"""“Published” is read off the figure's pixels, give or take
 is hidden behind another curve or not plotted. “Ratio” is our mean over it. “Within” says whether the two agree: to
 {100 * TOLERANCE:g} % or {paper.READ_OUT_ERROR:g} units; for HyRan, whose randomness was not seeded, to
 {100 * HYRAN_TOLERANCE:g} %.
-It is left open where the published number is of another protocol or other environments."""
+At small regrets the units decide, not the ratio. It is left open where the published number is of another protocol or
+other environments."""
 
 
 def _agreement_words(read_outs: Sequence[Row]) -> str:

@@ -270,15 +270,25 @@ def _is_there(folder: Path, unit: Unit, digest: str | None) -> bool:
 REMEDY = "give another folder, or remove this one"
 
 
-def _difference(found: Mapping[str, Any], unit: Unit) -> str:
+def _difference(record: Mapping[str, Any], unit: Unit) -> str:
     """Which fields of the record differ, in words."""
-    wanted, there = unit.plain()["experiment"], found.get("experiment", {})
-    names = [name for name in wanted if wanted[name] != there.get(name)]
-    shown = ", ".join(f"{n} {there.get(n)!r} there, {wanted[n]!r} asked" for n in names if n in SHOWN)
-    return f" ({shown or ', '.join(names)})" if names else ""
+    wanted, there = unit.plain()["experiment"], record.get("experiment", {})
+    said = []
+    for name in (name for name in wanted if wanted[name] != there.get(name)):
+        if name == "seeds":
+            counts = len(there.get(name, [])), len(wanted[name])
+            said.append(
+                "other seeds" if counts[0] == counts[1] else f"environments {counts[0]} there, {counts[1]} asked"
+            )
+        elif isinstance(wanted[name], str | int | float) or name == "arms":
+            said.append(f"{WORDS.get(name, name)} {there.get(name)!r} there, {wanted[name]!r} asked")
+        elif name == "policies":
+            said.append("other policies or settings of them")
+    return f" ({', '.join(said) or 'in what is recorded'})"
 
 
-SHOWN = ("horizon", "trials", "arms", "d1", "d2", "noise", "seeds")
+WORDS = {"horizon": "rounds"}
+"""Fields of a record that go by another name outside."""
 
 
 def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any]) -> dict[str, Any]:

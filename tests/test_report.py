@@ -189,7 +189,7 @@ def test_own_experiments_are_not_called_the_papers(tmp_path: Path, monkeypatch: 
 
 
 def test_nothing_there_is_one_clear_complaint(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="run hybandits reproduce first"):
+    with pytest.raises(ResultsError, match="run hybandits reproduce or simulate first"):
         report.write_report(tmp_path)
     assert not list(tmp_path.iterdir())
 

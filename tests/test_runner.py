@@ -258,15 +258,15 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
     run([EIGEN], tmp_path, engine=Here())
     before = contents(tmp_path)
     for other, word in (
-        (replace(EIGEN, horizon=50, points=(50,)), "horizon 40 there, 50 asked"),
+        (replace(EIGEN, horizon=50, points=(50,)), "rounds 40 there, 50 asked"),
         (replace(EIGEN, noise=0.5), "noise"),
-        (EIGEN.only(["LinUCB"]), "policies"),
-        (replace(EIGEN, seeds=(1,)), "seeds"),
+        (EIGEN.only(["LinUCB"]), "other policies"),
+        (replace(EIGEN, seeds=(1,)), "other seeds"),
     ):
         with pytest.raises(ResultsError, match=f"different diversity/written.*{word}.*give another folder"):
             run([other], tmp_path, engine=Here())
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(ResultsError, match=r"results of a different record \(horizon 40 there, 50 asked\)"):
+    with pytest.raises(ResultsError, match=r"results of a different record \(rounds 40 there, 50 asked\)"):
         run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=Here())
     del before["manifest.json"]
     assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
@@ -311,7 +311,7 @@ def test_cases_that_are_not_whole_are_left_out(tmp_path: Path) -> None:
     assert outcome.arms == [3]
     for path in tmp_path.rglob("*.parquet"):
         path.unlink()
-    with pytest.raises(ResultsError, match="no finished unit"):
+    with pytest.raises(ResultsError, match="has 0 of 4 units"):
         read_results(tmp_path)
 
 

@@ -122,7 +122,7 @@ def test_missing_files_and_folders(tmp_path: Path, saved: Path) -> None:
         (lambda h, a: h.pop("config"), "corrupt"),
         (lambda h, a: h["config"].update(d1=-1), "corrupt"),
         (lambda h, a: h["config"].update(surprise=1), "corrupt"),
-        (lambda h, a: h["config"]["exploration"].update(kind="Other"), "unknown exploration"),
+        (lambda h, a: h["config"]["exploration"].update(kind="Other"), "exploration needs a kind"),
         (lambda h, a: h["config"].update(d1=3), "corrupt"),
         (lambda h, a: h.pop("random"), "corrupt"),
         (lambda h, a: h["random"].update(state=3), "corrupt"),
