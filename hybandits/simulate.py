@@ -131,6 +131,19 @@ def _settle(estimator: HybridRidge, slots: np.ndarray, played: int, wanted: int)
         raise ValueError(f"the world's features in round {played} are not finite or too large: rescale them")
 
 
+@kernel
+def learn_played(  # type: ignore[no-untyped-def]
+    i, x, z, reward, slots, known, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
+):  # fmt: skip
+    """`learn_row` for arm i with its refresh. slots[i] < -1: it has not learned, and takes the block -2 - slots[i]."""
+    if known[i] < 0:
+        slots[i] = -2 - slots[i]
+        known[i] = slots[i]
+    slot = known[i]
+    if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+        refresh_due(slot, x.shape[0], z.shape[0], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
+
+
 def _play_ucb(policy: UCBPolicy, block: Block, noises: Doubles, instant: Doubles) -> None:
     x, z = block.x, block.z
     disjoint = policy.reduction == "disjoint"
@@ -151,13 +164,11 @@ def play_ucb(  # type: ignore[no-untyped-def]
     x, z, means, best, noises, slots, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, coefficients,
     by_arm, rounds, instant,
 ):  # fmt: skip
-    """Rounds of choose (`choose_ucb`) and learn (`learn_row`); instant[t] = best mean - mean of the arm played.
+    """Rounds of choose (`choose_ucb`) and learn (`learn_played`); instant[t] = best mean - mean of the arm played.
 
-    slots[i] < -1: arm i has not learned, and -2 - slots[i] is the block that waits for it. Returns the rounds played:
-    all of them, but where a feature is beyond bounds.
+    Returns the rounds played: all of them, but where a feature is beyond bounds.
     """
-    n, _, d1 = x.shape
-    d2 = z.shape[2]
+    n = x.shape[0]
     known = np.maximum(slots, -1)
     for t in range(n):
         i, _, _, _ = choose_ucb(
@@ -165,14 +176,10 @@ def play_ucb(  # type: ignore[no-untyped-def]
         )
         if i < 0:
             return t
-        if known[i] < 0:
-            slots[i] = -2 - slots[i]
-            known[i] = slots[i]
-        reward = means[t, i] + noises[t]
-        if learn_row(
-            known[i], x[t, i], z[t, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
-        ):
-            refresh_due(known[i], d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
+        learn_played(
+            i, x[t, i], z[t, i], means[t, i] + noises[t], slots, known, arm_factor, arm_score, pulls, shared_factor,
+            shared_score, rounds,
+        )  # fmt: skip
         rounds += 1
         instant[t] = best[t] - means[t, i]
     return n
@@ -197,20 +204,15 @@ def play_thompson(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """`play_ucb` with the choice by `choose_thompson`; normals: d1 + K of them per round."""
     n, arms, d1 = x.shape
-    d2 = z.shape[2]
     known = np.maximum(slots, -1)
     for t in range(n):
         i, _, _ = choose_thompson(x[t], z[t], known, arm_score, shared_score, ridge, noise, normals, t * (d1 + arms))
         if i < 0:
             return t
-        if known[i] < 0:
-            slots[i] = -2 - slots[i]
-            known[i] = slots[i]
-        reward = means[t, i] + noises[t]
-        if learn_row(
-            known[i], x[t, i], z[t, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
-        ):
-            refresh_due(known[i], d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
+        learn_played(
+            i, x[t, i], z[t, i], means[t, i] + noises[t], slots, known, arm_factor, arm_score, pulls, shared_factor,
+            shared_score, rounds,
+        )  # fmt: skip
         rounds += 1
         instant[t] = best[t] - means[t, i]
     return n
@@ -254,12 +256,11 @@ def play_sup(  # type: ignore[no-untyped-def]
     x, z, means, best, noises, slots, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha, least,
     rounds, instant,
 ):  # fmt: skip
-    """Rounds of SupLinUCB: `walk_level` down the levels, `learn_row` at the one where the walk ends, if any.
+    """Rounds of SupLinUCB: `walk_level` down the levels, `learn_played` at the one where the walk ends, if any.
 
     Row s of slots, the blocks and rounds is level s + 1.
     """
-    n, arms, d1 = x.shape
-    d2 = z.shape[2]
+    n, arms, _ = x.shape
     known = np.maximum(slots, -1)
     left = np.empty(arms, np.int64)
     for t in range(n):
@@ -278,18 +279,10 @@ def play_sup(  # type: ignore[no-untyped-def]
         instant[t] = best[t] - means[t, i]
         if level > 0:
             s = level - 1
-            if known[s, i] < 0:
-                slots[s, i] = -2 - slots[s, i]
-                known[s, i] = slots[s, i]
-            reward = means[t, i] + noises[t]
-            if learn_row(
-                known[s, i], x[t, i], z[t, i], reward, arm_factor[s], arm_score[s], pulls[s], shared_factor[s],
-                shared_score[s], rounds[s],
-            ):  # fmt: skip
-                refresh_due(
-                    known[s, i], d1, d2, arm_factor[s], arm_score[s], pulls[s], shared_factor[s], shared_score[s],
-                    rounds[s],
-                )  # fmt: skip
+            learn_played(
+                i, x[t, i], z[t, i], means[t, i] + noises[t], slots[s], known[s], arm_factor[s], arm_score[s], pulls[s],
+                shared_factor[s], shared_score[s], rounds[s],
+            )  # fmt: skip
             rounds[s] += 1
     return n
 
