@@ -154,6 +154,7 @@ def test_importing_and_helping_does_not_load_the_compiler() -> None:
 
 
 def test_interruption_ends_with_one_line_and_leaves_no_worker(tmp_path: Path) -> None:
+    assert run("warmup").returncode == 0  # not while machine code is being made
     command = [sys.executable, "-m", "hybandits", "reproduce", "setting-1", "--scale", "paper", "--out", str(tmp_path)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True
