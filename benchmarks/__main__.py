@@ -20,7 +20,8 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
 QUICK = ("W1", "W3-400", "W4")
 """Workloads of a quick run where none are named; the peers get the first."""
 
-SECTIONS = ("rounds", "peers", "roofline", "thompson", "scale", "memory", "start", "loop", "paper", "fresh")
+SECTIONS = ("rounds", "peers", "roofline", "thompson", "scale", "memory", "start", "loop", "paper", "fresh", "reading",
+            "logs", "yahoo", "coverage")  # fmt: skip
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,7 +43,7 @@ def _names(text: str, allowed: tuple[str, ...], option: str, parser: _Parser) ->
 
 def _run(name: str, plan: Any, budget: float) -> Any:
     """One section."""
-    from benchmarks import contest, footprint, laboratory, roofline, rounds
+    from benchmarks import contest, footprint, laboratory, logs, roofline, rounds
 
     if name == "peers":
         return contest.run(plan, budget)
@@ -56,6 +57,10 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "loop": laboratory.run_loop,
         "paper": laboratory.run_paper,
         "fresh": laboratory.run_fresh,
+        "reading": logs.run_reading,
+        "logs": logs.run_fitting,
+        "yahoo": logs.run_yahoo,
+        "coverage": logs.run_coverage,
     }
     return runs[name](plan)
 

@@ -23,7 +23,7 @@ from hybandits.engines import Local
 from hybandits.environments import Block, Synthetic
 from hybandits.experiments import Experiment, Outcome, Results, Unit
 from hybandits.report import agrees
-from hybandits.simulate import play_block
+from hybandits.simulate import play_rounds
 
 LOOP_TARGET = 100.0
 UCB_MINUTES, ALL_MINUTES = 8.0, 25.0
@@ -41,15 +41,14 @@ class LoopPlayer:
     def __init__(self, block: Block, d1: int, d2: int) -> None:
         self.block = block
         self.policy = HyLinUCB(d1=d1, d2=d2, exploration=Constant(alpha=1.0))
-        self.instant = np.empty(len(block.best))
-        self.noises = np.zeros(len(block.best))
+        self.picks = np.empty(len(block.best), np.int64)
         self.sample()
 
     def sample(self) -> float:
         """Seconds per round."""
         start = time.perf_counter()
-        play_block(self.policy, self.block, self.noises, self.instant)
-        return (time.perf_counter() - start) / len(self.instant)
+        play_rounds(self.policy, self.block.rounds, self.block.means, self.picks)
+        return (time.perf_counter() - start) / len(self.picks)
 
 
 class TextbookLoop:
@@ -57,7 +56,8 @@ class TextbookLoop:
 
     def __init__(self, block: Block, d1: int, d2: int, rounds: int) -> None:
         self.book = Textbook(d1, d2, block.means.shape[1])
-        self.rounds = [tuple(part[t] for part in block) for t in range(rounds)]
+        its = block.rounds
+        self.rounds = [(its.x[t], its.z[t], block.means[t], block.best[t]) for t in range(rounds)]
         self.regret = 0.0
         self.sample()
 

@@ -20,12 +20,19 @@ error divided by their number (Bonferroni). Otherwise it is undecided.
 block, t is the number of its pulls, and all arms of a run share one slope but have intercepts of their own, since some
 arms see more diverse features than others. Smallest eigenvalues set out late, by an offset that depends on the policy
 (bounds that seek wide directions balance a matrix sooner than independent rows do), so theirs come from increments.
+
+**One log** (claim 8). All trials play the same rounds of one log and differ by noise and the policies' own draws, so
+intervals are over trials and verdicts are about that log. With one trial the comparison is exact for that trial, but
+nothing tells how much of it is its noise: the numbers are shown and the claim stays undecided, as wherever there is no
+interval. A made log has the format of Yahoo's and none of its content: whatever comes out there, the claim stays
+undecided, and the rows inform without deciding.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -66,7 +73,14 @@ PULLS_PER_DIMENSION = 5
 
 DEFAULT_DELTA = 0.01
 
+CLOSE = 0.5
+"""LinUCB's regret is close to HyLinUCB's, and another's much larger, if LinUCB's exceeds HyLinUCB's by less than this
+share of what the other's does. The published curves end at 0.25 (DisLinUCB) and 0.11 (HyRan)."""
+
 EXPERIMENTS = ("setting-1", "setting-2", "setting-3", "diversity")
+
+YAHOO = {"yahoo": "8", "yahoo-positions": "8 (positions)"}
+"""Experiments on a click log, and the claims they are about."""
 
 CLAIMS: dict[str, tuple[str, str]] = {
     "1": (
@@ -103,6 +117,16 @@ CLAIMS: dict[str, tuple[str, str]] = {
         "Regret below the theorems' bounds",
         "Once T exceeds the burn-in, the regrets of LinUCB, HyLinUCB and DisLinUCB stay below the right-hand sides "
         "that the proofs spell out, with probability at least 1 - 4 delta.",
+    ),
+    "8": (
+        "Yahoo: HyLinUCB best, LinUCB close",
+        "On the contexts of Yahoo's click log, with a reward model fitted to its first rounds, HyLinUCB has the "
+        "smallest regret at T; LinUCB's comes close to it, DisLinUCB's and HyRan's are much larger.",
+    ),
+    "8 (positions)": (
+        "Yahoo, positions as arms: HyLinUCB best, LinUCB close",
+        "The same as claim 8. The paper's text has articles as arms; its code has positions in the line's list, and so "
+        "has this run.",
     ),
 }
 """Title and what the paper says, in our words."""
@@ -415,10 +439,15 @@ class _Case:
         given = self.settings(policy).get("ridge")
         return float(given) if given is not None else theorems.prescribed_ridge(_bounded(policy), arms=arms)
 
+    @property
+    def over_trials(self) -> bool:
+        """Whether trials are what is independent: each draws contexts anew, or the one log is all there is."""
+        return self.experiment.fresh_contexts or self.experiment.log is not None
+
     def units(self, policy: str, arms: int | None = None) -> NDArray[Any]:
-        """What is independent: environments; trials where the one environment draws contexts anew for each."""
+        """What is independent: environments; trials where there is one environment and they are (`over_trials`)."""
         environments = self.outcome.environments(policy, arms)
-        alone = len(np.unique(environments)) == 1 and self.experiment.fresh_contexts
+        alone = len(np.unique(environments)) == 1 and self.over_trials
         return np.arange(len(environments)) if alone else environments
 
     def design(self, policy: str, arms: int) -> Design | None:
@@ -468,7 +497,7 @@ class _Case:
     def said(self, found: Interval | None, units: NDArray[Any], *, name: str = "") -> str:
         """An interval in words, or why there is none."""
         if found is None:
-            alone = f"one {'trial' if self.experiment.fresh_contexts else 'environment'} only"
+            alone = f"one {'trial' if self.over_trials else 'environment'} only"
             return f"no interval: {alone if len(np.unique(units)) < 2 else 'too few runs with a usable value'}"
         lead = f"{name} {_number(found.mean)}".strip()
         return f"{lead}, {_percent(self.confidence)} interval {_number(found.low)} to {_number(found.high)}"
@@ -902,6 +931,75 @@ def _below(case: _Case, policy: theorems.Policy, arms: int) -> _Bounded:
     return _Bounded(Evidence(what, value, FAILS if worst > bound else unbroken), ratio, vacuous, early)
 
 
+# ------------------------------------------------------------------ claim 8: a click log
+
+_RIVALS = ("LinUCB", "DisLinUCB", PUBLISHED_HYRAN)
+
+
+def _claim_8(case: _Case, protocol: str) -> Verdict:
+    claim, made = YAHOO[case.experiment.name], (case.experiment.log or {}).get("made") is not None
+    test = (
+        f"Regret at T of two policies is compared trial by trial. A < B holds if the {_percent(case.confidence)} "
+        f"interval of the mean difference (Student's t over trials) lies below 0; it is contradicted if the interval "
+        f"lies above 0, its error divided by the number of parts. Close and much larger: LinUCB's regret exceeds "
+        f"HyLinUCB's by less than {CLOSE:g} of what the other's does. All parts must hold. HyRan is the variant that "
+        f"the paper plotted. Trials play the same log and differ by noise, so the verdict is about this log; with one "
+        f"trial there is no interval and the claim is undecided."
+        f"{' This log is made, so it is undecided whatever comes out.' if made else ''}"
+    )
+    lacking = case.lacking(("HyLinUCB", *_RIVALS))
+    rows = [] if lacking else _yahoo_parts(case)
+    answer, summary = together(rows), lacking or _yahoo_summary(case, rows)
+    if made:
+        rows, answer = [_on_made_log(row) for row in rows], OPEN
+        summary = (
+            "No real data: the log is made, not Yahoo's, so nothing is known about the claim. What the made log shows "
+            f"of itself: {re.sub('^(Contradicted|Not settled)', lambda m: m[0].lower(), summary)}"
+        )
+    rows += _beside(case, "made log: " if made else "")
+    return _verdict(claim, protocol, test=test, answer=answer, summary=summary, rows=rows)
+
+
+def _yahoo_summary(case: _Case, rows: Sequence[Evidence]) -> str:
+    names = ("HyLinUCB", *_RIVALS)
+    if case.experiment.trials > 1:
+        return _summary(rows, "HyLinUCB has the smallest regret, LinUCB's is close and the others' are much larger.")
+    final = {name: float(case.outcome.final(name)[0]) for name in names}
+    said = ", ".join(f"{name} {_number(final[name])}" for name in sorted(names, key=lambda name: final[name]))
+    return f"Not settled: one trial gives no interval (--trials 2 or more would). In that trial: {said}."
+
+
+def _yahoo_parts(case: _Case) -> list[Evidence]:
+    parts = 2 * len(_RIVALS) - 1
+    orders = [_order(case, "HyLinUCB", rival, parts=parts) for rival in _RIVALS]
+    return orders + [_close(case, rival, parts) for rival in _RIVALS[1:]]
+
+
+def _close(case: _Case, rival: str, parts: int) -> Evidence:
+    """Whether LinUCB's excess over HyLinUCB is less than the share CLOSE of another's."""
+    best, near, far = (case.outcome.final(name) for name in ("HyLinUCB", "LinUCB", rival))
+    units = case.units("HyLinUCB")
+    margin = (near - best) - CLOSE * (far - best)
+    answer, found = locate(margin, units, most=0.0, confidence=case.confidence, parts=parts)
+    value = (
+        f"{_mean(near - best)} against {_mean(far - best)} more than HyLinUCB; "
+        f"{case.said(found, units, name=f'first less {CLOSE:g} of the second')}"
+    )
+    return Evidence(f"excess of LinUCB < {CLOSE:g} of {rival}'s", value, answer)
+
+
+def _on_made_log(row: Evidence) -> Evidence:
+    """A part as information: what it would say of the made log."""
+    return Evidence(f"made log: {row.what} (not deciding)", f"{row.value}; in this made log: {row.verdict}")
+
+
+def _beside(case: _Case, lead: str) -> list[Evidence]:
+    """HyRan proper, and the order among algorithms that are fed as the released code does."""
+    pairs = [("HyLinUCB", "HyRan")] + [("HyLinUCB, defect", f"{rival}, defect") for rival in _RIVALS]
+    rows = [_order(case, a, b, decides=False) for a, b in pairs if not case.lacking([a, b])]
+    return [row._replace(what=f"{lead}{row.what} (not deciding)") for row in rows]
+
+
 # ------------------------------------------------------------------ all of them
 
 
@@ -923,4 +1021,6 @@ def judge(results: Results, *, confidence: float = 0.95) -> list[Verdict]:
         verdicts += [replace(v, evidence=(*v.evidence, *others)) if v.claim == "6" else v for v in found]
         if cases:
             verdicts.append(_claim_7(list(cases.values()), protocol))
+        logged = [outcome for name in YAHOO if (outcome := results.outcome(name, protocol)) is not None]
+        verdicts += [_claim_8(_Case(outcome, confidence), protocol) for outcome in logged]
     return sorted(verdicts, key=lambda verdict: verdict.claim)  # stable: protocols stay in order

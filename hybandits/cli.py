@@ -1,10 +1,19 @@
 """The command line: parse, call, print."""
 
+# ruff: noqa: E402  (imports take a while, and Ctrl-C is listened for first)
+
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+from hybandits import interrupts
+
+interrupts.on_interrupt(interrupts.interrupt, instead_of=signal.default_int_handler)
+
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +23,8 @@ try:
 except ModuleNotFoundError as missing:  # the core install has no command line
     sys.exit(f"hybandits: the command line needs {missing.name}: pip install 'hybandits[lab]'")
 
-from hybandits import __version__
+from hybandits import __version__, cli_logs
+from hybandits.cli_parts import Address, EngineName, EngineOption, Workers, make_engine, plain_errors
 
 app = typer.Typer(
     name="hybandits",
@@ -38,37 +48,9 @@ class ScaleName(StrEnum):
     paper = "paper"
 
 
-class EngineName(StrEnum):
-    local = "local"
-    ray = "ray"
-
+ArmsName = StrEnum("ArmsName", ["articles", "positions"])
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report; made if missing.")]
-EngineOption = Annotated[
-    EngineName, typer.Option("--engine", help="Where to run: processes of this machine, or a Ray cluster.")
-]
-Workers = Annotated[int | None, typer.Option(min=1, help="Units run at a time; one per core if left out.")]
-Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster, e.g. auto; one is started if left out.")]
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """What a user can mend becomes one line and exit code 2."""
-    from hybandits.engines import EngineError
-    from hybandits.experiments import ResultsError
-
-    try:
-        yield
-    except (ResultsError, EngineError, ValueError, TypeError) as problem:
-        typer.echo(f"hybandits: {problem}", err=True)
-    except OSError as problem:
-        where = f" {problem.filename}" if problem.filename else ""
-        typer.echo(f"hybandits: cannot read or write{where} ({problem.strerror or problem})", err=True)
-    except MemoryError as problem:
-        typer.echo(f"hybandits: not enough memory ({problem}): make the problem smaller", err=True)
-    else:
-        return
-    raise typer.Exit(2)
 
 
 def _version(wanted: bool) -> None:
@@ -98,6 +80,11 @@ def list_experiments() -> None:
         typer.echo(f"             d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
         short = f"T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}"
         typer.echo(f"             quick: {short}")
+    typer.echo("  yahoo      a reward model fitted to a click log, bandits simulated on the rounds that follow")
+    typer.echo(
+        f"             d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}; run when named"
+    )
+    typer.echo("             quick: fit on {:,}; T={:,}".format(*paper.QUICK_YAHOO))
     typer.echo("protocols:  released (the published figure's), written (the paper's text)")
     every = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
     typer.echo(f"policies:   in reproduce --policies: {', '.join(every)}")
@@ -125,32 +112,93 @@ def reproduce(
     out: Out = Path("out"),
     seed: Annotated[int | None, typer.Option(min=0, help="Of the environments; the released ones if left out.")] = None,
     policies: Annotated[str | None, typer.Option(help="Only these, separated by commas, e.g. HyLinUCB,LinUCB.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="yahoo: folder with the R6A files, or a converted log; a log is made up if left out."),
+    ] = None,
+    train: Annotated[
+        int | None, typer.Option(min=1, help="yahoo: rounds the reward model is fitted to.  [1000000; quick: 100000]")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="yahoo: rounds played.  [10000000; quick: 200000]")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="yahoo: runs that differ by their noise.")] = 1,
+    arms: Annotated[
+        ArmsName,
+        typer.Option(help="yahoo: articles, or positions in the line's list of 20, as in the released code."),
+    ] = ArmsName.articles,
+    defect: Annotated[
+        bool,
+        typer.Option(
+            "--released-defect",
+            help="yahoo: beside every algorithm, the same fed as by the released code: with another arm's reward.",
+        ),
+    ] = False,
 ) -> None:
-    """Rerun the paper's synthetic evaluation and say, claim by claim, what holds.
+    """Rerun the paper's evaluation and say, claim by claim, what holds.
 
     Every finished unit is saved at once. A run that was interrupted or killed goes on where it was when the same
-    command is given again.
+    command is given again. The experiment on Yahoo's click log is run when it is named: hybandits reproduce yahoo.
     """
-    with _plain_errors():
+    with plain_errors():
         from hybandits import paper
 
-        wanted = list(dict.fromkeys(names or paper.SETTINGS))
+        wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else paper.SETTINGS)))
         for name in wanted:
-            _must_be("experiment", name, paper.SETTINGS)
+            _must_be("experiment", name, (*paper.SETTINGS, "yahoo"))
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
-        records = paper.experiments(wanted, protocols, scale=scale.value, seed=start)
-        if policies is not None:
-            other = {"HyRanWithoutCrossBlocks": "HyRan (released)"}
-            kept = [other.get(name.strip(), name.strip()) for name in policies.split(",") if name.strip()]
-            every = list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
-            for name in kept:
-                _must_be("policy", name, every)
+        synthetic = [name for name in wanted if name != "yahoo"]
+        records = paper.experiments(synthetic, protocols, scale=scale.value, seed=start)
+        kept = None if policies is None else _policies(policies)
+        if kept is not None:
             records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]
-            if not records:
+            if not records and "yahoo" not in wanted:
                 raise ValueError(f"--policies {policies} leaves nothing to run in {', '.join(wanted)}: name others")
-        _run(records, out, _engine(engine, workers, address), {"scale": scale.value, "seed": start})
+        made = make_engine(engine, workers, address)
+        log = None
+        if "yahoo" in wanted:
+            quick = scale is ScaleName.quick
+            lengths = paper.QUICK_YAHOO if quick else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
+            found, log = _yahoo_records(
+                out, data, train or lengths[0], rounds or lengths[1], protocols, arms.value, trials, defect, kept, made,
+                0 if seed is None else seed,
+            )  # fmt: skip
+            records += found
+        _run(records, out, made, {"scale": scale.value, "seed": start}, log)
         _report(out)
+
+
+def _policies(text: str) -> list[str]:
+    from hybandits import paper
+
+    other = {"HyRanWithoutCrossBlocks": "HyRan (released)"}
+    kept = [other.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
+    every = list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
+    for name in kept:
+        _must_be("policy", name, every)
+    return kept
+
+
+def _yahoo_records(
+    out: Path, data: Path | None, train: int, rounds: int, protocols: Any, arms: str, trials: int, defect: bool,
+    kept: list[str] | None, engine: Any, seed: int,
+) -> tuple[list[Any], Path]:  # fmt: skip
+    """The Yahoo experiment's records, and where its log lies."""
+    from hybandits import paper, runner, yahoo
+    from hybandits.watching import StagedBar
+
+    runner.prepare(out)
+    chosen = [name for name in paper.YAHOO_POLICIES if kept is None or name in kept]
+    if not chosen:
+        raise ValueError(f"--policies leaves nothing of {', '.join(paper.YAHOO_POLICIES)} to run: name others")
+    with interrupts.tidying(), StagedBar() as progress:
+        prepared = yahoo.prepare(out, data, train=train, rounds=rounds, seed=seed, progress=progress)
+        cli_logs.tell(prepared.problems)
+        planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
+        records = yahoo.records(
+            prepared, planned, protocols, arms=arms, trials=trials, seed=seed, defect=defect, policies=chosen,
+            engine=engine, progress=progress,
+        )  # fmt: skip
+    return records, prepared.log.path
 
 
 @app.command()
@@ -158,7 +206,7 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A folder written by reproduce or simulate.", metavar="DIR")],
 ) -> None:
     """Make the figures and the page again from results, and print the tables; runs nothing."""
-    with _plain_errors():
+    with plain_errors():
         _report(folder)
 
 
@@ -203,7 +251,7 @@ def simulate(
     policy = "HyThompson" scale = 0.5. Policies are told the world's noise unless their settings name another; all else
     is their own default.
     """
-    with _plain_errors():
+    with plain_errors():
         from hybandits import own
 
         given = {
@@ -213,7 +261,7 @@ def simulate(
         }  # fmt: skip
         settings = {} if config is None else own.read_file(config)
         record = own.experiment(settings | {key: value for key, value in given.items() if value is not None})
-        _run([record], out, _engine(engine, workers, address), {})
+        _run([record], out, make_engine(engine, workers, address), {})
         _report(out)
 
 
@@ -245,22 +293,12 @@ def _whole_numbers(option: str, text: str) -> list[int]:
         raise ValueError(f"{option} must be whole numbers separated by commas, got {text!r}") from None
 
 
-def _engine(name: EngineName, workers: int | None, address: str | None) -> Any:
-    from hybandits import engines
-
-    if name is EngineName.ray:
-        return engines.Ray(workers, address)
-    if address is not None:
-        raise ValueError("--address is of a Ray cluster: say --engine ray too")
-    return engines.Local(workers)
-
-
-def _run(records: list[Any], out: Path, engine: Any, about: dict[str, Any]) -> None:
+def _run(records: list[Any], out: Path, engine: Any, about: dict[str, Any], data: Path | None = None) -> None:
     from hybandits import runner
     from hybandits.watching import Bars
 
     with Bars() as bars:
-        runner.run(records, out, engine=engine, watcher=bars, about=about)
+        runner.run(records, out, engine=engine, watcher=bars, about=about, data=data)
 
 
 def _report(folder: Path) -> None:
@@ -281,17 +319,34 @@ def _report(folder: Path) -> None:
     typer.echo(f"wrote {page}")
 
 
+for _name, _command in cli_logs.COMMANDS.items():
+    app.command(_name)(_command)
+
+
 def main() -> None:
     """Entry point; Ctrl-C ends with one line and exit code 130."""
+    interrupts.on_interrupt(interrupts.interrupt, instead_of=signal.default_int_handler)
+    atexit.register(_leave)
     try:
         app()
-    except SystemExit as end:
-        if end.code == 130:
-            typer.echo(
-                "hybandits: interrupted; what was finished is kept, the same command goes on from there", err=True
-            )
-        raise
+    finally:
+        # Nothing is left to interrupt but Python's own end.
+        interrupts.on_interrupt(signal.SIG_IGN, instead_of=interrupts.interrupt)
+        if interrupts.interrupted:  # whatever became of the exception
+            interrupts.say()
+            sys.exit(130)
 
+
+def _leave() -> None:
+    """The last exit function, as it is registered first. Beyond it libraries that were interrupted (Ray) may crash."""
+    if interrupts.interrupted:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        os._exit(130)
+
+
+# Until `main`: who imports this may run on.
+interrupts.on_interrupt(signal.default_int_handler, instead_of=interrupts.interrupt)
 
 if __name__ == "__main__":
     main()

@@ -36,6 +36,10 @@ ONE_THREAD = {**dict.fromkeys(_THREADS, "1"), "HYBANDITS_QUIET": "1"}
 """What holds BLAS and numba to one thread each: the parallelism is in the workers."""
 
 
+started = False
+"""Whether any engine but `Here` has begun in this process: from then on there are processes to see to at its end."""
+
+
 class EngineError(Exception):
     """Work that could not be done: no engine, or workers that keep dying."""
 
@@ -74,13 +78,15 @@ class Local:
         self, work: Work, tasks: Sequence[Any], tries: dict[int, int], progress: Progress
     ) -> Iterator[tuple[int, Any]]:
         """Run what is left in one pool; ends early when a worker has died, which spoils a pool."""
+        _note_start()
         context = multiprocessing.get_context("spawn")
         # A plain array of counters: no lock that a killed worker could take with it.
         counters: Any = context.Array("q", len(tasks), lock=False)
         others = set(multiprocessing.active_children())
         with environment(ONE_THREAD):
             size = min(self.workers, len(tries))
-            pool = ProcessPoolExecutor(size, mp_context=context, initializer=_begin, initargs=(counters,))
+            with _uninterrupted():
+                pool = ProcessPoolExecutor(size, mp_context=context, initializer=_begin, initargs=(counters,))
             waiting = list(tries)
             futures: dict[Future[Any], int] = {}
             try:
@@ -88,7 +94,8 @@ class Local:
                     while waiting and len(futures) < size:  # no more than can run: a dead pool costs those tasks only
                         i = waiting.pop(0)
                         tries[i] += 1
-                        futures[pool.submit(_call, work, i, tasks[i])] = i
+                        with _uninterrupted():  # it starts a worker
+                            futures[pool.submit(_call, work, i, tasks[i])] = i
                     done, _ = wait(futures, timeout=0.2, return_when=FIRST_COMPLETED)
                     for i in futures.values():
                         progress(i, counters[i])
@@ -104,9 +111,10 @@ class Local:
                         "or a script starts work outside of `if __name__ == '__main__':`, which workers import"
                     ) from None
             finally:
-                for process in set(multiprocessing.active_children()) - others:
-                    process.terminate()
-                pool.shutdown(wait=True, cancel_futures=True)
+                with _uninterrupted():
+                    for process in set(multiprocessing.active_children()) - others:
+                        process.terminate()
+                    pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Ray:
@@ -127,11 +135,13 @@ class Ray:
             raise EngineError("the Ray engine needs ray: pip install 'hybandits[ray]'") from None
         if self.address is not None:
             _must_answer(self.address)
-        started = not ray.is_initialized()
-        if started:
-            self._start(ray)
+        _note_start()
+        own = not ray.is_initialized()
         running: dict[Any, int] = {}
         try:
+            if own:
+                with _uninterrupted():  # a cluster half started leaves processes for a minute
+                    self._start(ray)
             options: dict[str, Any] = {"runtime_env": {"env_vars": ONE_THREAD}}
             remote = ray.remote(num_cpus=1, max_retries=TRIES - 1, **options)(_call_counted)
             counters = ray.remote(num_cpus=0, **options)(Counters).remote()
@@ -157,10 +167,11 @@ class Ray:
                         ) from None
                     yield running.pop(reference), result
         finally:
-            for reference in running:  # left over when the work ended early
-                ray.cancel(reference, force=True)
-            if started:
-                ray.shutdown()
+            with _uninterrupted():
+                for reference in running:  # left over when the work ended early
+                    ray.cancel(reference, force=True)
+                if own:
+                    ray.shutdown()
 
     def _start(self, ray: Any) -> None:
         options: dict[str, Any] = {"address": self.address}
@@ -186,6 +197,39 @@ def _must_answer(address: str) -> None:
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise EngineError(f"nobody answers at --address {address} ({reason}): is the Ray cluster up?") from None
+
+
+def _note_start() -> None:
+    global started
+    started = True
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C takes effect after the block, unless given twice, and none on processes started within it."""
+    came: list[int] = []
+    before: Any = signal.getsignal(signal.SIGINT)
+    masks = hasattr(signal, "pthread_sigmask")
+    handles = threading.current_thread() is threading.main_thread() and callable(before)
+
+    def note(number: int, frame: Any) -> None:
+        came.append(number)
+        if len(came) > 1:
+            before(number, frame)
+
+    if handles:
+        signal.signal(signal.SIGINT, note)
+    # A process starts with what is blocked here: Ctrl-C at a terminal goes to workers too, who cannot ignore it yet.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
+    try:
+        yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if handles:
+            signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def cores() -> int:

@@ -1,13 +1,14 @@
-"""Worlds to play in: contexts, rewards and the best arm, drawn from a seed."""
+"""Worlds to play in: candidates that may come and go, their contexts, mean rewards and the best of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybandits import checks
 from hybandits.checks import Doubles
@@ -26,14 +27,84 @@ LAWS = {
 _CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
 
 
-class Block(NamedTuple):
-    """Some consecutive rounds: features (rounds, arms, d1) and (rounds, arms, d2), mean rewards (rounds, arms), their
-    largest in every round."""
+class Rounds(NamedTuple):
+    """Some consecutive rounds and their candidates, at most n in each.
+
+    x (rounds, n, d1) and z (rounds, n, d2) are the features, doubles in C order; arms the ids of all candidates of
+    these rounds, each once; index (rounds, n) says which of `arms` a candidate is. Round t has counts[t] candidates;
+    what stands behind them is padding (in index: any arm).
+    """
 
     x: Doubles
     z: Doubles
+    arms: Sequence[Hashable]
+    index: NDArray[np.int64]  # type: ignore[assignment]  # not tuple.index
+    counts: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> Rounds:
+        """The rounds first..last-1, without a copy."""
+        x, z, arms, index, counts = self
+        return Rounds(x[first:last], z[first:last], arms, index[first:last], counts[first:last])
+
+    def check(self, d1: int, d2: int) -> None:
+        """Raise unless the arrays fit together and every candidate is one of the arms, once per round."""
+        if self.x.ndim != 3:
+            raise ValueError(f"x must have shape (rounds, n, d1), got {self.x.shape}: pad all rounds to n candidates")
+        rounds, n, _ = self.x.shape
+        wanted = {
+            "x": (np.float64, (rounds, n, d1)),
+            "z": (np.float64, (rounds, n, d2)),
+            "index": (np.int64, (rounds, n)),
+            "counts": (np.int64, (rounds,)),
+        }
+        for name, (dtype, shape) in wanted.items():
+            check_array(name, getattr(self, name), dtype, shape)
+        if len(set(self.arms)) != len(self.arms):
+            raise ValueError(f"arms holds an id more than once, got {checks.short(self.arms)}: list each arm once")
+        wrong = wrong_round(self.index, self.counts, len(self.arms))
+        if wrong >= 0:
+            raise ValueError(
+                f"round {wrong} has counts {self.counts[wrong]} and index {checks.short(self.index[wrong].tolist())}: "
+                f"give it 1 to {n} candidates, each another one of the {len(self.arms)} arms"
+            )
+
+
+class Block(NamedTuple):
+    """Rounds with the mean reward of every candidate, (rounds, n) with padding, and the largest mean of each round."""
+
+    rounds: Rounds
     means: Doubles
     best: Doubles
+
+
+class World(Protocol):
+    """What `simulate.play` plays in.
+
+    A world promises that an arm which is in no earlier block is a candidate in the first round of its block. So a
+    policy that counts the arms it has met (for gamma, the ridge, HyRan's schedule) counts as it would round by round.
+    """
+
+    @property
+    def d1(self) -> int:
+        """Shared features."""
+
+    @property
+    def d2(self) -> int:
+        """Arm-specific features."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of a reward around its mean."""
+
+    @property
+    def fresh_contexts(self) -> bool:
+        """Whether every trial has rounds of its own."""
+
+    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
+        """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """Where the noise of a trial comes from: one standard normal per round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +158,23 @@ class Synthetic:
         radii = np.random.default_rng((self.seed, 2, trial if self.fresh_contexts else 0))
         d1, d2, arms = self.d1, self.d2, self.arms
         size = max(1, BLOCK_NUMBERS // (arms * (d1 + d2 + 2)))
+        laws = {"cube-direction": _CUBE_DIRECTION, "ball": _BALL, "inscribed-cube": _INSCRIBED}
+        wide = min(size, horizon), arms, d1 + d2 + (2 if self.law == "cube-direction" else 0)
+        room = np.empty(wide)
+        index = np.tile(np.arange(arms), (wide[0], 1))
+        counts = np.full(wide[0], arms)
         for start in range(0, horizon, size):
             n = min(size, horizon - start)
-            block = Block(np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n))
-            if self.law == "cube-direction":
-                raw = random.random((n, arms, d1 + d2 + 2))
-                place(_CUBE_DIRECTION, raw, raw[..., d1 + d2 :], theta, beta, *block)
-            elif self.law == "ball":
-                raw = random.standard_normal((n, arms, d1 + d2))
-                place(_BALL, raw, radii.random((n, arms, 2)), theta, beta, *block)
+            x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
+            raw = room[:n]
+            lengths = raw[..., d1 + d2 :] if self.law == "cube-direction" else raw
+            if self.law == "ball":
+                random.standard_normal(out=raw)
+                lengths = radii.random((n, arms, 2))
             else:
-                raw = random.random((n, arms, d1 + d2))
-                place(_INSCRIBED, raw, raw, theta, beta, *block)
-            yield block
+                random.random(out=raw)
+            place(laws[self.law], raw, lengths, theta, beta, x, z, means, best)
+            yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
 
     def noises(self, horizon: int, trial: int = 0) -> Doubles:
         """One noise per round, the same for every policy."""
@@ -112,6 +187,30 @@ class Synthetic:
         harmless there, where the world takes uniforms. Other laws take normals, so their noise has a stream of its own.
         """
         return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
+
+
+def check_array(name: str, value: np.ndarray, dtype: type, shape: tuple[int, ...]) -> None:
+    """Raise unless the array can go to the kernels as it is."""
+    if value.dtype != dtype or value.shape != shape or not value.flags.carray:
+        raise ValueError(
+            f"{name} must be a writeable array of {dtype.__name__} in C order of shape {shape}, got {value.dtype} "
+            f"{value.shape}: convert it with np.array(.., {dtype.__name__}, order='C')"
+        )
+
+
+@kernel
+def wrong_round(index, counts, arms):  # type: ignore[no-untyped-def]
+    """The first round with no candidate, one that is not among so many arms, or one that is there twice; -1: none."""
+    seen = np.full(arms, -1)
+    for t in range(index.shape[0]):
+        if not 1 <= counts[t] <= index.shape[1]:
+            return t
+        for i in range(counts[t]):
+            arm = index[t, i]
+            if not 0 <= arm < arms or seen[arm] == t:
+                return t
+            seen[arm] = t
+    return -1
 
 
 @kernel

@@ -152,6 +152,37 @@ class ArmTable(ABC):
     @abstractmethod
     def _clear(self, slot: int) -> None: ...
 
+    # -------------------------------------------------------------- loops outside Python
+
+    def set_aside(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
+        """The arms' slots, -1 for those that have none, and fresh slots for these, to be taken from the first on.
+
+        The fresh ones come in the order in which `learn` would take them, so a loop that gives them out in the order of
+        its rounds leaves every block where `learn` would have it.
+        """
+        slots = self.lookup(arms)
+        waiting = int((slots < 0).sum())
+        need = self._used + max(0, waiting - len(self._free))
+        if need > len(self.pulls):
+            self._grow(need)
+        fresh = [*reversed(self._free), *range(self._used, need)][:waiting]
+        for slot in fresh:
+            self._clear(slot)
+            self.pulls[slot] = 0
+        return slots, np.array(fresh, np.int64)
+
+    def settle(self, arms: Sequence[Hashable], slots: Slots, fresh: Slots, rows: int) -> None:
+        """Take note of what a loop has done: who has taken which of the fresh slots, and how many rows were learned."""
+        owner = dict(zip(slots.tolist(), arms, strict=True))
+        taken = [slot for slot in fresh.tolist() if slot in owner]
+        for slot in taken:
+            self._slots[owner[slot]] = slot
+        again = min(len(taken), len(self._free))
+        del self._free[len(self._free) - again :]
+        self._used += len(taken) - again
+        self.rounds += rows
+        self.epoch += 1
+
     # -------------------------------------------------------------- candidates
 
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
@@ -410,34 +441,6 @@ class HybridRidge(ArmTable):
             self.rounds,
         )  # fmt: skip
         self.rounds += len(ids)
-
-    # -------------------------------------------------------------- loops outside Python
-
-    def set_aside(self, arms: Sequence[Hashable]) -> Slots:
-        """The arms' slots; for one that has not learned, -2 minus the slot of a block set aside for it, fresh."""
-        slots = self.lookup(arms)
-        waiting = np.flatnonzero(slots < 0)
-        need = self._used + max(0, len(waiting) - len(self._free))
-        if need > len(self.pulls):
-            self._grow(need)
-        fresh = [*reversed(self._free), *range(self._used, need)]
-        for i, slot in zip(waiting, fresh, strict=False):
-            self._clear(slot)
-            self.pulls[slot] = 0
-            slots[i] = -2 - slot
-        return slots
-
-    def settle(self, arms: Sequence[Hashable], slots: Slots, rows: int) -> None:
-        """Take note of what a loop has done with the blocks set aside: which have learned, and how many rows."""
-        for arm, slot in zip(arms, slots.tolist(), strict=True):
-            if slot >= 0 and self._slots.get(arm, -1) < 0:
-                self._slots[arm] = slot
-        taken = {slot for slot in self._slots.values() if slot >= 0}
-        top = max(taken, default=-1) + 1
-        self._used = max(self._used, top)
-        self._free = [slot for slot in reversed(range(self._used)) if slot not in taken]
-        self.rounds += rows
-        self.epoch += 1
 
     # -------------------------------------------------------------- reading
 

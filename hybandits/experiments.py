@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from hybandits import __version__, checks
 from hybandits.checks import Doubles
 from hybandits.environments import LAWS, Synthetic
+from hybandits.storage import alive
 
 FORMAT = 1
 """Version of the files' layout."""
@@ -46,12 +47,13 @@ class Entry:
     """A policy in an experiment: the name results go by, its class, and the settings it is made with.
 
     `settings` are keyword arguments of the class as JSON-able values; the shape, the seed and, where the class asks for
-    them, the number of arms and the horizon come from the unit.
+    them, the number of arms and the horizon come from the unit. learns_from: see `simulate.Player`.
     """
 
     name: str
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    learns_from: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,8 @@ class Experiment:
     functions of it, the noise of it and the trial; with `fresh_contexts` every trial has contexts of its
     own and only the parameters are fixed. points: the rounds after which the regret is kept. probes: the rounds after
     which the design matrix is measured, `by_arm`: every arm's block too. trials_per_unit: 0 for all in one unit.
+    log: where contexts and means come from a log instead of a law (`semisynthetic.LogWorld`), which one and how it is
+    used; then `seeds` is of the noise alone, and every policy and trial is a unit of its own.
     """
 
     name: str
@@ -82,6 +86,7 @@ class Experiment:
     probes: tuple[int, ...] = ()
     by_arm: bool = False
     trials_per_unit: int = 0
+    log: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         checks.dimensions(self.d1, self.d2)
@@ -100,7 +105,7 @@ class Experiment:
         checks.non_negative("beta_bound", self.beta_bound, "it bounds the norm of every beta_i")
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
             raise ValueError(f"name must be letters, digits, - and _, got {self.name!r}: it names files")
-        if self.law not in LAWS:
+        if self.law not in LAWS and self.log is None:
             raise ValueError(f"law must be one of {sorted(LAWS)}, got {self.law!r}")
         names = [entry.name for entry in self.policies]
         if len(set(names)) != len(names):
@@ -125,23 +130,31 @@ class Experiment:
 
     def units(self) -> Iterator[Unit]:
         """The pieces that can run on their own, the most expensive case first."""
-        size = self.trials_per_unit or self.trials
+        size = 1 if self.log is not None else self.trials_per_unit or self.trials
+        policies = ("",) if self.log is None else tuple(entry.name for entry in self.policies)
         for arms in sorted(self.arms, reverse=True):
             for environment in range(len(self.seeds)):
                 for first in range(0, self.trials, size):
-                    yield Unit(self, arms, environment, first, min(first + size, self.trials))
+                    for policy in policies:
+                        yield Unit(self, arms, environment, first, min(first + size, self.trials), policy)
 
     def plain(self) -> dict[str, Any]:
         """The record as JSON-able values."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
+        # Fields younger than the format are written only where they say something.
+        if self.log is None:
+            del plain["log"]
+        for entry in plain["policies"]:
+            if entry["learns_from"] is None:
+                del entry["learns_from"]
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Experiment:
         """The inverse of `plain`."""
         known = {f.name for f in fields(cls)}
-        if set(plain) != known:
-            odd = sorted(set(plain) ^ known)
+        if set(plain) | {"log"} != known:
+            odd = sorted((set(plain) | {"log"}) ^ known)
             raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(odd)})")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
@@ -155,18 +168,26 @@ class Experiment:
 
 
 class Unit(NamedTuple):
-    """One case, one environment, trials first..last-1 of an experiment, all policies."""
+    """One case, one environment, trials first..last-1 of an experiment, all policies ("") or one."""
 
     experiment: Experiment
     arms: int
     environment: int
     first: int
     last: int
+    policy: str = ""
+
+    @property
+    def policies(self) -> tuple[Entry, ...]:
+        """Those that play."""
+        return tuple(entry for entry in self.experiment.policies if self.policy in ("", entry.name))
 
     @property
     def name(self) -> str:
         """Unique within its experiment."""
         part = f"-trials{self.first}-{self.last - 1}" if self.experiment.trials_per_unit else ""
+        if self.policy:
+            part = f"-trial{self.first}-" + re.sub(r"[^A-Za-z0-9]+", "-", self.policy).strip("-")
         return f"K{self.arms}-environment{self.environment + 1}{part}"
 
     @property
@@ -177,7 +198,7 @@ class Unit(NamedTuple):
     @property
     def rounds(self) -> int:
         """Rounds to be played, over all policies and trials."""
-        return self.experiment.horizon * (self.last - self.first) * len(self.experiment.policies)
+        return self.experiment.horizon * (self.last - self.first) * len(self.policies)
 
     @property
     def seed(self) -> int:
@@ -187,6 +208,8 @@ class Unit(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """Everything the unit's numbers depend on, as JSON-able values."""
         named = {"arms": self.arms, "environment": self.environment, "first": self.first, "last": self.last}
+        if self.policy:
+            named["policy"] = self.policy  # type: ignore[assignment]
         return {"experiment": self.experiment.plain(), **named}
 
 
@@ -263,18 +286,8 @@ def clear_parts(paths: Iterable[Path]) -> None:
     for folder in {parent for parent, _ in names}:
         for part in folder.glob(".*.part"):
             name, _, process = part.name[1 : -len(".part")].rpartition(".")
-            if (folder, name) in names and process.isdigit() and not _alive(int(process)):
+            if (folder, name) in names and process.isdigit() and not alive(int(process)):
                 part.unlink(missing_ok=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True
 
 
 def write_table(table: pa.Table, name: str) -> None:

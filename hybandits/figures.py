@@ -28,9 +28,10 @@ from hybandits.engines import Engine, Here, Report
 from hybandits.experiments import Design, Outcome, Results, write_atomically
 
 Published = Callable[[str, str, int | None], Mapping[int, float]]
-"""(experiment, policy, arms) to the read-outs {rounds: regret} of the published figure; empty where there are none."""
+"""(experiment, policy, arms) to the read-outs {rounds: regret} of the published figure; empty where there are none. In
+experiments on a click log they are of the regret beyond HyLinUCB's."""
 
-Section = Literal["panels", "regret", "diversity", "hyran", "beyond"]
+Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
 COLOURS = {
     "HyLinUCB": "#0072B2",
@@ -72,6 +73,11 @@ REPRODUCED = ("HyLinUCB", "LinUCB", "DisLinUCB", "HyRan (released)")
 ASIDE = ("HyRan", "SupLinUCB")
 """Baselines that the published figure does not show: thinner."""
 DEFECT = ("HyRan (released)", "HyRan")
+BEST = "HyLinUCB"
+"""What regret on a click log is relative to."""
+DEFECTIVE = ", defect"
+"""How names of algorithms end that are fed as the released code does on the click log."""
+MADE = "made log, not Yahoo's data"
 DISJOINT = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm."""
 
@@ -82,7 +88,14 @@ MOST_POINTS = 400
 DOTS_PER_INCH = 160
 WIDE, NARROW = (11.0, 4.9), (6.4, 4.7)
 
-_NAMES = {"setting-1": "Setting 1", "setting-2": "Setting 2", "setting-3": "Setting 3", "diversity": "Diversity"}
+_NAMES = {
+    "setting-1": "Setting 1",
+    "setting-2": "Setting 2",
+    "setting-3": "Setting 3",
+    "diversity": "Diversity",
+    "yahoo": "Yahoo",
+    "yahoo-positions": "Yahoo, positions as arms",
+}
 _LOOK: dict[Any, Any] = {
     "figure.dpi": DOTS_PER_INCH,
     "svg.hashsalt": "hybandits",
@@ -161,7 +174,8 @@ def _of_protocol(
         for outcome in outcomes.values():
             yield _setting(outcome, out, published)
         return
-    regret = [outcome for name, outcome in outcomes.items() if name != "diversity"]
+    logged = [outcome for outcome in outcomes.values() if outcome.experiment.log is not None]
+    regret = [outcome for name, outcome in outcomes.items() if name != "diversity" and outcome not in logged]
     if any(name in outcomes and _present(outcomes[name], REPRODUCED) for name in _PANELS):
         yield _panels(outcomes, protocol, out, published, read_out_error)
     for outcome in regret:
@@ -174,6 +188,8 @@ def _of_protocol(
     for outcome in regret:
         if _beyond_names(outcome):
             yield _beyond(outcome, out)
+    for outcome in logged:
+        yield from _click_log(outcome, out, published)
 
 
 # ------------------------------------------------------------------ what is drawn
@@ -194,9 +210,30 @@ def curve(outcome: Outcome, policy: str) -> Curve:
         last = [outcome.final(policy, arms) for arms in outcome.arms]
         x = np.array(outcome.arms, dtype=float)
         return Curve(x, *(np.array([f(runs) for runs in last]) for f in (np.mean, np.min, np.max)))
+    return _over_rounds(outcome, outcome.regret(policy))
+
+
+def relative_curve(outcome: Outcome, policy: str) -> Curve:
+    """What a policy loses beyond HyLinUCB in the same trial, against rounds."""
+    return _over_rounds(outcome, outcome.regret(policy) - outcome.regret(BEST))
+
+
+def _over_rounds(outcome: Outcome, runs: Doubles) -> Curve:
     keep = thin(outcome.points)
-    runs = outcome.regret(policy)[:, keep]
+    runs = runs[:, keep]
     return Curve(outcome.points[keep], runs.mean(axis=0), runs.min(axis=0), runs.max(axis=0))
+
+
+def rivals(outcome: Outcome) -> list[str]:
+    """The paper's algorithms to be held against HyLinUCB on a click log; none if that was not run."""
+    names = [name for name in (*REPRODUCED, *DEFECT) if name != BEST]
+    return _present(outcome, list(dict.fromkeys(names))) if BEST in outcome.policies else []
+
+
+def twins(outcome: Outcome) -> dict[str, str]:
+    """Algorithms that were also run with the released code's defect on the click log, and what they are called then."""
+    pairs = {name: f"{name}{DEFECTIVE}" for name in outcome.policies}
+    return {name: twin for name, twin in pairs.items() if twin in outcome.policies}
 
 
 def read_outs(outcome: Outcome, policy: str, published: Published) -> dict[int, float]:
@@ -252,6 +289,16 @@ def under(protocol: str) -> str:
     return "own experiment" if protocol == "own" else f"{protocol} protocol"
 
 
+def is_made(outcome: Outcome) -> bool:
+    """Whether the experiment is on a made log."""
+    return (outcome.experiment.log or {}).get("made") is not None
+
+
+def _where(outcome: Outcome) -> str:
+    """The protocol, and that the log is made if it is, for headings."""
+    return under(outcome.experiment.protocol) + (f" ({MADE})" if is_made(outcome) else "")
+
+
 def _shape(outcome: Outcome) -> str:
     e = outcome.experiment
     rest = f"T={e.horizon:,}" if _many_arms(outcome) else f"K={outcome.arms[0]}"
@@ -261,6 +308,8 @@ def _shape(outcome: Outcome) -> str:
 def _runs(outcome: Outcome) -> str:
     e = outcome.experiment
     environments, trials = len(e.seeds), e.trials
+    if e.log is not None:
+        return f"{trials} {_plural('trial', trials)} on one {'made log' if is_made(outcome) else 'log'}"
     return (
         f"{environments * trials} {_plural('run', environments * trials)} "
         f"({environments} {_plural('environment', environments)}, {trials} {_plural('trial', trials)} each)"
@@ -272,14 +321,29 @@ def _plural(word: str, count: int) -> str:
 
 
 def _lines_and_bands(outcome: Outcome) -> str:
-    many = len(outcome.experiment.seeds) * outcome.experiment.trials > 1
-    return f"Lines: mean of {_runs(outcome)}" + ("; bands: lowest to highest run." if many else ".")
+    if not _several(outcome) and outcome.experiment.log is not None:
+        return f"{_runs(outcome)}."
+    return f"Lines: mean of {_runs(outcome)}" + ("; bands: lowest to highest run." if _several(outcome) else ".")
+
+
+def _several(outcome: Outcome) -> bool:
+    return len(outcome.experiment.seeds) * outcome.experiment.trials > 1
 
 
 def _final_values(outcome: Outcome, names: Sequence[str]) -> str:
     arms = outcome.arms[-1]
     values = ", ".join(f"{name} {outcome.final(name, arms).mean():,.0f}" for name in names)
-    return f"{name_of(outcome.experiment.name)}, mean regret at T with {arms} arms: {values}"
+    return f"{_called(outcome)}, mean regret at T with {arms} arms: {values}"
+
+
+def _called(outcome: Outcome) -> str:
+    return name_of(outcome.experiment.name) + (f" ({MADE})" if is_made(outcome) else "")
+
+
+def _final_excesses(outcome: Outcome, names: Sequence[str]) -> str:
+    excesses = {name: float((outcome.final(name) - outcome.final(BEST)).mean()) for name in names}
+    values = ", ".join(f"{n} {f'{v:,.0f}' if abs(v) >= 100 else f'{v:.1f}'}" for n, v in excesses.items())
+    return f"{_called(outcome)}, mean regret at T beyond HyLinUCB's: {values}"
 
 
 # ------------------------------------------------------------------ parts of pictures
@@ -299,6 +363,8 @@ def _styles(names: Sequence[str]) -> dict[str, _Style]:
 
 
 def _thousands(value: float, _: int | None = None) -> str:
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"  # 10,000,000 and its neighbours would run into each other
     return f"{value:,.0f}" if abs(value - round(value)) <= 1e-9 * abs(value) else f"{value:g}"
 
 
@@ -360,9 +426,11 @@ def _label_regret(axes: Axes, outcome: Outcome, *, logarithmic: bool = False) ->
         _from_zero(axes)
 
 
-def _from_zero(axes: Axes) -> None:
+def _from_zero(axes: Axes, *, below: bool = False) -> None:
+    """Plain axes from 0 on; below: the ordinate may go below it."""
     axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
+    if not below:
+        axes.set_ylim(bottom=0)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(_thousands))
 
@@ -403,7 +471,7 @@ def _slope_key(power: float, label: str) -> Any:
     return Line2D([], [], color="#444444", linewidth=1.2, linestyle=_SLOPES[power], label=label)
 
 
-def _keys(names: Sequence[str], *, dots: bool = False) -> list[Any]:
+def _keys(names: Sequence[str], *, dots: bool = False, bands: bool = True) -> list[Any]:
     """Legend entries of curves."""
     handles: list[Any] = []
     for name, style in _styles(names).items():
@@ -412,13 +480,20 @@ def _keys(names: Sequence[str], *, dots: bool = False) -> list[Any]:
     if dots:
         dot: dict[str, Any] = {"marker": "o", "markersize": 6.5, "color": "white", "markeredgecolor": "black"}
         handles.append(Line2D([], [], linestyle="none", label="published figure, read off", **dot))
-    handles.append(Patch(color="grey", alpha=0.3, linewidth=0, label="lowest to highest run"))
+    if bands:
+        handles.append(Patch(color="grey", alpha=0.3, linewidth=0, label="lowest to highest run"))
     return handles
 
 
 def _stamp(axes: Axes, protocol: str) -> None:
     """The protocol in the corner: pictures are passed around without their captions."""
     axes.set_title(under(protocol), loc="right", fontsize=8.5, color="#555555")
+
+
+def _stamp_made(axes: Axes, outcome: Outcome, rest: str = "") -> None:
+    """That the log is made, above `rest`, for the same reason: there it covers no curve."""
+    if is_made(outcome):
+        axes.set_title(f"{MADE}\n{rest}", loc="right", fontsize=8.5, color="#8a1c12")
 
 
 def _legend(canvas: Canvas, handles: Sequence[Any], columns: int) -> None:
@@ -455,8 +530,9 @@ def _picture(canvas: Canvas) -> Image.Image:
 
 
 def _dots(outcome: Outcome, names: Sequence[str], published: Published) -> dict[str, dict[int, float]]:
-    """Read-outs to draw: the published figure is of the released protocol, on others it would say nothing."""
-    if outcome.experiment.protocol != "released":
+    """Read-outs to draw: the published figure is of the released protocol, on others it would say nothing; and of
+    Yahoo's log, so that it says nothing of a made one."""
+    if outcome.experiment.protocol != "released" or is_made(outcome):
         return {}
     return {name: read_outs(outcome, name, published) for name in names}
 
@@ -466,12 +542,18 @@ def _present(outcome: Outcome, names: Sequence[str]) -> list[str]:
 
 
 _PANELS = {"setting-1": "(a)", "setting-2": "(b)", "setting-3": "(c)"}
+_CLICKS = ("yahoo", "yahoo-positions")
+"""What the fourth panel may show."""
+
+
+def _plotted(outcome: Outcome) -> list[str]:
+    return [name for name in rivals(outcome) if name in REPRODUCED]
 
 
 def _panels(
     outcomes: Mapping[str, Outcome], protocol: str, out: Path, published: Published, read_out_error: float
 ) -> Figure:
-    """The published figure again: settings 1 to 3, and in place of the click log the ratios to its read-outs."""
+    """The published figure again: settings 1 to 3 and the click log, or without one the ratios to the read-outs."""
     canvas = Canvas(figsize=(11, 9.2), layout="constrained")
     grid = canvas.subplots(2, 2).ravel()
     for axes, (name, letter) in zip(grid, _PANELS.items(), strict=False):
@@ -485,23 +567,36 @@ def _panels(
         axes.set_title(f"{letter} {_shape(outcome)}")
     drawn = [outcomes[name] for name in _PANELS if name in outcomes]
     names = [name for name in REPRODUCED if any(name in outcome.policies for outcome in drawn)]
-    _ratios(grid[3], drawn, names, published, read_out_error)
-    _stamp(grid[1], protocol)
     released = protocol == "released"
+    clicks = next((o for name in _CLICKS if (o := outcomes.get(name)) is not None and _plotted(o)), None)
+    if clicks is None:
+        _ratios(grid[3], drawn, names, published, read_out_error)
+        fourth = (
+            "The published fourth panel is of a Yahoo! click log that may not be passed on; it is a matter of "
+            "experiments on logged data. In its place panel (d) divides our mean regret at T by the published one; "
+            f"bars: the ratio if the read-out is off by {read_out_error:g}."
+        )
+    else:
+        names = [name for name in REPRODUCED if name in names or name in clicks.policies]
+        _draw_relative(grid[3], clicks, _plotted(clicks), published)
+        grid[3].set_title(f"(d) {_shape(clicks)}")
+        _stamp_made(grid[3], clicks)
+        fourth = f"(d): regret minus HyLinUCB's, {_runs(clicks)}."
+        fourth += f" It is a {MADE}." if is_made(clicks) else ""
+    _stamp(grid[1], protocol)
     _legend(canvas, _keys(names, dots=released), 6)
-    markers = (
-        "Black-edged markers: the published figure, read off its pixels."
-        if released
-        else "The published figure is of the released protocol; here it enters panel (d) only."
-    )
+    markers = "Black-edged markers: the published figure, read off its pixels."
+    if not released:
+        markers = "The published figure is of the released protocol"
+        markers += "." if clicks else "; here it enters panel (d) only."
+    final = [_final_values(o, _present(o, REPRODUCED)) for o in drawn]
+    final += [] if clicks is None else [_final_excesses(clicks, _plotted(clicks))]
     return _save(
         canvas, out, protocol, "panels",
         section="panels", wide=True,
         title=f"The published figure redrawn, {under(protocol)}",
-        caption=f"{_lines_and_bands(drawn[0])} {markers} The published fourth panel is of a Yahoo! click log that may "
-        "not be passed on; it is a matter of experiments on logged data. In its place panel (d) divides our mean "
-        f"regret at T by the published one; bars: the ratio if the read-out is off by {read_out_error:g}.",
-        alt="Four panels. " + "; ".join(_final_values(o, _present(o, REPRODUCED)) for o in drawn) + ".",
+        caption=f"{_lines_and_bands(drawn[0])} {markers} {fourth}",
+        alt=f"Four panels. {'; '.join(final)}.",
     )  # fmt: skip
 
 
@@ -553,9 +648,11 @@ def _ratio_axis(axes: Axes, ratios: Sequence[float]) -> None:
 def _setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     """One panel by itself, beside it the same on logarithmic axes, with the baselines that were not plotted."""
     e = outcome.experiment
-    paper_only = _present(outcome, (*REPRODUCED, *ASIDE)) if e.protocol != "own" else []
-    names = paper_only or outcome.policies
-    curves, dots = {name: curve(outcome, name) for name in names}, _dots(outcome, names, published)
+    clicks = e.log is not None
+    paper_only = _present(outcome, (*REPRODUCED, *ASIDE)) if e.protocol != "own" and not clicks else []
+    names = paper_only or [name for name in outcome.policies if name not in twins(outcome).values()]
+    curves = {name: curve(outcome, name) for name in names}
+    dots = {} if clicks else _dots(outcome, names, published)
     canvas = Canvas(figsize=WIDE, layout="constrained")
     left, right = canvas.subplots(1, 2)
     _draw_curves(left, curves, dots)
@@ -567,18 +664,20 @@ def _setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     _label_regret(right, outcome, logarithmic=True)
     right.set_title("the same, both axes logarithmic")
     _stamp(right, e.protocol)
+    _stamp_made(right, outcome, under(e.protocol))
     known = any(dots.values())
-    _legend(canvas, [*_keys(names, dots=known), _slope_key(power, slope)], 5)
+    _legend(canvas, [*_keys(names, dots=known, bands=_several(outcome)), _slope_key(power, slope)], 5)
     caption = [
         _lines_and_bands(outcome),
+        f"It is a {MADE}." if is_made(outcome) else "",
         "Black-edged markers: the published figure." if known else "",
         "Thin lines: baselines that the published figure does not show." if any(n in ASIDE for n in names) else "",
         f"On the right the grey line has the {slope}.",
     ]
     return _save(
         canvas, out, e.protocol, e.name,
-        section="regret", wide=True,
-        title=f"{_shape(outcome)}, {under(e.protocol)}",
+        section="yahoo" if clicks else "regret", wide=True,
+        title=f"{_shape(outcome)}, {_where(outcome)}",
         caption=" ".join(filter(None, caption)),
         alt=f"Line chart. {_final_values(outcome, names)}.",
     )  # fmt: skip
@@ -625,6 +724,103 @@ def _beyond(outcome: Outcome, out: Path) -> Figure:
         title=f"Beyond the paper, {name_of(e.name)}, {under(e.protocol)}",
         caption=f"{beside}{_lines_and_bands(outcome)}",
     )  # fmt: skip
+
+
+# ------------------------------------------------------------------ a click log
+
+
+def _click_log(outcome: Outcome, out: Path, published: Published) -> Iterator[Figure]:
+    if rivals(outcome):
+        yield _relative(outcome, out, published)
+    yield _setting(outcome, out, published)
+    if twins(outcome):
+        yield _twins(outcome, out)
+
+
+def _draw_relative(axes: Axes, outcome: Outcome, names: Sequence[str], published: Published) -> bool:
+    """Regret minus HyLinUCB's against rounds; returns whether published dots are among it."""
+    dots = {name: found for name, found in _dots(outcome, names, published).items() if found}
+    style = _styles([BEST])[BEST]
+    axes.axhline(0, color=style.colour, linewidth=_line_width(BEST), zorder=2)
+    _draw_curves(axes, {name: relative_curve(outcome, name) for name in names}, dots)
+    axes.set_xlabel("rounds played, t")
+    axes.set_ylabel("regret minus HyLinUCB's (units of reward)")
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    _from_zero(axes, below=True)
+    return bool(dots)
+
+
+def _relative(outcome: Outcome, out: Path, published: Published) -> Figure:
+    """The published panel again: what the others lose beyond HyLinUCB."""
+    e, names = outcome.experiment, rivals(outcome)
+    canvas = Canvas(figsize=(11.0, 5.6), layout="constrained")
+    axes = canvas.subplots()
+    known = _draw_relative(axes, outcome, names, published)
+    axes.set_title(_shape(outcome))
+    _stamp(axes, e.protocol)
+    _stamp_made(axes, outcome, under(e.protocol))
+    keys = _keys(names, dots=known, bands=_several(outcome))
+    zero = Line2D([], [], color=COLOURS[BEST], linewidth=_line_width(BEST), label="HyLinUCB (0 by definition)")
+    _legend(canvas, [zero, *keys], 4)
+    caption = [
+        "Above the line at 0 an algorithm has lost more than HyLinUCB in the same trial.",
+        _lines_and_bands(outcome),
+        f"It is a {MADE}: the published curves say nothing about it and are not shown." if is_made(outcome) else "",
+        "Black-edged markers: the published figure, read off its pixels. It was made with positions as arms, another "
+        "fit and algorithms that learn from another arm's reward, so curves need not meet it." if known else "",
+    ]  # fmt: skip
+    return _save(
+        canvas, out, e.protocol, f"{e.name}-relative",
+        section="yahoo", wide=True,
+        title=f"{name_of(e.name)}: regret relative to HyLinUCB, {_where(outcome)}",
+        caption=" ".join(filter(None, caption)),
+        alt=f"Line chart. {_final_excesses(outcome, names)}.",
+    )  # fmt: skip
+
+
+def _twins(outcome: Outcome, out: Path) -> Figure:
+    """What learning from another arm's reward does, algorithm by algorithm."""
+    e, pairs = outcome.experiment, twins(outcome)
+    styles = _styles(list(pairs))
+    canvas = Canvas(figsize=(11.0, 4.3), layout="constrained")
+    row = canvas.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
+    dash: Any = (0, (4, 2))
+    for axes, (name, twin) in zip(row, pairs.items(), strict=True):
+        # The twin in black on top: where the defect changes little, a dashed line of the same colour could not be seen.
+        for policy, colour, width, line in ((name, styles[name].colour, 2.6, "-"), (twin, "black", 1.2, dash)):
+            one = curve(outcome, policy)
+            axes.fill_between(one.x, one.low, one.high, color=colour, alpha=0.16, linewidth=0)
+            axes.plot(one.x, one.mean, color=colour, linestyle=line, linewidth=width, zorder=3)
+        axes.set_title(f"{name}: {_change(outcome, name, twin)}")
+        axes.set_xlabel("rounds played, t")
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
+    for axes in row:  # once all curves are there: the ordinate is shared
+        _from_zero(axes)
+    row[0].set_ylabel("cumulative regret (units of reward)")
+    canvas.suptitle(f"{_shape(outcome)}; {_where(outcome)}", x=0.01, ha="left", fontsize=10)
+    right: dict[str, Any] = {"color": "#0072B2", "linewidth": 2.6, "label": "learns from the arm it chose"}
+    wrong: dict[str, Any] = {"color": "black", "linewidth": 1.2, "linestyle": dash}
+    wrong["label"] = "defect: learns from another candidate's reward"
+    _legend(canvas, [Line2D([], [], **right), Line2D([], [], **wrong)], 2)
+    changes = ", ".join(
+        f"{name} {outcome.final(twin).mean():,.0f} instead of {outcome.final(name).mean():,.0f}"
+        for name, twin in pairs.items()
+    )
+    made = f" It is a {MADE}." if is_made(outcome) else ""
+    return _save(
+        canvas, out, e.protocol, f"{e.name}-defect",
+        section="yahoo", wide=True,
+        title=f"{name_of(e.name)}: what the defect in the released code does, {_where(outcome)}",
+        caption="Solid: the algorithm; dashed: the same with the defect; beside each name, what the defect adds to the "
+        f"regret at T. Mean regret at T with it: {changes}. {_lines_and_bands(outcome)}{made}",
+        alt=f"{len(pairs)} line charts. {_called(outcome)}, mean regret at T with the defect: {changes}.",
+    )  # fmt: skip
+
+
+def _change(outcome: Outcome, name: str, twin: str) -> str:
+    """By how much the defect changes the mean regret at T."""
+    before, after = float(outcome.final(name).mean()), float(outcome.final(twin).mean())
+    return f"{100 * (after / before - 1):+.1f} %" if before > 0 else "-"
 
 
 # ------------------------------------------------------------------ diversity

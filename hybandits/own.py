@@ -96,8 +96,8 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
 
     A policy that takes the noise level is told the world's, unless its settings say otherwise.
 
-    >>> entry("HyThompson:scale=0.5", noise=0.1)
-    Entry(name='HyThompson:scale=0.5', policy='HyThompson', settings={'scale': 0.5, 'noise': 0.1})
+    >>> entry("HyThompson:scale=0.5", noise=0.1).settings
+    {'scale': 0.5, 'noise': 0.1}
     """
     if isinstance(policy, str):
         kind, _, rest = policy.partition(":")

@@ -20,17 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
 from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
 
-from hybandits import claims, figures, paper
+from hybandits import claims, figures, listings, paper
 from hybandits.checks import Doubles
 from hybandits.claims import Verdict
 from hybandits.engines import Engine
 from hybandits.experiments import Entry, Outcome, Results, read_results, write_atomically
-from hybandits.figures import Figure, name_of, under
+from hybandits.figures import BEST, MADE, Figure, is_made, name_of, twins, under
+from hybandits.listings import Listing
 
 CONFIDENCE = 0.95
 
@@ -50,6 +48,17 @@ PROTOCOLS = {
     "deviation 0.1 (variance 0.01), ridge and exploration as in the theorems. No published number was made this way; "
     "claims can be compared, numbers cannot.",
 }
+
+YAHOO_PROTOCOLS = {
+    "released": f"noise of standard deviation {paper.YAHOO_NOISE['released']:g}; ridges of "
+    f"{paper.YAHOO_RIDGE['LinUCB']:,.0f} (LinUCB, HyLinUCB) and {paper.YAHOO_RIDGE['DisLinUCB']:,.0f} (DisLinUCB); "
+    f"exploration scaled by a noise of {paper.YAHOO_SIGMA:g}, for norms of theta and x up to 2, of beta and z up to 1. "
+    "The fit is the text's, least squares, in both protocols; the released code goes over the first 4,096 lines again "
+    "and again.",
+    "written": f"noise of standard deviation {paper.YAHOO_NOISE['written']:g} (variance 0.0001), ridge and exploration "
+    "as in the theorems.",
+}
+"""The same for the experiment on a click log."""
 
 POLICIES = {
     "HyLinUCB": "the paper's algorithm: estimates shared and own parameters together, explores as if there were "
@@ -106,10 +115,12 @@ class _Series(NamedTuple):
 
     @property
     def units(self) -> NDArray[Any]:
-        """What is independent: environments, or trials where there is one environment and each has its own contexts."""
+        """What is independent: environments, or trials where there is one environment and each has its own contexts,
+        or where one log is all there is."""
         alone = len(np.unique(self.environments)) == 1
-        fresh = alone and self.outcome.experiment.fresh_contexts
-        return np.arange(len(self.environments)) if fresh else self.environments
+        e = self.outcome.experiment
+        trials = alone and (e.fresh_contexts or e.log is not None)
+        return np.arange(len(self.environments)) if trials else self.environments
 
     def means(self) -> Doubles:
         """Of the environments (environments, points)."""
@@ -121,7 +132,8 @@ class _Series(NamedTuple):
         means = self.means()[:, e.points.index(t)]
         found = claims.interval(values, self.units, CONFIDENCE)
         mean = float(values.mean())
-        known = None if e.protocol == "own" else paper.published(e.name, self.policy, self.arms).get(t)
+        absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
+        known = paper.published(e.name, self.policy, self.arms).get(t) if absolute else None
         return Row(
             experiment=e.name,
             protocol=e.protocol,
@@ -160,7 +172,8 @@ def tolerance(policy: str, published: float) -> float:
 def _comparable(outcome: Outcome) -> bool:
     """Whether the published figure is of the same environments."""
     e = outcome.experiment
-    return e.protocol == "released" and e.seeds == paper.environment_seeds(paper.RELEASED_SEED, len(e.seeds))
+    known = e.protocol == "released" and e.log is None
+    return known and e.seeds == paper.environment_seeds(paper.RELEASED_SEED, len(e.seeds))
 
 
 def _ordered(results: Results) -> list[Outcome]:
@@ -195,6 +208,64 @@ def read_out_rows(results: Results) -> list[Row]:
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Excess:
+    """Regret at T beyond HyLinUCB's in the same trial, of one policy on a click log."""
+
+    experiment: str
+    protocol: str
+    policy: str
+    t: int
+    runs: int
+    mean: float
+    low: float | None
+    high: float | None
+    """95 % interval of the mean over trials; None with one."""
+    lowest: float
+    highest: float
+    published: float | None
+    """Of the figure, which has another fit, positions as arms and a defect; None for a made log."""
+
+
+def published(experiment: str, policy: str, arms: int | None = None) -> Mapping[int, float]:
+    """Read-outs {rounds: regret}; for the click log {rounds: regret beyond HyLinUCB's}, released HyRan being HyRan."""
+    if experiment not in claims.YAHOO:
+        return paper.published(experiment, policy, arms)
+    name = {"HyRan (released)": "HyRan", "HyRan": ""}.get(policy, policy)
+    return paper.PUBLISHED_YAHOO.get(name, {})
+
+
+def _logged(results: Results) -> list[Outcome]:
+    """What was run on a click log."""
+    return [outcome for outcome in _ordered(results) if outcome.experiment.log is not None]
+
+
+def _any_synthetic(results: Results) -> bool:
+    return any(outcome.experiment.log is None for outcome in results.outcomes.values())
+
+
+def excess_rows(results: Results) -> list[Excess]:
+    """What every other policy lost beyond HyLinUCB on click logs; none where that was not run."""
+    rows = []
+    for outcome in _logged(results):
+        e = outcome.experiment
+        for policy in outcome.policies:
+            if policy == BEST or BEST not in outcome.policies:
+                continue
+            values = outcome.final(policy) - outcome.final(BEST)
+            found = claims.interval(values, np.arange(len(values)), CONFIDENCE)
+            real = e.protocol == "released" and not is_made(outcome)
+            rows.append(
+                Excess(
+                    experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),
+                    mean=float(values.mean()), low=found.low if found else None, high=found.high if found else None,
+                    lowest=float(values.min()), highest=float(values.max()),
+                    published=published(e.name, policy).get(e.horizon) if real else None,
+                )
+            )  # fmt: skip
+    return rows
+
+
 # ------------------------------------------------------------------ files
 
 
@@ -205,9 +276,7 @@ def write_report(folder: Path, *, results: Results | None = None, engine: Engine
     this process if left out.
     """
     results = read_results(folder) if results is None else results
-    drawn = figures.draw_all(
-        results, folder / "figures", paper.published, read_out_error=paper.READ_OUT_ERROR, engine=engine
-    )
+    drawn = figures.draw_all(results, folder / "figures", published, read_out_error=paper.READ_OUT_ERROR, engine=engine)
     verdicts = claims.judge(results, confidence=CONFIDENCE)
     rows, read_outs = regret_rows(results), read_out_rows(results)
     out = folder / "report"
@@ -259,7 +328,21 @@ def summary_of(
         ],
         "regret_at_T": [asdict(row) for row in rows],
         "read_outs": [asdict(row) for row in read_outs],
+        **_logs_for_machines(results),
     }
+
+
+def _logs_for_machines(results: Results) -> dict[str, Any]:
+    """What there is to say about click logs, if any; of the model, its size is enough."""
+    logged = _logged(results)
+    if not logged:
+        return {}
+    kept = [
+        {"experiment": o.experiment.name, "protocol": o.experiment.protocol}
+        | {name: value for name, value in (o.experiment.log or {}).items() if name != "model"}
+        for o in logged
+    ]
+    return {"logs": kept, "regret_beyond_HyLinUCB_at_T": [asdict(row) for row in excess_rows(results)]}
 
 
 # ------------------------------------------------------------------ the page
@@ -273,12 +356,14 @@ def page(
     read_outs: Sequence[Row],
 ) -> str:
     """The whole page as one HTML document."""
+    rows = [row for row in rows if row.experiment not in claims.YAHOO]
     known, again = any(row.published is not None for row in rows), _of_the_paper(results)
     sections = [
         ("verdicts", "Verdicts", _overview(verdicts)),
         ("panels", "The published figure again", _gallery(drawn, "panels")),
         ("regret", "Regret at T" + (" against the published figure" if known else ""), _regret(rows, read_outs)),
         ("settings", "Each setting by itself" if again else "Regret against rounds or arms", _gallery(drawn, "regret")),
+        ("yahoo", _clicks_title(results), _clicks(results, drawn)),
         ("claims", "Claims in detail", _claims(verdicts)),
         ("diversity", "The diversity assumption", _with_words(_DIVERSITY, _gallery(drawn, "diversity"))),
         ("hyran", "What the defect in HyRan changes", _with_words(_HYRAN, _gallery(drawn, "hyran"))),
@@ -310,8 +395,8 @@ _MODEL = """In every round a policy is shown K candidates, called arms, chooses 
 whose parameters all arms share, a part z·β that is the arm's own, and noise."""
 
 _AGAIN = """Das and Sinha (<cite>Linear Contextual Bandits with Hybrid Payoff: Revisited</cite>, 2024) propose the
-algorithm HyLinUCB for this and compare it with three others. This page is what came out when their synthetic
-experiments were run again; it says claim by claim whether that agrees with the paper."""
+algorithm HyLinUCB for this and compare it with three others. This page is what came out when their {which} run \
+again; it says claim by claim whether that agrees with the paper."""
 
 _OWN = "This page shows what the policies lost in a synthetic world."
 
@@ -338,18 +423,37 @@ def _with_words(words: str, body: str) -> str:
 
 
 def _introduction(results: Results) -> str:
+    synthetic, logged = _any_synthetic(results), bool(_logged(results))
+
+    def words(usual: str, on_a_log: str) -> str:
+        return " ".join([usual] * synthetic + [f"On the click log: {on_a_log}" if synthetic else on_a_log] * logged)
+
     terms = {
         "Regret": "what a policy has lost by not always choosing the best candidate: the best mean reward of the round "
         "minus the mean reward of its choice, summed over the rounds. Lower is better; a curve that flattens shows "
         "learning.",
-        "Run": "one environment (parameters, and all contexts) played once with its own draw of the noise (a trial). "
-        "All policies meet the same environments and the same noise.",
+        "Run": words(
+            "one environment (parameters, and all contexts) played once with its own draw of the noise (a trial). "
+            "All policies meet the same environments and the same noise.",
+            "the rounds of the log played once with their own draw of the noise (a trial). All policies meet the same "
+            "rounds and the same noise.",
+        ),
         "Band": "from the lowest to the highest run; the line in it is the mean.",
-        "Interval": "where the mean over all possible environments lies with 95 % confidence (Student's t). It is "
-        "taken over environments, not over runs, since the trials of an environment resemble each other.",
-        **{f"{name.capitalize()} protocol": PROTOCOLS[name] for name in results.protocols if name in PROTOCOLS},
+        "Interval": words(
+            "where the mean over all possible environments lies with 95 % confidence (Student's t). It is "
+            "taken over environments, not over runs, since the trials of an environment resemble each other.",
+            "where the mean over all possible trials on this log lies with 95 % confidence (Student's t). There is one "
+            "log, so nothing is said about others.",
+        ),
+        **{
+            f"{name.capitalize()} protocol": words(PROTOCOLS[name], YAHOO_PROTOCOLS[name])
+            for name in results.protocols
+            if name in PROTOCOLS
+        },
     }
-    return f"""<p class="lead">{_MODEL} {_AGAIN if _of_the_paper(results) else _OWN}</p>
+    which = "experiment on a click log was" if logged else "synthetic\nexperiments were"
+    again = _AGAIN.format(which="experiments were" if logged and synthetic else which)
+    return f"""<p class="lead">{_MODEL} {again if _of_the_paper(results) else _OWN}</p>
 {_scale(results)}{_terms(terms)}
 <details><summary>The policies</summary>
 {_terms(_policies(results))}</details>
@@ -371,7 +475,13 @@ def _policies(results: Results) -> dict[str, str]:
         entries = [entry for outcome in results.outcomes.values() for entry in outcome.experiment.policies]
         return {entry.name: _settings_of(entry) for entry in entries}
     present = {policy for outcome in results.outcomes.values() for policy in outcome.policies}
-    return {name: words for name, words in POLICIES.items() if name in present}
+    described = {name: words for name, words in POLICIES.items() if name in present}
+    if any(twins(outcome) for outcome in _logged(results)):
+        described["…, defect"] = (
+            "on the click log, the same fed as by the released code: with the reward of the candidate in the "
+            "algorithm's own place, not of the arm it chose"
+        )
+    return described
 
 
 def _settings_of(entry: Entry) -> str:
@@ -396,17 +506,17 @@ def shortened(results: Results) -> list[str]:
     phrases = []
     for outcome in _ordered(results):
         e, setting = outcome.experiment, paper.SETTINGS.get(outcome.experiment.name)
-        if setting is None or e.protocol == "own":
-            continue
-        parts = [
-            f"{have:,} of {full:,} {what}"
-            for have, full, what in (
+        lengths: tuple[tuple[int, int, str], ...] = ()
+        if e.log is not None:
+            fitted = (int(e.log["train"]), paper.YAHOO_TRAIN, "rounds to fit on")
+            lengths = ((e.horizon, paper.YAHOO_ROUNDS, "rounds"), fitted)
+        elif setting is not None and e.protocol != "own":
+            lengths = (
                 (e.horizon, setting.horizon, "rounds"),
                 (e.trials, setting.trials, "trials per environment"),
                 (len(e.seeds), setting.environments, "environments"),
             )
-            if have < full
-        ]
+        parts = [f"{have:,} of {full:,} {what}" for have, full, what in lengths if have < full]
         if parts:
             phrases.append(f"{name_of(e.name)}: {', '.join(parts)}")
     return list(dict.fromkeys(phrases))
@@ -419,8 +529,8 @@ def unfinished(results: Results) -> list[str]:
         outcome = results.outcome(record["name"], record["protocol"])
         lacking = [arms for arms in record["arms"] if outcome is None or arms not in outcome.arms]
         if lacking:
-            arms = ", ".join(str(arms) for arms in lacking)
-            phrases.append(f"{name_of(record['name'])}, {record['protocol']} protocol, K = {arms}")
+            arms = "" if record.get("log") else f", K = {', '.join(str(arms) for arms in lacking)}"
+            phrases.append(f"{name_of(record['name'])}, {record['protocol']} protocol{arms}")
     return phrases
 
 
@@ -435,6 +545,8 @@ def _scale(results: Results) -> str:
         )
     elif _of_the_paper(results) and not lacking:
         text += "<p>Everything here was run at the paper's full length: all rounds, environments and trials.</p>\n"
+    if note := made_note(results):
+        text += f'<p class="note"><strong>Made log.</strong> {escape(note)}</p>\n'
     if lacking:
         text += f'<p class="note"><strong>Not finished:</strong> {escape("; ".join(lacking))}.</p>\n'
     scale, command = results.manifest.get("scale"), command_of(results)
@@ -443,24 +555,63 @@ def _scale(results: Results) -> str:
     return f'{text}<p class="soft">{named}{escape(_lengths(results))}{made}.</p>\n'
 
 
+def made_note(results: Results) -> str:
+    """A warning where a made log stands in for Yahoo's, else nothing."""
+    if not any(is_made(outcome) for outcome in _logged(results)):
+        return ""
+    return (
+        "The Yahoo experiment was played on a made log in the format of Yahoo's, not on Yahoo's data: it shows how "
+        "everything runs and says nothing about the paper's result. With the data: --data DIR."
+    )
+
+
 def command_of(results: Results) -> str:
     """The command that gives these results, if it is known or can be told from the records; else nothing."""
     manifest = results.manifest
     if manifest.get("command"):
         return str(manifest["command"])
     records = manifest.get("experiments", [])
-    if "scale" not in manifest or any(record["name"] not in paper.SETTINGS for record in records):
+    known = (*paper.SETTINGS, *claims.YAHOO)
+    if "scale" not in manifest or any(record["name"] not in known for record in records):
         return ""
-    names = [name for name in paper.SETTINGS if any(record["name"] == name for record in records)]
+    synthetic = [record for record in records if record["name"] in paper.SETTINGS]
+    # One command plays the log with articles or with positions as arms: two of them if there are results of both.
+    logged = [found for name in claims.YAHOO if (found := [record for record in records if record["name"] == name])]
+    if not logged:
+        return _command(manifest, synthetic, [])
+    first, *others = logged
+    return " && ".join([_command(manifest, synthetic, first), *(_command(manifest, [], other) for other in others)])
+
+
+def _command(
+    manifest: Mapping[str, Any], synthetic: Sequence[Mapping[str, Any]], logged: Sequence[Mapping[str, Any]]
+) -> str:
+    """The command for these records; those in `logged` are of the click log and differ by their protocol alone."""
+    records = [*synthetic, *logged]
+    names = [name for name in paper.SETTINGS if any(record["name"] == name for record in synthetic)]
+    entries = [entry for record in records for entry in record["policies"]]
     protocols = sorted({record["protocol"] for record in records})
-    present = list(dict.fromkeys(entry["name"] for record in records for entry in record["policies"]))
+    present = list(dict.fromkeys(entry["name"] for entry in entries if entry.get("learns_from") is None))
     every = {policy for name in names for policy in paper.SETTINGS[name].policies}
-    words = ["hybandits reproduce", *(names if len(names) < len(paper.SETTINGS) else [])]
-    words += [f"--scale {manifest['scale']}"]
+    every |= set(paper.YAHOO_POLICIES) if logged else set()
+    named = [*names, "yahoo"] if logged else names if len(names) < len(paper.SETTINGS) else []
+    words = ["hybandits reproduce", *named, f"--scale {manifest['scale']}"]
     words += [f"--protocol {protocols[0]}"] if len(protocols) == 1 else []
     words += [f"--seed {manifest['seed']}"] if manifest.get("seed", paper.RELEASED_SEED) != paper.RELEASED_SEED else []
     words += [f'--policies "{",".join(present)}"'] if set(present) != every else []
-    return " ".join(words)
+    return " ".join([*words, *(_log_options(logged[0], str(manifest["scale"])) if logged else [])])
+
+
+def _log_options(record: Mapping[str, Any], scale: str) -> list[str]:
+    """Options of `reproduce yahoo` that differ from its defaults."""
+    log = record["log"]
+    usual = paper.QUICK_YAHOO if scale == "quick" else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
+    words = ["--data DIR"] if log["made"] is None else []
+    lengths = zip(("train", "rounds"), usual, strict=True)
+    words += [f"--{name} {log[name]}" for name, length in lengths if log[name] != length]
+    words += [f"--trials {record['trials']}"] if record["trials"] != 1 else []
+    words += [f"--arms {log['arms']}"] if log["arms"] != "articles" else []
+    return words + ["--released-defect"] * any(entry.get("learns_from") is not None for entry in record["policies"])
 
 
 def _lengths(results: Results) -> str:
@@ -470,7 +621,8 @@ def _lengths(results: Results) -> str:
         e = outcome.experiment
         environments = "1 environment" if len(e.seeds) == 1 else f"{len(e.seeds)} environments"
         trials = "1 trial" if e.trials == 1 else f"{e.trials} trials"
-        names = alike.setdefault(f"{e.horizon:,} rounds, {environments} with {trials} each", [])
+        where = f"{environments} with {trials} each" if e.log is None else f"{trials} on one log"
+        names = alike.setdefault(f"{e.horizon:,} rounds, {where}", [])
         if (name := name_of(e.name)) not in names:
             names.append(name)
     return "; ".join(f"{' and '.join(names)}: {length}" for length, names in alike.items())
@@ -493,8 +645,10 @@ def _run_table(results: Results) -> str:
     for outcome in _ordered(results):
         e = outcome.experiment
         arms = ", ".join(str(k) for k in outcome.arms)
-        numbers = [str(e.d1), str(e.d2), arms, f"{e.horizon:,}", str(len(e.seeds)), str(e.trials), f"{e.noise:g}"]
-        body.append([name_of(e.name), e.protocol, *numbers, e.law])
+        worlds = str(len(e.seeds)) if e.log is None else "-"
+        numbers = [str(e.d1), str(e.d2), arms, f"{e.horizon:,}", worlds, str(e.trials), f"{e.noise:g}"]
+        law = e.law if e.log is None else "a made log" if is_made(outcome) else f"{e.log['kind']} log"
+        body.append([name_of(e.name), e.protocol, *numbers, law])
     return _table(head, [body], numeric=range(2, 9))
 
 
@@ -559,10 +713,14 @@ def _counted(row: Row) -> str:
 
 def _numbers(row: Row) -> list[str]:
     """mean, interval, lowest, highest, published, ratio, agreement."""
-    interval = "-" if row.low is None else f"{number(row.low)} to {number(row.high)}"
+    interval = _interval(row.low, row.high)
     known = "-" if row.published is None else f"{row.published:,.0f}"
     agreement = {True: "yes", False: "no", None: "-"}[row.within]
     return [number(row.mean), interval, number(row.lowest), number(row.highest), known, _ratio(row.ratio), agreement]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "-" if low is None else f"{number(low)} to {number(high)}"
 
 
 def _ratio(ratio: float | None) -> str:
@@ -638,6 +796,136 @@ def _regret_table(rows: Sequence[Row]) -> str:
     arms = "" if many else f", K = {first.arms}"
     caption = f"{name_of(first.experiment)}: regret after {first.t:,} rounds{arms}; {_counted(first)}"
     return _table(head, body, numeric=range(1, min(len(head), 7 + many)), caption=caption)
+
+
+# ------------------------------------------------------------------ a click log
+
+_CLICKS = """A reward model x·θ + z·β is fitted to the clicks of the first rounds of a log of visits to Yahoo's front
+page. Then the policies play the visits that follow: users, articles and pools are the log's, the choice of what to show
+is the policy's, and the reward of a candidate is the fitted mean plus noise. So regret is measured against the fitted
+model, not against clicks."""
+
+_POSITIONS = """An arm is a position in the line's list of candidates, as in the released code, not an article as in the
+paper's text: its own parameters belong to whatever article stands there."""
+
+_DEFECT = """In the released code an algorithm learns from the reward of the candidate whose place in the line's list is
+the algorithm's own place among the algorithms, not of the arm it chose; regret is computed for the arm it chose. The
+published curves were made so. Beside each algorithm the same is run here with this defect."""
+
+
+def _clicks_title(results: Results) -> str:
+    made = any(is_made(outcome) for outcome in _logged(results))
+    return "The experiment on Yahoo's click log" + (", on a made log" if made else "")
+
+
+def _clicks(results: Results, drawn: Sequence[Figure]) -> str:
+    """The experiment on a click log: the log and the fit, what the defect does, regret, figures."""
+    logged = _logged(results)
+    if not logged:
+        return ""
+    parts = [f"<p>{escape(_CLICKS)}</p>"]
+    if note := made_note(results):
+        parts.append(f'<p class="note">{escape(note)}</p>')
+    if any((outcome.experiment.log or {})["arms"] != "articles" for outcome in logged):
+        parts.append(f'<p class="note"><strong>Positions as arms.</strong> {escape(_POSITIONS)}</p>')
+    parts.append(_log_tables(logged))
+    if changes := [_defect_words(outcome) for outcome in logged if twins(outcome)]:
+        listed = "".join(f"<li>{escape(change)}</li>" for change in changes)
+        parts.append(f"<h3>What the defect does</h3>\n<p>{escape(_DEFECT)}</p>\n<ul>{listed}</ul>")
+    rows, excesses = regret_rows(results), excess_rows(results)
+    parts.append("<h3>Regret at T</h3>")
+    parts += [_clicks_table(outcome, rows, excesses) for outcome in logged]
+    return "\n".join([*parts, _gallery(drawn, "yahoo")])
+
+
+def _defect_words(outcome: Outcome) -> str:
+    e = outcome.experiment
+    changes = [
+        f"{name} {number(float(outcome.final(twin).mean()))} instead of {number(float(outcome.final(name).mean()))}"
+        for name, twin in twins(outcome).items()
+    ]
+    made = f" ({MADE})" if is_made(outcome) else ""
+    return f"{name_of(e.name)}, {under(e.protocol)}{made}, mean regret at T: {', '.join(changes)}."
+
+
+def _log_tables(logged: Sequence[Outcome]) -> str:
+    """What the log and the fit are, one table per experiment, and every protocol's parameters."""
+    tables = []
+    for name, found in groupby(sorted(logged, key=lambda o: o.experiment.name), key=lambda o: o.experiment.name):
+        outcomes = list(found)
+        facts: dict[str, str] = {}
+        for outcome in outcomes:
+            facts |= log_facts(outcome)
+        made = f"; {MADE}" if is_made(outcomes[0]) else ""
+        tables.append(_table(("what", "value"), [list(facts.items())], caption=f"{name_of(name)}: log and fit{made}"))
+    return "\n".join(tables)
+
+
+def log_facts(outcome: Outcome) -> dict[str, str]:
+    """The log, the fit and the parameters in words."""
+    e, log = outcome.experiment, outcome.experiment.log or {}
+    what, played = str(log["arms"]), outcome.arms[0]
+    fitted, rank, parameters = int(log["trained_arms"]), int(log["rank"]), int(log["parameters"])
+    made = log["made"]
+    source = f"{log['kind']}, the user's copy of Yahoo's data"
+    if made is not None:
+        source = f"made: {made['rounds']:,} rounds from a known model, seed {made['seed']}; written like {log['kind']}"
+    unfitted = log.get("unfitted_arms")
+    new = f"{unfitted:,}" if unfitted is not None else f"at least {max(0, played - fitted):,}"
+    unique = "" if rank == parameters else "; many fit alike, the one of smallest norm is taken"
+    return {
+        "log": source,
+        "rounds fitted": f"{log['train']:,}, from the first on",
+        "rounds played": f"{log['rounds']:,}, from round {log['start'] + 1:,} on",
+        "features": f"d1 = {e.d1} shared, d2 = {e.d2} of each arm's own ({_FEATURES.get(log['features'], 'own map')})",
+        "arms played": f"{played:,} {what}",
+        "arms in the fit": f"{fitted:,} {what}; {new} of those played are not among them and have beta = 0",
+        "rank of the fit": f"{rank:,} of {parameters:,} parameters{unique}",
+        "residual of the fit": f"standard deviation {log['residual']:.4g}",
+        "left out of the fit": f"{log['left_out']:,} of {log['train']:,} rounds: what was shown is not a candidate",
+        f"parameters, {under(e.protocol)}": f"noise {e.noise:g}; {_tunings(e.policies)}",
+    }
+
+
+_FEATURES = {"das": "x: user times article, z: article", "li": "x: user times article, z: user"}
+
+
+def _tunings(entries: Sequence[Entry]) -> str:
+    """Exploration and ridge of the confidence-bound algorithms."""
+    said = []
+    for entry in entries:
+        kind = (entry.settings.get("exploration") or {}).get("kind")
+        if kind and entry.learns_from is None:
+            ridge = entry.settings.get("ridge")
+            ridged = "the ridge of the theorem" if ridge is None else f"ridge {ridge:,.0f}"
+            said.append(f"{entry.name} {kind}, {ridged}")
+    return "; ".join(said) or "no algorithm with a confidence bound"
+
+
+def _clicks_table(outcome: Outcome, rows: Sequence[Row], excesses: Sequence[Excess]) -> str:
+    """Regret at T, and beyond HyLinUCB's; intervals where there are several trials."""
+    e = outcome.experiment
+    mine = [row for row in rows if (row.experiment, row.protocol) == (e.name, e.protocol)]
+    beyond = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (e.name, e.protocol)}
+    several, known = mine[0].runs > 1, any(x.published is not None for x in beyond.values())
+    head = ["policy", "mean", *(["95 % interval"] if several else []), _BEYOND_BEST]
+    head += [*(["its 95 % interval"] if several else []), *(["published beyond it"] if known else [])]
+    body = []
+    for row in mine:
+        found = beyond.get(row.policy)
+        cells = [row.policy, *_numbers(row)[: 2 if several else 1], _excess(row.policy, found)]
+        cells += [_interval(found.low, found.high) if found else "-"] if several else []
+        cells += [number(found.published) if found else "-"] if known else []
+        body.append(cells)
+    made = f"; {MADE}" if is_made(outcome) else ""
+    caption = f"{name_of(e.name)}, {under(e.protocol)}: regret after {e.horizon:,} rounds; {_counted(mine[0])}{made}"
+    return _table(head, [body], numeric=range(1, len(head)), caption=caption)
+
+
+def _excess(policy: str, found: Excess | None) -> str:
+    if found is None:
+        return "0" if policy == BEST else "-"
+    return f"{'+' if found.mean > 0 else ''}{number(found.mean)}"
 
 
 # ------------------------------------------------------------------ verdicts
@@ -798,9 +1086,11 @@ def _hundredth(value: str) -> str:
 
 # ------------------------------------------------------------------ the end of the page
 
+_PIXELS = (
+    "Published numbers are read off the pixels of a figure. Some points are hidden behind others and are left out."
+)
+_NO_LOG = "The fourth published panel, on Yahoo! click data, is not reproduced here: the log may not be passed on."
 _LIMITS = (
-    "Published numbers are read off the pixels of a figure. Some points are hidden behind others and are left out.",
-    "The fourth published panel, on Yahoo! click data, is not reproduced here: the log may not be passed on.",
     "HyRan drew random numbers of its own without a seed when the figure was made: it can be matched in distribution, "
     "not number by number.",
     "Five environments are few: an interval over them has four degrees of freedom and is wide.",
@@ -810,6 +1100,14 @@ _LIMITS = (
     "for singular values. That is not imitated.",
     "The theorems speak of numbers of rounds far beyond these; a regret below their bounds says little here.",
 )
+_LOG_LIMITS = (
+    "There is one log: trials differ by their noise, and no interval says anything about another log.",
+    "Rewards are simulated from a model fitted to clicks, and regret is measured against it. How well it describes "
+    "clicks is not tested here.",
+    "The published panel was made with another fit (gradient steps on 4,096 lines), positions as arms and algorithms "
+    "that learn from another arm's reward: its numbers can be held beside these, not matched.",
+)
+_MADE_LIMIT = "Yahoo's log may not be passed on. A made log shows that everything runs; its regrets are not Yahoo's."
 
 
 def _reproduce(results: Results) -> str:
@@ -821,41 +1119,44 @@ def _reproduce(results: Results) -> str:
             "report</code> writes this page again, beside it all curves as <code>regret.csv</code>, tables and "
             "verdicts as <code>summary.json</code>, and in <code>figures/</code> every figure as PNG and SVG under the "
             "name below it.</p>",
-            _limits() if _of_the_paper(results) else "",
+            _limits(results) if _of_the_paper(results) else "",
         ]
     )
 
 
-def _limits() -> str:
-    return "<h3>Limits</h3>\n<ul>" + "".join(f"<li>{escape(limit)}</li>" for limit in _LIMITS) + "</ul>"
+def _limits(results: Results) -> str:
+    logged = _logged(results)
+    said = [_PIXELS, *([] if logged else [_NO_LOG]), *(_LIMITS if _any_synthetic(results) else ())]
+    said += _LOG_LIMITS if logged else ()
+    said += [_MADE_LIMIT] if made_note(results) else []
+    return "<h3>Limits</h3>\n<ul>" + "".join(f"<li>{escape(limit)}</li>" for limit in said) + "</ul>"
 
 
 # ------------------------------------------------------------------ the terminal
 
 
-class _Listing(NamedTuple):
-    """A table before it is drawn; columns in `right` are aligned to the right."""
-
-    title: str
-    head: Sequence[str]
-    body: Sequence[Sequence[str]]
-    right: Sequence[int]
-
-
-def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[_Listing]:
-    listings = []
-    for (protocol, experiment), found in groupby(regret_rows(results), key=lambda row: (row.protocol, row.experiment)):
-        rows = list(found)
+def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
+    made = []
+    excesses = excess_rows(results)
+    for (protocol, experiment), group in groupby(regret_rows(results), key=lambda row: (row.protocol, row.experiment)):
+        rows = list(group)
         first = rows[0]
         title = f"{name_of(experiment)}, {under(protocol)}: regret after {first.t:,} rounds ({_counted(first)})"
         shown = _columns(rows)
         body = [[row.policy, str(row.arms), *_numbers(row)[:shown]] for row in rows]
-        listings.append(_Listing(title, ("policy", "K", *_NUMBERS[:shown]), body, range(1, 8)))
+        head = ["policy", "K", *_NUMBERS[:shown]]
+        if experiment in claims.YAHOO:
+            head.append(_BEYOND_BEST)
+            found = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
+            body = [[*line, _excess(line[0], found.get(line[0]))] for line in body]
+            outcome = results.outcome(experiment, protocol)
+            title += f", {MADE}" if outcome is not None and is_made(outcome) else ""
+        made.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
     if verdicts:
         ordered = [v for found in _by_claim(verdicts).values() for v in found]
         body = [[v.claim, v.title, v.protocol, v.verdict, first_sentence(v.summary)] for v in ordered]
-        listings.append(_Listing("Claims", ("claim", "title", "protocol", "verdict", "summary"), body, ()))
-    return listings
+        made.append(Listing("Claims", ("claim", "title", "protocol", "verdict", "summary"), body, (), _UNWRAPPED))
+    return made
 
 
 def first_sentence(text: str) -> str:
@@ -867,38 +1168,18 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
 
 
-_TERMINAL_STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes": "green", "no": "red"}
+_BEYOND_BEST = f"beyond {BEST}"
+_UNWRAPPED = ("claim", "protocol", "verdict", "policy", "K", *_NUMBERS, _BEYOND_BEST)
 
 
 def terminal_summary(results: Results, verdicts: Sequence[Verdict]) -> Group:
     """Regret at T and verdicts as tables for a terminal."""
-    tables: list[Any] = [Text(note, style="yellow") for note in _notes(results)]
-    for listing in _listings(results, verdicts):
-        table = Table(title=Text(listing.title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-        for i, head in enumerate(listing.head):
-            table.add_column(head, justify="right" if i in listing.right else "left", no_wrap=head in _UNWRAPPED)
-        for row in listing.body:
-            table.add_row(*(Text(cell, style=_TERMINAL_STYLES.get(cell, "")) for cell in row))
-        tables.append(table)
-    return Group(*tables)
-
-
-_UNWRAPPED = ("claim", "protocol", "verdict", "policy", "K", *_NUMBERS)
+    return listings.drawn(_notes(results), _listings(results, verdicts))
 
 
 def plain_summary(results: Results, verdicts: Sequence[Verdict]) -> list[str]:
     """The same as lines of ASCII, for files and pipes."""
-    lines = _notes(results)
-    for listing in _listings(results, verdicts):
-        lines += ["", listing.title] if lines else [listing.title]
-        widths = [max(len(row[i]) for row in (listing.head, *listing.body)) for i in range(len(listing.head))]
-        for row in (listing.head, *listing.body):
-            cells = [
-                cell.rjust(width) if i in listing.right else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  ".join(cells).rstrip())
-    return [line.encode("ascii", "replace").decode() for line in lines]
+    return listings.plain(_notes(results), _listings(results, verdicts))
 
 
 def _notes(results: Results) -> list[str]:
@@ -907,13 +1188,11 @@ def _notes(results: Results) -> list[str]:
         notes.append(f"The short version: {'; '.join(short)}.")
     if lacking := unfinished(results):
         notes.append(f"Not finished: {'; '.join(lacking)}.")
+    if note := made_note(results):
+        notes.append(note)
     return notes
 
 
 def print_summary(results: Results, verdicts: Sequence[Verdict], console: Console | None = None) -> None:
     """Print the summary: tables where somebody watches, plain lines elsewhere."""
-    console = console or Console()
-    if console.is_terminal:
-        console.print(terminal_summary(results, verdicts))
-    else:
-        console.file.write("\n".join(plain_summary(results, verdicts)) + "\n")
+    listings.show(_notes(results), _listings(results, verdicts), console)

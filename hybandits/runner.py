@@ -12,12 +12,13 @@ from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hybandits import __version__, confidence, diversity, policies
 from hybandits.engines import Engine, Local, Report
+from hybandits.environments import World
 from hybandits.experiments import (
     DESIGN,
     DESIGN_BY_ARM,
@@ -38,6 +39,7 @@ from hybandits.experiments import (
     write_unit,
 )
 from hybandits.policies.base import Policy
+from hybandits.semisynthetic import LogWorld
 from hybandits.simulate import Player, play
 
 TIMINGS = "timings.jsonl"
@@ -114,28 +116,40 @@ def policy_seed(unit: Unit, trial: int) -> int:
     return int(np.random.SeedSequence((unit.seed, trial)).generate_state(1)[0])
 
 
-def run_unit(unit: Unit, report: Report = lambda rounds: None) -> list[Run]:
+class Job(NamedTuple):
+    """A unit, and the folder of the log it plays on, if any: where that lies is nothing results depend on."""
+
+    unit: Unit
+    data: str | None = None
+
+
+def run_unit(job: Job, report: Report = lambda rounds: None) -> list[Run]:
     """Play all policies and trials of a unit, on contexts drawn once."""
-    experiment = unit.experiment
-    world = experiment.world(unit.arms, unit.seed)
+    unit = job.unit
+    world: World
+    if unit.experiment.log is None:
+        world = unit.experiment.world(unit.arms, unit.seed)
+    else:
+        world = LogWorld.of(unit.experiment.log, job.data, noise=unit.experiment.noise, seed=unit.seed)
     trials = list(range(unit.first, unit.last))
     if not world.fresh_contexts:
-        return _run_trials(unit, trials, report)
-    return [run for trial in trials for run in _run_trials(unit, [trial], report)]
+        return _run_trials(unit, world, trials, report)
+    return [run for trial in trials for run in _run_trials(unit, world, [trial], report)]
 
 
-def _run_trials(unit: Unit, trials: list[int], report: Report) -> list[Run]:
+def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> list[Run]:
     """Trials that share their contexts."""
     experiment = unit.experiment
     shape = {"d1": experiment.d1, "d2": experiment.d2, "arms": unit.arms, "horizon": experiment.horizon}
-    cast = [(entry, trial) for entry in experiment.policies for trial in trials]
-    players = [Player(make_policy(e, **shape, seed=policy_seed(unit, trial)), trial) for e, trial in cast]
+    cast = [(entry, trial) for entry in unit.policies for trial in trials]
+    players = [
+        Player(make_policy(e, **shape, seed=policy_seed(unit, trial)), trial, e.learns_from) for e, trial in cast
+    ]
     measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
 
     def probe(i: int, t: int, policy: Policy) -> None:
         measured[i].append(diversity.measure(policy, unit.arms))
 
-    world = experiment.world(unit.arms, unit.seed)
     regret = play(players, world, experiment.points, probe=probe, probes=experiment.probes, progress=report)
     names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())
     runs = []
@@ -146,10 +160,10 @@ def _run_trials(unit: Unit, trials: list[int], report: Report) -> list[Run]:
     return runs
 
 
-def timed_unit(unit: Unit, report: Report) -> tuple[list[Run], dict[str, float]]:
+def timed_unit(job: Job, report: Report) -> tuple[list[Run], dict[str, float]]:
     """`run_unit`, the seconds it took by the clock and of the processor, and the process's peak memory so far."""
     clock, processor = time.perf_counter(), time.process_time()
-    runs = run_unit(unit, report)
+    runs = run_unit(job, report)
     spent = {"seconds": time.perf_counter() - clock, "processor_seconds": time.process_time() - processor}
     return runs, {name: round(value, 3) for name, value in spent.items()} | {"peak_megabytes": _peak_memory()}
 
@@ -164,19 +178,21 @@ def _peak_memory() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
-def compile_loops(experiments: Iterable[Experiment]) -> None:
+def compile_loops(experiments: Iterable[Experiment], data: str | None = None) -> None:
     """Play two rounds of everything, so that workers find the machine code on disk instead of all making it."""
     seen: set[tuple[str, str]] = set()
     for experiment in experiments:
         kinds = {entry.policy: entry for entry in experiment.policies}
-        new = {kind: entry for kind, entry in kinds.items() if (experiment.law, kind) not in seen}
+        law = experiment.law if experiment.log is None else "log"
+        new = {kind: entry for kind, entry in kinds.items() if (law, kind) not in seen}
         if new:
-            seen |= {(experiment.law, kind) for kind in new}
+            seen |= {(law, kind) for kind in new}
             short = replace(
                 experiment, arms=(2,), horizon=2, seeds=experiment.seeds[:1], trials=1, trials_per_unit=0, points=(2,),
                 probes=(), policies=tuple(new.values()),
             )  # fmt: skip
-            run_unit(next(short.units()))
+            for unit in short.units():
+                run_unit(Job(unit, data))
 
 
 # ------------------------------------------------------------------ many
@@ -189,11 +205,12 @@ def run(
     engine: Engine | None = None,
     watcher: Watcher | None = None,
     about: Mapping[str, Any] | None = None,
+    data: Path | str | None = None,
 ) -> Results:
     """Run what is not in the folder yet and read everything back.
 
     Units that are there are kept if they are of the same record and version; otherwise ResultsError, and nothing is
-    changed. `about` goes into the manifest.
+    changed. `about` goes into the manifest. `data`: the log of records that play on one.
     """
     folder = Path(folder)
     watcher = watcher or Unwatched()
@@ -216,8 +233,10 @@ def run(
     watcher.plan(todo, done)
     _write_manifest(folder, manifest)
     if todo:
-        compile_loops(records)
-        work = (engine or Local()).map(timed_unit, todo, lambda i, rounds: watcher.advance(todo[i], rounds))
+        place = None if data is None else str(Path(data).resolve())
+        compile_loops(records, place)
+        jobs = [Job(unit, place if unit.experiment.log is not None else None) for unit in todo]
+        work = (engine or Local()).map(timed_unit, jobs, lambda i, rounds: watcher.advance(todo[i], rounds))
         with closing(work):  # whatever happens here, workers end
             for i, (runs, spent) in work:
                 unit = todo[i]
@@ -236,7 +255,7 @@ def cost(unit: Unit) -> float:
     """Rough cost of a unit, to begin with the longest: flops of scoring, times what a policy needs beyond it."""
     e = unit.experiment
     per_round = 2000 + unit.arms * (e.d2 * (e.d1 + e.d2) + e.d1**2)
-    weight = sum(COSTS.get(entry.policy, 1.0) for entry in e.policies)
+    weight = sum(COSTS.get(entry.policy, 1.0) for entry in unit.policies)
     return float(e.horizon * (unit.last - unit.first) * weight * per_round)
 
 

@@ -1,41 +1,52 @@
 """The round loop: policies in a world, and the regret they run up.
 
-The loops are compiled from context to regret and call the kernels that `choose` and `learn` call, so the decisions are
-the same to the bit. A policy without a loop of its own is played through the contract. Contexts come in blocks, and all
-policies and trials play one block before the next is drawn.
+The loops are compiled from context to decision and call the kernels that `choose` and `learn` call, so the decisions
+are the same to the bit. A policy without a loop of its own is played through the contract. Rounds come in blocks, and
+all policies and trials play one block before the next is drawn. Candidates may change from round to round, and a round
+may go unanswered: `play_rounds` is also what replays a log.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hybandits.arrow import choose_thompson, choose_ucb, learn_row, refresh_due, walk_level
+from hybandits import checks
+from hybandits.arrow import LIMIT, choose_thompson, choose_ucb, learn_row, refresh_due, usable, walk_level
 from hybandits.checks import Doubles
 from hybandits.compiling import kernel
-from hybandits.environments import Block, Synthetic
-from hybandits.estimator import HybridRidge
+from hybandits.environments import Block, Rounds, World, check_array
+from hybandits.estimator import ArmTable
 from hybandits.gram import best_mean, estimate, learn_round
-from hybandits.policies.base import Policy
+from hybandits.policies.base import Policy, unmet
 from hybandits.policies.hyran import HyRan, unsound
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson
 from hybandits.policies.ucb import UCBPolicy
 
+Picks = NDArray[np.int64]
+
 
 class Player(NamedTuple):
-    """A policy and the trial whose noise it meets."""
+    """A policy and the trial whose noise it meets.
+
+    learns_from = j gives it the reward of candidate j (of the last one, where there are fewer) whatever it has played:
+    a slip of research code, kept to show what it does. The features it learns with are still those of the arm played.
+    """
 
     policy: Policy
     trial: int = 0
+    learns_from: int | None = None
 
 
 def cumulative_regret(
     policy: Policy,
-    world: Synthetic,
+    world: World,
     horizon: int,
     *,
     trial: int = 0,
@@ -44,6 +55,7 @@ def cumulative_regret(
     """Play `horizon` rounds; entry t is the regret (in mean reward) summed over rounds 0..t.
 
     >>> from hybandits import Greedy
+    >>> from hybandits.environments import Synthetic
     >>> regret = cumulative_regret(Greedy(d1=2, d2=1), Synthetic(d1=2, d2=1, arms=3), 100)
     >>> len(regret), bool(regret[-1] >= regret[0] >= 0)
     (100, True)
@@ -55,7 +67,7 @@ def cumulative_regret(
 
 def play(
     players: Sequence[Player],
-    world: Synthetic,
+    world: World,
     points: Sequence[int] | np.ndarray,
     *,
     probe: Callable[[int, int, Policy], None] | None = None,
@@ -73,28 +85,41 @@ def play(
     trials = sorted({player.trial for player in players})
     if world.fresh_contexts and len(trials) > 1:
         raise ValueError(f"players of trials {trials} do not share contexts that are drawn anew for every trial")
+    for policy, _, learns_from in players:
+        _check_dimensions(policy, world.d1, world.d2)
+        if learns_from is not None:
+            checks.count(
+                "learns_from", learns_from, least=0, why="it is the place of a candidate; None for the one played"
+            )
     streams = {trial: world.noise_stream(trial) for trial in trials}
     regret = np.empty((len(players), len(marks)))
     total = np.zeros(len(players))
     t = 0
     for block in world.rounds(horizon, trials[0]):
+        block.rounds.check(world.d1, world.d2)
         for part in _split(block, t, probes):
             n = len(part.best)
             kept = slice(*np.searchsorted(marks, [t + 1, t + n + 1]))
             noises = {trial: world.noise * stream.standard_normal(n) for trial, stream in streams.items()}
-            for i, (policy, trial) in enumerate(players):
-                instant = np.empty(n + 1)
-                instant[0] = total[i]
-                play_block(policy, part, noises[trial], instant[1:])
-                so_far = np.cumsum(instant)  # one sum from the first round on, wherever blocks end
+            rewards = np.empty(part.rounds.index.shape)
+            picks = np.empty(n, np.int64)
+            so_far = np.empty(n + 1)
+            for i, (policy, trial, learns_from) in enumerate(players):
+                np.add(part.means, noises[trial][:, None], out=rewards)
+                if learns_from is not None:
+                    rewards[:] = rewards[np.arange(n), np.minimum(learns_from, part.rounds.counts - 1)][:, None]
+                _play_checked(policy, part.rounds, rewards, picks)
+                so_far[0] = total[i]
+                np.subtract(part.best, part.means[np.arange(n), picks], out=so_far[1:])
+                np.cumsum(so_far, out=so_far)  # one sum from the first round on, wherever blocks end
                 total[i] = so_far[-1]
                 regret[i, kept] = so_far[marks[kept] - t]
                 if progress is not None:
                     progress(n)
             t += n
             if probe is not None and t in probes:
-                for i, (policy, _) in enumerate(players):
-                    probe(i, t, policy)
+                for i, player in enumerate(players):
+                    probe(i, t, player.policy)
     return regret
 
 
@@ -102,145 +127,251 @@ def _split(block: Block, start: int, at: Sequence[int]) -> list[Block]:
     """The block in pieces that end where a probe is due."""
     n = len(block.best)
     cuts = [0, *(t - start for t in sorted(at) if 0 < t - start < n), n]
-    return [Block(*(part[a:b] for part in block)) for a, b in itertools.pairwise(cuts)]
+    return [Block(block.rounds.part(a, b), block.means[a:b], block.best[a:b]) for a, b in itertools.pairwise(cuts)]
 
 
-def play_block(policy: Policy, block: Block, noises: Doubles, instant: Doubles) -> None:
-    """Play consecutive rounds with arms 0..K-1, writing the regret of each to `instant`."""
+def play_rounds(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    """Play consecutive rounds: write the candidate played to picks[t] and learn its reward, rewards[t, picks[t]].
+
+    rewards is (rounds, n); where it is NaN there is no answer, and nothing is learned. Equal to the bit to `choose`
+    and, with the receipt, `learn`, round by round. An arm that the policy has not met must be a candidate in the first
+    round. If a number is refused, the rounds before it have been played.
+    """
+    _check_dimensions(policy, rounds.x.shape[-1], rounds.z.shape[-1])
+    rounds.check(policy.d1, policy.d2)
+    check_array("rewards", rewards, np.float64, rounds.index.shape)
+    check_array("picks", picks, np.int64, rounds.counts.shape)
+    _play_checked(policy, rounds, rewards, picks)
+
+
+def _check_dimensions(policy: Policy, d1: int, d2: int) -> None:
+    if (policy.d1, policy.d2) != (d1, d2):
+        raise ValueError(
+            f"the policy has d1={policy.d1}, d2={policy.d2} and the rounds d1={d1}, d2={d2}: make them of one shape"
+        )
+
+
+def _play_checked(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    if len(picks) == 0:
+        return
     for kind, loop in _LOOPS.items():
         if isinstance(policy, kind) and all(
             getattr(type(policy), name, None) is getattr(kind, name, None) for name in ("choose", "learn", "_pick")
         ):
-            loop(policy, block, noises, instant)
+            loop(policy, rounds, rewards, picks)
             return
-    _play_by_contract(policy, block, noises, instant)
+    _play_by_contract(policy, rounds, rewards, picks)
 
 
-def _play_by_contract(policy: Policy, block: Block, noises: Doubles, instant: Doubles) -> None:
-    pool = policy.candidates(range(block.means.shape[1]))
-    for t, (x, z, means) in enumerate(zip(block.x, block.z, block.means, strict=True)):
+def _play_by_contract(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    shown, pool = b"", None
+    for t, count in enumerate(rounds.counts.tolist()):
+        candidates = rounds.index[t, :count]
+        if pool is None or candidates.tobytes() != shown:
+            shown, pool = candidates.tobytes(), policy.candidates([rounds.arms[j] for j in candidates.tolist()])
+        x, z = rounds.x[t, :count], rounds.z[t, :count]
         choice = policy.choose(x, z, pool)
-        i = choice.index
-        policy.learn(choice.arm, x[i], z[i], float(means[i] + noises[t]), receipt=choice.receipt)
-        instant[t] = block.best[t] - means[i]
+        i = picks[t] = choice.index
+        reward = float(rewards[t, i])
+        if not math.isnan(reward):
+            policy.learn(choice.arm, x[i], z[i], reward, receipt=choice.receipt)
 
 
-def _settle(estimator: HybridRidge, slots: np.ndarray, played: int, wanted: int) -> None:
-    estimator.settle(range(len(slots)), slots, played)
-    if played < wanted:
-        raise ValueError(f"the world's features in round {played} are not finite or too large: rescale them")
+# ------------------------------------------------------------------ before and after a loop
+
+
+def _admit(table: ArmTable, rounds: Rounds) -> None:
+    """Make the arms known that enter, in the order in which `choose` would have met them."""
+    entering = [rounds.arms[j] for j in rounds.index[0, : rounds.counts[0]].tolist()]
+    new = unmet(table, entering)
+    late = unmet(table, rounds.arms) - new
+    if late:
+        raise ValueError(
+            f"{late} arm(s) that the policy has not met are not candidates in the first round: "
+            "start new rounds where an arm enters"
+        )
+    if new:
+        for arm in entering:
+            checks.new_arm(arm)
+        table.admit(entering)
+
+
+def _check_played(rounds: Rounds, rewards: Doubles, picks: Picks, played: int) -> None:
+    """Raise, saying why, if a loop has stopped early."""
+    if played == len(picks):
+        return
+    count = rounds.counts[played]
+    if usable(rounds.x[played, :count], rounds.z[played, :count]):
+        i = picks[played]
+        raise ValueError(
+            f"rewards[{played}, {i}] is {float(rewards[played, i])!r}: a reward must be at most {LIMIT:g} in absolute "
+            "value, or NaN if there is none"
+        )
+    raise ValueError(f"the world's features in round {played} are not finite or too large: rescale them")
+
+
+@kernel
+def look_up(candidates, count, slots, here):  # type: ignore[no-untyped-def]
+    """here[i] = the slot of candidate i, of a round with so many."""
+    for i in range(count):
+        here[i] = slots[candidates[i]]
+
+
+@kernel
+def take_slot(arm, slots, fresh, taken):  # type: ignore[no-untyped-def]
+    """Give an arm that has none the next fresh slot; returns how many are taken."""
+    if slots[arm] < 0:
+        slots[arm] = fresh[taken]
+        taken += 1
+    return taken
 
 
 @kernel
 def learn_played(  # type: ignore[no-untyped-def]
-    i, x, z, reward, slots, known, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
+    slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
 ):  # fmt: skip
-    """`learn_row` for arm i with its refresh. slots[i] < -1: it has not learned, and takes the block -2 - slots[i]."""
-    if known[i] < 0:
-        slots[i] = -2 - slots[i]
-        known[i] = slots[i]
-    slot = known[i]
+    """`learn_row` with its refresh."""
     if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
         refresh_due(slot, x.shape[0], z.shape[0], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
 
 
-def _play_ucb(policy: UCBPolicy, block: Block, noises: Doubles, instant: Doubles) -> None:
-    x, z = block.x, block.z
+# ------------------------------------------------------------------ the loops
+
+
+def _play_ucb(policy: UCBPolicy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    x, z, arms, index, counts = rounds
     disjoint = policy.reduction == "disjoint"
-    if disjoint:
-        x, z = np.empty((*x.shape[:2], 0)), np.concatenate((x, z), axis=2)
     estimator = policy.estimator
-    slots = policy.meet(range(block.means.shape[1]))
-    played = play_ucb(
-        x, z, block.means, block.best, noises, slots, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+    _admit(estimator, rounds)
+    slots, fresh = policy.meet(arms)
+    played, learned = play_ucb(
+        x, z, index, counts, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
         estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.coefficients, disjoint,
-        estimator.rounds, instant,
+        estimator.rounds, picks,
     )  # fmt: skip
-    _settle(estimator, slots, played, len(instant))
+    estimator.settle(arms, slots, fresh, learned)
+    _check_played(rounds, rewards, picks, played)
 
 
 @kernel
 def play_ucb(  # type: ignore[no-untyped-def]
-    x, z, means, best, noises, slots, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, coefficients,
-    by_arm, rounds, instant,
+    x, z, index, counts, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
+    coefficients, by_arm, rounds, picks,
 ):  # fmt: skip
-    """Rounds of choose (`choose_ucb`) and learn (`learn_played`); instant[t] = best mean - mean of the arm played.
+    """Rounds of choose (`choose_ucb`) and, unless the reward is NaN, learn (`learn_played`).
 
-    Returns the rounds played: all of them, but where a feature is beyond bounds.
+    by_arm: the disjoint reduction, in which no feature is shared and an arm's own are (x, z). Returns the rounds
+    played, all of them but where a number is beyond bounds, and the rewards learned.
     """
-    n = x.shape[0]
-    known = np.maximum(slots, -1)
+    n, most, d1 = x.shape
+    d2 = z.shape[2]
+    here = np.empty(most, np.int64)
+    none = np.empty((most, 0))
+    both = np.empty((most, d1 + d2))
+    learned = 0
+    taken = 0
     for t in range(n):
+        count = counts[t]
+        look_up(index[t], count, slots, here)
+        shared, own = x[t, :count], z[t, :count]
+        if by_arm:
+            both[:count, :d1] = shared
+            both[:count, d1:] = own
+            shared, own = none[:count], both[:count]
         i, _, _, _ = choose_ucb(
-            x[t], z[t], known, arm_score, pulls, shared_score, ridge, coefficients, -1 if by_arm else rounds
-        )
-        if i < 0:
-            return t
-        learn_played(
-            i, x[t, i], z[t, i], means[t, i] + noises[t], slots, known, arm_factor, arm_score, pulls, shared_factor,
-            shared_score, rounds,
+            shared, own, here[:count], arm_score, pulls, shared_score, ridge, coefficients,
+            -1 if by_arm else rounds + learned,
         )  # fmt: skip
-        rounds += 1
-        instant[t] = best[t] - means[t, i]
-    return n
+        if i < 0:
+            return t, learned
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned
+        taken = take_slot(index[t, i], slots, fresh, taken)
+        learn_played(
+            slots[index[t, i]], shared[i], own[i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
+            rounds + learned,
+        )  # fmt: skip
+        learned += 1
+    return n, learned
 
 
-def _play_thompson(policy: HyThompson, block: Block, noises: Doubles, instant: Doubles) -> None:
+def _play_thompson(policy: HyThompson, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    x, z, arms, index, counts = rounds
     estimator = policy.estimator
-    slots = policy.meet(range(block.means.shape[1]))
-    normals = policy.take_normals(len(instant), len(slots))
-    played = play_thompson(
-        block.x, block.z, block.means, block.best, noises, slots, estimator.arm_factor, estimator.arm_score,
-        estimator.pulls, estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.noise, normals,
-        estimator.rounds, instant,
+    _admit(estimator, rounds)
+    slots, fresh = policy.meet(arms)
+    normals = policy.take_normals(len(picks) * policy.d1 + int(counts.sum()))
+    played, learned = play_thompson(
+        x, z, index, counts, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+        estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.noise, normals, estimator.rounds,
+        picks,
     )  # fmt: skip
-    _settle(estimator, slots, played, len(instant))
+    estimator.settle(arms, slots, fresh, learned)
+    _check_played(rounds, rewards, picks, played)
 
 
 @kernel
 def play_thompson(  # type: ignore[no-untyped-def]
-    x, z, means, best, noises, slots, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, noise, normals,
-    rounds, instant,
+    x, z, index, counts, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
+    noise, normals, rounds, picks,
 ):  # fmt: skip
-    """`play_ucb` with the choice by `choose_thompson`; normals: d1 + K of them per round."""
-    n, arms, d1 = x.shape
-    known = np.maximum(slots, -1)
+    """`play_ucb` with the choice by `choose_thompson`; normals: d1 and one per candidate for each round in turn."""
+    n, _, d1 = x.shape
+    here = np.empty(index.shape[1], np.int64)
+    learned = 0
+    taken = 0
+    start = 0
     for t in range(n):
-        i, _, _ = choose_thompson(x[t], z[t], known, arm_score, shared_score, ridge, noise, normals, t * (d1 + arms))
+        count = counts[t]
+        look_up(index[t], count, slots, here)
+        i, _, _ = choose_thompson(
+            x[t, :count], z[t, :count], here[:count], arm_score, shared_score, ridge, noise, normals, start
+        )
         if i < 0:
-            return t
+            return t, learned
+        picks[t] = i
+        start += d1 + count
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned
+        taken = take_slot(index[t, i], slots, fresh, taken)
         learn_played(
-            i, x[t, i], z[t, i], means[t, i] + noises[t], slots, known, arm_factor, arm_score, pulls, shared_factor,
-            shared_score, rounds,
+            slots[index[t, i]], x[t, i], z[t, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
+            rounds + learned,
         )  # fmt: skip
-        rounds += 1
-        instant[t] = best[t] - means[t, i]
-    return n
+        learned += 1
+    return n, learned
 
 
-def _play_sup(policy: SupLinUCB, block: Block, noises: Doubles, instant: Doubles) -> None:
-    arms = range(block.means.shape[1])
+def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    x, z, arms, index, counts = rounds
     levels = policy.levels
-    levels[0].admit(arms)
-    slots = np.array([level.set_aside(arms) for level in levels])
+    _admit(levels[0], rounds)
+    aside = [level.set_aside(arms) for level in levels]
+    slots, fresh = _stack([slots for slots, _ in aside]), _stack([fresh for _, fresh in aside])
     parts = ("arm_factor", "arm_score", "pulls", "shared_factor", "shared_score")
     stacked = [_stack([getattr(level, name) for level in levels]) for name in parts]
-    rounds = np.array([level.rounds for level in levels])
-    played = play_sup(
-        block.x, block.z, block.means, block.best, noises, slots, *stacked, policy.ridge,
-        policy.width_factor(levels[0].known), policy.least, rounds, instant,
+    rows = np.array([level.rounds for level in levels])
+    played, answered = play_sup(
+        x, z, index, counts, rewards, slots, fresh, *stacked, policy.ridge, policy.width_factor(levels[0].known),
+        policy.least, rows, picks,
     )  # fmt: skip
     learned = 0
     for s, level in enumerate(levels):
         for name, arrays in zip(parts, stacked, strict=True):
             own = getattr(level, name)
             own[:] = arrays[s, : len(own)]
-        new = int(rounds[s]) - level.rounds
-        level.settle(arms, slots[s], new)
+        new = int(rows[s]) - level.rounds
+        level.settle(arms, slots[s], aside[s][1], new)
         learned += new
-    policy.count_skipped(played - learned)
-    if played < len(instant):
-        raise ValueError(f"the world's features in round {played} are not finite or too large: rescale them")
+    policy.count_skipped(answered - learned)
+    _check_played(rounds, rewards, picks, played)
 
 
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:
@@ -253,77 +384,117 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
 
 @kernel
 def play_sup(  # type: ignore[no-untyped-def]
-    x, z, means, best, noises, slots, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha, least,
-    rounds, instant,
+    x, z, index, counts, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha,
+    least, rows, picks,
 ):  # fmt: skip
     """Rounds of SupLinUCB: `walk_level` down the levels, `learn_played` at the one where the walk ends, if any.
 
-    Row s of slots, the blocks and rounds is level s + 1.
+    Row s of slots, fresh, the blocks and rows (how many it has learned) is level s + 1. Returns the rounds played and
+    those of them with a reward, learned or not.
     """
-    n, arms, _ = x.shape
-    known = np.maximum(slots, -1)
-    left = np.empty(arms, np.int64)
+    n, most, _ = x.shape
+    here = np.empty(most, np.int64)
+    left = np.empty(most, np.int64)
+    taken = np.zeros(slots.shape[0], np.int64)
+    answered = 0
     for t in range(n):
-        for i in range(arms):
+        count = counts[t]
+        for i in range(count):
             left[i] = i
-        count = arms
-        i, level = -1, 0
+        i, level, remaining = -1, 0, count
         for s in range(slots.shape[0]):
-            i, level, _, _, count = walk_level(
-                s + 1, x[t], z[t], known[s], left, count, alpha, least, arm_score[s], shared_score[s], ridge
-            )
+            look_up(index[t], count, slots[s], here)
+            i, level, _, _, remaining = walk_level(
+                s + 1, x[t, :count], z[t, :count], here, left, remaining, alpha, least, arm_score[s], shared_score[s],
+                ridge,
+            )  # fmt: skip
             if i != -1:
                 break
         if i < 0:
-            return t
-        instant[t] = best[t] - means[t, i]
+            return t, answered
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, answered
+        answered += 1
         if level > 0:
             s = level - 1
+            arm = index[t, i]
+            taken[s] = take_slot(arm, slots[s], fresh[s], taken[s])
             learn_played(
-                i, x[t, i], z[t, i], means[t, i] + noises[t], slots[s], known[s], arm_factor[s], arm_score[s], pulls[s],
-                shared_factor[s], shared_score[s], rounds[s],
+                slots[s, arm], x[t, i], z[t, i], reward, arm_factor[s], arm_score[s], pulls[s], shared_factor[s],
+                shared_score[s], rows[s],
             )  # fmt: skip
-            rounds[s] += 1
-    return n
+            rows[s] += 1
+    return n, answered
 
 
-def _play_hyran(policy: HyRan, block: Block, noises: Doubles, instant: Doubles) -> None:
+def _play_hyran(policy: HyRan, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    x, z, arms, index, counts = rounds
     table = policy.table
-    n, arms = block.means.shape
-    table.admit(range(arms))
-    slots = table.slots_of(range(arms))
-    choice, check = policy.ridges(n)
-    draws = policy.draws(n) if arms > 1 else np.ones(n)
-    played = play_hyran(
-        block.x, block.z, block.means, block.best, noises, slots, policy.p, draws, choice, check, table.cross,
-        table.groups, table.pulls, table.shared, table.own, *table.workspace(), instant,
+    _admit(table, rounds)
+    slots, fresh = table.set_aside(arms)
+    choice, check = policy.ridges(len(picks))
+    draws = policy.draws(int((counts > 1).sum()))
+    played, learned, drawn, sound = play_hyran(
+        x, z, index, counts, rewards, slots, fresh, policy.p, draws, choice, check, table.cross, table.groups,
+        table.pulls, table.shared, table.own, *table.workspace(), picks,
     )  # fmt: skip
-    table.rounds += played
-    if played < n:
+    table.settle(arms, slots, fresh, learned)
+    policy.give_back(len(draws) - drawn)
+    if not sound:
         raise unsound()
+    _check_played(rounds, rewards, picks, played)
 
 
 @kernel
 def play_hyran(  # type: ignore[no-untyped-def]
-    x, z, means, best, noises, slots, p, draws, choice_ridge, check_ridge, cross, groups, pulls, shared, own, factor,
-    shared_factor, theta, beta, instant,
+    x, z, index, counts, rewards, slots, fresh, p, draws, choice_ridge, check_ridge, cross, groups, pulls, shared, own,
+    factor, shared_factor, theta, beta, picks,
 ):  # fmt: skip
-    """Rounds of HyRan: `estimate` and `best_mean`, then `learn_round`. Returns the rounds played before sums fail."""
-    n, _, d1 = x.shape
+    """Rounds of HyRan: `estimate` and `best_mean`, then, unless the reward is NaN, `learn_round`.
+
+    The ridges are those of the rounds learned, draws those of rounds learned with more than one candidate. Returns the
+    rounds played, the rewards learned, the draws used, and whether the sums are still sound.
+    """
+    n, most, d1 = x.shape
     d2 = z.shape[2]
+    here = np.empty(most, np.int64)
+    learned = 0
+    taken = 0
+    drawn = 0
     for t in range(n):
-        if not estimate(groups, choice_ridge[t], cross, d1, d2, shared, own, factor, shared_factor, theta, beta):
-            return t
-        i, _ = best_mean(x[t], z[t], slots, theta, beta)
-        reward = means[t, i] + noises[t]
+        count = counts[t]
+        xs, zs = x[t, :count], z[t, :count]
+        if not usable(xs, zs):
+            return t, learned, drawn, True
+        if not estimate(groups, choice_ridge[learned], cross, d1, d2, shared, own, factor, shared_factor, theta, beta):
+            return t, learned, drawn, False
+        look_up(index[t], count, slots, here)
+        i, _ = best_mean(xs, zs, here, theta, beta)
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned, drawn, True
+        for a in range(count):
+            taken = take_slot(index[t, a], slots, fresh, taken)
+        look_up(index[t], count, slots, here)
+        u = 1.0
+        if count > 1:
+            u = draws[drawn]
+            drawn += 1
         if not learn_round(
-            i, p, draws[t], check_ridge[t], x[t], z[t], slots, reward, cross, groups, shared, own, factor,
-            shared_factor, theta, beta,
+            i, p, u, check_ridge[learned], xs, zs, here, reward, cross, groups, shared, own, factor, shared_factor,
+            theta, beta,
         ):  # fmt: skip
-            return t
-        pulls[slots[i]] += 1
-        instant[t] = best[t] - means[t, i]
-    return n
+            return t, learned, drawn, False
+        pulls[here[i]] += 1
+        learned += 1
+    return n, learned, drawn, True
 
 
 _LOOPS: dict[type[Policy], Callable[..., None]] = {

@@ -145,3 +145,14 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
             "load it with the release that wrote it"
         )
     return header, arrays
+
+
+def alive(process: int) -> bool:
+    """Whether there is a process of this number: one that is writing a file, say."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

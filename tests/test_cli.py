@@ -153,19 +153,25 @@ def test_importing_and_helping_does_not_load_the_compiler() -> None:
         assert got.stdout.split() == ["False", "False"]
 
 
-def test_interruption_ends_with_one_line_and_leaves_no_worker(tmp_path: Path) -> None:
-    assert run("warmup").returncode == 0  # not while machine code is being made
-    command = [sys.executable, "-m", "hybandits", "reproduce", "setting-1", "--scale", "paper", "--out", str(tmp_path)]
+LONG = ["simulate", "--arms", "3", "--rounds", "2000", "--environments", "2000", "--policy", "HyLinUCB"]
+
+
+def test_interruption_of_a_run_ends_with_one_line_and_leaves_no_worker(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hybandits", *LONG, "--workers", "2", "--out", str(tmp_path)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True
     )
-    time.sleep(8)  # a unit of the full length takes far longer, compilation or not
-    assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted; what was finished is kept" in errors
-    assert "Traceback" not in errors
+    try:
+        end = time.monotonic() + 120
+        while not list(tmp_path.glob("units/**/*.parquet")):  # then workers are at work
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    _must_be_interrupted(process.returncode, errors)
     for _ in range(100):  # what watches over shared memory ends a moment after the rest
         try:
             os.killpg(process.pid, 0)
@@ -173,6 +179,108 @@ def test_interruption_ends_with_one_line_and_leaves_no_worker(tmp_path: Path) ->
             return
         time.sleep(0.1)
     raise AssertionError("a worker is still there")
+
+
+def _must_be_interrupted(code: int, errors: str) -> None:
+    assert code == 130, errors
+    said = [line for line in errors.splitlines() if not line.startswith("hybandits: compiling")]
+    assert said == ["hybandits: interrupted; what was finished is kept, the same command goes on from there"]
+
+
+PROGRAM = """
+import os, signal, sys, time
+def interrupt(): os.kill(os.getpid(), signal.SIGINT)
+{code}
+from hybandits.cli import main
+main()
+"""
+
+
+def run_with(code: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process that runs code first, which says when to `interrupt()`; no machine code on disk.
+
+    A module, since Python deals with interruptions in its own way there.
+    """
+    (folder / "program.py").write_text(PROGRAM.format(code=code))
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "program", *arguments], capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "cache")},
+    )  # fmt: skip
+
+
+AT_IMPORT = """
+class Finder:
+    def find_spec(name, *rest):
+        if name == {module!r}:
+            interrupt()
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "numba", "hybandits.policies.hyran"])
+def test_interruption_while_modules_are_imported(module: str, tmp_path: Path) -> None:
+    got = run_with(AT_IMPORT.format(module=module), tmp_path, "list")
+    _must_be_interrupted(got.returncode, got.stderr)
+
+
+def test_interruption_while_machine_code_is_made(tmp_path: Path) -> None:
+    """In a callback of the compiler, where an exception is lost, and what the callback was to keep is missed later."""
+    code = """
+from numba.core.codegen import CPUCodeLibrary as Library
+from hybandits.compiling import _Notice
+keep = Library._object_compiled_hook
+Library._object_compiled_hook = lambda *arguments: (_Notice.announced and interrupt(), keep(*arguments))
+"""
+    got = run_with(code, tmp_path, *LONG, "--out", str(tmp_path / "out"))
+    assert "hybandits: compiling" in got.stderr
+    _must_be_interrupted(got.returncode, got.stderr)
+
+
+AFTER_WORK = """
+from hybandits import cli, engines, interrupts
+def after_work(*arguments):
+    engines._note_start()
+    {what}
+cli._report = after_work
+"""
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "interrupt()",
+        "exec('interrupt()')",  # Python remembers a KeyboardInterrupt that left this, and ends by the signal
+        "try: interrupt()\n    except KeyboardInterrupt: raise ValueError('of the interruption')",
+        "try: interrupt()\n    except KeyboardInterrupt: raise RuntimeError('of the interruption')",
+        "try: interrupt()\n    except KeyboardInterrupt: pass",
+        "interrupts.PATIENCE = 0.1\n    try: interrupt()\n    except KeyboardInterrupt: time.sleep(60)",
+    ],
+)
+def test_whatever_becomes_of_an_interruption_it_is_one(what: str, tmp_path: Path) -> None:
+    got = run_with(AFTER_WORK.format(what=what), tmp_path, "report", "nowhere")
+    _must_be_interrupted(got.returncode, got.stderr)
+
+
+def test_an_error_that_is_no_interruption_keeps_its_trace(tmp_path: Path) -> None:
+    got = run_with(AFTER_WORK.format(what="raise RuntimeError('of our own')"), tmp_path, "report", "nowhere")
+    assert got.returncode == 1
+    assert "Traceback" in got.stderr
+    assert "RuntimeError: of our own" in got.stderr
+    assert "interrupted" not in got.stderr
+
+
+def test_a_process_told_to_ignore_interruptions_does(tmp_path: Path) -> None:
+    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    got = run_with(ignore + AT_IMPORT.format(module="numba"), tmp_path, "list")
+    assert got.returncode == 0, got.stderr
+    assert "setting-1" in got.stdout
+
+
+def test_importing_the_command_line_leaves_interruptions_alone() -> None:
+    import hybandits.cli  # noqa: F401
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_setting_1_lands_on_the_published_read_outs() -> None:

@@ -618,3 +618,15 @@ def test_bad_settings_are_refused(make: Any, error: type[Exception], message: st
 def test_hyper_parameters_are_keyword_only() -> None:
     with pytest.raises(TypeError):
         HyLinUCB(3, 2)  # type: ignore[misc]
+
+
+def test_hyran_forgets_an_arm_for_good() -> None:
+    """An arm integrated out leaves theta as it is; left in the sums as well, it would be eliminated twice."""
+    random = np.random.default_rng(0)
+    policy = HyRan(d1=3, d2=2, arm_count=3, seed=0)
+    x, z = random.normal(size=(30, 3)), random.normal(size=(30, 2))
+    policy.learn_many([f"a{i % 3}" for i in range(30)], x, z, random.normal(size=30))
+    theta, beta = policy.theta, policy.beta("a1")
+    policy.forget("a0")
+    assert_allclose(policy.theta, theta, rtol=1e-10)
+    assert_allclose(policy.beta("a1"), beta, rtol=1e-10)

@@ -21,7 +21,7 @@ from hybandits import experiments, paper, runner
 from hybandits.engines import Here, Local, Ray
 from hybandits.experiments import Entry, Experiment, ResultsError, Unit, read_results, read_unit
 from hybandits.policies import HyLinUCB
-from hybandits.runner import Unwatched, make_policy, run, run_unit
+from hybandits.runner import Job, Unwatched, make_policy, run, run_unit
 from hybandits.simulate import cumulative_regret
 
 SMALL = replace(
@@ -339,7 +339,7 @@ def test_every_declared_experiment_runs() -> None:
                 assert len(record.points) <= 400
             probes = (3, 6) if record.by_arm else (6,)
             tiny = replace(record, horizon=6, points=(6,), probes=probes, arms=(2,), trials=1, trials_per_unit=0)
-            for found in run_unit(next(tiny.units())):
+            for found in run_unit(Job(next(tiny.units()))):
                 assert found.regret[-1] >= 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -272,8 +272,8 @@ class RidgePolicy(Policy):
         """Called when the number of known arms differs from that of the last call."""
         self._arms_sized = self._estimator.known
 
-    def meet(self, arms: Sequence[Hashable]) -> Slots:
-        """Admit arms and set a block aside for each, for a loop outside Python: see `HybridRidge.set_aside`."""
+    def meet(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
+        """Admit arms and set blocks aside for them, for a loop outside Python: see `ArmTable.set_aside`."""
         self._estimator.admit(arms)
         self._arms_changed()
         return self._estimator.set_aside(arms)
@@ -321,6 +321,20 @@ class RidgePolicy(Policy):
         x, z = self._matrices(x, z)
         self._estimator.learn_many(arms, x, z, rewards)
         self._arms_changed()
+
+    def learn_summary(
+        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, *, pulls: Mapping[Hashable, int]
+    ) -> None:
+        """`learn_many` of rows that stand for more of them (see `fit`): `pulls` says for how many of each arm."""
+        for arm, count in pulls.items():
+            checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")
+        estimator = self._estimator
+        rounds = estimator.rounds
+        before = {arm: estimator.pulls_of(arm) for arm in estimator.learned}
+        self.learn_many(arms, x, z, rewards)
+        for arm, slot in estimator.learned.items():
+            estimator.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
+        estimator.rounds = rounds + sum(pulls.values())
 
     def _rows(self, x: Any, z: Any, arms: Any) -> Rows:
         x, z = self._matrices(x, z)

@@ -125,6 +125,8 @@ class GramTable(ArmTable):
             shared = self.shared.reshape(self.d1, gram.padded(self.d1))
             shared[:, : self.d1 + 1] -= np.triu(cross[:, :-1].T @ np.linalg.solve(own, cross))
         self.forget(arm)
+        if slot >= 0:
+            self._clear(slot)  # now: what lies in a slot, free or not, is part of the sums
 
     def merge(self, other: GramTable) -> None:
         """Sums add up."""
@@ -240,6 +242,10 @@ class HyRan(Policy):
     def draws(self, count: int) -> Doubles:
         """The uniforms behind h of the next `count` rounds with more than one candidate."""
         return self._random.random(count)
+
+    def give_back(self, count: int) -> None:
+        """Take back the last `count` of the `draws`, which were of rounds that have not been learned."""
+        self._random.bit_generator.advance(-count)  # type: ignore[attr-defined]  # it is a PCG64
 
     def _rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Any:
         x, z = checked_matrices(x, z, self.d1, self.d2)

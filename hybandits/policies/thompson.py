@@ -81,9 +81,8 @@ class HyThompson(RidgePolicy):
         self._used = used + need
         return index, mean, width, propensity
 
-    def take_normals(self, rounds: int, candidates: int) -> Doubles:
-        """The normals of the next `rounds` decisions among so many candidates, taken from the stream."""
-        need = rounds * (self.d1 + candidates)
+    def take_normals(self, need: int) -> Doubles:
+        """The next normals of the stream, for a loop outside Python: d1 + n for a decision among n candidates."""
         if self._used + need > len(self._normals):
             self._draw(need)
         start = self._used

@@ -1,0 +1,178 @@
+"""Logs: reading, fitting, simulating and replaying on them, the Yahoo experiment at full length, and coverage."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import coverage
+from benchmarks.reading import measure_reading
+from benchmarks.report import JUDGED, Figure, Section, number
+from benchmarks.timing import Pair, interleave
+from benchmarks.workloads import Plan
+from hybandits import fit, paper, runner, yahoo
+from hybandits.engines import Here, Local
+from hybandits.evaluate import Learning, gather
+from hybandits.logged import View
+from hybandits.logs.made import MadeLog
+from hybandits.logs.opening import reader_of
+from hybandits.logs.reading import Problems
+from hybandits.logs.table import Log, convert
+from hybandits.semisynthetic import LogWorld
+from hybandits.simulate import Player, play
+
+READING_TARGET = 15.0
+FITTING_TARGET = 1_500_000.0
+PLAYING_TARGET = 100_000.0
+REPLAY_TARGET = 100_000.0
+YAHOO_MINUTES = 10.0
+MEGABYTES = 1_000.0
+
+
+def run_reading(plan: Plan) -> Section:
+    """From gzip to arrays, beside a plain Python reader."""
+    section = Section("reading", "Reading a click log", ("", "us a line", "plain reader", *JUDGED))
+    plan.say("reading: made logs, the plain reader in turn")
+    rounds, repeats = (40_000, 2) if plan.quick else (400_000, 5)
+    found = measure_reading(rounds=rounds, plain_rounds=5_000 if plan.quick else 20_000, repeats=repeats)
+    section.data.append(found)
+    for kind, target in (("R6A", READING_TARGET), ("R6B", None), ("R6A, no two pools alike", None)):
+        one = found[kind]
+        cells = kind, number(one["microseconds_per_line"]), number(one["plain_microseconds_per_line"])
+        ratio = Pair(one["ratio_by_min"], one["ratio_by_median"])
+        if target is None:
+            section.add(*cells, "", f"{number(ratio.min)}x / {number(ratio.median)}x")
+        else:
+            section.add(*cells, figure=Figure("R6A", "gzip to arrays, against plain Python", "at least", target, ratio))
+    return section
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="hybandits-bench-")
+
+
+@cache
+def _log(rounds: int) -> Log:
+    """A made log in the one form."""
+    folder = Path(_folder().name) / str(rounds)
+    MadeLog(rounds=rounds).write(folder / "raw")
+    return convert(reader_of(folder / "raw"), folder / "log", Problems())
+
+
+def _timer(work: Callable[[], int]) -> Callable[[], float]:
+    """Seconds per round of one go, by the processor's own time."""
+
+    def sample() -> float:
+        start = time.process_time()
+        rounds = work()
+        return (time.process_time() - start) / rounds
+
+    return sample
+
+
+def _rate(seconds: Pair) -> Pair:
+    return Pair(1 / seconds.min, 1 / seconds.median)
+
+
+def run_fitting(plan: Plan) -> Section:
+    """The hybrid model from Parquet, and rounds played and replayed, on one core."""
+    section = Section("logs", "Rounds of a log per second, one core, d1 = 36, d2 = 6", ("", "us a round", *JUDGED))
+    plan.say("logs: making one")
+    log = _log(100_000 if plan.quick else 2_000_000)
+    view = View(log)
+    fitted = fit.least_squares(fit.collect(view, 0, 50_000))
+    start, rounds = log.rounds // 4, log.rounds // (4 if plan.quick else 10)
+    world = LogWorld(view, fitted.model, start=start, noise=1e-5)
+    shape = {"d1": 36, "d2": 6, "arms": len(view.names), "horizon": rounds, "seed": 0}
+
+    def simulate(name: str) -> int:
+        play([Player(runner.make_policy(paper.yahoo_entry(name, "released"), **shape))], world, [rounds])
+        return rounds
+
+    def replay() -> int:
+        policy = runner.make_policy(paper.yahoo_entry("HyLinUCB", "released"), **shape)
+        gather(view, {"it": Learning(policy)}, estimators=("replay",), stop=rounds, engine=Here())
+        return rounds
+
+    def collect() -> int:
+        return fit.collect(view, engine=Here()).rounds
+
+    works: dict[str, tuple[Callable[[], int], str, float | None]] = {
+        "fitting": (collect, "fitting from Parquet", FITTING_TARGET),
+        "replay": (replay, "replay of HyLinUCB from Parquet", REPLAY_TARGET),
+        **{
+            name: (partial(simulate, name), f"simulation, {name}", target)
+            for name, target in (*((p, PLAYING_TARGET) for p in paper.PAPER_POLICIES), ("HyThompson", None))
+        },
+    }
+    plan.say("logs: fitting, replaying and simulating in turn")
+    for work, _, _ in works.values():
+        work()
+    found = interleave({name: _timer(work) for name, (work, _, _) in works.items()}, plan.repeats(5, 2))
+    for name, (_, what, target) in works.items():
+        rate = _rate(found[name])
+        section.data.append({"what": what, "rounds_per_second": {"min": rate.min, "median": rate.median}})
+        if target is None:
+            section.add(what, number(1e6 * found[name].min), "", f"{number(rate.min)} / {number(rate.median)}/s")
+        else:
+            section.add(what, number(1e6 * found[name].min), figure=Figure("R6A", what, "at least", target, rate, "/s"))
+    return section
+
+
+def run_yahoo(plan: Plan) -> Section:
+    """The Yahoo experiment on a made log, released protocol, two workers: minutes and memory."""
+    train, rounds = paper.QUICK_YAHOO if plan.quick else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
+    section = Section("yahoo", f"The Yahoo experiment, {rounds:,} rounds of a made log", ("", "minutes", *JUDGED))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plan.say("yahoo: making and reading the log")
+        start = time.perf_counter()
+        prepared = yahoo.prepare(folder, None, train=train, rounds=rounds)
+        section.add(f"making and reading {train + rounds:,} lines", number((time.perf_counter() - start) / 60))
+        planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
+        peak = 0.0
+        for what, policies, target in (
+            ("three UCB algorithms", paper.PAPER_POLICIES, YAHOO_MINUTES),
+            ("HyRan", ("HyRan",), None),
+        ):
+            length = planned if target or plan.quick else planned._replace(rounds=rounds // 20)
+            records = yahoo.records(prepared, length, ("released",), policies=policies)
+            runner.compile_loops(records, str(prepared.log.path))
+            plan.say(f"yahoo: {what}")
+            start = time.perf_counter()
+            out = folder / what
+            runner.run(records, out, engine=Local(2), data=prepared.log.path)
+            minutes = (time.perf_counter() - start) / 60
+            timings: list[dict[str, Any]] = [json.loads(x) for x in (out / runner.TIMINGS).read_text().splitlines()]
+            peak = max(peak, *(line["peak_megabytes"] for line in timings))
+            section.data.append({"what": what, "rounds": length.rounds, "minutes": minutes, "timings": timings})
+            if target is None:
+                section.add(f"{what}, {length.rounds:,} rounds", number(minutes))
+            else:
+                section.add(what, number(minutes), figure=Figure("yahoo", what, "at most", target, minutes, " min"))
+        section.add("memory of a worker", "", figure=Figure("yahoo", "memory", "below", MEGABYTES, peak, " MB"))
+    return section
+
+
+def run_coverage(plan: Plan) -> Section:
+    """Share of 95 % intervals that hold the truth, per estimator."""
+    section = Section("coverage", "Coverage of 95 % intervals on made logs", ("", *JUDGED))
+    repetitions = 20 if plan.quick else coverage.REPETITIONS
+    plan.say(f"coverage: {repetitions} made logs of each kind")
+    result = coverage.run(repetitions, coverage.ROUNDS)
+    section.data.append(result)
+    lowest: dict[str, float] = {}
+    for row in result["rows"]:
+        if row["interval"] in ("t", "bernstein"):  # the two that `evaluate` gives
+            name = f"{row['estimator']}, {'bootstrap' if row['interval'] == 't' else 'bernstein'}"
+            lowest[name] = min(lowest.get(name, 1.0), row["coverage"])
+    for name, share in lowest.items():
+        figure = Figure("made logs", name, "at least", 100 * coverage.NEEDED, 100 * share, " %")
+        section.add(f"{name}: least over policies, differences and logging", figure=figure)
+    return section

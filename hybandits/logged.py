@@ -1,0 +1,251 @@
+"""A log as rounds to play: which arms its candidates are, their features, and a linear model's means for them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybandits.checks import Doubles
+from hybandits.compiling import kernel
+from hybandits.environments import BLOCK_NUMBERS, Rounds
+from hybandits.logs.features import FeatureMap, fill
+from hybandits.logs.table import Batch, Log, LogError
+
+ARMS = {
+    "articles": "an arm is what the log shows: an article, an item, a product",
+    "positions": "an arm is a place in the list of candidates, as in the paper's released code: lists are cut to 20, "
+    "shorter ones filled up with arms of zero features",
+}
+
+PLACES = 20
+"""Places of a list with arms="positions"."""
+
+
+class View:
+    """A log seen with a feature map and a notion of arms.
+
+    Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]]. Entries of
+    the same arm and vector form a group, group[e]; within a group, features depend on the user alone.
+    """
+
+    def __init__(self, log: Log, *, features: str = "das", arms: str = "articles") -> None:
+        if arms not in ARMS:
+            raise ValueError(f"arms must be one of {', '.join(ARMS)}, got {arms!r}")
+        self.log = log
+        self.arms_are = arms
+        self.map = FeatureMap(features, len(log.user), len(log.arm))
+        self.vectors: Doubles = log.vectors
+        self.names: list[Hashable]
+        if arms == "articles":
+            self.offsets, self.vector = log.pools.offsets, log.pools.rows.astype(np.int64)
+            index = {name: i for i, name in enumerate(dict.fromkeys(log.names))}
+            self.names = list(index)
+            self.arm = np.array([index[name] for name in log.names], np.int64)[self.vector]
+        else:
+            self.names = list(range(PLACES))
+            nothing = len(log.vectors)
+            self.vectors = np.vstack([log.vectors, np.zeros(len(log.arm))])
+            pools = np.full((len(log.pools.sizes), PLACES), nothing, np.int64)
+            for p, (start, size) in enumerate(zip(log.pools.offsets[:-1], log.pools.sizes, strict=True)):
+                kept = min(size, PLACES)
+                pools[p, :kept] = log.pools.rows[start : start + kept]
+            self.vector = pools.ravel()
+            self.offsets = np.arange(len(pools) + 1) * PLACES
+            self.arm = np.tile(np.arange(PLACES), len(pools))
+        pairs = self.arm * len(self.vectors) + self.vector
+        _, first, self.group = np.unique(pairs, return_index=True, return_inverse=True)
+        self.group_arm, self.group_vector = self.arm[first], self.vector[first]
+
+    @property
+    def d1(self) -> int:
+        """Length of x."""
+        return self.map.d1
+
+    @property
+    def d2(self) -> int:
+        """Length of z."""
+        return self.map.d2
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Candidates of every pool."""
+        return np.diff(self.offsets)
+
+    def described(self) -> dict[str, Any]:
+        """What makes the view again: `View.again`."""
+        return {"log": str(self.log.path.resolve()), "features": self.map.name, "arms": self.arms_are}
+
+    @staticmethod
+    def again(described: dict[str, Any]) -> View:
+        """The view that was described, in another process perhaps."""
+        return View(Log(Path(described["log"])), features=described["features"], arms=described["arms"])
+
+    def shown(self, batch: Batch) -> np.ndarray:
+        """The entry shown in every round, -1 where a list was cut before it."""
+        entries = self.offsets[batch.pool] + batch.chosen
+        return np.where(batch.chosen < self.sizes[batch.pool], entries, -1)
+
+    def rows(self, batch: Batch) -> tuple[list[Hashable], Doubles, Doubles]:
+        """Arm, x and z of what was shown, for rounds where it is among the candidates (see `shown`)."""
+        entries = self.shown(batch)
+        if (entries < 0).any():
+            raise LogError("some of the arms shown are beyond the places that are kept: leave those rounds out first")
+        x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
+        fill_rows(self.map.code, batch.user, self.vector[entries], self.vectors, x, z)
+        return [self.names[a] for a in self.arm[entries]], x, z
+
+
+@kernel
+def fill_rows(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-def]
+    """`fill` for one candidate per round."""
+    for t in range(user.shape[0]):
+        fill(code, user[t], vectors[vector[t]], 1.0, x[t], z[t])
+
+
+class Expander:
+    """Turns batches of a log, in order, into rounds to play.
+
+    Keeps what a world promises: an arm new to the log is a candidate in the first round of a block.
+    """
+
+    def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
+        self.view = view
+        self._numbers = numbers
+        self._met = np.zeros(len(view.names), bool)
+        self._known_pool = np.zeros(len(view.sizes), bool)
+        """Pools all of whose arms have been met."""
+
+    def __call__(self, batch: Batch) -> Iterator[tuple[Batch, Rounds]]:
+        """The batch in pieces, each with its rounds."""
+        view = self.view
+        start = 0
+        while start < batch.rounds:
+            width = int(view.sizes[batch.pool[start]])
+            stop = start + max(1, self._numbers // (width * (view.d1 + view.d2 + 1)))
+            pool = batch.pool[start:stop]
+            self._meet(pool[0])
+            fresh = np.flatnonzero(~self._known_pool[pool])
+            for t in fresh:
+                p = pool[t]
+                if self._met[view.arm[view.offsets[p] : view.offsets[p + 1]]].all():
+                    self._known_pool[p] = True
+                elif not self._known_pool[p]:
+                    pool = pool[:t]
+                    break
+            piece = batch.part(start, start + len(pool))
+            yield piece, self._rounds(piece)
+            start += len(pool)
+
+    def _meet(self, p: int) -> None:
+        if not self._known_pool[p]:
+            self._met[self.view.arm[self.view.offsets[p] : self.view.offsets[p + 1]]] = True
+            self._known_pool[p] = True
+
+    def _rounds(self, batch: Batch) -> Rounds:
+        view = self.view
+        pools = dict.fromkeys(batch.pool[np.flatnonzero(np.diff(batch.pool, prepend=-1))].tolist())
+        entries = np.concatenate([view.arm[view.offsets[p] : view.offsets[p + 1]] for p in pools])
+        arms = list(dict.fromkeys(entries.tolist()))
+        local = np.zeros(len(view.names), np.int64)
+        local[arms] = np.arange(len(arms))
+        counts = view.sizes[batch.pool]
+        n, most = batch.rounds, int(counts.max())
+        x, z = np.empty((n, most, view.d1)), np.empty((n, most, view.d2))
+        index = np.empty((n, most), np.int64)
+        expand(
+            view.map.code, batch.user, batch.pool, view.offsets, view.arm, view.vector, view.vectors, local, x, z, index
+        )
+        return Rounds(x, z, [view.names[a] for a in arms], index, counts)
+
+
+@kernel
+def expand(code, user, pool, offsets, arm, vector, vectors, local, x, z, index):  # type: ignore[no-untyped-def]
+    """`fill` for every candidate of every round; index: which of the block's arms it is. Zeros beyond the last."""
+    for t in range(user.shape[0]):
+        first = offsets[pool[t]]
+        count = offsets[pool[t] + 1] - first
+        for k in range(count):
+            index[t, k] = local[arm[first + k]]
+            fill(code, user[t], vectors[vector[first + k]], 1.0, x[t, k], z[t, k])
+        for k in range(count, index.shape[1]):
+            index[t, k] = 0
+            x[t, k, :] = 0.0
+            z[t, k, :] = 0.0
+
+
+# ------------------------------------------------------------------ linear models of the reward
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Mean rewards x.theta + z.beta_arm; beta has one row per name. An arm that is not named has beta = 0."""
+
+    map: FeatureMap
+    theta: Doubles
+    beta: Doubles
+    names: Sequence[Hashable]
+
+    def per_group(self, view: View) -> tuple[Doubles, Doubles]:
+        """Weights (groups, du) and constant of every group of a view, so that its mean is u.weights + constant.
+
+        With Theta the matrix of which theta is the vec: x.theta = u' Theta v. No BLAS: the same bits on any number of
+        threads.
+        """
+        row = {name: i for i, name in enumerate(self.names)}
+        beta = np.zeros((len(view.names), self.map.d2))
+        for i, name in enumerate(view.names):
+            if name in row:
+                beta[i] = self.beta[row[name]]
+        v, own = view.vectors[view.group_vector], beta[view.group_arm]
+        weights, constant = np.zeros((len(v), self.map.user)), np.zeros(len(v))
+        if self.map.d1:
+            weights = np.einsum("gj,ji->gi", v, self.theta.reshape(self.map.arm, self.map.user))
+        if self.map.name == "das":
+            constant = np.einsum("gj,gj->g", v, own)
+        elif self.map.d2:
+            weights = weights + own
+        return np.ascontiguousarray(weights), constant
+
+    def per_entry(self, view: View) -> tuple[Doubles, Doubles]:
+        """The same of every entry."""
+        weights, constant = self.per_group(view)
+        return np.ascontiguousarray(weights[view.group]), constant[view.group]
+
+    def means(self, view: View, batch: Batch, entries: tuple[Doubles, Doubles] | None = None) -> Doubles:
+        """Mean reward of every candidate (rounds, most candidates), -inf beyond a round's last; `entries` as made by
+        `per_entry`, to make it once."""
+        weights, constant = self.per_entry(view) if entries is None else entries
+        sizes = view.sizes[batch.pool]
+        out = np.full((batch.rounds, int(sizes.max())), -np.inf)
+        mean_rewards(batch.user, batch.pool, view.offsets, weights, constant, out)
+        return out
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return {
+            "features": self.map.name, "user": self.map.user, "arm": self.map.arm, "theta": self.theta.tolist(),
+            "beta": self.beta.tolist(), "names": list(self.names),
+        }  # fmt: skip
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Model:
+        """The inverse of `plain`."""
+        made = FeatureMap(plain["features"], plain["user"], plain["arm"])
+        beta = np.array(plain["beta"], float).reshape(len(plain["names"]), made.d2)
+        return cls(map=made, theta=np.array(plain["theta"], float), beta=beta, names=plain["names"])
+
+
+@kernel
+def mean_rewards(user, pool, offsets, weights, constant, out):  # type: ignore[no-untyped-def]
+    """out[t, k] = u_t . weights_e + constant_e for candidate k, entry e, of round t."""
+    for t in range(user.shape[0]):
+        first = offsets[pool[t]]
+        for k in range(offsets[pool[t] + 1] - first):
+            total = constant[first + k]
+            for i in range(user.shape[1]):
+                total += user[t, i] * weights[first + k, i]
+            out[t, k] = total

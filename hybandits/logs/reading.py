@@ -1,0 +1,84 @@
+"""What happened to every line that was read: nothing is dropped silently, and the totals add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+
+class ReadError(Exception):
+    """A line or file that cannot be used, met while reading strictly."""
+
+
+class Example(NamedTuple):
+    """Where a problem was: line 0 stands for the file as a whole."""
+
+    kind: str
+    file: str
+    line: int
+    detail: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}, line {self.line:,}" if self.line else self.file
+        return f"{where}: {self.kind}{f' ({self.detail})' if self.detail else ''}"
+
+
+class Problems:
+    """Lines read, rounds made of them, and what was wrong with the others.
+
+    >>> problems = Problems()
+    >>> problems.read("day1", lines=3, rounds=2)
+    >>> problems.skip("unparsable number", "day1", 2, "got 'x1.0'")
+    >>> problems.lines, problems.rounds, problems.skipped
+    (3, 2, 1)
+    >>> print(problems.examples[0])
+    day1, line 2: unparsable number (got 'x1.0')
+    """
+
+    def __init__(self, *, strict: bool = False, shown: int = 5) -> None:
+        self.strict, self.shown = strict, shown
+        self.lines = self.rounds = 0
+        self.kinds: Counter[str] = Counter()
+        self.files: Counter[str] = Counter()
+        self.examples: list[Example] = []
+        self.sources: list[dict[str, Any]] = []
+
+    @property
+    def skipped(self) -> int:
+        """Lines of which no round was made."""
+        return sum(self.kinds.values())
+
+    def read(self, file: str, *, lines: int, rounds: int) -> None:
+        """A file has been read to its end."""
+        self.lines += lines
+        self.rounds += rounds
+        self.sources.append({"file": file, "lines": lines, "rounds": rounds})
+
+    def skip(self, kind: str, file: str, line: int, detail: str = "", *, count: int = 1) -> None:
+        """`count` lines are skipped for this reason, the first of them at `line`; ReadError if strict."""
+        self._show(Example(kind, file, line, detail))
+        self.kinds[kind] += count
+
+    def spoil(self, kind: str, file: str, detail: str = "") -> None:
+        """Something is wrong with the file as a whole (not a line of it); ReadError if strict."""
+        self._show(Example(kind, file, 0, detail))
+        self.files[kind] += 1
+
+    def _show(self, example: Example) -> None:
+        if self.strict:
+            raise ReadError(f"{example}: leave out --strict to skip such lines and go on")
+        if len(self.examples) < self.shown:
+            self.examples.append(example)
+
+    def in_words(self) -> str:
+        """A clause for an error message."""
+        if not self.examples:
+            return ""
+        return f" ({self.lines:,} lines read; first problem: {self.examples[0]})"
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return {
+            "lines": self.lines, "rounds": self.rounds, "skipped": dict(self.kinds), "files": dict(self.files),
+            "examples": [example._asdict() for example in self.examples], "sources": self.sources,
+        }  # fmt: skip

@@ -1,0 +1,189 @@
+"""Sums over blocks to estimates with intervals: nothing here looks at the log."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hybandits import checks
+from hybandits.checks import Doubles
+from hybandits.offline import intervals
+from hybandits.offline.evidence import Evidence, diagnosed
+from hybandits.offline.parts import Plan, Survey
+from hybandits.offline.results import Difference, Estimate, Evaluation, Running
+from hybandits.offline.sequences import no_sequence, sequence, sequence_of_difference
+
+INTERVALS = {
+    "bootstrap": "resampled blocks of rounds, for the log as it is",
+    "bernstein": "a confidence sequence: holds at all rounds at once, for bounded rewards, whatever their distribution",
+}
+
+POINTS = 200
+"""Points of a running estimate."""
+
+
+def checked(interval: str, level: float) -> float:
+    """The level; ValueError unless both can be used."""
+    if interval not in INTERVALS:
+        raise ValueError(f"interval must be one of {', '.join(INTERVALS)}, got {interval!r}")
+    return checks.probability("level", level, "it is the share of intervals that hold the truth, e.g. 0.95")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """What a log says of policies, summed up by blocks: estimates and intervals are made of it without another look."""
+
+    policies: list[Evidence]
+    estimators: list[str]
+    plan: Plan
+    survey: Survey
+    clip: float | None
+    reward_range: tuple[float, float] | None
+
+    @cached_property
+    def ratios(self) -> dict[tuple[str, str], tuple[Doubles, Doubles]]:
+        """Numerators and denominators by blocks of all that is not refused, by policy and estimator."""
+        return {
+            (policy.name, name): policy.ratio(name)
+            for policy in self.policies
+            for name in self.estimators
+            if name not in policy.why
+        }
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Of those that can be compared with the first policy: the places of both in `ratios`."""
+        at, first = list(self.ratios), self.policies[0].name
+        return {
+            (policy, name): (i, at.index((first, name)))
+            for i, (policy, name) in enumerate(at)
+            if policy != first and (first, name) in self.ratios
+        }
+
+    def resampled(self, *, seed: int | None = 0, resamples: int = intervals.RESAMPLES) -> intervals.Resampled:
+        """All ratios and differences on the same resamples."""
+        upper, lower = (np.stack([ratio[i] for ratio in self.ratios.values()]) for i in (0, 1))
+        return intervals.resample(upper, lower, pairs=list(self.pairs.values()), seed=seed, resamples=resamples)
+
+    def evaluation(
+        self,
+        *,
+        interval: str = "bootstrap",
+        level: float = 0.95,
+        seed: int | None = 0,
+        method: str = "t",
+        resampled: intervals.Resampled | None = None,
+    ) -> Evaluation:
+        """Estimates with intervals of one kind; "bernstein" needs a reward_range given to `gather`.
+
+        For the bootstrap: its method, and `resampled`, if it has been made already.
+        """
+        level = checked(interval, level)
+        if interval == "bootstrap":
+            estimates = _bootstrapped(self, level, method, resampled or self.resampled(seed=seed))
+        else:
+            estimates = _sequences(self, level)
+        weighted = bool(set(self.estimators) & {"ips", "snips", "dr"})
+        diagnostics = {one.name: diagnosed(one, self.survey, weighted, self.plan) for one in self.policies}
+        return Evaluation(
+            rounds=self.plan.rounds, level=level, interval=interval, estimates=estimates, diagnostics=diagnostics
+        )
+
+
+def _points(layout: Plan, supported: Doubles) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks after which a running estimate is given, where it has support, and the rounds so far."""
+    ends = np.unique(np.linspace(0, layout.blocks - 1, min(POINTS, layout.blocks)).round().astype(int))
+    ends = ends[np.cumsum(supported)[ends] > 0]
+    return ends, np.minimum((ends + 1) * layout.size, layout.rounds)
+
+
+def running(upper: Doubles, lower: Doubles, layout: Plan, level: float) -> Running:
+    """The ratio of sums over blocks so far, with a band of the normal approximation at each point by itself."""
+    ends, rounds = _points(layout, lower)
+    whole = upper.sum() / lower.sum()
+    e = upper - whole * lower  # centred, so that squares do not cancel
+    weight = np.cumsum(lower)[ends]
+    d = np.cumsum(e)[ends] / weight
+    squares = [np.cumsum(part)[ends] for part in (e * e, e * lower, lower * lower)]
+    error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
+    half = intervals.normal_quantile((1 + level) / 2) * error
+    value = whole + d
+    return Running(rounds=rounds, weight=weight, value=value, low=value - half, high=value + half)
+
+
+def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: intervals.Resampled) -> list[Estimate]:
+    policies, names, layout = gathered.policies, gathered.estimators, gathered.plan
+    made, value = resampled.intervals(level, method), resampled.value
+    places = {key: i for i, key in enumerate(gathered.ratios)}
+    gaps = {key: i for i, key in enumerate(gathered.pairs)}
+    estimates = []
+    for policy in policies:
+        for name in names:
+            if name in policy.why:
+                estimates.append(Estimate(policy=policy.name, estimator=name, refusal=policy.why[name]))
+                continue
+            key = policy.name, name
+            i = places[key]
+            difference = None
+            if key in gaps:
+                place = gaps[key]
+                difference = Difference(
+                    to=policies[0].name, value=float(value[len(places) + place]),
+                    low=_number(made.difference_low[place]), high=_number(made.difference_high[place]),
+                )  # fmt: skip
+            low, high = _number(made.low[i]), _number(made.high[i])
+            refusal = None
+            if low is None or high is None:
+                refusal = "no interval: too few rounds tell something else than the rest; give more, or use bernstein"
+            estimates.append(
+                Estimate(
+                    policy=policy.name, estimator=name, value=float(value[i]), low=low, high=high, refusal=refusal,
+                    difference=difference, running=running(*gathered.ratios[key], layout, level),
+                )
+            )  # fmt: skip
+    return estimates
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
+    policies, names, layout, bounds = gathered.policies, gathered.estimators, gathered.plan, gathered.reward_range
+    if bounds is None:
+        raise ValueError("bernstein needs the range of rewards: give gather(.., reward_range=(lowest, highest))")
+    largest = min(math.inf if gathered.clip is None else gathered.clip, 1 / gathered.survey.smallest)
+    estimates = []
+    first = policies[0]
+    for policy in policies:
+        for name in names:
+            if name in policy.why:
+                estimates.append(Estimate(policy=policy.name, estimator=name, refusal=policy.why[name]))
+                continue
+            upper, lower = policy.ratio(name)
+            value = float(upper.sum() / lower.sum())
+            refusal = no_sequence(policy, name)
+            if refusal:
+                estimates.append(Estimate(policy=policy.name, estimator=name, value=value, refusal=refusal))
+                continue
+            ends, _ = _points(layout, lower)
+            made = sequence(policy, name, bounds, largest, level, ends)
+            band = replace(running(upper, lower, layout, level), low=made.low, high=made.high)
+            difference = None
+            if policy is not first and name not in first.why and not no_sequence(first, name):
+                their = first.ratio(name)
+                gap = sequence_of_difference(policy, first, name, bounds, largest, level, ends[-1:])
+                difference = Difference(
+                    to=first.name, value=value - float(their[0].sum() / their[1].sum()), low=float(gap.low[-1]),
+                    high=float(gap.high[-1]),
+                )  # fmt: skip
+            estimates.append(
+                Estimate(
+                    policy=policy.name, estimator=name, value=value, low=float(made.low[-1]), high=float(made.high[-1]),
+                    difference=difference, running=band,
+                )
+            )  # fmt: skip
+    return estimates

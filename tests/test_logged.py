@@ -1,0 +1,192 @@
+"""A log as rounds to play: candidates, features and means against plain loops; the promise of a world kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hybandits import HyLinUCB, logged
+from hybandits.describe import describe
+from hybandits.logged import Expander, Model, View
+from hybandits.logs.features import MAPS
+from hybandits.logs.table import LogError
+from hybandits.semisynthetic import LogWorld, arms_between
+from hybandits.simulate import Player, play
+from tests.loglike import little_log
+
+
+def a_model(view, seed=0):
+    random = np.random.default_rng(seed)
+    names = view.names[1:]  # one arm is unknown to the model
+    return Model(
+        map=view.map,
+        theta=random.normal(size=view.d1),
+        beta=random.normal(size=(len(names), view.d2)),
+        names=names,
+    )
+
+
+@pytest.mark.parametrize("arms", ["articles", "positions"])
+@pytest.mark.parametrize("features", MAPS)
+def test_candidates_features_and_means(tmp_path, features, arms):
+    log = little_log(tmp_path)
+    view = View(log, features=features, arms=arms)
+    model = a_model(view)
+    expander = Expander(view, numbers=5_000)
+    t = 0
+    beta = dict(zip(model.names, model.beta, strict=True))
+    batches = list(log.batches())
+    users = np.concatenate([b.user for b in batches])
+    pools = np.concatenate([b.pool for b in batches])
+    for batch in batches:
+        for piece, rounds in expander(batch):
+            means = model.means(view, piece)
+            for i in range(0, piece.rounds, 7):
+                listed = log.pools.rows[log.pools.offsets[pools[t + i]] : log.pools.offsets[pools[t + i] + 1]]
+                if arms == "articles":
+                    expected = [(log.names[r], log.vectors[r]) for r in listed]
+                else:
+                    vectors = [log.vectors[r] for r in listed[:20]]
+                    vectors += [np.zeros(6)] * (20 - len(vectors))
+                    expected = list(enumerate(vectors))
+                n = rounds.counts[i]
+                assert n == len(expected)
+                assert [rounds.arms[k] for k in rounds.index[i, :n]] == [name for name, _ in expected]
+                for k, (name, vector) in enumerate(expected):
+                    x, z = view.map(users[t + i], vector)
+                    np.testing.assert_array_equal(rounds.x[i, k], x)
+                    np.testing.assert_array_equal(rounds.z[i, k], z)
+                    mean = x @ model.theta + z @ beta.get(name, np.zeros(view.d2))
+                    np.testing.assert_allclose(means[i, k], mean, atol=1e-12)
+                assert (means[i, n:] == -np.inf).all()
+            t += piece.rounds
+    assert t == log.rounds
+
+
+def test_an_arm_is_met_in_the_first_round_of_a_block(tmp_path):
+    log = little_log(tmp_path, every=13, arms=30)
+    view = View(log)
+    met: set = set()
+    blocks = 0
+    expander = Expander(view)
+    for batch in log.batches():
+        for _, rounds in expander(batch):
+            blocks += 1
+            first = [rounds.arms[k] for k in rounds.index[0, : rounds.counts[0]]]
+            new = [arm for arm in rounds.arms if arm not in met]
+            assert set(new) <= set(first)
+            assert new == [arm for arm in first if arm in new]  # admitted in the order of the list
+            met |= set(rounds.arms)
+    assert blocks > 5
+
+
+def test_memory_of_a_piece_is_bounded(tmp_path):
+    view = View(little_log(tmp_path))
+    sizes = [r.x.size + r.z.size for b in view.log.batches() for _, r in Expander(view, numbers=2000)(b)]
+    assert max(sizes) <= 2 * 2000
+
+
+def test_expand_plain_and_compiled(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches()).part(0, 5)
+    local = np.arange(len(view.names))
+    made = []
+    for function in (logged.expand, logged.expand.py_func):
+        x, z, index = np.zeros((5, 6, view.d1)), np.zeros((5, 6, view.d2)), np.zeros((5, 6), np.int64)
+        function(
+            view.map.code, batch.user, batch.pool, view.offsets, view.arm, view.vector, view.vectors, local, x, z, index
+        )
+        made.append((x, z, index))
+    for a, b in zip(*made, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_world_of_a_log(tmp_path):
+    log = little_log(tmp_path)
+    view = View(log)
+    world = LogWorld(view, a_model(view), start=100, noise=0.1, seed=3)
+    policy = HyLinUCB(d1=36, d2=6, noise=0.1, seed=0)
+    regret = play([Player(policy)], world, [100, 500])[0]
+    assert 0 < regret[0] < regret[1]
+    assert policy.rounds == 500
+    with pytest.raises(LogError, match="500 rounds from round 100 on, 501"):
+        play([Player(policy)], world, [501])
+    assert set(arms_between(view, 0, 600)) == {log.names[r] for r in log.pools.rows}
+    assert len(arms_between(view, 0, 1)) == view.sizes[next(log.batches()).pool[0]]
+
+
+def test_a_world_must_be_of_its_log(tmp_path):
+    log = little_log(tmp_path)
+    view = View(log)
+    model = a_model(view)
+    record = {"content": "other", "features": "das", "arms": "articles", "start": 0, "model": model.plain()}
+    with pytest.raises(LogError, match="content differs"):
+        LogWorld.of(record, str(log.path), noise=0.1, seed=0)
+    good = LogWorld.of(record | {"content": log.about["content"]}, str(log.path), noise=0.1, seed=0)
+    np.testing.assert_array_equal(good.model.beta, model.beta)
+    with pytest.raises(ValueError, match="same features"):
+        LogWorld(View(log, features="li"), model, start=0, noise=0.1)
+
+
+def test_unknown_arms_setting(tmp_path):
+    with pytest.raises(ValueError, match="articles, positions, got 'places'"):
+        View(little_log(tmp_path), arms="places")
+
+
+def uniform_cube(random, n):
+    return random.uniform(-1, 1, size=(n, 3))
+
+
+def test_description_of_a_log(tmp_path):
+    log = little_log(tmp_path)
+    found = describe(View(log))
+    assert found.rounds == 600
+    assert sum(s.rounds for s in found.slices) == 600
+    assert [s.start for s in found.slices] == list(range(0, 600, 60))
+    assert sum(s.new_arms for s in found.slices) == found.arms
+    assert found.uniform
+    assert found.display_bias < found.display_limit
+    rewards = np.concatenate([b.reward for b in log.batches()])
+    np.testing.assert_allclose(found.reward, rewards.mean())
+    assert found.user_rank == (5, 6)
+    assert found.x_rank[0] < 36
+    assert found.smallest_z_rank == (1, 6)
+    assert not found.diverse
+    assert "says nothing about this log" in found.guarantee
+
+
+@pytest.mark.parametrize("features", MAPS)
+def test_moments_against_dense_ones(tmp_path, features):
+    log = little_log(tmp_path, user=uniform_cube)
+    view = View(log, features=features)
+    found = describe(view)
+    x, z, arm = [], [], []
+    for batch in log.batches():
+        for _, rounds in Expander(view)(batch):
+            for t, n in enumerate(rounds.counts):
+                x.append(rounds.x[t, :n])
+                z.append(rounds.z[t, :n])
+                arm += [rounds.arms[k] for k in rounds.index[t, :n]]
+    x, z, arm = np.vstack(x), np.vstack(z), np.array(arm)
+    if view.d1:
+        smallest = np.linalg.eigvalsh(x.T @ x / len(x))[0]
+        assert found.x_rank[0] == np.linalg.matrix_rank(x, tol=1e-5 * np.linalg.norm(x, 2))
+        if found.x_rank[0] == view.d1:
+            np.testing.assert_allclose(found.rho_x, smallest, rtol=1e-9)
+    if view.d2 and features != "das":
+        rho = min(np.linalg.eigvalsh(z[arm == a].T @ z[arm == a] / (arm == a).sum())[0] for a in set(arm))
+        np.testing.assert_allclose(found.rho_z, rho, rtol=1e-9)
+    both = np.column_stack([x, z])
+    relative = np.linalg.norm(both.mean(axis=0)) / np.sqrt((both**2).sum(axis=1).mean())
+    np.testing.assert_allclose(found.mean_norm, relative, rtol=1e-9)
+    if view.d1 and view.d2:
+        largest = 0.0
+        for a in set(arm):
+            qx, qz = np.linalg.qr(_span(x[arm == a]))[0], np.linalg.qr(_span(z[arm == a]))[0]
+            largest = max(largest, np.linalg.norm(qx.T @ qz, 2))
+        np.testing.assert_allclose(found.correlation, largest, atol=1e-6)
+
+
+def _span(rows):
+    u, s, _ = np.linalg.svd(rows, full_matrices=False)
+    return u[:, s > 1e-5 * s[0]]
