@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,17 @@ def short(value: object) -> str:
     """repr, cut to a length that fits an error message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def nearest(wrong: object, right: Iterable[str]) -> str:
+    """ " (did you mean ..?)" if something is close, else nothing.
+
+    >>> nearest("seting-1", ["setting-1", "setting-2"])
+    ' (did you mean setting-1?)'
+    """
+    lower = {name.lower(): name for name in right}
+    close = difflib.get_close_matches(str(wrong).lower(), list(lower), n=1)
+    return f" (did you mean {lower[close[0]]}?)" if close else ""
 
 
 def positive(name: str, value: object, why: str) -> float:

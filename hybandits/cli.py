@@ -280,7 +280,7 @@ def warmup() -> None:
 
 
 def _must_be(what: str, name: str, known: Any) -> None:
-    from hybandits.own import nearest
+    from hybandits.checks import nearest
 
     if name not in known:
         raise ValueError(f"there is no {what} {name!r}{nearest(name, known)}: there are {', '.join(known)}")

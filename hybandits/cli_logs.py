@@ -73,8 +73,9 @@ def _mapping(path: Path | None) -> Any:
         return None
     from dataclasses import fields
 
+    from hybandits.checks import nearest
     from hybandits.logs.columns import Mapping
-    from hybandits.own import nearest, read_file
+    from hybandits.own import read_file
 
     settings = read_file(path)
     known = [field.name for field in fields(Mapping)]

@@ -24,8 +24,10 @@ class Listing(NamedTuple):
     whole: Collection[str] = ()
 
 
-def drawn(notes: Sequence[str], listings: Sequence[Listing], styles: Mapping[str, str] = STYLES) -> Group:
-    """Notes and tables for a terminal."""
+def drawn(
+    notes: Sequence[str], listings: Sequence[Listing], after: Sequence[str] = (), styles: Mapping[str, str] = STYLES
+) -> Group:
+    """Notes, tables and notes after them, for a terminal."""
     tables: list[Any] = [Text(note, style="yellow") for note in notes]
     for listing in listings:
         table = Table(title=Text(listing.title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
@@ -34,10 +36,10 @@ def drawn(notes: Sequence[str], listings: Sequence[Listing], styles: Mapping[str
         for row in listing.body:
             table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in row))
         tables.append(table)
-    return Group(*tables)
+    return Group(*tables, *(Text(note, style="yellow") for note in after))
 
 
-def plain(notes: Sequence[str], listings: Sequence[Listing]) -> list[str]:
+def plain(notes: Sequence[str], listings: Sequence[Listing], after: Sequence[str] = ()) -> list[str]:
     """The same as lines of ASCII."""
     lines = list(notes)
     for listing in listings:
@@ -49,13 +51,16 @@ def plain(notes: Sequence[str], listings: Sequence[Listing]) -> list[str]:
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             ]
             lines.append("  ".join(cells).rstrip())
+    lines += [line for note in after for line in ("", note)]
     return [line.encode("ascii", "replace").decode() for line in lines]
 
 
-def show(notes: Sequence[str], listings: Sequence[Listing], console: Console | None = None) -> None:
+def show(
+    notes: Sequence[str], listings: Sequence[Listing], console: Console | None = None, after: Sequence[str] = ()
+) -> None:
     """Print them."""
     console = console or Console()
     if console.is_terminal:
-        console.print(drawn(notes, listings))
+        console.print(drawn(notes, listings, after))
     else:
-        console.file.write("\n".join(plain(notes, listings)) + "\n")
+        console.file.write("\n".join(plain(notes, listings, after)) + "\n")

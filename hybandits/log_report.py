@@ -16,7 +16,7 @@ from hybandits.listings import Listing, show
 
 def print_description(found: Description, console: Console | None = None) -> None:
     """The description as tables, with what to make of it."""
-    show(_notes(found), _listings(found), console)
+    show(_notes(found), _listings(found), console, [found.guarantee])
 
 
 def _listings(found: Description) -> list[Listing]:
@@ -70,7 +70,6 @@ def _notes(found: Description) -> list[str]:
             f"Arms were not shown as often as by uniform display: one is {found.display_bias:.1f} standard deviations "
             f"off (fair: below {found.display_limit:.1f}). Replay and inverse propensities would be biased."
         )
-    notes.append(found.guarantee)
     return notes
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hybandits import policies
+from hybandits.checks import nearest
 from hybandits.environments import LAWS
 from hybandits.experiments import Entry, Experiment
 from hybandits.paper import environment_seeds, grid
@@ -138,14 +138,3 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} cannot be read ({problem.strerror}): give a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ValueError(f"{path} is not valid TOML ({problem})") from None
-
-
-def nearest(wrong: str, right: Iterable[str]) -> str:
-    """ ", did you mean ..?" if something is close, else nothing.
-
-    >>> nearest("seting-1", ["setting-1", "setting-2"])
-    ' (did you mean setting-1?)'
-    """
-    lower = {name.lower(): name for name in right}
-    close: Sequence[str] = difflib.get_close_matches(str(wrong).lower(), list(lower), n=1)
-    return f" (did you mean {lower[close[0]]}?)" if close else ""

@@ -733,3 +733,24 @@ def test_names_are_documented() -> None:
     for name in ("ips", "snips", "dm", "dr", "replay"):
         assert name in module.ESTIMATORS
         assert name in str(module.__doc__)
+
+
+def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path) -> None:
+    """An arm shown a few times and never rewarded: its own spread is unknown, and so is that of the difference."""
+    with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
+        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("a", "b")])
+        writer.source("f")
+        n = 400
+        chosen = (np.arange(n) % 40 == 0).astype(int)
+        reward = np.where(chosen == 1, 0.0, np.arange(n) % 3 == 0)
+        propensity = np.where(chosen == 1, 1 / 40, 39 / 40)
+        times, user = np.arange(n), np.ones((n, 1))
+        writer.write(Batch(times, np.full(n, pool), chosen, reward, propensity, no_places(n), user))
+        log = writer.finish(Problems())
+    found = evaluate(View(log, features="disjoint"), {"logged": "logged", "b": "always b"}, estimators=("ips",))
+    estimate = found.of("b", "ips")
+    assert estimate.value == 0.0
+    assert estimate.low is None
+    assert estimate.difference is not None
+    assert estimate.difference.low is None
+    assert estimate.difference.high is None

@@ -18,26 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hybandits.checks import Doubles, short
+from hybandits.checks import Doubles, nearest, short
 from hybandits.logs import files
 from hybandits.logs.cells import Sheet, listed, lists_of
-from hybandits.logs.files import (
-    SUFFIXES,
-    DamagedError,
-    Fault,
-    TableFile,
-    files_of,
-    nearest,
-    open_table,
-    require,
-)
+from hybandits.logs.files import DamagedError, Fault, TableFile, files_of, open_table, require
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import NO_PLACE, NO_TIME, Batch, LogError, Tables
-
-__all__ = [
-    "SUFFIXES", "ColumnsReader", "DamagedError", "Mapping", "OneHot", "Sheet", "TableFile", "arm_rows", "files_of",
-    "nearest", "one_hots", "open_table", "require",
-]  # fmt: skip
 
 WIDEST = 200
 """Columns that the one-hots of all categorical columns may have together."""

@@ -7,7 +7,6 @@ quoted field holds line breaks counts as one, at its first line. A line of which
 from __future__ import annotations
 
 import csv
-import difflib
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from hybandits.checks import short
+from hybandits.checks import nearest, short
 from hybandits.logs.table import LogError
 
 BLOCK = 1 << 22
@@ -114,17 +113,6 @@ def require(file: TableFile, names: Iterable[str], what: str) -> None:
             )
         if found > 1:
             raise LogError(f"{file.path} has {found} columns called {name!r}: give each a name of its own")
-
-
-def nearest(wrong: str, right: Iterable[str]) -> str:
-    """ " (did you mean ..?)" if something is close, else nothing.
-
-    >>> nearest("Reward", ["reward", "arm"])
-    ' (did you mean reward?)'
-    """
-    lower = {name.lower(): name for name in right}
-    close = difflib.get_close_matches(wrong.lower(), list(lower), n=1)
-    return f" (did you mean {lower[close[0]]}?)" if close else ""
 
 
 class CsvTable:

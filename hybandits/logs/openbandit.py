@@ -17,17 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from hybandits.checks import Doubles
-from hybandits.logs.columns import (
-    ColumnsReader,
-    DamagedError,
-    Mapping,
-    Sheet,
-    TableFile,
-    arm_rows,
-    one_hots,
-    open_table,
-    require,
-)
+from hybandits.logs.cells import Sheet
+from hybandits.logs.columns import ColumnsReader, Mapping, arm_rows, one_hots
+from hybandits.logs.files import DamagedError, TableFile, open_table, require
 from hybandits.logs.table import LogError
 
 ITEMS = "item_context.csv"

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybandits.checks import short
-from hybandits.logs.columns import SUFFIXES, ColumnsReader, Mapping, files_of, nearest, open_table
+from hybandits.checks import nearest, short
+from hybandits.logs.columns import ColumnsReader, Mapping
+from hybandits.logs.files import SUFFIXES, files_of, open_table
 from hybandits.logs.openbandit import ITEMS, OpenBanditReader
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import HEADER, Log, LogError, Reader, convert

@@ -128,16 +128,22 @@ def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: inte
             key = policy.name, name
             i = places[key]
             difference = None
+            low, high = _number(made.low[i]), _number(made.high[i])
             if key in gaps:
                 place = gaps[key]
+                ends = _number(made.difference_low[place]), _number(made.difference_high[place])
+                their = made.low[places[policies[0].name, name]]
+                if low is None or high is None or not math.isfinite(their):
+                    ends = None, None  # where one side's spread is unknown, so is the difference's
                 difference = Difference(
-                    to=policies[0].name, value=float(value[len(places) + place]),
-                    low=_number(made.difference_low[place]), high=_number(made.difference_high[place]),
-                )  # fmt: skip
-            low, high = _number(made.low[i]), _number(made.high[i])
+                    to=policies[0].name, value=float(value[len(places) + place]), low=ends[0], high=ends[1]
+                )
             refusal = None
             if low is None or high is None:
-                refusal = "no interval: too few rounds tell something else than the rest; give more, or use bernstein"
+                refusal = (
+                    "no interval: too few rounds with a weight have a reward that differs from the others'; "
+                    "give more rounds, or use bernstein"
+                )
             estimates.append(
                 Estimate(
                     policy=policy.name, estimator=name, value=float(value[i]), low=low, high=high, refusal=refusal,
