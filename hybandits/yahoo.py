@@ -34,7 +34,6 @@ class Prepared(NamedTuple):
     """A log in the one form, and what reading it brought up (None: it was there already)."""
 
     log: Log
-    made: MadeLog | None
     problems: Problems | None
 
 
@@ -52,24 +51,24 @@ def prepare(
 
     Without data one is made, of as many rounds as are needed.
     """
-    made = None
     if data is not None and (data / HEADER).exists():
-        return Prepared(Log(data), None, None)
+        return Prepared(Log(data), None)
     if data is None:
-        made = MadeLog(rounds=train + rounds, seed=seed)
         data = out / "made"
-        _make(made, data, days=max(1, (train + rounds) // train), progress=progress)
+        _make(
+            MadeLog(rounds=train + rounds, seed=seed), data, days=max(1, (train + rounds) // train), progress=progress
+        )
     place, note = out / "log", out / "log-source.json"
     source = _source(data)
     if place.exists():
         if _read(note) != source:
             raise LogError(f"{place} was converted from other files than {data} holds now: give another --out")
-        return Prepared(Log(place), made, None)
+        return Prepared(Log(place), None)
     problems = Problems(strict=strict)
     reader = reader_of([data], format="yahoo")
     log = convert(reader, place, problems, lambda read: progress("reading the log", read, reader.size))
     note.write_text(json.dumps(source, indent=1) + "\n")
-    return Prepared(log, made, problems)
+    return Prepared(log, problems)
 
 
 def _make(made: MadeLog, folder: Path, *, days: int, progress: Progress) -> None:
@@ -152,7 +151,7 @@ def records(
     log = {
         "content": prepared.log.about["content"],
         "kind": prepared.log.about["kind"],
-        "made": None if prepared.made is None else json.loads(json.dumps(asdict(prepared.made))),
+        "made": prepared.log.about.get("made"),
         "features": features,
         "arms": arms,
         **planned._asdict(),

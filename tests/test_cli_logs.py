@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,7 +188,11 @@ def test_the_yahoo_experiment_on_a_made_log_resumes(tmp_path: Path) -> None:
 
 
 def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Path) -> None:
-    command = [*SMALL, "--rounds", "3000", "--data", folder / "raw", "--arms", "positions", "--out", tmp_path / "out"]
+    data = tmp_path / "data"
+    data.mkdir()
+    for file in (folder / "raw").glob("*.gz"):  # without what tells that it is made
+        shutil.copy(file, data)
+    command = [*SMALL, "--rounds", "3000", "--data", data, "--arms", "positions", "--out", tmp_path / "out"]
     got = run(*command)
     assert got.exit_code == 0, said(got)
     outcome = read_results(tmp_path / "out").outcome("yahoo-positions", "written")
@@ -197,6 +202,8 @@ def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Pat
     assert log["made"] is None
     assert (log["train"], log["start"]) == (2000, 3000)  # from the next file on
     assert outcome.arms == [20]
+    made = run(*SMALL, "--protocol", "written", "--data", folder / "log", "--out", tmp_path / "made")
+    assert "made log" in said(made)  # however it gets here
     short = run(*SMALL, "--rounds", "5000", "--data", folder / "log", "--out", tmp_path / "short")
     assert short.exit_code == 2
     assert "--rounds to 4,000 or less" in said(short)

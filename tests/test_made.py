@@ -189,3 +189,12 @@ def test_refusals(tmp_path: Path) -> None:
         MadeLog(rounds=10).write(tmp_path)
     with pytest.raises(LogError, match="is a file"):
         MadeLog(rounds=10).write(tmp_path / TRUTH)
+
+
+def test_half_a_log_is_none(tmp_path: Path) -> None:
+    def fail(rounds: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        MadeLog(rounds=2000).write(tmp_path / "log", files=2, progress=fail)
+    assert list((tmp_path / "log").iterdir()) == []

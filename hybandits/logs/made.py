@@ -276,8 +276,19 @@ class MadeLog:
             folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             raise LogError(f"{folder} is a file: give another folder") from None
+        try:
+            clicks, clipped = self._write_days(paths, progress)
+            (folder / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
+        except BaseException:  # half a log is none
+            for path in (*paths, folder / TRUTH):
+                path.unlink(missing_ok=True)
+            raise
+        return paths
+
+    def _write_days(self, paths: list[Path], progress: Callable[[int], None]) -> tuple[int, int]:
+        """Clicks, and rounds whose click probability was clipped."""
         clicks = clipped = 0
-        for day, texts in groupby(self._texts(files), lambda text: text.day):
+        for day, texts in groupby(self._texts(len(paths)), lambda text: text.day):
             # This way of packing writes a header with time 0: the same log is the same bytes.
             packer = _deflate.compressobj(1, zlib.DEFLATED, 31)
             with paths[day].open("wb") as file:
@@ -286,8 +297,7 @@ class MadeLog:
                     clicks, clipped = clicks + text.clicks, clipped + text.clipped
                     progress(text.rounds)
                 file.write(packer.flush())
-        (folder / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
-        return paths
+        return clicks, clipped
 
     def _texts(self, days: int) -> Iterator[_Text]:
         """The lines, in pieces of one block, one pool and one day."""

@@ -114,7 +114,7 @@ class Reader(Protocol):
     """Reads a log of some kind.
 
     kind: how the format is called; user, arm: names of the features; binary_user: user features are 0 or 1; size: bytes
-    to be read in all.
+    to be read in all. What a reader has under `about`, a mapping, goes into the log's header.
     """
 
     @property
@@ -154,7 +154,7 @@ def convert(
                 writer.source(source)
                 last = source
             writer.write(batch)
-        return writer.finish(problems)
+        return writer.finish(problems, getattr(reader, "about", None))
 
 
 def rows_per_group(user: int) -> int:

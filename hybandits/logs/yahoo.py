@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,7 @@ import numpy as np
 
 from hybandits.checks import short
 from hybandits.compiling import kernel
+from hybandits.logs.made import TRUTH
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import Batch, LogError, Tables, no_places
 
@@ -731,6 +733,14 @@ def _list_files(paths: Iterable[Path | str]) -> tuple[list[Path], dict[str, str]
     return sorted(found.values(), key=_in_order), passed
 
 
+def _made_by(folders: Iterable[Path]) -> dict[str, Any]:
+    """What a log's header says of one that was made (`logs.made`): nobody should take it for Yahoo's."""
+    for folder in sorted(folders):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            return {"made": dict(json.loads((folder / TRUTH).read_text())["made"])}
+    return {}
+
+
 # ------------------------------------------------------------------ the reader
 
 
@@ -794,6 +804,7 @@ class YahooReader:
         self.arm = list(ARM_NAMES[self.kind])
         self.binary_user = self.kind == R6B
         self.size = sum(path.stat().st_size for path in self.files)
+        self.about = _made_by({path.parent for path in self.files})
         self._rows = max(1, min(batch_rows, (1 << 19) // len(self.user)))  # 4 MB of user features at most
         self._chunk = chunk_bytes
 
