@@ -132,6 +132,9 @@ def reproduce(
             help="yahoo: beside every algorithm, the same fed as by the released code: with another arm's reward.",
         ),
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="yahoo: stop at the first line that cannot be used.")
+    ] = False,
 ) -> None:
     """Rerun the paper's evaluation and say, claim by claim, what holds.
 
@@ -160,7 +163,7 @@ def reproduce(
             lengths = paper.QUICK_YAHOO if quick else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
             found, log = _yahoo_records(
                 out, data, train or lengths[0], rounds or lengths[1], protocols, arms.value, trials, defect, kept, made,
-                0 if seed is None else seed,
+                0 if seed is None else seed, strict,
             )  # fmt: skip
             records += found
         _run(records, out, made, {"scale": scale.value, "seed": start}, log)
@@ -180,7 +183,7 @@ def _policies(text: str) -> list[str]:
 
 def _yahoo_records(
     out: Path, data: Path | None, train: int, rounds: int, protocols: Any, arms: str, trials: int, defect: bool,
-    kept: list[str] | None, engine: Any, seed: int,
+    kept: list[str] | None, engine: Any, seed: int, strict: bool,
 ) -> tuple[list[Any], Path]:  # fmt: skip
     """The Yahoo experiment's records, and where its log lies."""
     from hybandits import paper, runner, yahoo
@@ -190,8 +193,8 @@ def _yahoo_records(
     chosen = [name for name in paper.YAHOO_POLICIES if kept is None or name in kept]
     if not chosen:
         raise ValueError(f"--policies leaves nothing of {', '.join(paper.YAHOO_POLICIES)} to run: name others")
-    with interrupts.tidying(), StagedBar() as progress:
-        prepared = yahoo.prepare(out, data, train=train, rounds=rounds, seed=seed, progress=progress)
+    with interrupts.tidying(interrupts.KEPT), StagedBar() as progress:
+        prepared = yahoo.prepare(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
         cli_logs.tell(prepared.problems)
         planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
         records = yahoo.records(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,29 +65,22 @@ def convert(
         with tidying(), bar("reading", reader.size, unit="B") as advance:
             log = into_one_form(reader, out, problems, advance)
         tell(problems)
-        typer.echo(f"wrote {log}")
+        typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}")
 
 
 def _mapping(path: Path | None) -> Any:
     if path is None:
         return None
-    from dataclasses import fields
-
-    from hybandits.checks import nearest
-    from hybandits.logs.columns import Mapping
+    from hybandits.logs.columns import Mapping as ColumnMapping
     from hybandits.own import read_file
 
     settings = read_file(path)
-    known = [field.name for field in fields(Mapping)]
-    for key in settings:
-        if key not in known:
-            raise ValueError(f"{path}: unknown key {key!r}{nearest(key, known)}: it may be {', '.join(known)}")
-    for key in ("arm", "reward"):
-        if key not in settings:
-            raise ValueError(f"{path} does not say which column is the {key}: add {key} = 'NAME'")
-    if "arms_file" in settings:
+    if isinstance(settings.get("arms_file"), str):
         settings["arms_file"] = path.parent / settings["arms_file"]
-    return Mapping(**settings)
+    try:
+        return ColumnMapping.of(settings)
+    except ValueError as problem:
+        raise ValueError(f"{path}: {problem}") from None
 
 
 def tell(problems: Problems | None) -> None:
@@ -95,6 +88,10 @@ def tell(problems: Problems | None) -> None:
     if problems is None:
         return
     typer.echo(f"{problems.lines:,} lines read: {problems.rounds:,} rounds, {problems.skipped:,} skipped", err=True)
+    ignored = [source["file"] for source in problems.sources if "ignored" in source]
+    if ignored:
+        some = ", ".join(Path(name).name for name in ignored[:5])
+        typer.echo(f"  not read: {some}{f' and {len(ignored) - 5} more' if len(ignored) > 5 else ''}", err=True)
     for kind, count in problems.kinds.most_common():
         typer.echo(f"  {count:,} {kind}", err=True)
     for kind, count in problems.files.most_common():
@@ -108,12 +105,15 @@ def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View
     """A log, converted for the time being if it is raw."""
     from hybandits.logged import View
     from hybandits.logs.opening import opened
+    from hybandits.logs.table import HEADER, Log
 
-    with (
-        tidying(),
-        bar("reading", None, unit="B") as advance,
-        opened([path], strict=strict, progress=advance) as (log, problems),
-    ):
+    if (path / HEADER).is_file():
+        with tidying():
+            yield View(Log(path), features=features)
+        return
+    with tidying(), ExitStack() as stack:
+        with bar("reading", None, unit="B") as advance:
+            log, problems = stack.enter_context(opened([path], strict=strict, progress=advance))
         tell(problems if problems is not None and (problems.skipped or problems.files) else None)
         yield View(log, features=features)
 
@@ -129,6 +129,8 @@ def describe(
         from hybandits.describe import describe as described
         from hybandits.log_report import print_description
 
+        if out is not None:
+            _must_be_writable(out)
         with _viewed(log, features.value, strict=strict) as view, bar("reading", view.log.rounds) as advance:
             found = described(view, progress=advance)
         print_description(found)
@@ -140,7 +142,7 @@ def make_log(
     out: Annotated[Path, typer.Argument(help="Folder to write the files to; made if missing.", metavar="DIR")],
     rounds: Annotated[int, typer.Option(min=1, help="Visits in all.")] = 100_000,
     files: Annotated[int, typer.Option(min=1, help="Days they are spread over, one file each.")] = 1,
-    pool: Annotated[int, typer.Option(min=2, help="Articles to choose from at a time, about.")] = 20,
+    pool: Annotated[int, typer.Option(min=3, help="Articles to choose from at a time, about.")] = 20,
     features: Annotated[
         FeaturesName, typer.Option(help="What clicks depend on: das (arm's own: its features) or li (the user's).")
     ] = FeaturesName.das,
@@ -165,7 +167,9 @@ def fit(
     policy: Annotated[
         str, typer.Option(help="The policy to start warm, with settings after a colon: HyLinUCB:noise=0.3,ridge=2.")
     ] = "HyLinUCB",
-    out: Annotated[Path, typer.Option(help="File to write; load it with hybandits.load.")] = Path("policy.npz"),
+    out: Annotated[
+        Path, typer.Option(help="File to write, replaced if it is there; load it with hybandits.load.")
+    ] = Path("policy.npz"),
     features: Features = FeaturesName.das,
     rounds: Rounds = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the policy's own draws.")] = 0,
@@ -189,21 +193,15 @@ def fit(
                     fitting.warm_start(made, fitting.collect(view, 0, stop, engine=engine_made, progress=advance))
                 else:
                     fitting.learn_log(made, view, 0, stop, progress=advance)
-            made.save(out)
-            about = {
-                "policy": policy, "features": features.value, "rounds": stop, "log": view.log.path.name,
-                "content": view.log.about["content"], "user": view.log.user, "arm": view.log.arm,
+            made.notes = {
+                "features": features.value, "user": view.log.user, "arm": view.log.arm,
+                "fitted_to": {"content": view.log.about["content"], "rounds": stop},
             }  # fmt: skip
-            _write_json(_beside(out), about, quiet=True)
+            made.save(out)
         typer.echo(
             f"wrote {out}: {type(made).__name__} with d1 = {made.d1}, d2 = {made.d2}, {stop:,} rounds of "
             f"{len(made.arms)} arms"
         )
-
-
-def _beside(policy: Path) -> Path:
-    """Where it is said what a saved policy was fitted to."""
-    return policy.with_suffix(policy.suffix + ".json")
 
 
 def evaluate(
@@ -250,14 +248,20 @@ def evaluate(
     with plain_errors():
         from dataclasses import replace
 
+        from hybandits import load
         from hybandits.evaluate import evaluate as evaluated
         from hybandits.evaluate import work
         from hybandits.log_report import draw_running, print_evaluation
+        from hybandits.runner import prepare
 
-        name = _features_of(policy, features)
+        if out is not None:
+            prepare(out)
+        saved = {spec: load(spec) for spec in dict.fromkeys(policy) if spec.endswith(".npz")}
+        name = _features_of(saved, features)
         with _viewed(log, name, strict=strict) as view:
             stop = min(start + (rounds or view.log.rounds), view.log.rounds)
-            targets = {spec: _target(spec, view, stop, seed) for spec in dict.fromkeys(policy)}
+            _check_names(saved, view)
+            targets = {spec: _target(spec, saved, view, stop, seed) for spec in dict.fromkeys(policy)}
             names = _estimators(estimators, targets)
             bounds = None if reward_range is None else _range(reward_range)
             made = make_engine(engine, workers, address)
@@ -266,39 +270,51 @@ def evaluate(
                     view, targets, estimators=names, interval=interval.value, level=level, seed=seed, clip=clip,
                     reward_range=bounds, start=start, stop=stop, engine=made, progress=advance,
                 )  # fmt: skip
-            _warn_of_own_rounds(policy, view, start)
+            _warn_of_own_rounds(saved, view, start)
         if estimators is None:  # what was not asked for need not be refused
             found = replace(found, estimates=[e for e in found.estimates if not _out_of_kind(e, targets)])
         print_evaluation(found)
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
             _write_json(out / "evaluation.json", found.plain())
             for file in draw_running(found, out):
                 typer.echo(f"wrote {file}")
 
 
-def _features_of(policies: Sequence[str], asked: FeaturesName | None) -> str:
+def _features_of(saved: Mapping[str, Policy], asked: FeaturesName | None) -> str:
     """The features to use: those that saved policies were fitted with; an error if they differ."""
-    noted: dict[str, str] = {}
-    for spec in policies:
-        note = _note(spec)
-        if note is not None and "features" in note:
-            noted[spec] = note["features"]
+    noted = {spec: policy.notes["features"] for spec, policy in saved.items() if "features" in policy.notes}
     for spec, name in noted.items():
         wanted = next(iter(noted.values())) if asked is None else asked.value
         if name != wanted:
             raise ValueError(f"{spec} was fitted with --features {name}, not {wanted}: evaluate it on its own")
     if asked is not None:
         return asked.value
+    for spec in saved:
+        if spec not in noted:
+            taken = next(iter(noted.values()), "das")
+            typer.echo(f"hybandits: {spec} does not say how its features are made: taking --features {taken}", err=True)
     return next(iter(noted.values()), "das")
 
 
-def _warn_of_own_rounds(policies: Sequence[str], view: View, start: int) -> None:
+def _check_names(saved: Mapping[str, Policy], view: View) -> None:
+    """A policy fitted to other columns would take one for another."""
+    for spec, policy in saved.items():
+        for what, there in (("user", view.log.user), ("arm", view.log.arm)):
+            fitted = policy.notes.get(what, there)
+            if fitted != there:
+                odd = [name for name in (*fitted, *there) if (name in fitted) != (name in there)]
+                words = f"differing: {', '.join(odd[:3])}" if odd else "in another order"
+                raise ValueError(
+                    f"{spec} was fitted to a log with other {what} features ({words}): evaluate it on one with the same"
+                )
+
+
+def _warn_of_own_rounds(saved: Mapping[str, Policy], view: View, start: int) -> None:
     """A policy looks better than it is on rounds that it has learned from."""
-    for spec in policies:
-        note = _note(spec)
-        if note is not None and note.get("content") == view.log.about["content"] and start < note.get("rounds", 0):
-            last = note["rounds"]
+    for spec, policy in saved.items():
+        known = policy.notes.get("fitted_to", {})
+        last = known.get("rounds", 0)
+        if known.get("content") == view.log.about["content"] and start < last:
             remedy = f"evaluate it with --from {last}" if last < view.log.rounds else "fit it to fewer with --rounds"
             typer.echo(
                 f"hybandits: {spec} has learned the first {last:,} rounds of this log and looks better on them than it "
@@ -307,30 +323,16 @@ def _warn_of_own_rounds(policies: Sequence[str], view: View, start: int) -> None
             )
 
 
-def _note(spec: str) -> dict[str, Any] | None:
-    """What is noted beside a saved policy."""
-    path = _beside(Path(spec))
-    if not (spec.endswith(".npz") and path.exists()):
-        return None
-    try:
-        note = json.loads(path.read_text())
-    except ValueError:
-        raise ValueError(f"{path} is damaged: remove it, and say --features yourself") from None
-    return note if isinstance(note, dict) else None
-
-
-def _target(spec: str, view: View, horizon: int, seed: int) -> Any:
+def _target(spec: str, saved: Mapping[str, Policy], view: View, horizon: int, seed: int) -> Any:
     """What --policy names: a frozen policy, a rule, or a policy that learns."""
     from hybandits.evaluate import Frozen, Learning
 
-    if spec.endswith(".npz"):
-        from hybandits import load
-
-        return Frozen(load(spec))
-    if spec in ("uniform", "logged"):
-        return spec
-    if spec.startswith("always:"):
-        return f"always {spec.removeprefix('always:')}"
+    if spec in saved:
+        return Frozen(saved[spec])
+    if spec.lower() in ("uniform", "logged"):
+        return spec.lower()
+    if spec.lower().startswith("always:"):
+        return f"always {spec.partition(':')[2]}"
     return Learning(_policy(spec, view, horizon, seed))
 
 
@@ -339,7 +341,7 @@ def _estimators(asked: str | None, targets: dict[str, Any]) -> tuple[str, ...]:
     from hybandits.evaluate import Learning
 
     if asked is not None:
-        return tuple(part.strip() for part in asked.split(",") if part.strip())
+        return tuple(part.strip().lower() for part in asked.split(",") if part.strip())
     learning = any(isinstance(target, Learning) for target in targets.values())
     fixed = any(not isinstance(target, Learning) for target in targets.values())
     return ("replay",) * learning + ("ips", "snips", "dm", "dr") * fixed

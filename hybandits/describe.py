@@ -83,6 +83,8 @@ class Description:
     rho_z: float | None
     correlation: float | None
     """The largest canonical correlation of x and z over an arm's rounds: the assumption wants 0."""
+    size: float
+    """Root mean square of |(x, z)|."""
     mean_norm: float
     """|mean of (x, z)| relative to the root of its mean square: the assumption wants 0."""
     diverse: bool
@@ -137,7 +139,8 @@ class _Tally:
                 max(self.propensities[1], float(p.max())),
             ]
         sizes = view.log.pools.sizes[batch.pool]
-        self.uniform &= bool(known.all() and np.allclose(batch.propensity * sizes, 1.0, rtol=1e-9))
+        # To three digits: propensities are often written with few.
+        self.uniform &= bool(known.all() and np.allclose(batch.propensity * sizes, 1.0, rtol=1e-3))
         pools, times = np.unique(batch.pool, return_counts=True)
         for p, n in zip(pools, times, strict=True):
             listed = view.arm[view.offsets[p] : view.offsets[p + 1]]
@@ -147,27 +150,37 @@ class _Tally:
         self.changes += int((np.diff(batch.pool, prepend=self.last_pool) != 0).sum())
         self.last_pool = int(batch.pool[-1])
 
-    def slice(self, parts: list[Batch], start: int) -> Slice:
+    def slice(self, part: _Slicing, start: int) -> Slice:
         """One slice of the log, and note the arms met."""
-        view = self.view
-        pools = np.unique(np.concatenate([part.pool for part in parts]))
-        arms = np.unique(np.concatenate([view.arm[view.offsets[p] : view.offsets[p + 1]] for p in pools]))
+        sizes = self.view.sizes[part.pools]
+        arms = np.unique(self.view.arm[np.repeat(part.pools, self.view.sizes)])
         new = int((~self.met[arms]).sum())
         self.met[arms] = True
-        rounds = sum(part.rounds for part in parts)
-        times = np.concatenate([part.time for part in parts])
-        times = times[times != NO_TIME]
         return Slice(
-            start=start,
-            rounds=rounds,
-            first_time=int(times[0]) if len(times) else None,
-            last_time=int(times[-1]) if len(times) else None,
-            reward=float(sum(part.reward.sum() for part in parts)) / rounds,
-            arms=len(arms),
-            new_arms=new,
-            smallest_pool=int(view.sizes[pools].min()),
-            largest_pool=int(view.sizes[pools].max()),
-        )
+            start=start, rounds=part.rounds, first_time=part.first_time, last_time=part.last_time,
+            reward=part.reward / part.rounds, arms=len(arms), new_arms=new, smallest_pool=int(sizes.min()),
+            largest_pool=int(sizes.max()),
+        )  # fmt: skip
+
+
+class _Slicing:
+    """What is kept of a slice while it is read."""
+
+    def __init__(self, pools: int) -> None:
+        self.pools = np.zeros(pools, bool)
+        self.rounds = 0
+        self.reward = 0.0
+        self.first_time: int | None = None
+        self.last_time: int | None = None
+
+    def add(self, part: Batch) -> None:
+        self.pools[part.pool] = True
+        self.rounds += part.rounds
+        self.reward += float(part.reward.sum())
+        times = part.time[part.time != NO_TIME]
+        if len(times):
+            self.first_time = int(times[0]) if self.first_time is None else self.first_time
+            self.last_time = int(times[-1])
 
 
 @kernel
@@ -203,20 +216,19 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     tally = _Tally(view)
     cuts = np.unique(np.linspace(0, log.rounds, SLICES + 1).round().astype(int))
     slices: list[Slice] = []
-    parts: list[Batch] = []
+    now = _Slicing(len(view.sizes))
     start = 0
     for batch in log.batches():
         tally.add(batch)
         first = 0
         while first < batch.rounds:
             end = int(cuts[np.searchsorted(cuts, start, side="right")])
-            waiting = sum(part.rounds for part in parts)
-            part = batch.part(first, min(batch.rounds, first + end - start - waiting))
-            parts.append(part)
+            part = batch.part(first, min(batch.rounds, first + end - start - now.rounds))
+            now.add(part)
             first += part.rounds
-            if start + waiting + part.rounds == end:
-                slices.append(tally.slice(parts, start))
-                parts, start = [], end
+            if start + now.rounds == end:
+                slices.append(tally.slice(now, start))
+                now, start = _Slicing(len(view.sizes)), end
         progress(batch.rounds)
     rounds, total, squares = tally.rewards
     mean = total / rounds
@@ -328,6 +340,7 @@ def _diversity(view: View, tally: _Tally) -> dict[str, Any]:
         "rho_x": rho_x,
         "rho_z": rho_z,
         "correlation": correlation,
+        "size": float(np.sqrt(square)),
         "mean_norm": mean,
         "diverse": not reasons,
         "guarantee": _guarantee(reasons),

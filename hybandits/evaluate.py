@@ -126,7 +126,7 @@ def gather(
         checks.count("stop", stop, least=1, why="it is the round before which to end")
     stop = view.log.rounds if stop is None else min(stop, view.log.rounds)
     if start >= stop:
-        raise LogError(f"rounds {start} to {stop} of {view.log} are none: it has {view.log.rounds}")
+        raise LogError(f"there is no round from {start:,} on: the log has {view.log.rounds:,}")
     layout = plan(start, stop, folds)
     arms = len(view.names)
     policies = [

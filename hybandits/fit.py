@@ -60,6 +60,8 @@ class Statistics:
 
     def merge(self, groups: np.ndarray, triangles: Doubles, counts: np.ndarray, left_out: int) -> None:
         """Take in the statistics of other rounds: those of some groups."""
+        if len(groups) and not 0 <= groups.min() <= groups.max() < len(self.counts):
+            raise ValueError(f"there are {len(self.counts)} groups, got number {groups.max()}: it is of another view")
         fold_triangles(groups, triangles, self.triangles)
         self.counts[groups] += counts
         self.left_out += left_out
@@ -109,6 +111,8 @@ def rotate(row, triangle):  # type: ignore[no-untyped-def]
             continue
         a = triangle[k, k]
         h = math.sqrt(a * a + b * b)
+        if h == 0.0:  # squares too small to be told from 0
+            continue
         c = a / h
         s = b / h
         triangle[k, k] = h
@@ -171,9 +175,9 @@ class Task(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def view_of(log: str, features: str, arms: str) -> View:
+def view_of(log: str, content: str, features: str, arms: str) -> View:
     """The view so described (`View.described`), made once per process: for work on engines."""
-    return View.again({"log": log, "features": features, "arms": arms})
+    return View.again({"log": log, "content": content, "features": features, "arms": arms})
 
 
 def part_of(task: Task, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
@@ -273,7 +277,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     solved: list[tuple[int, Doubles, Doubles]] = []
     rest = np.zeros((0, d1 + 1))
     rank = 0
-    for a, part in zip(arm, np.split(order, starts[1:]), strict=True):
+    for a, part in zip(arm, np.split(order, starts[1:])[: len(arm)], strict=True):
         own = np.column_stack([rows.z[part], rows.x[part], rows.reward[part]])
         if len(own) > own.shape[1]:
             own = _factor(own)

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-INTERRUPTED = "hybandits: interrupted; what was finished is kept, the same command goes on from there\n"
+KEPT = "what was finished is kept, the same command goes on from there"
+NOTHING = "nothing was written"
 PATIENCE = 10.0
 """Seconds from Ctrl-C within which workers are ended and files closed; after them the process ends as it is."""
 
@@ -17,6 +18,7 @@ interrupted = False
 """Whether Ctrl-C has been given."""
 
 _to_tidy = 0
+_word = KEPT
 
 
 class Interruption(KeyboardInterrupt):
@@ -24,14 +26,17 @@ class Interruption(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def tidying() -> Iterator[None]:
-    """Within it, Ctrl-C comes as an exception, so that files half written are removed."""
-    global _to_tidy
+def tidying(word: str = NOTHING) -> Iterator[None]:
+    """Within it, Ctrl-C comes as an exception, so that files half written are removed; word: what is then left."""
+    global _to_tidy, _word
     _to_tidy += 1
+    before, _word = _word, word
     try:
         yield
     finally:
         _to_tidy -= 1
+        if not interrupted:
+            _word = before
 
 
 def interrupt(number: int, frame: object) -> None:
@@ -65,7 +70,7 @@ def end() -> None:
 def say() -> None:
     """Not by way of sys.stderr, which may be in the middle of a write."""
     before = "\x1b[?25h\n" if os.isatty(2) else ""  # a bar hides the cursor, and ^C stands in the line
-    os.write(2, (before + INTERRUPTED).encode())
+    os.write(2, f"{before}hybandits: interrupted; {_word}\n".encode())
 
 
 def on_interrupt(handler: Any, *, instead_of: Any) -> None:

@@ -65,6 +65,11 @@ def _notes(found: Description) -> list[str]:
         notes.append(
             f"{found.without_propensity:,} rounds have no propensity: only the direct method can use them."
         )  # fmt: skip
+    if found.size > 3.0:
+        notes.append(
+            f"Features are large: |(x, z)| is {found.size:.3g} in the root mean square. Rescale them, or tell policies "
+            f"(feature_bound), which take it to be about 1."
+        )
     if found.display_bias is not None and found.display_limit is not None and found.display_bias > found.display_limit:
         notes.append(
             f"Arms were not shown as often as by uniform display: one is {found.display_bias:.1f} standard deviations "
@@ -144,7 +149,7 @@ def _estimates(found: Evaluation) -> list[Listing]:
     ]  # fmt: skip
     if difference_rows:
         head = ("policy", "by", "difference", within, "clear")
-        made.insert(1, Listing(f"Less {first}, on the same rounds", head, difference_rows, (2,)))
+        made.insert(1, Listing(f"Difference to {first}, on the same rounds", head, difference_rows, (2,)))
     if refused:
         made.append(Listing("Refused", ("policy", "by", "because"), refused))
     return made
@@ -207,7 +212,7 @@ def draw_running(found: Evaluation, folder: Path) -> Sequence[Path]:
             axes.tick_params(axis="x", labelrotation=20)
             axes.grid(alpha=0.25)
         for axes in every[-1]:
-            axes.set_xlabel("rounds of the log")
+            axes.set_xlabel("rounds evaluated")
         keys = [Line2D([], [], color=colours[name], lw=2, label=name) for name in policies]
         canvas.legend(handles=keys, loc="outside lower center", ncols=min(4, len(keys)), frameon=False)
         for suffix in ("png", "svg"):

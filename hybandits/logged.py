@@ -77,12 +77,18 @@ class View:
 
     def described(self) -> dict[str, Any]:
         """What makes the view again: `View.again`."""
-        return {"log": str(self.log.path.resolve()), "features": self.map.name, "arms": self.arms_are}
+        return {
+            "log": str(self.log.path.resolve()), "content": self.log.about["content"], "features": self.map.name,
+            "arms": self.arms_are,
+        }  # fmt: skip
 
     @staticmethod
     def again(described: dict[str, Any]) -> View:
-        """The view that was described, in another process perhaps."""
-        return View(Log(Path(described["log"])), features=described["features"], arms=described["arms"])
+        """The view that was described, in another process perhaps; LogError if the log is another by now."""
+        log = Log(Path(described["log"]))
+        if log.about["content"] != described["content"]:
+            raise LogError(f"{log.path} has been made anew meanwhile: open it again")
+        return View(log, features=described["features"], arms=described["arms"])
 
     def shown(self, batch: Batch) -> np.ndarray:
         """The entry shown in every round, -1 where a list was cut before it."""
@@ -124,9 +130,10 @@ class Expander:
         view = self.view
         start = 0
         while start < batch.rounds:
-            width = int(view.sizes[batch.pool[start]])
-            stop = start + max(1, self._numbers // (width * (view.d1 + view.d2 + 1)))
-            pool = batch.pool[start:stop]
+            each = view.d1 + view.d2 + 1
+            pool = batch.pool[start : start + max(1, self._numbers // (int(view.sizes[batch.pool[start]]) * each))]
+            # Every round gets the room of the one with most candidates.
+            pool = pool[: max(1, self._numbers // (int(view.sizes[pool].max()) * each))]
             self._meet(pool[0])
             fresh = np.flatnonzero(~self._known_pool[pool])
             for t in fresh:

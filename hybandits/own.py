@@ -126,6 +126,10 @@ def _setting(policy: str, part: str) -> tuple[str, Any]:
     try:
         return key, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
+        pass
+    try:
+        return key, float(text)  # .5 is no TOML
+    except ValueError:
         return key, text
 
 

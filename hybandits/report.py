@@ -737,8 +737,11 @@ def _number_cells(row: Row) -> list[str | _Cell]:
 
 
 def _columns(rows: Sequence[Row]) -> int:
-    """How many of the numbers to show: those about the published figure only where there are any."""
-    return len(_NUMBERS) if any(row.published is not None for row in rows) else 4
+    """How many of the numbers to show: of one run the regret alone, those about the published figure where there are
+    any."""
+    if any(row.published is not None for row in rows):
+        return len(_NUMBERS)
+    return 1 if all(row.runs == 1 for row in rows) else 4
 
 
 def _regret(rows: Sequence[Row], read_outs: Sequence[Row]) -> str:

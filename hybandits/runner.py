@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hybandits import __version__, confidence, diversity, policies
+from hybandits import __version__, checks, confidence, diversity, policies
 from hybandits.engines import Engine, Local, Report
 from hybandits.environments import World
 from hybandits.experiments import (
@@ -87,7 +87,8 @@ def make_policy(entry: Entry, *, d1: int, d2: int, arms: int, horizon: int, seed
     known = [name for name in accepted if name not in ("self", "d1", "d2", "seed")]
     unknown = sorted(set(values) - set(known))
     if unknown:
-        raise ValueError(f"{entry.policy} has no setting {unknown[0]!r}: it has {', '.join(known)}")
+        near = checks.nearest(unknown[0], known)
+        raise ValueError(f"{entry.policy} has no setting {unknown[0]!r}{near}: it has {', '.join(known)}")
     if "exploration" in values:
         if not isinstance(values["exploration"], Mapping):
             raise ValueError(

@@ -21,9 +21,9 @@ from hybandits.engines import Engine
 from hybandits.experiments import Entry, Experiment, Protocol
 from hybandits.logged import View
 from hybandits.logs.made import MadeLog
-from hybandits.logs.opening import reader_of
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import HEADER, Log, LogError, convert
+from hybandits.logs.yahoo import YahooReader
 from hybandits.semisynthetic import arms_between
 
 Progress = Callable[[str, int, int], None]
@@ -58,16 +58,19 @@ def prepare(
         _make(
             MadeLog(rounds=train + rounds, seed=seed), data, days=max(1, (train + rounds) // train), progress=progress
         )
-    place, note = out / "log", out / "log-source.json"
-    source = _source(data)
+    if not data.exists():
+        raise LogError(f"{data} is not there: give the folder with the click log's files, or leave --data out")
+    place = out / "log"
+    reader = YahooReader([data])
+    source = [[file.name, file.stat().st_size] for file in reader.files]
     if place.exists():
-        if _read(note) != source:
+        log = Log(place)
+        if log.about.get("source") != source:
             raise LogError(f"{place} was converted from other files than {data} holds now: give another --out")
-        return Prepared(Log(place), None)
+        return Prepared(log, None)
     problems = Problems(strict=strict)
-    reader = reader_of([data], format="yahoo")
+    reader.about["source"] = source
     log = convert(reader, place, problems, lambda read: progress("reading the log", read, reader.size))
-    note.write_text(json.dumps(source, indent=1) + "\n")
     return Prepared(log, problems)
 
 
@@ -83,14 +86,6 @@ def _make(made: MadeLog, folder: Path, *, days: int, progress: Progress) -> None
         shutil.rmtree(folder)
     made.write(folder, files=days, progress=lambda done: progress("making a log", done, made.rounds))
     note.write_text(json.dumps(described, indent=1) + "\n")
-
-
-def _source(data: Path) -> list[list[Any]]:
-    """The files behind a log, by name and size."""
-    if not data.exists():
-        raise LogError(f"{data} is not there: give the folder with the click log's files, or leave --data out")
-    files = [data] if data.is_file() else sorted(file for file in data.rglob("*") if file.is_file())
-    return [[file.name, file.stat().st_size] for file in files]
 
 
 def _read(note: Path) -> Any:
@@ -114,6 +109,10 @@ class Plan(NamedTuple):
 def plan(log: Log, *, train: int, rounds: int) -> Plan:
     """Fit on the first `train` rounds; simulate from the next file of the log on, as the paper does (the next day), or,
     if there are too few rounds from there on, from the next round on."""
+    if log.about["kind"] != "R6A":
+        raise LogError(
+            f"the experiment is on R6A click logs, {log.path} is of the kind {log.about['kind']}: give --data"
+        )
     if train + 1 > log.rounds:
         raise LogError(f"the log has {log.rounds:,} rounds, too few to fit on {train:,} and play: lower --train")
     later = [first for first in log.source_starts if first >= train]

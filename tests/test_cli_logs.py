@@ -87,10 +87,11 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["evaluate", "LOG", "--policy", "uniform", "--estimators", "isp"], "isp"),
         (["evaluate", "LOG", "--policy", "uniform", "--level", "95"], "level"),
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1"], "two numbers"),
-        (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "none"),
+        (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "no round from 6,000 on"),
         (["evaluate", "LOG", "--policy", "uniform", "--address", "x"], "--engine ray"),
         (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere is not there"),
         (["make-log", "OUT", "--kind", "R6C"], "R6A"),
+        (["describe", "LOG", "--json", "."], "cannot be written"),
     ],
 )
 def test_mistakes_get_one_line(folder: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
@@ -123,12 +124,12 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     arguments = ["--policy", "uniform", "--policy", out, "--policy", "always:" + Log(folder / "log").names[0]]
     got = run("evaluate", folder / "log", "--from", 3000, *arguments, "--out", found)
     assert got.exit_code == 0, said(got)
-    assert "Less uniform, on the same rounds" in said(got)
+    assert "Difference to uniform, on the same rounds" in said(got)
     plain = json.loads((found / "evaluation.json").read_text())
     assert {e["estimator"] for e in plain["estimates"]} == {"ips", "snips", "dm", "dr"}
     assert (found / "running.png").stat().st_size > 5000
     assert (found / "running.svg").read_text().startswith("<?xml")
-    # Features are those noted beside the policy; asking for others is a mistake, and so is forgetting what it has seen.
+    # Features are those noted in the policy; asking for others is a mistake, and so is forgetting what it has seen.
     assert "--features li, not das" in said(run("evaluate", folder / "log", "--policy", out, "--features", "das"))
     assert "looks better" in said(run("evaluate", folder / "log", "--policy", out))
 
@@ -161,6 +162,42 @@ def test_own_columns(tmp_path: Path) -> None:
     lacking = run("convert", tmp_path / "own.csv", tmp_path / "log2")
     assert lacking.exit_code == 2
     assert "item, click, age, p" in said(lacking)
+
+
+def test_a_policy_fitted_to_other_columns_is_refused(tmp_path: Path) -> None:
+    for name, country in (("one", "bb"), ("two", "zz")):
+        rows = ["item,click,country"] + [f"{'abc'[i % 3]},{i % 2},{('aa', country)[i % 5 > 2]}" for i in range(60)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(rows) + "\n")
+        (tmp_path / "map.toml").write_text(
+            'arm = "item"\nreward = "click"\ncategorical = ["country"]\nuniform = true\n'
+        )
+        got = run("convert", tmp_path / f"{name}.csv", tmp_path / name, "--mapping", tmp_path / "map.toml")
+        assert got.exit_code == 0, said(got)
+    out = tmp_path / "p.npz"
+    assert run("fit", tmp_path / "one", "--features", "disjoint", "--out", out).exit_code == 0
+    got = run("evaluate", tmp_path / "two", "--policy", out)
+    assert got.exit_code == 2
+    assert "country=bb" in said(got)
+
+
+def test_what_lies_beside_a_log_and_is_not_read_is_named(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "raw", tmp_path / "raw")
+    (tmp_path / "raw" / "README.txt").write_text("of the data")
+    got = run("convert", tmp_path / "raw", tmp_path / "log")
+    assert got.exit_code == 0
+    assert "not read: README.txt, truth.json" in said(got)
+
+
+def test_the_yahoo_experiment_resumes_where_out_lies_beside_the_data(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(folder / "raw", data)
+    monkeypatch.chdir(data)
+    command = [*SMALL, "--protocol", "released", "--data", ".", "--out", "out"]
+    for _ in range(2):
+        got = run(*command)
+        assert got.exit_code == 0, said(got)
 
 
 SMALL = ["reproduce", "yahoo", "--train", "2000", "--rounds", "2000", "--policies", "HyLinUCB,DisLinUCB"]

@@ -292,7 +292,7 @@ def test_empty_files_are_refused(tmp_path: Path, text: str | bytes, message: str
 
 
 @pytest.mark.parametrize("text", ["item,click", "item,click\n", "item,click\na,x\nb,\n"])
-@pytest.mark.parametrize("more", [{}, {"user": ["item"], "categorical": ["item"]}])
+@pytest.mark.parametrize("more", [{}, {"uniform": True}])
 def test_a_log_without_rounds_is_refused(tmp_path: Path, text: str, more: dict[str, Any]) -> None:
     with pytest.raises(LogError, match="no round could be read"):
         read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, **more)
@@ -343,6 +343,21 @@ def test_no_line_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ColumnsReader(write(tmp_path / "x.csv", b"x" * 5000), mapping=Mapping(**SIMPLE))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"user": ["item"]}, "known before the arm is shown"),
+        ({"arms_file": 5}, "name of a file"),
+        ({"categorical": 5}, "list of names"),
+        ({"constant": "no"}, "true or false"),
+        ({"uniform": "yes"}, "true or false"),
+    ],
+)
+def test_mappings_that_make_no_sense(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Mapping.of({"arm": "item", "reward": "click", **wrong})
+
+
 def test_several_files_and_folders(tmp_path: Path) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
@@ -352,7 +367,11 @@ def test_several_files_and_folders(tmp_path: Path) -> None:
     log, batch, problems = read(folder, tmp_path, **SIMPLE)
     assert pools(log) == [["a", "b"]]
     assert batch.reward.tolist() == [0, 1]
-    assert problems.sources == [{"file": "1.csv", "lines": 1, "rounds": 1}, {"file": "2.csv", "lines": 2, "rounds": 1}]
+    assert problems.sources == [
+        {"file": "notes.txt", "lines": 0, "rounds": 0, "ignored": "not a log by its name"},
+        {"file": "1.csv", "lines": 1, "rounds": 1},
+        {"file": "2.csv", "lines": 2, "rounds": 1},
+    ]
     assert log.source_starts == [0, 1]
     again = read([folder / "2.csv", folder / "1.csv"], tmp_path, **SIMPLE)[1]
     assert again.reward.tolist() == [1, 0]

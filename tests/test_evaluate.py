@@ -705,7 +705,7 @@ def test_slips(view: View, trained: Greedy) -> None:
             evaluate(view, problem, **options)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="cannot be 7"):
         evaluate(view, {"it": 7})  # type: ignore[dict-item]
-    with pytest.raises(LogError, match="are none"):
+    with pytest.raises(LogError, match="no round from"):
         evaluate(view, {"it": "uniform"}, start=400)
     with pytest.raises(LogError, match="beyond the range"):
         evaluate(view, {"it": "uniform"}, reward_range=(0.0, 0.1))
@@ -754,3 +754,24 @@ def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path
     assert estimate.difference is not None
     assert estimate.difference.low is None
     assert estimate.difference.high is None
+
+
+def test_the_model_is_not_sure_of_arms_that_were_never_shown(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
+        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "abcd"])
+        writer.source("f")
+        n = 3000
+        chosen = random.integers(0, 3, n)  # d is never shown
+        reward = (random.random(n) < 0.3).astype(float)
+        missing = np.full(n, np.nan)
+        writer.write(Batch(np.arange(n), np.full(n, pool), chosen, reward, missing, no_places(n), np.ones((n, 1))))
+        log = writer.finish(Problems())
+    found = evaluate(View(log, features="disjoint"), {"uniform": "uniform", "a": "always a"}, estimators=("dm",))
+    guess, known = found.of("uniform", "dm"), found.of("a", "dm")
+    assert guess.value is not None
+    assert guess.low is None
+    assert "never shown" in str(guess.refusal)
+    assert known.low is not None
+    assert known.difference is not None
+    assert known.difference.low is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 
 import numpy as np
 import pytest
@@ -169,3 +170,24 @@ def test_positions_leave_out_what_is_cut(tmp_path):
     assert beyond > 0
     assert statistics.left_out == beyond
     assert statistics.rounds == 600 - beyond
+
+
+def test_a_log_made_anew_in_the_same_place_is_another(tmp_path):
+    """Views are kept per process for work on engines: not beyond the life of their log."""
+    first = View(little_log(tmp_path))
+    fit.collect(first, engine=Here())
+    shutil.rmtree(first.log.path)
+    second = View(little_log(tmp_path, rounds=900, seed=5, arms=20))
+    assert fit.collect(second, engine=Here()).rounds == 900
+    with pytest.raises(LogError, match="made anew"):
+        fit.collect(first, engine=Here())
+    with pytest.raises(ValueError, match="of another view"):
+        fit.Statistics(first).merge(*fit.collect(second).packed())
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-9, 1e9])
+def test_features_of_any_size(tmp_path, size):
+    view = View(little_log(tmp_path, user=lambda random, n: size * random.normal(size=(n, 3))), features="disjoint")
+    statistics = fit.collect(view)
+    assert np.isfinite(statistics.triangles).all()
+    assert np.isfinite(stacked(fit.least_squares(statistics).model)).all()

@@ -9,7 +9,8 @@ from hybandits import HyLinUCB, logged
 from hybandits.describe import describe
 from hybandits.logged import Expander, Model, View
 from hybandits.logs.features import MAPS
-from hybandits.logs.table import LogError
+from hybandits.logs.reading import Problems
+from hybandits.logs.table import Batch, LogError, LogWriter, no_places
 from hybandits.semisynthetic import LogWorld, arms_between
 from hybandits.simulate import Player, play
 from tests.loglike import little_log
@@ -84,6 +85,25 @@ def test_memory_of_a_piece_is_bounded(tmp_path):
     view = View(little_log(tmp_path))
     sizes = [r.x.size + r.z.size for b in view.log.batches() for _, r in Expander(view, numbers=2000)(b)]
     assert max(sizes) <= 2 * 2000
+
+
+def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
+    view = View(little_log(tmp_path, arms=60, pool=2, every=10_000))
+    names = view.log.names
+    with LogWriter(tmp_path / "mixed", kind="test", user=view.log.user, arm=view.log.arm) as writer:
+        rows = [writer.tables.arm(name, vector) for name, vector in zip(names, view.log.vectors, strict=True)]
+        pools = [writer.tables.pool(rows[:1]), writer.tables.pool(rows)]
+        n = 400
+        pool = np.array([pools[0]] + [pools[1]] * (n - 1))
+        writer.source("f")
+        zeros = np.zeros(n)
+        user = np.ones((n, len(view.log.user)))
+        writer.write(Batch(zeros.astype(int), pool, zeros.astype(int), zeros, zeros + 1, no_places(n), user))
+        log = writer.finish(Problems())
+    view = View(log)
+    pieces = [rounds for batch in log.batches() for _, rounds in Expander(view, numbers=20_000)(batch)]
+    assert max(r.x.size for r in pieces) <= 20_000
+    assert sum(len(r.counts) for r in pieces) == n
 
 
 def test_expand_plain_and_compiled(tmp_path):

@@ -207,3 +207,9 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     little_log(tmp_path)
     assert not left.exists()
     assert other.exists()  # its process is at work
+
+
+def test_features_beyond_reason_are_refused(tmp_path):
+    log = little_log(tmp_path, user=lambda random, n: np.full((n, 2), 1e160))
+    with pytest.raises(LogError, match="at most 1e"):
+        list(log.batches())

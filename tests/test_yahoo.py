@@ -79,7 +79,7 @@ def read(paths: Any, *, strict: bool = False, **options: Any) -> tuple[list[Roun
         assert 0 < batch.rounds <= options.get("batch_rows", 65536)
         assert np.all(batch.place == -1)
         for i in range(batch.rounds):
-            rows = tables.pools[batch.pool[i]]
+            rows = np.split(tables.pools.rows, tables.pools.offsets[1:-1])[batch.pool[i]]
             pool = tuple((tables.names[row], tuple(tables.vectors[row].tolist())) for row in rows)
             rounds.append(
                 Round(

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from hybandits.checks import Doubles, nearest, short
 from hybandits.logs import files
 from hybandits.logs.cells import Sheet, listed, lists_of
-from hybandits.logs.files import DamagedError, Fault, TableFile, files_of, open_table, require
+from hybandits.logs.files import DamagedError, Fault, TableFile, files_of, open_table, passed_over, require
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import NO_PLACE, NO_TIME, Batch, LogError, Tables
 
@@ -73,11 +73,20 @@ class Mapping:
                 continue
             if not isinstance(value, str) or not value:
                 raise ValueError(f"{key} must be the name of a column, got {short(value)}")
+        for key in ("constant", "uniform"):
+            if not isinstance(getattr(self, key), bool):
+                raise ValueError(f"{key} must be true or false, got {short(getattr(self, key))}")
+        if not isinstance(self.arms_file, str | Path | None):
+            raise ValueError(f"arms_file must be the name of a file, got {short(self.arms_file)}")
         for key in ("user", "categorical", "arm_features"):
             value = getattr(self, key)
             if value is None and key == "arm_features":
                 continue
-            if isinstance(value, str) or not all(isinstance(name, str) and name for name in value):
+            if (
+                not isinstance(value, Sequence)
+                or isinstance(value, str)
+                or not all(isinstance(name, str) and name for name in value)
+            ):
                 raise ValueError(f"{key} must be a list of names of columns, got {short(value)}")
             object.__setattr__(self, key, tuple(value))
             twice = [name for name, n in Counter(value).items() if n > 1]
@@ -91,8 +100,9 @@ class Mapping:
             raise ValueError("arm_id and arm_features are columns of arms_file, which is missing: give it too")
         if self.arm == self.reward:
             raise ValueError(f"arm and reward are both the column {self.arm!r}: they must be two")
-        if self.reward in self.features:
-            raise ValueError(f"user names the reward {self.reward!r}: a feature must be known before the arm is shown")
+        for what, column in (("reward", self.reward), ("arm", self.arm), ("place", self.place)):
+            if column in self.features:
+                raise ValueError(f"user names the {what} {column!r}: a feature must be known before the arm is shown")
         if self.constant and "constant" in (*self.features, *(self.arm_features or ())):
             raise ValueError("a column is called 'constant': leave it out, or pass constant=False")
         if not self.features and not self.constant:
@@ -196,6 +206,7 @@ class ColumnsReader:
     def __init__(self, path: Path | str | Sequence[Path | str], *, mapping: Mapping) -> None:
         self.mapping = mapping
         self.paths = files_of(path)
+        self.ignored = {str(file): "not a log by its name" for file in passed_over(path)}
         self._files = [open_table(file) for file in self.paths]
         alike = Counter(file.name for file in self.paths)
         self._sources = [file.name if alike[file.name] == 1 else str(file) for file in self.paths]
@@ -271,6 +282,7 @@ class ColumnsReader:
         self, tables: Tables, problems: Problems, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         """The rounds of each file in order; see `Reader`."""
+        problems.pass_over(self.ignored)
         everyone = None
         if self._arms is not None and self.mapping.candidates is None:
             everyone = tables.pool([tables.arm(name, vector) for name, vector in self._arms.items()])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from hybandits import checks
 from hybandits.checks import Doubles
 from hybandits.compiling import kernel
 
@@ -24,8 +26,14 @@ DAS, LI, SHARED, DISJOINT = range(len(MAPS))
 class FeatureMap:
     """How x and z are made, for user vectors of length `user` and arm vectors of length `arm`.
 
-    >>> FeatureMap("das", 6, 6).d1, FeatureMap("das", 6, 6).d2
-    (36, 6)
+    vec(u v') has its columns one below the other: x[j * user + i] = u[i] * v[j].
+
+    >>> make = FeatureMap("das", 3, 2)
+    >>> make.d1, make.d2
+    (6, 2)
+    >>> x, z = make([1, 2, 3], [10, 20])
+    >>> x.tolist(), z.tolist()
+    ([10.0, 20.0, 30.0, 20.0, 40.0, 60.0], [10.0, 20.0])
     """
 
     name: str
@@ -51,11 +59,17 @@ class FeatureMap:
         """Length of z."""
         return {"das": self.arm, "li": self.user, "shared": 0, "disjoint": self.user}[self.name]
 
-    def __call__(self, u: Doubles, v: Doubles, one: float = 1.0) -> tuple[Doubles, Doubles]:
-        """x and z of one candidate; `one` is the constant of an ordinary row (see `fit` for others)."""
-        x, z = np.empty(self.d1), np.empty(self.d2)
-        fill(self.code, np.asarray(u, float), np.asarray(v, float), one, x, z)
-        return x, z
+    def __call__(self, u: Any, v: Any) -> tuple[Doubles, Doubles]:
+        """x and z for a user u and an arm's v; for several arms, one row each in v, one row each of x and z."""
+        user = checks.array("u", u, 1, self.user, f"shape ({self.user},), the user's features")
+        several = np.ndim(v) != 1
+        rows = checks.array(
+            "v", v if several else [v], 2, self.arm, f"length {self.arm}, an arm's features, or one such row per arm"
+        )
+        x, z = np.empty((len(rows), self.d1)), np.empty((len(rows), self.d2))
+        for i, row in enumerate(rows):
+            fill(self.code, user, row, 1.0, x[i], z[i])
+        return (x, z) if several else (x[0], z[0])
 
 
 @kernel

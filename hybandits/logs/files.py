@@ -75,8 +75,7 @@ def files_of(path: Path | str | Sequence[Path | str]) -> list[Path]:
     out: list[Path] = []
     for one in paths:
         if one.is_dir():
-            inside = sorted(file for file in one.iterdir() if file.is_file() and file.name.endswith(SUFFIXES))
-            inside = [file for file in inside if not file.name.startswith(".")]
+            inside = [file for file in sorted(one.iterdir()) if _is_log(file)]
             if not inside:
                 raise LogError(f"{one} has no log in it: files whose names end in {', '.join(SUFFIXES)} are looked for")
             out += inside
@@ -85,6 +84,16 @@ def files_of(path: Path | str | Sequence[Path | str]) -> list[Path]:
     if not out:
         raise LogError("no file is given: give a CSV or Parquet file")
     return out
+
+
+def passed_over(path: Path | str | Sequence[Path | str]) -> list[Path]:
+    """What lies in the folders meant and is not read."""
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
+    return [file for one in paths if one.is_dir() for file in sorted(one.iterdir()) if not _is_log(file)]
+
+
+def _is_log(file: Path) -> bool:
+    return file.is_file() and file.name.lower().endswith(SUFFIXES) and not file.name.startswith(".")
 
 
 def open_table(path: Path | str) -> TableFile:

@@ -77,8 +77,8 @@ def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | Non
         if mapping is None:
             columns = ", ".join(open_table(files_of(listed)[0]).columns[:40])
             raise ValueError(
-                f"{listed[0]} needs a mapping that says which column is the arm and which the reward: its columns "
-                f"are {columns}"
+                f"{listed[0]} needs a mapping that says which column is the arm and which the reward (convert it with "
+                f"--mapping FILE.toml): its columns are {columns}"
             )
         return ColumnsReader(listed, mapping=mapping)
     if mapping is not None:

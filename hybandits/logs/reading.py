@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -53,6 +55,12 @@ class Problems:
         self.lines += lines
         self.rounds += rounds
         self.sources.append({"file": file, "lines": lines, "rounds": rounds})
+
+    def pass_over(self, files: Mapping[str, str]) -> None:
+        """Files that lie beside a log and are not read, with the reason."""
+        self.sources += [
+            {"file": Path(name).name, "lines": 0, "rounds": 0, "ignored": why} for name, why in files.items()
+        ]
 
     def skip(self, kind: str, file: str, line: int, detail: str = "", *, count: int = 1) -> None:
         """`count` lines are skipped for this reason, the first of them at `line`; ReadError if strict."""

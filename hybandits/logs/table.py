@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import shutil
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
@@ -44,6 +45,9 @@ NO_TIME = np.iinfo(np.int64).min
 
 NO_PLACE = -1
 """Stands for a missing place in arrays."""
+
+LARGEST = 1e20
+"""Features and rewards beyond it are taken for mistakes: products of them must stay finite."""
 
 HEADER = "log.json"
 
@@ -78,6 +82,18 @@ def no_places(n: int) -> np.ndarray:
     return np.full(n, NO_PLACE, np.int8)
 
 
+class Pools(NamedTuple):
+    """All lists of candidates one behind the other: pool i is rows[offsets[i]:offsets[i + 1]], rows of the arms."""
+
+    offsets: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many candidates each has."""
+        return np.diff(self.offsets)
+
+
 _KINDS = (np.int64, np.int32, np.int32, np.float64, np.float64, np.int8, np.float64)
 """Of a batch's columns, for the digest."""
 
@@ -88,9 +104,10 @@ class Tables:
     def __init__(self) -> None:
         self._arms: dict[tuple[str, bytes], int] = {}
         self._pools: dict[bytes, int] = {}
+        self._listed = array("i")
+        self._ends = array("q", [0])
         self.names: list[str] = []
         self.vectors: list[Doubles] = []
-        self.pools: list[np.ndarray] = []
 
     def arm(self, name: str, vector: Doubles) -> int:
         """The row of an arm with this feature vector, a new one if it is new."""
@@ -103,11 +120,18 @@ class Tables:
 
     def pool(self, rows: Sequence[int] | np.ndarray) -> int:
         """The row of a list of candidates (rows of arms), a new one if it is new."""
-        listed = np.asarray(rows, np.int32)
-        row = self._pools.setdefault(listed.tobytes(), len(self.pools))
-        if row == len(self.pools):
-            self.pools.append(listed)
+        listed = np.ascontiguousarray(rows, np.int32).tobytes()
+        # By digest: there may be as many lists as rounds.
+        row = self._pools.setdefault(hashlib.blake2b(listed, digest_size=16).digest(), len(self._pools))
+        if row == len(self._ends) - 1:
+            self._listed.frombytes(listed)
+            self._ends.append(len(self._listed))
         return row
+
+    @property
+    def pools(self) -> Pools:
+        """All lists so far."""
+        return Pools(np.array(self._ends, np.int64), np.array(self._listed, np.int32))
 
 
 class Reader(Protocol):
@@ -234,8 +258,8 @@ class LogWriter:
                 name, self._schema, compression="zstd", compression_level=1, use_dictionary=repeated,
                 use_byte_stream_split=split, write_page_checksum=True,
             )  # fmt: skip
-        rows = np.concatenate([[0], np.cumsum([len(pool) for pool in self.tables.pools])])[batch.pool] + batch.chosen
-        shown = np.concatenate(self.tables.pools)[rows]
+        pools = self.tables.pools
+        shown = pools.rows[pools.offsets[batch.pool] + batch.chosen]
         names: dict[str, int] = {}
         index = np.array([names.setdefault(name, len(names)) for name in self.tables.names], np.int32)
         columns = [
@@ -266,11 +290,13 @@ class LogWriter:
             raise LogError(f"no round could be read{problems.in_words()}: is it a log in the format {self.kind}?")
         vectors = pa.array([v.tolist() for v in self.tables.vectors], pa.list_(pa.float64()))
         arms = pa.table({"arm": pa.array(self.tables.names, pa.string()), "features": vectors})
-        pools = pa.table({"arms": pa.array([p.tolist() for p in self.tables.pools], pa.list_(pa.int32()))})
+        made = self.tables.pools
+        listed = pa.ListArray.from_arrays(pa.array(made.offsets.astype(np.int32)), pa.array(made.rows))
+        pools = pa.table({"arms": listed})
         pq.write_table(arms, self._part / "arms.parquet", compression="zstd", write_page_checksum=True)
         pq.write_table(pools, self._part / "pools.parquet", compression="zstd", write_page_checksum=True)
         content = hashlib.blake2b(json.dumps([self.tables.names, self.user, self.arm]).encode(), digest_size=16)
-        for row in (*self.tables.vectors, *self.tables.pools):
+        for row in (*self.tables.vectors, made.offsets, made.rows):
             content.update(np.ascontiguousarray(row).data)
         for digest in self._digests:
             content.update(digest.digest())
@@ -295,24 +321,13 @@ class Shard(NamedTuple):
     rounds: int
 
 
-class Pools(NamedTuple):
-    """All lists of candidates one behind the other: pool i is rows[offsets[i]:offsets[i + 1]], rows of the arms."""
-
-    offsets: np.ndarray
-    rows: np.ndarray
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """How many candidates each has."""
-        return np.diff(self.offsets)
-
-
 class Log:
     """A log on disk. Arms and pools are in memory; rounds are read in batches."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         header = self.path / HEADER
+        self._opened = self._stamp()
         try:
             self.about: dict[str, Any] = json.loads(header.read_text())
             version = self.about["format"]
@@ -340,8 +355,8 @@ class Log:
             rows = self.pools.rows
             if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(self.names) or self.pools.sizes.min() < 1:
                 raise ValueError("a pool is empty or names rows that arms.parquet does not have")
-            if not np.isfinite(self.vectors).all():
-                raise ValueError("arms.parquet holds features that are not finite")
+            if not np.abs(self.vectors).max(initial=0.0) <= LARGEST:
+                raise ValueError(f"arms.parquet holds features that are not finite or beyond {LARGEST:g}")
         except (OSError, pa.ArrowException, KeyError, ValueError) as problem:
             first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
             raise LogError(f"{self.path} is damaged ({first}): convert the log again") from None
@@ -349,6 +364,14 @@ class Log:
             raise LogError(
                 f"{self.path} has {self.rounds} rounds where {HEADER} says {self.about.get('rounds')}: convert it again"
             )
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        """What tells a log from another that has taken its place."""
+        try:
+            found = os.stat(self.path / HEADER)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _find_shards(self) -> Iterator[Shard]:
         start = 0
@@ -360,8 +383,9 @@ class Log:
                 start += rounds
 
     def __repr__(self) -> str:
-        arms = len(set(self.names))
-        return f"Log({str(self.path)!r}): {self.rounds:,} rounds, {arms} arms, {len(self.pools.offsets) - 1} pools"
+        counts = {"round": self.rounds, "arm": len(set(self.names)), "pool": len(self.pools.sizes)}
+        words = ", ".join(f"{count:,} {word}{'s' * (count != 1)}" for word, count in counts.items())
+        return f"Log({str(self.path)!r}): {words}"
 
     @property
     def rounds(self) -> int:
@@ -379,6 +403,8 @@ class Log:
     def read(self, shard: Shard) -> Batch:
         """The rounds of a shard."""
         names = ["time", "pool", "chosen", "reward", "propensity", "place", *(f"user_{name}" for name in self.user)]
+        if self._stamp() != self._opened:
+            raise LogError(f"{self.path} has been made anew since it was opened: open it again")
         try:
             with pq.ParquetFile(self.path / "rounds" / shard.file, page_checksum_verification=True) as file:
                 table = file.read_row_group(shard.group, columns=names, use_threads=False)
@@ -410,8 +436,8 @@ class Log:
             wrong = f"pool must be below {pools}"
         elif batch.chosen.min() < 0 or (batch.chosen >= self.pools.sizes[batch.pool]).any():
             wrong = "chosen must be a place in the pool's list"
-        elif not (np.isfinite(batch.reward.sum()) and np.isfinite(batch.user.sum())):
-            wrong = "rewards and user features must be finite"
+        elif not (np.abs(batch.reward).max() <= LARGEST and np.abs(batch.user).max(initial=0.0) <= LARGEST):
+            wrong = f"rewards and user features must be finite and at most {LARGEST:g}"
         if wrong:
             where = f"rounds {shard.start:,} to {shard.start + shard.rounds - 1:,}"
             raise LogError(f"{self.path / 'rounds' / shard.file}, {where}: {wrong}; convert the log again")

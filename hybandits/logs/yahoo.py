@@ -835,9 +835,7 @@ class YahooReader:
         self, tables: Tables, problems: Problems, progress: Callable[[int], None] = lambda read: None
     ) -> Iterator[tuple[str, Batch]]:
         """(source file, rounds) in order, see `Reader`."""
-        problems.sources += [
-            {"file": name, "lines": 0, "rounds": 0, "ignored": why} for name, why in self.ignored.items()
-        ]
+        problems.pass_over(self.ignored)
         book = _Book(self.kind, tables)
         columns = _Columns(self._rows, len(self.user))
         for path, name in zip(self.files, self._names, strict=True):
@@ -910,7 +908,8 @@ class _FileReader:
                     yield batch
             self.problems.read(self.name, lines=int(self.state[LINE]), rounds=self.rounds)
             if stream.damage:
-                self.problems.spoil(DAMAGED, self.name, stream.damage)
+                words = f"{stream.damage}; what could be unpacked was read, and not every wrong byte shows"
+                self.problems.spoil(DAMAGED, self.name, words)
             elif self.state[LINE] == 0:
                 self.problems.spoil(EMPTY, self.name)
         finally:

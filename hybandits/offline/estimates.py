@@ -129,20 +129,21 @@ def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: inte
             i = places[key]
             difference = None
             low, high = _number(made.low[i]), _number(made.high[i])
+            refusal = policy.unsure.get(name)
+            if refusal:
+                low = high = None
             if key in gaps:
                 place = gaps[key]
                 ends = _number(made.difference_low[place]), _number(made.difference_high[place])
                 their = made.low[places[policies[0].name, name]]
-                if low is None or high is None or not math.isfinite(their):
+                if low is None or high is None or not math.isfinite(their) or name in policies[0].unsure:
                     ends = None, None  # where one side's spread is unknown, so is the difference's
                 difference = Difference(
                     to=policies[0].name, value=float(value[len(places) + place]), low=ends[0], high=ends[1]
                 )
-            refusal = None
-            if low is None or high is None:
+            if refusal is None and (low is None or high is None):
                 refusal = (
-                    "no interval: too few rounds with a weight have a reward that differs from the others'; "
-                    "give more rounds, or use bernstein"
+                    "no interval: too few rounds with a weight have a reward that differs from the others'; give more"
                 )
             estimates.append(
                 Estimate(

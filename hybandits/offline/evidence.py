@@ -10,7 +10,7 @@ import numpy as np
 
 from hybandits.checks import Doubles
 from hybandits.logged import View
-from hybandits.offline.parts import Plan, Summed, Survey
+from hybandits.offline.parts import ROUNDED, Plan, Summed, Survey
 from hybandits.offline.results import Diagnostics
 from hybandits.offline.targets import Learning, Logged, Target
 from hybandits.offline.terms import (
@@ -30,6 +30,9 @@ from hybandits.offline.terms import (
     Y,
 )
 
+GUESSED = 0.001
+"""Share of a policy's choices on arms never shown beyond which dm has no interval: nothing tells how wrong it is."""
+
 UNSEEN = 0.05
 """Share of a policy's choices on arms never shown beyond which weights say nothing of its value."""
 
@@ -46,6 +49,8 @@ class Evidence:
     tally: Doubles
     influence: Doubles
     why: dict[str, str] = field(default_factory=dict)
+    unsure: dict[str, str] = field(default_factory=dict)
+    """Why an estimator has a value but no interval."""
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -104,7 +109,7 @@ def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfit
     if policy.tally[SILENT]:
         for name in names:
             policy.why[name] = (
-                f"it has no candidate to show in {_share(policy.tally[SILENT], n)}: choose rounds in which it has"
+                f"it has no candidate to show in {_share(policy.tally[SILENT], n)}: it has no value on this log"
             )
         return
     unseen = np.flatnonzero((survey.shown == 0) & (policy.mass > 0))
@@ -115,6 +120,11 @@ def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfit
     hopeless = survey.smallest < math.inf and bool((policy.asked[unseen] * survey.smallest > math.log(1000)).any())
     if unseen.size:
         policy.warnings.append(f"{missed:.2%} of its choices are arms that were never shown ({examples})")
+    if missed > GUESSED:
+        policy.unsure["dm"] = (
+            f"no interval: {missed:.2%} of its choices are arms that were never shown ({examples}), of which the model "
+            "can only guess"
+        )
     reason = None
     if survey.missing:
         reason = f"propensities are missing in {_share(survey.missing, n)}: only dm does without"
@@ -159,7 +169,7 @@ def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfit
         w, blocks = policy.blocks(W), policy.blocks(N)
         mean = w.sum() / n
         error = math.sqrt(float(((w - mean * blocks) ** 2).sum())) / n
-        if abs(mean - 1) > max(4 * error, 1e-6) and not policy.tally[CLIPPED]:
+        if abs(mean - 1) > max(4 * error, ROUNDED) and not policy.tally[CLIPPED]:
             policy.warnings.append(
                 f"weights average {mean:.3f}, and should average 1 but for chance (here +-{2 * error:.3f}): the "
                 "propensities are wrong, or the log never shows what it would"
@@ -179,7 +189,7 @@ def not_uniform(survey: Survey) -> str:
         )
     return (
         f"replay needs uniformly logged rounds, and {survey.uneven:,} of the first {survey.rounds:,} have a propensity "
-        "other than 1 / candidates: use ips, snips or dr"
+        "other than 1 / candidates: freeze the policy and use ips, snips or dr"
     )
 
 

@@ -90,6 +90,10 @@ class Summed(NamedTuple):
     """Phi as sums of pi (u, 1) per fold and group, of those groups."""
 
 
+ROUNDED = 1e-3
+"""How far propensities may be off relatively by having been written with few digits."""
+
+
 @dataclass
 class Survey:
     """What a log is like: counts of rounds, extremes, and how often every arm was shown."""
@@ -114,7 +118,7 @@ class Survey:
         self.rounds += batch.rounds
         self.missing += int(missing.sum())
         self.wrong += int((~missing & ~sound).sum())
-        self.uneven += int((~(np.abs(p * sizes - 1) <= 1e-9)).sum())
+        self.uneven += int((~(np.abs(p * sizes - 1) <= ROUNDED)).sum())
         self.smallest = min(self.smallest, float(p[sound].min(initial=math.inf)))
         self.lowest = min(self.lowest, float(batch.reward.min()))
         self.highest = max(self.highest, float(batch.reward.max()))

@@ -208,7 +208,8 @@ def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bo
         raise ValueError(f"always {made.arm!r}: the log has no such arm; its arms are {checks.short(view.names)}")
     if isinstance(made, _Saved) and (made.d1, made.d2) != (view.d1, view.d2):
         raise ValueError(
-            f"the {made.kind} has d1 = {made.d1}, d2 = {made.d2}, the log has {view.d1} and {view.d2}: make it so"
+            f"the {made.kind} has d1 = {made.d1}, d2 = {made.d2}, the log's features {view.d1} and {view.d2}: it is "
+            "for another log or other features"
         )
     if not isinstance(made, Learning | Target):
         raise TypeError(f"a policy to evaluate cannot be {checks.short(given)}: give a policy, a Target or its name")

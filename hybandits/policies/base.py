@@ -50,6 +50,9 @@ class Policy(ABC):
     d1: int
     d2: int
 
+    notes: dict[str, Any]
+    """Anything to be kept with the policy, e.g. how its features are made: JSON-able, saved and loaded with it."""
+
     receipt_is_of_the_round: ClassVar[bool] = False
     """Whether a receipt holds for any candidate of its round (HyRan), not only for the one chosen."""
 
@@ -59,6 +62,7 @@ class Policy(ABC):
 
     def __init__(self, *, d1: int, d2: int, seed: int | None) -> None:
         self.d1, self.d2 = checks.dimensions(d1, d2)
+        self.notes = {}
         # A stream of the class's own: the same seed elsewhere (a world, a wrapped policy) draws other numbers.
         key = zlib.crc32(type(self).__name__.encode()), self._depth()
         self._random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(checks.seed(seed), spawn_key=key)))
@@ -189,6 +193,8 @@ class Policy(ABC):
             "random": self._random.bit_generator.state,
             "parts": {name: part for name, (part, _) in parts.items()},
         }
+        if self.notes:
+            header["notes"] = self.notes
         arrays = {f"{name}.{key}": value for name, (_, part) in parts.items() for key, value in part.items()}
         return header, arrays
 
@@ -208,6 +214,7 @@ class Policy(ABC):
                 parts[name] = part, {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
             made = kind._restore(header["config"], parts)
             made._random.bit_generator.state = header["random"]
+            made.notes = dict(header.get("notes", {}))
         except FileError:
             raise
         except Exception as problem:  # whatever constructors and NumPy make of wrong values
