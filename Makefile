@@ -25,7 +25,7 @@ lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench.stamp  ## speed, memory, the paper at full length (half an hour in all); writes bench.json
+bench: $(VENV)/bench.stamp  ## speed, memory, the paper at full length, coverage (an hour in all); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json
 
 soak: $(VENV)/dev.stamp  ## millions of updates against extended precision (minutes)
