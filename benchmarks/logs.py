@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import coverage
 from benchmarks.reading import measure_reading
 from benchmarks.report import JUDGED, Figure, Section, number
-from benchmarks.timing import Pair, interleave
+from benchmarks.timing import Pair, each, interleave
 from benchmarks.workloads import Plan
 from hybandits import fit, paper, runner, yahoo
 from hybandits.engines import Here, Local
@@ -65,17 +65,6 @@ def _log(rounds: int) -> Log:
     return convert(reader_of(folder / "raw"), folder / "log", Problems())
 
 
-def _timer(work: Callable[[], int]) -> Callable[[], float]:
-    """Seconds per round of one go, by the processor's own time."""
-
-    def sample() -> float:
-        start = time.process_time()
-        rounds = work()
-        return (time.process_time() - start) / rounds
-
-    return sample
-
-
 def _rate(seconds: Pair) -> Pair:
     return Pair(1 / seconds.min, 1 / seconds.median)
 
@@ -114,7 +103,7 @@ def run_fitting(plan: Plan) -> Section:
     plan.say("logs: fitting, replaying and simulating in turn")
     for work, _, _ in works.values():
         work()
-    found = interleave({name: _timer(work) for name, (work, _, _) in works.items()}, plan.repeats(5, 2))
+    found = interleave({name: each(work) for name, (work, _, _) in works.items()}, plan.repeats(5, 2))
     for name, (_, what, target) in works.items():
         rate = _rate(found[name])
         section.data.append({"what": what, "rounds_per_second": {"min": rate.min, "median": rate.median}})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Pair, interleave
+from benchmarks.timing import Pair, each, interleave
 from hybandits.logs.made import MadeLog
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import Tables
@@ -72,17 +72,6 @@ def shuffle_pools(source: Path, target: Path, lines: int) -> None:
             out.write(b" |".join([head, user, *(articles[i] for i in order)]) + b"\n")
 
 
-def _timer(work: Callable[[], int]) -> Callable[[], float]:
-    """Seconds per line of one go; the processor's own time, since other programs may run."""
-
-    def sample() -> float:
-        start = time.process_time()
-        lines = work()
-        return (time.process_time() - start) / lines
-
-    return sample
-
-
 def _as_plain(fast: Pair, slow: Pair) -> dict[str, Any]:
     ratio = slow.over(fast)
     return {
@@ -107,8 +96,8 @@ def measure_reading(*, rounds: int = 400_000, plain_rounds: int = 20_000, repeat
             read_all(short)  # compiles
             pairs = interleave(
                 {
-                    "plain": _timer(lambda read=plain, path=short: sum(1 for _ in read(path))),  # type: ignore[misc]
-                    "hybandits": _timer(lambda path=whole: read_all(path)),  # type: ignore[misc]
+                    "plain": each(lambda read=plain, path=short: sum(1 for _ in read(path))),  # type: ignore[misc]
+                    "hybandits": each(lambda path=whole: read_all(path)),  # type: ignore[misc]
                 },
                 repeats,
             )
@@ -120,8 +109,8 @@ def measure_reading(*, rounds: int = 400_000, plain_rounds: int = 20_000, repeat
         shuffle_pools(folder / "R6A" / "ydata-fp-td-clicks-v1_0.20090501.gz", shuffled, plain_rounds)
         pairs = interleave(
             {
-                "plain": _timer(lambda: sum(1 for _ in plain_r6a(shuffled))),
-                "hybandits": _timer(lambda: read_all(shuffled)),
+                "plain": each(lambda: sum(1 for _ in plain_r6a(shuffled))),
+                "hybandits": each(lambda: read_all(shuffled)),
             },
             repeats,
         )
