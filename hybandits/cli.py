@@ -141,6 +141,7 @@ def reproduce(
     Every finished unit is saved at once. A run that was interrupted or killed goes on where it was when the same
     command is given again. The experiment on Yahoo's click log is run when it is named: hybandits reproduce yahoo.
     """
+    interrupts.promise(interrupts.KEPT)
     with plain_errors():
         from hybandits import paper
 
@@ -254,6 +255,7 @@ def simulate(
     policy = "HyThompson" scale = 0.5. Policies are told the world's noise unless their settings name another; all else
     is their own default.
     """
+    interrupts.promise(interrupts.KEPT)
     with plain_errors():
         from hybandits import own
 

@@ -18,7 +18,7 @@ interrupted = False
 """Whether Ctrl-C has been given."""
 
 _to_tidy = 0
-_word = KEPT
+_word = ""
 
 
 class Interruption(KeyboardInterrupt):
@@ -37,6 +37,12 @@ def tidying(word: str = NOTHING) -> Iterator[None]:
         _to_tidy -= 1
         if not interrupted:
             _word = before
+
+
+def promise(word: str) -> None:
+    """From now on, this is what Ctrl-C says of the files: KEPT for commands that save what is finished as they go."""
+    global _word
+    _word = word
 
 
 def interrupt(number: int, frame: object) -> None:
@@ -70,7 +76,7 @@ def end() -> None:
 def say() -> None:
     """Not by way of sys.stderr, which may be in the middle of a write."""
     before = "\x1b[?25h\n" if os.isatty(2) else ""  # a bar hides the cursor, and ^C stands in the line
-    os.write(2, f"{before}hybandits: interrupted; {_word}\n".encode())
+    os.write(2, f"{before}hybandits: interrupted{'; ' if _word else ''}{_word}\n".encode())
 
 
 def on_interrupt(handler: Any, *, instead_of: Any) -> None:

@@ -181,10 +181,13 @@ def test_interruption_of_a_run_ends_with_one_line_and_leaves_no_worker(tmp_path:
     raise AssertionError("a worker is still there")
 
 
-def _must_be_interrupted(code: int, errors: str) -> None:
+KEPT = "; what was finished is kept, the same command goes on from there"
+
+
+def _must_be_interrupted(code: int, errors: str, word: str = KEPT) -> None:
     assert code == 130, errors
     said = [line for line in errors.splitlines() if not line.startswith("hybandits: compiling")]
-    assert said == ["hybandits: interrupted; what was finished is kept, the same command goes on from there"]
+    assert said == [f"hybandits: interrupted{word}"]
 
 
 PROGRAM = """
@@ -221,7 +224,15 @@ sys.meta_path.insert(0, Finder)
 @pytest.mark.parametrize("module", ["typer", "numba", "hybandits.policies.hyran"])
 def test_interruption_while_modules_are_imported(module: str, tmp_path: Path) -> None:
     got = run_with(AT_IMPORT.format(module=module), tmp_path, "list")
-    _must_be_interrupted(got.returncode, got.stderr)
+    _must_be_interrupted(got.returncode, got.stderr, word="")
+
+
+@pytest.mark.parametrize(
+    ("command", "word"), [("describe nowhere", ""), ("reproduce setting-1", KEPT), ("simulate", KEPT)]
+)
+def test_an_interruption_promises_no_more_than_the_command_keeps(command: str, word: str, tmp_path: Path) -> None:
+    got = run_with(AT_IMPORT.format(module="numba"), tmp_path, *command.split())
+    _must_be_interrupted(got.returncode, got.stderr, word)
 
 
 def test_interruption_while_machine_code_is_made(tmp_path: Path) -> None:
@@ -259,7 +270,7 @@ cli._report = after_work
 )
 def test_whatever_becomes_of_an_interruption_it_is_one(what: str, tmp_path: Path) -> None:
     got = run_with(AFTER_WORK.format(what=what), tmp_path, "report", "nowhere")
-    _must_be_interrupted(got.returncode, got.stderr)
+    _must_be_interrupted(got.returncode, got.stderr, word="")
 
 
 def test_an_error_that_is_no_interruption_keeps_its_trace(tmp_path: Path) -> None:
