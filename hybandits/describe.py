@@ -10,9 +10,9 @@ import numpy as np
 
 from hybandits.checks import Doubles
 from hybandits.compiling import kernel
+from hybandits.features import DAS, DISJOINT, SHARED
 from hybandits.fit import RCOND
 from hybandits.logged import View
-from hybandits.logs.features import DAS, DISJOINT, SHARED
 from hybandits.logs.table import NO_TIME, Batch
 
 SLICES = 10

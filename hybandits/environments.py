@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hybandits import checks
 from hybandits.checks import Doubles
 from hybandits.compiling import kernel
+from hybandits.features import GIVEN, FeatureMap, lay_out
 
 BLOCK_NUMBERS = 1_000_000
 """Features drawn at a time: memory does not grow with the number of rounds, and the draws do not depend on it."""
@@ -27,12 +28,25 @@ LAWS = {
 _CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
 
 
+class Made(NamedTuple):
+    """What the features of rounds are made from when they are played: room for one round is enough then.
+
+    Those of candidate k of round t come from user[t] (rounds, du) and vectors[vector[t, k]], by the map.
+    """
+
+    map: FeatureMap
+    user: Doubles
+    vector: NDArray[np.int64]
+    vectors: Doubles
+
+
 class Rounds(NamedTuple):
     """Some consecutive rounds and their candidates, at most n in each.
 
     x (rounds, n, d1) and z (rounds, n, d2) are the features, doubles in C order; arms the ids of all candidates of
     these rounds, each once; index (rounds, n) says which of `arms` a candidate is. Round t has counts[t] candidates;
-    what stands behind them is padding (in index: any arm).
+    what stands behind them is padding (in index: any arm). With `made`, x (1, n, d1) and z (1, n, d2) are only the room
+    in which the features of a round are made: ask `features` for them.
     """
 
     x: Doubles
@@ -40,20 +54,42 @@ class Rounds(NamedTuple):
     arms: Sequence[Hashable]
     index: NDArray[np.int64]  # type: ignore[assignment]  # not tuple.index
     counts: NDArray[np.int64]
+    made: Made | None = None
 
     def part(self, first: int, last: int) -> Rounds:
         """The rounds first..last-1, without a copy."""
-        x, z, arms, index, counts = self
-        return Rounds(x[first:last], z[first:last], arms, index[first:last], counts[first:last])
+        x, z, made = self.x, self.z, self.made
+        if made is None:
+            x, z = x[first:last], z[first:last]
+        else:
+            made = made._replace(user=made.user[first:last], vector=made.vector[first:last])
+        return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], made)
+
+    def features(self, t: int) -> tuple[Doubles, Doubles]:
+        """x and z of the candidates of round t."""
+        count = int(self.counts[t])
+        row = lay_out(self.for_kernels[0], t, count, self.x, self.z)
+        return self.x[row, :count].copy(), self.z[row, :count].copy()
+
+    @property
+    def for_kernels(self) -> tuple[Any, Doubles, Doubles, NDArray[np.int64], NDArray[np.int64]]:
+        """All but the ids: what `lay_out` makes features from, x, z, index and counts."""
+        made: Any = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0))
+        if self.made is not None:
+            made = self.made.map.code, self.made.user, self.made.vector, self.made.vectors
+        return made, self.x, self.z, self.index, self.counts
 
     def check(self, d1: int, d2: int) -> None:
         """Raise unless the arrays fit together and every candidate is one of the arms, once per round."""
         if self.x.ndim != 3:
             raise ValueError(f"x must have shape (rounds, n, d1), got {self.x.shape}: pad all rounds to n candidates")
-        rounds, n, _ = self.x.shape
+        laid_out, n, _ = self.x.shape
+        rounds = laid_out
+        if self.made is not None:
+            rounds = self._check_made(self.made, laid_out, n)
         wanted = {
-            "x": (np.float64, (rounds, n, d1)),
-            "z": (np.float64, (rounds, n, d2)),
+            "x": (np.float64, (laid_out, n, d1)),
+            "z": (np.float64, (laid_out, n, d2)),
             "index": (np.int64, (rounds, n)),
             "counts": (np.int64, (rounds,)),
         }
@@ -67,6 +103,20 @@ class Rounds(NamedTuple):
                 f"round {wrong} has counts {self.counts[wrong]} and index {checks.short(self.index[wrong].tolist())}: "
                 f"give it 1 to {n} candidates, each another one of the {len(self.arms)} arms"
             )
+
+    def _check_made(self, made: Made, laid_out: int, n: int) -> int:
+        """The number of rounds."""
+        if laid_out != 1:
+            raise ValueError(f"x has room for {laid_out} rounds: features that are made want room for one, (1, n, d1)")
+        check_array("made.user", made.user, np.float64, (len(made.user), made.map.user))
+        check_array("made.vector", made.vector, np.int64, (len(made.user), n))
+        check_array("made.vectors", made.vectors, np.float64, (len(made.vectors), made.map.arm))
+        if made.vector.size and not 0 <= made.vector.min() <= made.vector.max() < len(made.vectors):
+            raise ValueError(
+                f"made.vector has numbers from {made.vector.min()} to {made.vector.max()}, there are "
+                f"{len(made.vectors)} vectors: they are rows of made.vectors, padding too"
+            )
+        return len(made.user)
 
 
 class Block(NamedTuple):

@@ -22,8 +22,8 @@ from hybandits.checks import Doubles
 from hybandits.compiling import kernel
 from hybandits.engines import Engine, Here, Report
 from hybandits.estimator import HybridRidge
+from hybandits.features import fill
 from hybandits.logged import Model, View
-from hybandits.logs.features import fill
 from hybandits.logs.table import Batch, LogError
 from hybandits.policies.base import Policy, RidgePolicy
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from hybandits.checks import Doubles
 from hybandits.compiling import kernel
-from hybandits.environments import BLOCK_NUMBERS, Rounds
-from hybandits.logs.features import FeatureMap, fill
+from hybandits.environments import BLOCK_NUMBERS, Made, Rounds
+from hybandits.features import FeatureMap, fill
 from hybandits.logs.table import Batch, Log, LogError
 
 ARMS = {
@@ -38,7 +38,7 @@ class View:
         self.log = log
         self.arms_are = arms
         self.map = FeatureMap(features, len(log.user), len(log.arm))
-        self.vectors: Doubles = log.vectors
+        self.vectors: Doubles = np.array(log.vectors)
         self.names: list[Hashable]
         if arms == "articles":
             self.offsets, self.vector = log.pools.offsets, log.pools.rows.astype(np.int64)
@@ -101,12 +101,12 @@ class View:
         if (entries < 0).any():
             raise LogError("some of the arms shown are beyond the places that are kept: leave those rounds out first")
         x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
-        fill_rows(self.map.code, batch.user, self.vector[entries], self.vectors, x, z)
+        fill_shown(self.map.code, batch.user, self.vector[entries], self.vectors, x, z)
         return [self.names[a] for a in self.arm[entries]], x, z
 
 
 @kernel
-def fill_rows(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-def]
+def fill_shown(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-def]
     """`fill` for one candidate per round."""
     for t in range(user.shape[0]):
         fill(code, user[t], vectors[vector[t]], 1.0, x[t], z[t])
@@ -115,7 +115,9 @@ def fill_rows(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-def
 class Expander:
     """Turns batches of a log, in order, into rounds to play.
 
-    Keeps what a world promises: an arm new to the log is a candidate in the first round of a block.
+    Keeps what a world promises: an arm new to the log is a candidate in the first round of a block. Features are made
+    as rounds are played (`Made`); a block has at most so many `numbers` of them all the same, since nothing is heard
+    of a block, and no Ctrl-C by it, until it has been played.
     """
 
     def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
@@ -161,27 +163,25 @@ class Expander:
         local[arms] = np.arange(len(arms))
         counts = view.sizes[batch.pool]
         n, most = batch.rounds, int(counts.max())
-        x, z = np.empty((n, most, view.d1)), np.empty((n, most, view.d2))
-        index = np.empty((n, most), np.int64)
-        expand(
-            view.map.code, batch.user, batch.pool, view.offsets, view.arm, view.vector, view.vectors, local, x, z, index
-        )
-        return Rounds(x, z, [view.names[a] for a in arms], index, counts)
+        index, vector = np.empty((n, most), np.int64), np.empty((n, most), np.int64)
+        list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
+        room = np.zeros((1, most, view.d1)), np.zeros((1, most, view.d2))
+        made = Made(view.map, np.ascontiguousarray(batch.user), vector, view.vectors)
+        return Rounds(*room, [view.names[a] for a in arms], index, counts, made)
 
 
 @kernel
-def expand(code, user, pool, offsets, arm, vector, vectors, local, x, z, index):  # type: ignore[no-untyped-def]
-    """`fill` for every candidate of every round; index: which of the block's arms it is. Zeros beyond the last."""
-    for t in range(user.shape[0]):
+def list_candidates(pool, offsets, arms, vectors, local, index, vector):  # type: ignore[no-untyped-def]
+    """index[t, k]: which of the block's arms candidate k of round t is; vector[t, k]: its vector. 0 beyond the last."""
+    for t in range(pool.shape[0]):
         first = offsets[pool[t]]
         count = offsets[pool[t] + 1] - first
         for k in range(count):
-            index[t, k] = local[arm[first + k]]
-            fill(code, user[t], vectors[vector[first + k]], 1.0, x[t, k], z[t, k])
+            index[t, k] = local[arms[first + k]]
+            vector[t, k] = vectors[first + k]
         for k in range(count, index.shape[1]):
             index[t, k] = 0
-            x[t, k, :] = 0.0
-            z[t, k, :] = 0.0
+            vector[t, k] = 0
 
 
 # ------------------------------------------------------------------ linear models of the reward

@@ -22,6 +22,7 @@ from hybandits.checks import Doubles
 from hybandits.compiling import kernel
 from hybandits.environments import Block, Rounds, World, check_array
 from hybandits.estimator import ArmTable
+from hybandits.features import lay_out, lay_side_by_side
 from hybandits.gram import best_mean, estimate, learn_round
 from hybandits.policies.base import Policy, unmet
 from hybandits.policies.hyran import HyRan, unsound
@@ -169,7 +170,7 @@ def _play_by_contract(policy: Policy, rounds: Rounds, rewards: Doubles, picks: P
         candidates = rounds.index[t, :count]
         if pool is None or candidates.tobytes() != shown:
             shown, pool = candidates.tobytes(), policy.candidates([rounds.arms[j] for j in candidates.tolist()])
-        x, z = rounds.x[t, :count], rounds.z[t, :count]
+        x, z = rounds.features(t)
         choice = policy.choose(x, z, pool)
         i = picks[t] = choice.index
         reward = float(rewards[t, i])
@@ -200,8 +201,7 @@ def _check_played(rounds: Rounds, rewards: Doubles, picks: Picks, played: int) -
     """Raise, saying why, if a loop has stopped early."""
     if played == len(picks):
         return
-    count = rounds.counts[played]
-    if usable(rounds.x[played, :count], rounds.z[played, :count]):
+    if usable(*rounds.features(played)):
         i = picks[played]
         raise ValueError(
             f"rewards[{played}, {i}] is {float(rewards[played, i])!r}: a reward must be at most {LIMIT:g} in absolute "
@@ -239,23 +239,22 @@ def learn_played(  # type: ignore[no-untyped-def]
 
 
 def _play_ucb(policy: UCBPolicy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
-    x, z, arms, index, counts = rounds
     disjoint = policy.reduction == "disjoint"
     estimator = policy.estimator
     _admit(estimator, rounds)
-    slots, fresh = policy.meet(arms)
+    slots, fresh = policy.meet(rounds.arms)
     played, learned = play_ucb(
-        x, z, index, counts, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
         estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.coefficients, disjoint,
         estimator.rounds, picks,
     )  # fmt: skip
-    estimator.settle(arms, slots, fresh, learned)
+    estimator.settle(rounds.arms, slots, fresh, learned)
     _check_played(rounds, rewards, picks, played)
 
 
 @kernel
 def play_ucb(  # type: ignore[no-untyped-def]
-    x, z, index, counts, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
+    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
     coefficients, by_arm, rounds, picks,
 ):  # fmt: skip
     """Rounds of choose (`choose_ucb`) and, unless the reward is NaN, learn (`learn_played`).
@@ -263,7 +262,9 @@ def play_ucb(  # type: ignore[no-untyped-def]
     by_arm: the disjoint reduction, in which no feature is shared and an arm's own are (x, z). Returns the rounds
     played, all of them but where a number is beyond bounds, and the rewards learned.
     """
-    n, most, d1 = x.shape
+    made, x, z, index, counts = shown
+    n = counts.shape[0]
+    _, most, d1 = x.shape
     d2 = z.shape[2]
     here = np.empty(most, np.int64)
     none = np.empty((most, 0))
@@ -273,11 +274,12 @@ def play_ucb(  # type: ignore[no-untyped-def]
     for t in range(n):
         count = counts[t]
         look_up(index[t], count, slots, here)
-        shared, own = x[t, :count], z[t, :count]
         if by_arm:
-            both[:count, :d1] = shared
-            both[:count, d1:] = own
+            lay_side_by_side(made, t, count, x, z, both)
             shared, own = none[:count], both[:count]
+        else:
+            row = lay_out(made, t, count, x, z)
+            shared, own = x[row, :count], z[row, :count]
         i, _, _, _ = choose_ucb(
             shared, own, here[:count], arm_score, pulls, shared_score, ridge, coefficients,
             -1 if by_arm else rounds + learned,
@@ -300,27 +302,28 @@ def play_ucb(  # type: ignore[no-untyped-def]
 
 
 def _play_thompson(policy: HyThompson, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
-    x, z, arms, index, counts = rounds
     estimator = policy.estimator
     _admit(estimator, rounds)
-    slots, fresh = policy.meet(arms)
-    normals = policy.take_normals(len(picks) * policy.d1 + int(counts.sum()))
+    slots, fresh = policy.meet(rounds.arms)
+    normals = policy.take_normals(len(picks) * policy.d1 + int(rounds.counts.sum()))
     played, learned = play_thompson(
-        x, z, index, counts, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
         estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.noise, normals, estimator.rounds,
         picks,
     )  # fmt: skip
-    estimator.settle(arms, slots, fresh, learned)
+    estimator.settle(rounds.arms, slots, fresh, learned)
     _check_played(rounds, rewards, picks, played)
 
 
 @kernel
 def play_thompson(  # type: ignore[no-untyped-def]
-    x, z, index, counts, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
+    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
     noise, normals, rounds, picks,
 ):  # fmt: skip
     """`play_ucb` with the choice by `choose_thompson`; normals: d1 and one per candidate for each round in turn."""
-    n, _, d1 = x.shape
+    made, x, z, index, counts = shown
+    n = counts.shape[0]
+    d1 = x.shape[2]
     here = np.empty(index.shape[1], np.int64)
     learned = 0
     taken = 0
@@ -328,8 +331,9 @@ def play_thompson(  # type: ignore[no-untyped-def]
     for t in range(n):
         count = counts[t]
         look_up(index[t], count, slots, here)
+        row = lay_out(made, t, count, x, z)
         i, _, _ = choose_thompson(
-            x[t, :count], z[t, :count], here[:count], arm_score, shared_score, ridge, noise, normals, start
+            x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, normals, start
         )
         if i < 0:
             return t, learned
@@ -342,7 +346,7 @@ def play_thompson(  # type: ignore[no-untyped-def]
             return t, learned
         taken = take_slot(index[t, i], slots, fresh, taken)
         learn_played(
-            slots[index[t, i]], x[t, i], z[t, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
+            slots[index[t, i]], x[row, i], z[row, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
             rounds + learned,
         )  # fmt: skip
         learned += 1
@@ -350,16 +354,15 @@ def play_thompson(  # type: ignore[no-untyped-def]
 
 
 def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
-    x, z, arms, index, counts = rounds
     levels = policy.levels
     _admit(levels[0], rounds)
-    aside = [level.set_aside(arms) for level in levels]
+    aside = [level.set_aside(rounds.arms) for level in levels]
     slots, fresh = _stack([slots for slots, _ in aside]), _stack([fresh for _, fresh in aside])
     parts = ("arm_factor", "arm_score", "pulls", "shared_factor", "shared_score")
     stacked = [_stack([getattr(level, name) for level in levels]) for name in parts]
     rows = np.array([level.rounds for level in levels])
     played, answered = play_sup(
-        x, z, index, counts, rewards, slots, fresh, *stacked, policy.ridge, policy.width_factor(levels[0].known),
+        rounds.for_kernels, rewards, slots, fresh, *stacked, policy.ridge, policy.width_factor(levels[0].known),
         policy.least, rows, picks,
     )  # fmt: skip
     learned = 0
@@ -368,7 +371,7 @@ def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks)
             own = getattr(level, name)
             own[:] = arrays[s, : len(own)]
         new = int(rows[s]) - level.rounds
-        level.settle(arms, slots[s], aside[s][1], new)
+        level.settle(rounds.arms, slots[s], aside[s][1], new)
         learned += new
     policy.count_skipped(answered - learned)
     _check_played(rounds, rewards, picks, played)
@@ -384,7 +387,7 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
 
 @kernel
 def play_sup(  # type: ignore[no-untyped-def]
-    x, z, index, counts, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha,
+    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha,
     least, rows, picks,
 ):  # fmt: skip
     """Rounds of SupLinUCB: `walk_level` down the levels, `learn_played` at the one where the walk ends, if any.
@@ -392,7 +395,8 @@ def play_sup(  # type: ignore[no-untyped-def]
     Row s of slots, fresh, the blocks and rows (how many it has learned) is level s + 1. Returns the rounds played and
     those of them with a reward, learned or not.
     """
-    n, most, _ = x.shape
+    made, x, z, index, counts = shown
+    n, most = index.shape
     here = np.empty(most, np.int64)
     left = np.empty(most, np.int64)
     taken = np.zeros(slots.shape[0], np.int64)
@@ -401,12 +405,13 @@ def play_sup(  # type: ignore[no-untyped-def]
         count = counts[t]
         for i in range(count):
             left[i] = i
+        row = lay_out(made, t, count, x, z)
         i, level, remaining = -1, 0, count
         for s in range(slots.shape[0]):
             look_up(index[t], count, slots[s], here)
             i, level, _, _, remaining = walk_level(
-                s + 1, x[t, :count], z[t, :count], here, left, remaining, alpha, least, arm_score[s], shared_score[s],
-                ridge,
+                s + 1, x[row, :count], z[row, :count], here, left, remaining, alpha, least, arm_score[s],
+                shared_score[s], ridge,
             )  # fmt: skip
             if i != -1:
                 break
@@ -424,7 +429,7 @@ def play_sup(  # type: ignore[no-untyped-def]
             arm = index[t, i]
             taken[s] = take_slot(arm, slots[s], fresh[s], taken[s])
             learn_played(
-                slots[s, arm], x[t, i], z[t, i], reward, arm_factor[s], arm_score[s], pulls[s], shared_factor[s],
+                slots[s, arm], x[row, i], z[row, i], reward, arm_factor[s], arm_score[s], pulls[s], shared_factor[s],
                 shared_score[s], rows[s],
             )  # fmt: skip
             rows[s] += 1
@@ -432,17 +437,16 @@ def play_sup(  # type: ignore[no-untyped-def]
 
 
 def _play_hyran(policy: HyRan, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
-    x, z, arms, index, counts = rounds
     table = policy.table
     _admit(table, rounds)
-    slots, fresh = table.set_aside(arms)
+    slots, fresh = table.set_aside(rounds.arms)
     choice, check = policy.ridges(len(picks))
-    draws = policy.draws(int((counts > 1).sum()))
+    draws = policy.draws(int((rounds.counts > 1).sum()))
     played, learned, drawn, sound = play_hyran(
-        x, z, index, counts, rewards, slots, fresh, policy.p, draws, choice, check, table.cross, table.groups,
+        rounds.for_kernels, rewards, slots, fresh, policy.p, draws, choice, check, table.cross, table.groups,
         table.pulls, table.shared, table.own, *table.workspace(), picks,
     )  # fmt: skip
-    table.settle(arms, slots, fresh, learned)
+    table.settle(rounds.arms, slots, fresh, learned)
     policy.give_back(len(draws) - drawn)
     if not sound:
         raise unsound()
@@ -451,7 +455,7 @@ def _play_hyran(policy: HyRan, rounds: Rounds, rewards: Doubles, picks: Picks) -
 
 @kernel
 def play_hyran(  # type: ignore[no-untyped-def]
-    x, z, index, counts, rewards, slots, fresh, p, draws, choice_ridge, check_ridge, cross, groups, pulls, shared, own,
+    shown, rewards, slots, fresh, p, draws, choice_ridge, check_ridge, cross, groups, pulls, shared, own,
     factor, shared_factor, theta, beta, picks,
 ):  # fmt: skip
     """Rounds of HyRan: `estimate` and `best_mean`, then, unless the reward is NaN, `learn_round`.
@@ -459,7 +463,9 @@ def play_hyran(  # type: ignore[no-untyped-def]
     The ridges are those of the rounds learned, draws those of rounds learned with more than one candidate. Returns the
     rounds played, the rewards learned, the draws used, and whether the sums are still sound.
     """
-    n, most, d1 = x.shape
+    made, x, z, index, counts = shown
+    n = counts.shape[0]
+    _, most, d1 = x.shape
     d2 = z.shape[2]
     here = np.empty(most, np.int64)
     learned = 0
@@ -467,7 +473,8 @@ def play_hyran(  # type: ignore[no-untyped-def]
     drawn = 0
     for t in range(n):
         count = counts[t]
-        xs, zs = x[t, :count], z[t, :count]
+        row = lay_out(made, t, count, x, z)
+        xs, zs = x[row, :count], z[row, :count]
         if not usable(xs, zs):
             return t, learned, drawn, True
         if not estimate(groups, choice_ridge[learned], cross, d1, d2, shared, own, factor, shared_factor, theta, beta):

@@ -11,9 +11,9 @@ import pytest
 import hybandits
 from hybandits import fit
 from hybandits.engines import Here, Local, Ray
+from hybandits.features import MAPS
 from hybandits.logged import Model, View
 from hybandits.logs import table
-from hybandits.logs.features import MAPS
 from hybandits.logs.table import LogError
 from tests.loglike import little_log
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybandits import HyLinUCB, logged
+from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB, logged
 from hybandits.describe import describe
+from hybandits.features import GIVEN, MAPS, FeatureMap, lay_out, lay_side_by_side
 from hybandits.logged import Expander, Model, View
-from hybandits.logs.features import MAPS
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import Batch, LogError, LogWriter, no_places
 from hybandits.semisynthetic import LogWorld, arms_between
-from hybandits.simulate import Player, play
+from hybandits.simulate import Player, play, play_rounds
 from tests.loglike import little_log
 
 
@@ -53,10 +53,12 @@ def test_candidates_features_and_means(tmp_path, features, arms):
                 n = rounds.counts[i]
                 assert n == len(expected)
                 assert [rounds.arms[k] for k in rounds.index[i, :n]] == [name for name, _ in expected]
+                xs, zs = rounds.features(i)
+                assert len(xs) == len(zs) == n
                 for k, (name, vector) in enumerate(expected):
                     x, z = view.map(users[t + i], vector)
-                    np.testing.assert_array_equal(rounds.x[i, k], x)
-                    np.testing.assert_array_equal(rounds.z[i, k], z)
+                    np.testing.assert_array_equal(xs[k], x)
+                    np.testing.assert_array_equal(zs[k], z)
                     mean = x @ model.theta + z @ beta.get(name, np.zeros(view.d2))
                     np.testing.assert_allclose(means[i, k], mean, atol=1e-12)
                 assert (means[i, n:] == -np.inf).all()
@@ -83,8 +85,13 @@ def test_an_arm_is_met_in_the_first_round_of_a_block(tmp_path):
 
 def test_memory_of_a_piece_is_bounded(tmp_path):
     view = View(little_log(tmp_path))
-    sizes = [r.x.size + r.z.size for b in view.log.batches() for _, r in Expander(view, numbers=2000)(b)]
-    assert max(sizes) <= 2 * 2000
+    pieces = [r for b in view.log.batches() for _, r in Expander(view, numbers=2000)(b)]
+    assert max(_numbers(r) for r in pieces) <= 2000
+
+
+def _numbers(rounds):
+    """All that is laid out for some rounds."""
+    return sum(each.size for each in (rounds.x, rounds.z, rounds.index, rounds.made.vector, rounds.made.user))
 
 
 def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
@@ -102,23 +109,114 @@ def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
         log = writer.finish(Problems())
     view = View(log)
     pieces = [rounds for batch in log.batches() for _, rounds in Expander(view, numbers=20_000)(batch)]
-    assert max(r.x.size for r in pieces) <= 20_000
+    assert max(_numbers(r) for r in pieces) <= 20_000
     assert sum(len(r.counts) for r in pieces) == n
 
 
-def test_expand_plain_and_compiled(tmp_path):
+def test_candidates_plain_and_compiled(tmp_path):
     view = View(little_log(tmp_path))
     batch = next(view.log.batches()).part(0, 5)
-    local = np.arange(len(view.names))
+    local = np.arange(len(view.names))[::-1].copy()
     made = []
-    for function in (logged.expand, logged.expand.py_func):
-        x, z, index = np.zeros((5, 6, view.d1)), np.zeros((5, 6, view.d2)), np.zeros((5, 6), np.int64)
-        function(
-            view.map.code, batch.user, batch.pool, view.offsets, view.arm, view.vector, view.vectors, local, x, z, index
-        )
-        made.append((x, z, index))
+    for function in (logged.list_candidates, logged.list_candidates.py_func):
+        index, vector = np.full((5, 9), -1), np.full((5, 9), -1)
+        function(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
+        made.append((index, vector))
     for a, b in zip(*made, strict=True):
         np.testing.assert_array_equal(a, b)
+        assert a.min() == 0
+
+
+@pytest.mark.parametrize("features", MAPS)
+def test_features_of_a_round_plain_and_compiled(features):
+    random = np.random.default_rng(4)
+    for du, dv in ((1, 1), (3, 2), (4, 4), (6, 5), (11, 3)):
+        map = FeatureMap(features, du, dv)
+        user, vectors = random.normal(size=(3, du)), random.normal(size=(7, dv))
+        vector = random.integers(7, size=(3, 4))
+        made = (map.code, user, vector, vectors)
+        for t in range(3):
+            expected_x, expected_z = map(user[t], vectors[vector[t, :3]])
+            for function in (lay_out, lay_out.py_func):
+                x, z = np.full((1, 4, map.d1), 7.0), np.full((1, 4, map.d2), 7.0)
+                assert function(made, t, 3, x, z) == 0
+                np.testing.assert_array_equal(x[0, :3], expected_x)
+                np.testing.assert_array_equal(z[0, :3], expected_z)
+                assert (x[0, 3] == 7.0).all()  # nothing beyond the last candidate
+                assert (z[0, 3] == 7.0).all()
+                given = (GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)))
+                assert function(given, t, 3, x, z) == t
+            both = np.full((4, map.d1 + map.d2), 7.0)
+            for function in (lay_side_by_side, lay_side_by_side.py_func):
+                both[:] = 7.0
+                function(made, t, 3, x, z, both)
+                np.testing.assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
+                assert (both[3] == 7.0).all()
+                both[:] = 7.0
+                function(given, 0, 3, x, z, both)
+                np.testing.assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
+
+
+MAKERS = {
+    "HyLinUCB": lambda d1, d2: HyLinUCB(d1=d1, d2=d2, noise=0.1, seed=1),
+    "LinUCB": lambda d1, d2: LinUCB(d1=d1, d2=d2, noise=0.1, seed=1),
+    "DisLinUCB": lambda d1, d2: DisLinUCB(d1=d1, d2=d2, noise=0.1, seed=1),
+    "HyThompson": lambda d1, d2: HyThompson(d1=d1, d2=d2, noise=0.1, seed=1),
+    "SupLinUCB": lambda d1, d2: SupLinUCB(d1=d1, d2=d2, horizon=300, alpha=0.3, seed=1),
+    "HyRan": lambda d1, d2: HyRan(d1=d1, d2=d2, arm_count=9, seed=1),
+    "EpsilonGreedy": lambda d1, d2: EpsilonGreedy(LinUCB(d1=d1, d2=d2, noise=0.1), epsilon=0.1, seed=1),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name):
+    """To the bit, for every loop and for policies played by the contract."""
+    view = View(little_log(tmp_path))
+    model = a_model(view)
+    states = []
+    for given in (False, True):
+        policy = MAKERS[name](view.d1, view.d2)
+        expander = Expander(view, numbers=40_000)
+        picked = []
+        for batch in view.log.batches(0, 300):
+            for piece, rounds in expander(batch):
+                if given:
+                    x = np.zeros((*rounds.index.shape, view.d1))
+                    z = np.zeros((*rounds.index.shape, view.d2))
+                    for t, n in enumerate(rounds.counts):
+                        x[t, :n], z[t, :n] = rounds.features(t)
+                    rounds = rounds._replace(x=x, z=z, made=None)
+                picks = np.empty(piece.rounds, np.int64)
+                middle = piece.rounds // 2
+                means = model.means(view, piece)
+                for part in (slice(0, middle), slice(middle, piece.rounds)):
+                    play_rounds(policy, rounds.part(part.start, part.stop), means[part], picks[part])
+                picked.append(picks)
+        states.append((np.concatenate(picked), policy._pack()[1]))
+    (picks, arrays), (other_picks, other_arrays) = states
+    np.testing.assert_array_equal(picks, other_picks)
+    assert arrays.keys() == other_arrays.keys()
+    for key, array in arrays.items():
+        np.testing.assert_array_equal(array, other_arrays[key])
+
+
+def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
+    view = View(little_log(tmp_path))
+    _, good = next(Expander(view)(next(view.log.batches()).part(0, 5)))
+    assert good.made is not None
+
+    def refused(match, *, x=good.x, **made):
+        with pytest.raises(ValueError, match=match):
+            good._replace(x=x, made=good.made._replace(**made)).check(view.d1, view.d2)
+
+    good.check(view.d1, view.d2)
+    refused("room for 5 rounds: features that are made want room for one", x=np.zeros((5, *good.x.shape[1:])))
+    refused(r"made.user must be .* of shape \(5, 6\)", user=good.made.user[:, :5])
+    refused("made.vector must be .* of int64", vector=good.made.vector.astype(float))
+    refused(r"made.vectors must be .* 6\)", vectors=np.zeros((40, 5)))
+    refused("made.vector has numbers from 40 to 40, there are", vector=np.full_like(good.made.vector, 40))
+    refused("made.vector has numbers from -1", vector=np.full_like(good.made.vector, -1))
+    refused("index must be", user=good.made.user[:4], vector=good.made.vector[:4])
 
 
 def test_the_world_of_a_log(tmp_path):
@@ -184,8 +282,9 @@ def test_moments_against_dense_ones(tmp_path, features):
     for batch in log.batches():
         for _, rounds in Expander(view)(batch):
             for t, n in enumerate(rounds.counts):
-                x.append(rounds.x[t, :n])
-                z.append(rounds.z[t, :n])
+                some_x, some_z = rounds.features(t)
+                x.append(some_x)
+                z.append(some_z)
                 arm += [rounds.arms[k] for k in rounds.index[t, :n]]
     x, z, arm = np.vstack(x), np.vstack(z), np.array(arm)
     if view.d1:

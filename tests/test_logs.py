@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hybandits.features import MAPS, FeatureMap, fill
 from hybandits.logs import table
-from hybandits.logs.features import MAPS, FeatureMap, fill
 from hybandits.logs.reading import Problems, ReadError
 from hybandits.logs.table import Batch, Log, LogError, LogWriter, convert, no_places
 from tests.loglike import LittleLog, little_log

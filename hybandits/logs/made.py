@@ -26,7 +26,7 @@ import numpy as np
 
 from hybandits.checks import Doubles, positive
 from hybandits.compiling import kernel
-from hybandits.logs.features import FeatureMap
+from hybandits.features import FeatureMap
 from hybandits.logs.table import LogError
 
 _deflate: Any = zlib

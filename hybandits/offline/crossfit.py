@@ -26,9 +26,9 @@ from hybandits.checks import Doubles
 from hybandits.compiling import kernel
 from hybandits.engines import Engine, Report
 from hybandits.estimator import HybridRidge
+from hybandits.features import fill
 from hybandits.fit import Statistics, in_order, ridge_model, view_of
 from hybandits.logged import Model, View
-from hybandits.logs.features import fill
 from hybandits.logs.table import Batch
 from hybandits.offline.parts import Part
 

@@ -169,7 +169,7 @@ def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
     made = np.zeros((n, most))
     for t, count in enumerate(rounds.counts.tolist()):
         arms = [rounds.arms[j] for j in rounds.index[t, :count].tolist()]
-        made[t, :count] = policy.propensities(rounds.x[t, :count], rounds.z[t, :count], arms)
+        made[t, :count] = policy.propensities(*rounds.features(t), arms)
     return made
 
 
