@@ -22,7 +22,7 @@ from hybandits import Constant, HyLinUCB, paper, runner
 from hybandits.engines import Local
 from hybandits.environments import Block, Synthetic
 from hybandits.experiments import Experiment, Outcome, Results, Unit
-from hybandits.report import agrees
+from hybandits.report.numbers import agrees
 from hybandits.simulate import play_rounds
 
 LOOP_TARGET = 100.0

@@ -309,18 +309,19 @@ def _run(records: list[Any], out: Path, engine: Any, about: dict[str, Any], data
 def _report(folder: Path) -> None:
     from rich.console import Console
 
-    from hybandits import report as reporting
     from hybandits.claims import judge
     from hybandits.engines import Local, cores
     from hybandits.experiments import read_results
+    from hybandits.report import write_report
+    from hybandits.report.terminal import print_summary
     from hybandits.runner import prepare
 
     results = read_results(folder)
     prepare(folder)
     verdicts = judge(results)
-    reporting.print_summary(results, verdicts)
+    print_summary(results, verdicts)
     with Console(stderr=True).status("drawing figures"):
-        page = reporting.write_report(folder, results=results, engine=Local(min(cores(), len(results.protocols))))
+        page = write_report(folder, results=results, engine=Local(min(cores(), len(results.protocols))))
     typer.echo(f"wrote {page}")
 
 

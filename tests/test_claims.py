@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hybandits import claims, paper
+from hybandits import paper, statistics
 from hybandits.checks import Doubles
 from hybandits.claims import FAILS, HOLDS, OPEN, Evidence, Verdict, judge, locate
 from hybandits.experiments import DESIGN, DESIGN_BY_ARM, Experiment, Outcome, Results, Run, Unit, unit_table
@@ -89,8 +89,8 @@ def powers(
     ],
 )  # fmt: skip
 def test_student_quantiles_are_those_of_the_tables(probability: float, freedom: int, expected: float) -> None:
-    assert claims.student_quantile(probability, freedom) == pytest.approx(expected, abs=6e-5)
-    assert claims.student_quantile(1 - probability, freedom) == pytest.approx(-expected, abs=6e-5)
+    assert statistics.student_quantile(probability, freedom) == pytest.approx(expected, abs=6e-5)
+    assert statistics.student_quantile(1 - probability, freedom) == pytest.approx(-expected, abs=6e-5)
 
 
 @pytest.mark.parametrize("a", [0.5, 2.0, 49.5, 300.0])
@@ -98,37 +98,37 @@ def test_student_quantiles_are_those_of_the_tables(probability: float, freedom: 
 def test_the_incomplete_beta_function(a: float, b: float) -> None:
     for x in (0.0, 1e-6, 0.05, 0.3, 0.5, 0.9, 1 - 1e-9, 1.0):
         expected = float(mpmath.betainc(a, b, 0, x, regularized=True))
-        assert claims.incomplete_beta(a, b, x) == pytest.approx(expected, rel=1e-10, abs=1e-14)
+        assert statistics.incomplete_beta(a, b, x) == pytest.approx(expected, rel=1e-10, abs=1e-14)
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(100, 100), (74, 74), (97, 100), (1, 10), (5, 5)])
 def test_the_floor_of_a_proportion_is_where_the_tail_has_the_error_left(successes: int, trials: int) -> None:
-    p = claims.proportion_floor(successes, trials, 0.95)
+    p = statistics.proportion_floor(successes, trials, 0.95)
     tail = sum(math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(successes, trials + 1))
     assert tail == pytest.approx(0.05)
-    assert claims.proportion_floor(0, trials, 0.95) == 0
+    assert statistics.proportion_floor(0, trials, 0.95) == 0
 
 
 def test_an_interval_counts_environments_not_runs() -> None:
     values = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0, 4.0, 4.0])
     units = np.repeat([0, 1, 2], 3)
-    found = claims.interval(values, units, 0.95)
+    found = statistics.interval(values, units, 0.95)
     assert found is not None
     half = 4.302653 * math.sqrt(7 / 3) / math.sqrt(3)
     assert found == pytest.approx((7 / 3, 7 / 3 - half, 7 / 3 + half, 3), rel=1e-6)
-    assert claims.interval(values, np.zeros(9), 0.95) is None
-    assert claims.interval(np.full(9, np.nan), units, 0.95) is None
+    assert statistics.interval(values, np.zeros(9), 0.95) is None
+    assert statistics.interval(np.full(9, np.nan), units, 0.95) is None
 
 
 def test_an_interval_within_environments_leaves_out_how_they_differ() -> None:
     values = np.array([1.0, 3.0, 12.0, 14.0, 20.0, 22.0])
     units = np.repeat([0, 1, 2], 2)
-    found = claims.interval_within(values, units, 0.95)
+    found = statistics.interval_within(values, units, 0.95)
     assert found is not None
     half = 3.182446 * math.sqrt(2.0 / 6)  # variance 2 in each of three pairs, 3 degrees of freedom
     assert found == pytest.approx((12.0, 12.0 - half, 12.0 + half, 3), rel=1e-6)
-    assert claims.interval_within(values, np.arange(6), 0.95) is None
-    assert claims.interval_within(np.full(6, np.nan), units, 0.95) is None
+    assert statistics.interval_within(values, np.arange(6), 0.95) is None
+    assert statistics.interval_within(np.full(6, np.nan), units, 0.95) is None
 
 
 def test_locating_a_mean() -> None:
@@ -164,13 +164,13 @@ def test_false_alarms_under_no_difference() -> None:
 def test_exponents_of_power_laws() -> None:
     t = np.linspace(10, 1000, 30)
     curves = np.array([3 * t**0.5, 0.1 * t, 7 * t**-0.5])
-    assert claims.exponents(t[None, :], curves) == pytest.approx([0.5, 1.0, -0.5])
+    assert statistics.exponents(t[None, :], curves) == pytest.approx([0.5, 1.0, -0.5])
     # Series with levels of their own, at counts of their own, share a slope: a fit over all of them would not find it.
     counts = t[None, :, None] * np.array([1.0, 5.0])
     series = counts**0.5 * np.array([1.0, 0.2])
-    assert claims.exponents(counts, series) == pytest.approx([0.5])
+    assert statistics.exponents(counts, series) == pytest.approx([0.5])
     broken = np.array([np.zeros(30), np.full(30, np.nan), np.where(t == t[-1], 1.0, 0.0)])
-    assert np.isnan(claims.exponents(t[None, :], broken)).all()
+    assert np.isnan(statistics.exponents(t[None, :], broken)).all()
 
 
 def test_increments_see_through_an_offset() -> None:
@@ -178,11 +178,11 @@ def test_increments_see_through_an_offset() -> None:
     use = np.array([[True, True, True]])
     for p in (0.5, 0.8, 1.0, 1.2):
         y = 7.0 + 2 * x**p
-        assert claims.increment_exponents(x, y, use) == pytest.approx([p], abs=0.02)
-    assert claims.increment_exponents(x, -5 + 0.1 * x, use) == pytest.approx([1.0])
+        assert statistics.increment_exponents(x, y, use) == pytest.approx([p], abs=0.02)
+    assert statistics.increment_exponents(x, -5 + 0.1 * x, use) == pytest.approx([1.0])
     for y in (np.zeros_like(x), np.full_like(x, np.nan)):
-        assert np.isnan(claims.increment_exponents(x, y, use)).all()
-    assert np.isnan(claims.increment_exponents(x, x, ~use)).all()
+        assert np.isnan(statistics.increment_exponents(x, y, use)).all()
+    assert np.isnan(statistics.increment_exponents(x, x, ~use)).all()
 
 
 def test_the_smallest_eigenvalue_of_independent_rows() -> None:
@@ -190,7 +190,7 @@ def test_the_smallest_eigenvalue_of_independent_rows() -> None:
     for d, n in ((5, 50), (10, 50), (10, 200), (20, 200), (10, 2000)):
         x = random.normal(size=(60, n, d))
         mean = float(np.linalg.eigvalsh(x.transpose(0, 2, 1) @ x)[:, 0].mean())
-        assert float(claims.smallest_eigenvalue(d, np.array(float(n)))) == pytest.approx(mean, rel=0.08)
+        assert float(statistics.smallest_eigenvalue(d, np.array(float(n)))) == pytest.approx(mean, rel=0.08)
 
 
 # ------------------------------------------------------------------ claims 1 to 3
@@ -356,7 +356,7 @@ def measures(
     pulls = np.floor(t[:, None] * share)
 
     def grown(count: Doubles, power: float, d: int) -> Doubles:
-        finite = claims.smallest_eigenvalue(d, count) / count if late else 1.0
+        finite = statistics.smallest_eigenvalue(d, count) / count if late else 1.0
         value: Doubles = 1.0 + rho * finite * count**power
         return value
 

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 
 from hybandits import __version__, figures, paper
 from hybandits.experiments import FORMAT, Experiment, Results, Run, Unit, read_results, write_unit
+from hybandits.figures import looks, outcomes
 
 SMALL = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 50), "diversity": (6,)}
 
@@ -152,41 +153,41 @@ def test_own_experiments_get_one_figure_with_all_policies(tmp_path: Path) -> Non
 
 
 def test_every_policy_looks_different() -> None:
-    names = [*figures.COLOURS, "Someone", "Someone else"]
-    looks = figures._styles(names)
+    names = [*looks.COLOURS, "Someone", "Someone else"]
+    chosen = looks.styles_of(names)
     for looked_at in (lambda s: s.colour, lambda s: str(s.dash), lambda s: s.marker):
-        assert len({looked_at(style) for style in looks.values()}) == len(names)
+        assert len({looked_at(style) for style in chosen.values()}) == len(names)
     for name in (*paper.PAPER_POLICIES, *paper.BASELINES, *paper.BEYOND):
-        assert name in figures.COLOURS
+        assert name in looks.COLOURS
 
 
 def test_curve_is_mean_lowest_and_highest_run(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small("setting-1"), small("setting-3"))
-    one = figures.curve(results.outcomes["setting-1", "released"], "LinUCB")
+    one = outcomes.curve(results.outcomes["setting-1", "released"], "LinUCB")
     assert_allclose([one.mean[-1], one.low[-1], one.high[-1]], 243 * np.array([1, 0.895, 1.105]))
     assert_allclose(one.x, [1000, 2500, 5000, 10_000])
-    other = figures.curve(results.outcomes["setting-3", "released"], "DisLinUCB")
+    other = outcomes.curve(results.outcomes["setting-3", "released"], "DisLinUCB")
     assert_allclose(other.x, [10, 50])
     assert_allclose(other.mean, [45, 275])
-    dots = figures.read_outs(results.outcomes["setting-1", "released"], "LinUCB", paper.published)
+    dots = outcomes.read_outs(results.outcomes["setting-1", "released"], "LinUCB", paper.published)
     assert dots == {1000: 76, 2500: 129, 5000: 178, 10_000: 243}, "no dots beyond our last round"
-    dots = figures.read_outs(results.outcomes["setting-3", "released"], "LinUCB", paper.published)
+    dots = outcomes.read_outs(results.outcomes["setting-3", "released"], "LinUCB", paper.published)
     assert dots == {50: 915}, "hidden behind a marker at K = 10"
-    assert figures.last_read_out(results.outcomes["setting-1", "released"], "HyRan", 25, paper.published) is None
+    assert outcomes.last_read_out(results.outcomes["setting-1", "released"], "HyRan", 25, paper.published) is None
 
 
 def test_thinned_to_few_points() -> None:
-    keep = figures.thin(np.arange(80_000.0))
-    assert len(keep) == figures.MOST_POINTS
+    keep = outcomes.thin(np.arange(80_000.0))
+    assert len(keep) == outcomes.MOST_POINTS
     assert keep[0] == 0
     assert keep[-1] == 79_999
-    assert list(figures.thin(np.arange(3.0))) == [0, 1, 2]
+    assert list(outcomes.thin(np.arange(3.0))) == [0, 1, 2]
 
 
 def test_quantiles_at_equal_pulls() -> None:
     # Two arms of one run: values are twice and four times the pulls; the second arm is pulled up to 10 only.
     pulls = np.array([[[0.0, 0.0], [10.0, 5.0], [20.0, 10.0]]])
     values = pulls * np.array([2.0, 4.0])
-    low, high = figures.by_pulls(pulls, values, np.array([0.0, 5.0, 10.0, 20.0, 30.0]), (0, 1))
+    low, high = outcomes.by_pulls(pulls, values, np.array([0.0, 5.0, 10.0, 20.0, 30.0]), (0, 1))
     assert_allclose(low, [0, 10, 20, 40, np.nan])
     assert_allclose(high, [0, 20, 40, 40, np.nan])

@@ -17,6 +17,7 @@ from hybandits import claims, paper, report
 from hybandits.claims import Evidence, Verdict
 from hybandits.experiments import Results, ResultsError
 from hybandits.figures import Figure
+from hybandits.report import numbers, pictures, terminal, words
 from tests.test_figures import fabricate, small
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -206,17 +207,17 @@ def test_nothing_there_is_one_clear_complaint(tmp_path: Path) -> None:
     ],
 )
 def test_agreement_with_the_published_figure(policy: str, mean: float, published: float, good: bool) -> None:
-    assert report.agrees(policy, mean, published) is good
+    assert numbers.agrees(policy, mean, published) is good
 
 
 def test_other_seeds_are_other_environments(tmp_path: Path) -> None:
     results = fabricate(tmp_path, replace(small("setting-1"), seeds=(1, 2)))
-    assert {row.within for row in report.regret_rows(results)} == {None}
-    assert report.read_out_rows(results) == []
+    assert {row.within for row in numbers.regret_rows(results)} == {None}
+    assert numbers.read_out_rows(results) == []
 
 
 def test_pictures_are_embedded_lean_and_with_ids_of_their_own() -> None:
-    inline = report.inline_svg(SVG, "f7", "what it shows")
+    inline = pictures.inline_svg(SVG, "f7", "what it shows")
     assert inline.startswith('<svg viewBox="0 0 9 9" role="img" aria-label="what it shows"')
     assert 'id="f7-glyph" d="M 1.23 2 L 3 4.57" transform="scale(0.015625)"' in inline
     assert 'href="#f7-glyph" x="2"' in inline
@@ -229,14 +230,14 @@ def test_pictures_are_embedded_lean_and_with_ids_of_their_own() -> None:
 
 def test_long_lines_lose_points_that_fall_together() -> None:
     points = " ".join(f"L {1 + i / 100:.6f} 2.000000" for i in range(100))
-    assert report._coarse(f"M 1.000000 2.000000 \n{points} \nz") == (
+    assert pictures._coarse(f"M 1.000000 2.000000 \n{points} \nz") == (
         "M1.0 2.0 L1.1 2.0 1.2 2.0 1.3 2.0 1.4 2.0 1.5 2.0 1.6 2.0 1.7 2.0 1.8 2.0 1.9 2.0 2.0 2.0 z"
     )
 
 
 @pytest.mark.usefixtures("_no_drawing")
 def test_a_large_picture_is_embedded_as_png(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "LARGEST_SVG", 10)
+    monkeypatch.setattr(pictures, "LARGEST_SVG", 10)
     results = fabricate(tmp_path, small("setting-1", policies=("Greedy",)))
     page = Page(report.write_report(tmp_path, results=results).read_text(encoding="utf-8"))
     embedded = [reference for reference in page.references if not reference.startswith("#")]
@@ -246,7 +247,7 @@ def test_a_large_picture_is_embedded_as_png(tmp_path: Path, monkeypatch: pytest.
 
 def test_command_is_told_from_the_records(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small("setting-1", policies=("Greedy",)), scale="quick", seed=7)
-    assert report.command_of(results) == (
+    assert words.command_of(results) == (
         'hybandits reproduce setting-1 --scale quick --protocol released --seed 7 --policies "Greedy"'
     )
 
@@ -255,7 +256,7 @@ def test_terminal_summary(tmp_path: Path) -> None:
     results = fabricated(tmp_path)
     verdicts = claims.judge(results)
     file = io.StringIO()
-    report.print_summary(results, verdicts, Console(file=file, width=80))
+    terminal.print_summary(results, verdicts, Console(file=file, width=80))
     text = file.getvalue()
     assert text.isascii()
     assert text.startswith("The short version: Setting 1: 10,000 of 80,000 rounds")
@@ -274,6 +275,6 @@ def test_terminal_summary(tmp_path: Path) -> None:
 
     watched = Console(file=io.StringIO(), force_terminal=True, width=140, no_color=True)
     with watched.capture() as captured:
-        watched.print(report.terminal_summary(results, verdicts))
+        watched.print(terminal.terminal_summary(results, verdicts))
     for word in ("HyLinUCB", "Claims", "published", "1.000", verdicts[0].verdict):
         assert word in captured.get()

@@ -18,6 +18,8 @@ from rich.console import Console
 from hybandits import __version__, claims, figures, paper, report
 from hybandits.claims import FAILS, HOLDS, OPEN, Verdict
 from hybandits.experiments import FORMAT, Experiment, Results, Run, read_results, write_unit
+from hybandits.figures import outcomes
+from hybandits.report import numbers, terminal, words
 from tests.test_figures import fabricate, small
 from tests.test_report import Page
 
@@ -168,7 +170,7 @@ def test_positions_as_arms_are_a_claim_of_their_own(tmp_path: Path) -> None:
 
 
 def draw(results: Results) -> dict[str, figures.Figure]:
-    return {f.name: f for f in figures.draw_all(results, results.folder / "figures", report.published)}
+    return {f.name: f for f in figures.draw_all(results, results.folder / "figures", numbers.published)}
 
 
 def svg(figure: figures.Figure) -> str:
@@ -188,8 +190,8 @@ def test_everything_from_a_made_log_says_so(tmp_path: Path) -> None:
     ]  # fmt: skip
     for figure in drawn.values():
         assert figure.section == "yahoo"
-        for words in (svg(figure), figure.caption, figure.title, figure.alt):
-            assert figures.MADE in words.replace("&#39;", "'")
+        for text in (svg(figure), figure.caption, figure.title, figure.alt):
+            assert outcomes.MADE in text.replace("&#39;", "'")
         assert dots(figure) == 0
         assert "Black-edged" not in figure.caption
 
@@ -203,17 +205,17 @@ def test_published_dots_are_of_yahoos_log_and_of_rounds_that_were_played(tmp_pat
     assert "need not meet it" in relative.caption
     assert [dots(figure) for figure in drawn.values()].count(0) == len(drawn) - 1
     for figure in drawn.values():
-        for words in (svg(figure), figure.caption, figure.title, figure.alt):
-            assert "made" not in words.replace("It was made with positions", "")
+        for text in (svg(figure), figure.caption, figure.title, figure.alt):
+            assert "made" not in text.replace("It was made with positions", "")
     assert ">3M<" in svg(relative), "3,000,000 would run into its neighbours"
 
 
 def test_regret_relative_to_the_same_trial(tmp_path: Path) -> None:
     outcome = click_log(tmp_path, record(trials=3), spread=50.0).outcomes["yahoo", "released"]
-    one = figures.relative_curve(outcome, "DisLinUCB")
+    one = outcomes.relative_curve(outcome, "DisLinUCB")
     # 0.1 letters of the name, here one, times the spread; signs change from trial to trial.
     assert_allclose([one.mean[-1], one.low[-1], one.high[-1]], [400 + 5 / 3, 395, 405])
-    assert figures.rivals(outcome) == ["LinUCB", "DisLinUCB", HYRAN, "HyRan"]
+    assert outcomes.rivals(outcome) == ["LinUCB", "DisLinUCB", HYRAN, "HyRan"]
 
 
 def test_the_defect_is_shown_beside_each_algorithm(tmp_path: Path) -> None:
@@ -222,7 +224,7 @@ def test_the_defect_is_shown_beside_each_algorithm(tmp_path: Path) -> None:
     assert "HyLinUCB 1,100 instead of 1,000" in figure.caption
     assert svg(figure).count("+10.0 %") == 4
     outcome = results.outcomes["yahoo", "released"]
-    assert list(figures.twins(outcome)) == ["HyLinUCB", "LinUCB", "DisLinUCB", HYRAN]
+    assert list(outcomes.twins(outcome)) == ["HyLinUCB", "LinUCB", "DisLinUCB", HYRAN]
 
 
 def test_without_hylinucb_there_is_nothing_to_be_relative_to(tmp_path: Path) -> None:
@@ -239,8 +241,8 @@ def test_the_fourth_panel_is_yahoos_when_there_is_one(tmp_path: Path) -> None:
     assert "mean regret at T beyond HyLinUCB's: LinUCB" in panels.alt
     assert dots(panels) == 2 * 4 + 3 * 2
     panels = draw(both(tmp_path / "two", synthetic, record()))["released-panels"]
-    assert figures.MADE in svg(panels).replace("&#39;", "'")
-    assert figures.MADE in panels.caption
+    assert outcomes.MADE in svg(panels).replace("&#39;", "'")
+    assert outcomes.MADE in panels.caption
     assert dots(panels) == 2 * 4
     panels = draw(both(tmp_path / "three", synthetic, record(policies=("LinUCB",))))["released-panels"]
     assert "(d) our regret at T divided by the published one" in svg(panels)
@@ -375,7 +377,7 @@ def test_synthetic_results_alone_have_nothing_of_a_log(tmp_path: Path) -> None:
 def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
     results = click_log(tmp_path, record(trials=1, policies=("HyLinUCB", "LinUCB")), spread=0.0)
     file = io.StringIO()
-    report.print_summary(results, claims.judge(results), Console(file=file, width=80))
+    terminal.print_summary(results, claims.judge(results), Console(file=file, width=80))
     lines = file.getvalue().splitlines()
     assert lines[0].startswith("The short version: Yahoo: 200,000 of 10,000,000 rounds")
     assert "on a made log" in lines[1]
@@ -391,7 +393,7 @@ def test_an_unfinished_log_is_said(tmp_path: Path) -> None:
     clicks = record(trials=1)
     results = both(tmp_path / "out", small("setting-1"), clicks)
     next(results.folder.glob("units/yahoo/released/*HyThompson*")).unlink()
-    assert report.unfinished(read_results(results.folder)) == ["Yahoo, released protocol"]
+    assert words.unfinished(read_results(results.folder)) == ["Yahoo, released protocol"]
 
 
 @pytest.mark.parametrize(
@@ -414,4 +416,4 @@ def test_the_command_is_told_from_the_record(
     tmp_path: Path, changes: dict[str, Any], about: dict[str, Any], options: str
 ) -> None:
     results = click_log(tmp_path, record(**changes), **{"scale": "quick", "seed": paper.RELEASED_SEED, **about})
-    assert report.command_of(results) == f"hybandits reproduce yahoo --scale quick {options}"
+    assert words.command_of(results) == f"hybandits reproduce yahoo --scale quick {options}"

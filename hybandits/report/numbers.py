@@ -1,0 +1,210 @@
+"""Regret at T and at the read-outs, beside the published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits import claims, paper, statistics
+from hybandits.checks import Doubles
+from hybandits.experiments import Outcome, Results
+from hybandits.figures.outcomes import BEST, is_made
+
+CONFIDENCE = 0.95
+
+TOLERANCE = 0.01
+"""A mean agrees with a published read-out within this share of it, or within the error of the read-out."""
+HYRAN_TOLERANCE = 0.10
+"""The same for HyRan, whose own randomness was not seeded when the figure was made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Regret of one policy in one case after t rounds, over all runs, and what was published."""
+
+    experiment: str
+    protocol: str
+    arms: int
+    policy: str
+    t: int
+    runs: int
+    environments: int
+    mean: float
+    sd: float | None
+    """Standard deviation of the environments' means; None with one environment."""
+    low: float | None
+    high: float | None
+    """95 % interval of the mean; None where there is nothing to tell it from."""
+    lowest: float
+    highest: float
+    published: float | None = None
+    ratio: float | None = None
+    """Ours over published."""
+    within: bool | None = None
+    """Whether the two agree; None where they are not of the same environments."""
+
+
+class _Series(NamedTuple):
+    """All runs of one policy in one case."""
+
+    outcome: Outcome
+    policy: str
+    arms: int
+    regret: Doubles
+    environments: NDArray[Any]
+
+    @property
+    def units(self) -> NDArray[Any]:
+        """What is independent: environments, or trials where there is one environment and each has its own contexts,
+        or where one log is all there is."""
+        alone = len(np.unique(self.environments)) == 1
+        e = self.outcome.experiment
+        trials = alone and (e.fresh_contexts or e.log is not None)
+        return np.arange(len(self.environments)) if trials else self.environments
+
+    def means(self) -> Doubles:
+        """Of the environments (environments, points)."""
+        return np.array([self.regret[self.environments == e].mean(axis=0) for e in np.unique(self.environments)])
+
+    def row(self, t: int) -> Row:
+        e = self.outcome.experiment
+        values = self.regret[:, e.points.index(t)]
+        means = self.means()[:, e.points.index(t)]
+        found = statistics.interval(values, self.units, CONFIDENCE)
+        mean = float(values.mean())
+        absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
+        known = paper.published(e.name, self.policy, self.arms).get(t) if absolute else None
+        return Row(
+            experiment=e.name,
+            protocol=e.protocol,
+            arms=self.arms,
+            policy=self.policy,
+            t=t,
+            runs=len(values),
+            environments=len(means),
+            mean=mean,
+            sd=float(means.std(ddof=1)) if len(means) > 1 else None,
+            low=found.low if found else None,
+            high=found.high if found else None,
+            lowest=float(values.min()),
+            highest=float(values.max()),
+            published=known,
+            ratio=None if known is None else mean / known,
+            within=None if known is None or not _comparable(self.outcome) else agrees(self.policy, mean, known),
+        )
+
+
+def agrees(policy: str, mean: float, published: float) -> bool:
+    """Whether a mean is the published one, as far as that is known.
+
+    >>> agrees("LinUCB", 3040.0, 3016.0), agrees("LinUCB", 3050.0, 3016.0), agrees("HyLinUCB", 206.0, 197.0)
+    (True, False, True)
+    """
+    return abs(mean - published) <= tolerance(policy, published)
+
+
+def tolerance(policy: str, published: float) -> float:
+    """How far a mean may be from a published read-out."""
+    share = HYRAN_TOLERANCE if policy == "HyRan (released)" else TOLERANCE
+    return max(share * published, paper.READ_OUT_ERROR)
+
+
+def _comparable(outcome: Outcome) -> bool:
+    """Whether the published figure is of the same environments."""
+    e = outcome.experiment
+    known = e.protocol == "released" and e.log is None
+    return known and e.seeds == paper.environment_seeds(paper.RELEASED_SEED, len(e.seeds))
+
+
+def in_order(results: Results) -> list[Outcome]:
+    """By protocol, the paper's experiments in its order."""
+    places = {(p, n): i for i, (p, n) in enumerate((p, n) for p in results.protocols for n in paper.SETTINGS)}
+    found = sorted(results.outcomes.items(), key=lambda item: (places.get(item[0][::-1], len(places)), item[0]))
+    return [outcome for protocol in results.protocols for (_, p), outcome in found if p == protocol]
+
+
+def all_series(results: Results) -> Iterator[_Series]:
+    for outcome in in_order(results):
+        for arms in outcome.arms:
+            for policy in outcome.policies:
+                regret, environments = outcome.regret(policy, arms), outcome.environments(policy, arms)
+                yield _Series(outcome, policy, arms, regret, environments)
+
+
+def regret_rows(results: Results) -> list[Row]:
+    """Regret at T of every policy in every case."""
+    return [series.row(series.outcome.experiment.horizon) for series in all_series(results)]
+
+
+def read_out_rows(results: Results) -> list[Row]:
+    """Regret at every published read-out of the same environments."""
+    return [
+        series.row(t)
+        for series in all_series(results)
+        if _comparable(series.outcome)
+        if series.outcome.experiment.protocol != "own"
+        for t in paper.published(series.outcome.experiment.name, series.policy, series.arms)
+        if t in series.outcome.experiment.points
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excess:
+    """Regret at T beyond HyLinUCB's in the same trial, of one policy on a click log."""
+
+    experiment: str
+    protocol: str
+    policy: str
+    t: int
+    runs: int
+    mean: float
+    low: float | None
+    high: float | None
+    """95 % interval of the mean over trials; None with one."""
+    lowest: float
+    highest: float
+    published: float | None
+    """Of the figure, which has another fit, positions as arms and a defect; None for a made log."""
+
+
+def published(experiment: str, policy: str, arms: int | None = None) -> Mapping[int, float]:
+    """Read-outs {rounds: regret}; for the click log {rounds: regret beyond HyLinUCB's}, released HyRan being HyRan."""
+    if experiment not in claims.YAHOO:
+        return paper.published(experiment, policy, arms)
+    name = {"HyRan (released)": "HyRan", "HyRan": ""}.get(policy, policy)
+    return paper.PUBLISHED_YAHOO.get(name, {})
+
+
+def on_logs(results: Results) -> list[Outcome]:
+    """What was run on a click log."""
+    return [outcome for outcome in in_order(results) if outcome.experiment.log is not None]
+
+
+def any_synthetic(results: Results) -> bool:
+    return any(outcome.experiment.log is None for outcome in results.outcomes.values())
+
+
+def excess_rows(results: Results) -> list[Excess]:
+    """What every other policy lost beyond HyLinUCB on click logs; none where that was not run."""
+    rows = []
+    for outcome in on_logs(results):
+        e = outcome.experiment
+        for policy in outcome.policies:
+            if policy == BEST or BEST not in outcome.policies:
+                continue
+            values = outcome.final(policy) - outcome.final(BEST)
+            found = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
+            real = e.protocol == "released" and not is_made(outcome)
+            rows.append(
+                Excess(
+                    experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),
+                    mean=float(values.mean()), low=found.low if found else None, high=found.high if found else None,
+                    lowest=float(values.min()), highest=float(values.max()),
+                    published=published(e.name, policy).get(e.horizon) if real else None,
+                )
+            )  # fmt: skip
+    return rows

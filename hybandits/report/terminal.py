@@ -1,0 +1,82 @@
+"""The summary for the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.console import Console, Group
+
+from hybandits import claims, listings
+from hybandits.claims import Verdict
+from hybandits.experiments import Results
+from hybandits.figures.outcomes import MADE, is_made, name_of, under
+from hybandits.listings import Listing
+from hybandits.report.clicks import BEYOND_BEST, excess_text
+from hybandits.report.numbers import excess_rows, regret_rows
+from hybandits.report.tables import NUMBERS, columns_used, row_numbers, runs_of
+from hybandits.report.verdicts import by_claim
+from hybandits.report.words import made_note, shortened, unfinished
+
+
+def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
+    made = []
+    excesses = excess_rows(results)
+    for (protocol, experiment), group in groupby(regret_rows(results), key=lambda row: (row.protocol, row.experiment)):
+        rows = list(group)
+        first = rows[0]
+        title = f"{name_of(experiment)}, {under(protocol)}: regret after {first.t:,} rounds ({runs_of(first)})"
+        shown = columns_used(rows)
+        body = [[row.policy, str(row.arms), *row_numbers(row)[:shown]] for row in rows]
+        head = ["policy", "K", *NUMBERS[:shown]]
+        if experiment in claims.YAHOO:
+            head.append(BEYOND_BEST)
+            found = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
+            body = [[*line, excess_text(line[0], found.get(line[0]))] for line in body]
+            outcome = results.outcome(experiment, protocol)
+            title += f", {MADE}" if outcome is not None and is_made(outcome) else ""
+        made.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
+    if verdicts:
+        ordered = [v for found in by_claim(verdicts).values() for v in found]
+        body = [[v.claim, v.title, v.protocol, v.verdict, first_sentence(v.summary)] for v in ordered]
+        made.append(Listing("Claims", ("claim", "title", "protocol", "verdict", "summary"), body, (), _UNWRAPPED))
+    return made
+
+
+def first_sentence(text: str) -> str:
+    """Of a summary, for one line.
+
+    >>> first_sentence("Contradicted: A < B at K = 10. T = 5,000 is before the burn-in.")
+    'Contradicted: A < B at K = 10.'
+    """
+    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
+
+
+_UNWRAPPED = ("claim", "protocol", "verdict", "policy", "K", *NUMBERS, BEYOND_BEST)
+
+
+def terminal_summary(results: Results, verdicts: Sequence[Verdict]) -> Group:
+    """Regret at T and verdicts as tables for a terminal."""
+    return listings.drawn(_notes(results), _listings(results, verdicts))
+
+
+def plain_summary(results: Results, verdicts: Sequence[Verdict]) -> list[str]:
+    """The same as lines of ASCII, for files and pipes."""
+    return listings.plain(_notes(results), _listings(results, verdicts))
+
+
+def _notes(results: Results) -> list[str]:
+    notes = []
+    if short := shortened(results):
+        notes.append(f"The short version: {'; '.join(short)}.")
+    if lacking := unfinished(results):
+        notes.append(f"Not finished: {'; '.join(lacking)}.")
+    if note := made_note(results):
+        notes.append(note)
+    return notes
+
+
+def print_summary(results: Results, verdicts: Sequence[Verdict], console: Console | None = None) -> None:
+    """Print the summary: tables where somebody watches, plain lines elsewhere."""
+    listings.show(_notes(results), _listings(results, verdicts), console)
