@@ -13,7 +13,8 @@ import pytest
 from hybandits.logs import made as module
 from hybandits.logs.made import BLOCK, FIRST_SECOND, TRUTH, MadeLog, format_lines
 from hybandits.logs.table import LogError
-from hybandits.logs.yahoo import Line, YahooReader, parse_line
+from hybandits.logs.yahoo import YahooReader
+from hybandits.logs.yahoo_lines import Line, parse_line
 
 
 def lines_of(log: MadeLog, folder: Path, files: int = 1) -> list[bytes]:

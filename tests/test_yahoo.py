@@ -18,11 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hybandits.logs import yahoo
+from hybandits.logs import unpacking, yahoo, yahoo_lines, yahoo_walk
 from hybandits.logs.made import MadeLog
 from hybandits.logs.reading import Problems, ReadError
 from hybandits.logs.table import LogError, Tables, convert
-from hybandits.logs.yahoo import R6A, R6B, Malformed, YahooReader, parse_line
+from hybandits.logs.yahoo import YahooReader
+from hybandits.logs.yahoo_lines import R6A, R6B, Malformed, parse_line
 
 A_POOL = b"|100120 2:0.300000 3:0.000500 4:0.080000 5:0.230000 6:0.389500 1:1.000000 |100528 1:1.000000"
 A_LINE = (
@@ -35,9 +36,10 @@ B_LINE = b"1317513291 id-560620 0 |user 1 9 11 13 136 |id-552077 |id-560620 |id-
 def plain() -> Iterator[None]:
     """Within it the kernels are the plain Python functions."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in list(vars(yahoo).items()):
-            if hasattr(value, "py_func"):
-                patch.setattr(yahoo, name, value.py_func)
+        for module in (yahoo, yahoo_walk):
+            for name, value in list(vars(module).items()):
+                if hasattr(value, "py_func"):
+                    patch.setattr(module, name, value.py_func)
         yield
 
 
@@ -148,55 +150,55 @@ def test_a_line_of_r6b() -> None:
 
 
 MALFORMED = [
-    (b"", yahoo.BLANK, ""),
-    (b"  \t ", yahoo.BLANK, ""),
-    (b"\r", yahoo.BLANK, ""),
-    (b"x" * (yahoo.LONGEST + 1), yahoo.LONG, "262,145 bytes"),
-    (A_LINE.replace(b"|user", b"|us\xc3\xa9r"), yahoo.NOT_TEXT, ""),
-    (A_LINE.replace(b" 1 ", b" 1\x00 "), yahoo.NOT_TEXT, "x00"),
-    (A_LINE.replace(b" 1 ", b" 1\r "), yahoo.NOT_TEXT, ""),
-    (b"time,article,click", yahoo.NO_USER, "time,article"),
-    (A_LINE.replace(b"|user", b"|users"), yahoo.NO_USER, ""),
-    (A_LINE.replace(b"|user", b"| user"), yahoo.NO_USER, ""),
-    (b"1241160900 100528 |user 1:1 |100528", yahoo.FIELDS, "1241160900 100528"),
-    (b"1241160900 100528 0 0 |user 1:1 |100528", yahoo.FIELDS, ""),
-    (A_LINE.replace(b"1241160900", b"12411x0900"), yahoo.UNPARSABLE, "12411x0900"),
-    (A_LINE.replace(b"1241160900", b"-1241160900"), yahoo.UNPARSABLE, "time"),
-    (A_LINE.replace(b"1241160900", b"1241160900000"), yahoo.UNPARSABLE, "seconds"),
-    (A_LINE.replace(b"1241160900", b"9" * 5000), yahoo.UNPARSABLE, "time"),
-    (A_LINE.replace(b"1241160900", b"1241160900.5"), yahoo.UNPARSABLE, "time"),
-    (A_LINE.replace(b"1241160900", b"1_241"), yahoo.UNPARSABLE, "time"),
-    (A_LINE.replace(b" 1 |", b" 2 |"), yahoo.UNPARSABLE, "click '2'"),
-    (A_LINE.replace(b" 1 |", b" 1.0 |"), yahoo.UNPARSABLE, "click"),
-    (A_LINE.replace(b"0.101000", b"nan"), yahoo.UNPARSABLE, "2:nan"),
-    (A_LINE.replace(b"0.101000", b"inf"), yahoo.UNPARSABLE, "2:inf"),
-    (A_LINE.replace(b"0.101000", b"1e999"), yahoo.UNPARSABLE, "too large"),
-    (A_LINE.replace(b"0.101000", b"x.101000"), yahoo.UNPARSABLE, "2:x.101000"),
-    (A_LINE.replace(b"0.101000", b"0.10_1"), yahoo.UNPARSABLE, ""),
-    (A_LINE.replace(b"0.101000", b""), yahoo.UNPARSABLE, "'2:'"),
-    (A_LINE.replace(b"2:0.101000", b"2"), yahoo.UNPARSABLE, "'2'"),
-    (A_LINE.replace(b"2:0.3", b"2:0.3.0"), yahoo.UNPARSABLE, ""),
-    (A_LINE.replace(b"2:0.101000", b"7:0.101000"), yahoo.KEY, "7:0.101"),
-    (A_LINE.replace(b"2:0.101000", b"0:0.101000"), yahoo.KEY, ""),
-    (A_LINE.replace(b"2:0.101000", b"-2:0.101000"), yahoo.KEY, ""),
-    (A_LINE.replace(b"2:0.3", b"72:0.3"), yahoo.KEY, ""),
-    (A_LINE.replace(b"2:0.101000", b"3:0.101000"), yahoo.TWICE, "3:0.202"),
-    (A_LINE.replace(b"2:0.300000", b"3:0.300000"), yahoo.TWICE, ""),
-    (b"1241160900 100528 1 |user 1:1", yahoo.NO_POOL, ""),
-    (b"1241160900 100528 1 |user 1:1 |", yahoo.NO_ID, ""),
-    (A_LINE + b" |", yahoo.NO_ID, ""),
-    (A_LINE.replace(b"|100120 ", b"|"), yahoo.NO_ID, "|2:0.3"),
-    (A_LINE.replace(b"|100120", b"|100528"), yahoo.REPEATED, "100528"),
-    (A_LINE.replace(b" 100528 1", b" 100529 1"), yahoo.NOT_SHOWN, "100529"),
-    (B_LINE, yahoo.UNPARSABLE, "'1'"),
+    (b"", yahoo_lines.BLANK, ""),
+    (b"  \t ", yahoo_lines.BLANK, ""),
+    (b"\r", yahoo_lines.BLANK, ""),
+    (b"x" * (yahoo_lines.LONGEST + 1), yahoo_lines.LONG, "262,145 bytes"),
+    (A_LINE.replace(b"|user", b"|us\xc3\xa9r"), yahoo_lines.NOT_TEXT, ""),
+    (A_LINE.replace(b" 1 ", b" 1\x00 "), yahoo_lines.NOT_TEXT, "x00"),
+    (A_LINE.replace(b" 1 ", b" 1\r "), yahoo_lines.NOT_TEXT, ""),
+    (b"time,article,click", yahoo_lines.NO_USER, "time,article"),
+    (A_LINE.replace(b"|user", b"|users"), yahoo_lines.NO_USER, ""),
+    (A_LINE.replace(b"|user", b"| user"), yahoo_lines.NO_USER, ""),
+    (b"1241160900 100528 |user 1:1 |100528", yahoo_lines.FIELDS, "1241160900 100528"),
+    (b"1241160900 100528 0 0 |user 1:1 |100528", yahoo_lines.FIELDS, ""),
+    (A_LINE.replace(b"1241160900", b"12411x0900"), yahoo_lines.UNPARSABLE, "12411x0900"),
+    (A_LINE.replace(b"1241160900", b"-1241160900"), yahoo_lines.UNPARSABLE, "time"),
+    (A_LINE.replace(b"1241160900", b"1241160900000"), yahoo_lines.UNPARSABLE, "seconds"),
+    (A_LINE.replace(b"1241160900", b"9" * 5000), yahoo_lines.UNPARSABLE, "time"),
+    (A_LINE.replace(b"1241160900", b"1241160900.5"), yahoo_lines.UNPARSABLE, "time"),
+    (A_LINE.replace(b"1241160900", b"1_241"), yahoo_lines.UNPARSABLE, "time"),
+    (A_LINE.replace(b" 1 |", b" 2 |"), yahoo_lines.UNPARSABLE, "click '2'"),
+    (A_LINE.replace(b" 1 |", b" 1.0 |"), yahoo_lines.UNPARSABLE, "click"),
+    (A_LINE.replace(b"0.101000", b"nan"), yahoo_lines.UNPARSABLE, "2:nan"),
+    (A_LINE.replace(b"0.101000", b"inf"), yahoo_lines.UNPARSABLE, "2:inf"),
+    (A_LINE.replace(b"0.101000", b"1e999"), yahoo_lines.UNPARSABLE, "too large"),
+    (A_LINE.replace(b"0.101000", b"x.101000"), yahoo_lines.UNPARSABLE, "2:x.101000"),
+    (A_LINE.replace(b"0.101000", b"0.10_1"), yahoo_lines.UNPARSABLE, ""),
+    (A_LINE.replace(b"0.101000", b""), yahoo_lines.UNPARSABLE, "'2:'"),
+    (A_LINE.replace(b"2:0.101000", b"2"), yahoo_lines.UNPARSABLE, "'2'"),
+    (A_LINE.replace(b"2:0.3", b"2:0.3.0"), yahoo_lines.UNPARSABLE, ""),
+    (A_LINE.replace(b"2:0.101000", b"7:0.101000"), yahoo_lines.KEY, "7:0.101"),
+    (A_LINE.replace(b"2:0.101000", b"0:0.101000"), yahoo_lines.KEY, ""),
+    (A_LINE.replace(b"2:0.101000", b"-2:0.101000"), yahoo_lines.KEY, ""),
+    (A_LINE.replace(b"2:0.3", b"72:0.3"), yahoo_lines.KEY, ""),
+    (A_LINE.replace(b"2:0.101000", b"3:0.101000"), yahoo_lines.TWICE, "3:0.202"),
+    (A_LINE.replace(b"2:0.300000", b"3:0.300000"), yahoo_lines.TWICE, ""),
+    (b"1241160900 100528 1 |user 1:1", yahoo_lines.NO_POOL, ""),
+    (b"1241160900 100528 1 |user 1:1 |", yahoo_lines.NO_ID, ""),
+    (A_LINE + b" |", yahoo_lines.NO_ID, ""),
+    (A_LINE.replace(b"|100120 ", b"|"), yahoo_lines.NO_ID, "|2:0.3"),
+    (A_LINE.replace(b"|100120", b"|100528"), yahoo_lines.REPEATED, "100528"),
+    (A_LINE.replace(b" 100528 1", b" 100529 1"), yahoo_lines.NOT_SHOWN, "100529"),
+    (B_LINE, yahoo_lines.UNPARSABLE, "'1'"),
 ]
 MALFORMED_B = [
-    (A_LINE, yahoo.KEY, "2:0.101"),
-    (B_LINE.replace(b" 9 ", b" 137 "), yahoo.KEY, "137"),
-    (B_LINE.replace(b" 9 ", b" 0 "), yahoo.KEY, "0"),
-    (B_LINE.replace(b" 9 ", b" 11 "), yahoo.TWICE, "11"),
-    (B_LINE.replace(b"|id-9", b"|id-9 1:1"), yahoo.FIELDS, "1:1"),
-    (B_LINE.replace(b"|id-9", b"|id-552077"), yahoo.REPEATED, "id-552077"),
+    (A_LINE, yahoo_lines.KEY, "2:0.101"),
+    (B_LINE.replace(b" 9 ", b" 137 "), yahoo_lines.KEY, "137"),
+    (B_LINE.replace(b" 9 ", b" 0 "), yahoo_lines.KEY, "0"),
+    (B_LINE.replace(b" 9 ", b" 11 "), yahoo_lines.TWICE, "11"),
+    (B_LINE.replace(b"|id-9", b"|id-9 1:1"), yahoo_lines.FIELDS, "1:1"),
+    (B_LINE.replace(b"|id-9", b"|id-552077"), yahoo_lines.REPEATED, "id-552077"),
 ]
 
 
@@ -236,7 +238,7 @@ def test_lines_in_unusual_spelling(line: bytes, tmp_path: Path, mode: str) -> No
 @settings(max_examples=300, deadline=None)
 def test_numbers_are_those_of_python_to_the_bit(text: str) -> None:
     buf = np.frombuffer(f" 3:{text} |\n".encode(), np.uint8)
-    for parse in (yahoo.parse_memberships, yahoo.parse_memberships.py_func):
+    for parse in (yahoo_walk.parse_memberships, yahoo_walk.parse_memberships.py_func):
         user = np.zeros(6)
         bar = parse(buf, 0, user)
         if sum(letter.isdigit() for letter in text) <= 15:
@@ -312,7 +314,8 @@ def test_walk_in_python_agrees_with_the_plain_parser(kind: str, data: st.DataObj
     text = data.draw(logs(kind))
     with plain(), pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
-            patch.setattr(yahoo, "hash_bytes", lambda buf, at, n: 7)
+            for module in (yahoo, yahoo_walk):
+                patch.setattr(module, "hash_bytes", lambda buf, at, n: 7)
         patch.setattr(yahoo._Book, "POOLS", 2)
         patch.setattr(yahoo._Book, "BYTES", 150)
         patch.setattr(yahoo._Book, "IDS", 5)
@@ -359,7 +362,7 @@ def test_candidates_listed_twice_that_are_known_once(tmp_path: Path) -> None:
     pools = ["11 1:1 |12 1:1", "11 2:1 |12 1:1", "11 1:1|11 2:1", "11 1:1 |12 1:1|11 1:1 ", "11 1:1 |12 1:1"]
     lines = [f"5 11 0 |user 1:1 |{pool}" for pool in pools for _ in range(3)]
     problems = check(tmp_path / "log", "\n".join(lines).encode(), R6A)
-    assert problems.kinds == {yahoo.REPEATED: 6}
+    assert problems.kinds == {yahoo_lines.REPEATED: 6}
 
 
 def test_a_list_is_taught_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,7 +375,8 @@ def test_a_list_is_taught_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_over_long_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    monkeypatch.setattr(yahoo, "LONGEST", len(A_LINE) + 3)
+    for module in (yahoo, yahoo_lines):
+        monkeypatch.setattr(module, "LONGEST", len(A_LINE) + 3)
     for extra in (2, 3, 4, 5, 300):
         long = A_LINE + b" " * extra
         for ending in (b"", b"\n", b"\n" + A_LINE):
@@ -381,9 +385,10 @@ def test_over_long_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: 
                 problems = check(tmp_path / "log", data, R6A, chunk_bytes=chunk)
                 assert problems.skipped == (3 if extra > 3 else 0)
     brief = A_LINE.replace(b" 3:0.202000", b"")
-    monkeypatch.setattr(yahoo, "LONGEST", len(brief))
+    for module in (yahoo, yahoo_lines):
+        monkeypatch.setattr(module, "LONGEST", len(brief))
     problems = check(tmp_path / "log", b"\n".join([brief] * 3 + [A_LINE, brief, A_LINE]), R6A)
-    assert problems.kinds == {yahoo.LONG: 2}
+    assert problems.kinds == {yahoo_lines.LONG: 2}
 
 
 # ------------------------------------------------------------------ files
@@ -458,7 +463,7 @@ def test_an_empty_file_among_others(tmp_path: Path) -> None:
     (tmp_path / "3").write_bytes(A_LINE)
     rounds, problems = read(tmp_path)
     assert len(rounds) == 1
-    assert problems.files == {yahoo.EMPTY: 2}
+    assert problems.files == {yahoo_lines.EMPTY: 2}
     with pytest.raises(ReadError, match="1: empty file"):
         read(tmp_path, strict=True)
 
@@ -469,7 +474,7 @@ def test_an_empty_file_among_others(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_not_a_log_at_all(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judged = 0
-    parse = yahoo.parse_head
+    parse = yahoo_lines.parse_head
 
     def counted(line: bytes, kind: str) -> Any:
         nonlocal judged
@@ -480,8 +485,8 @@ def test_not_a_log_at_all(content: bytes, tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "log").write_bytes(content)
     rounds, problems = read(tmp_path)
     assert not rounds
-    assert problems.files == {yahoo.NOT_A_LOG: 1}
-    assert problems.examples[0].kind == yahoo.NOT_A_LOG
+    assert problems.files == {yahoo_lines.NOT_A_LOG: 1}
+    assert problems.examples[0].kind == yahoo_lines.NOT_A_LOG
     assert "it begins" in str(problems.examples[0])
     if content.count(b"\n") > 50_000:  # counted in bulk, not one by one
         assert judged < 10_000
@@ -510,7 +515,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture(params=["isal", "gzip"])
 def unpacker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yahoo, "_unpack", pytest.importorskip("isal.igzip") if request.param == "isal" else gzip)
+    monkeypatch.setattr(unpacking, "_unpack", pytest.importorskip("isal.igzip") if request.param == "isal" else gzip)
 
 
 @pytest.fixture(scope="module")
@@ -529,9 +534,9 @@ def test_truncated_gzip(text: bytes, share: float, tmp_path: Path) -> None:
     left = zlib.decompressobj(31).decompress(cut)
     good, _, _ = expect(left[: left.rfind(b"\n") + 1], R6A)
     assert rounds == good
-    assert problems.files == {yahoo.DAMAGED: 1}
+    assert problems.files == {yahoo_lines.DAMAGED: 1}
     assert "was it copied whole?" in str(problems.examples[-1])
-    assert problems.kinds == ({yahoo.CUT: 1} if left and not left.endswith(b"\n") else {})
+    assert problems.kinds == ({yahoo_lines.CUT: 1} if left and not left.endswith(b"\n") else {})
     assert problems.lines == left.count(b"\n") + bool(problems.kinds)
     with pytest.raises(ReadError, match=r"cut off|damaged"):
         read(tmp_path, strict=True)
@@ -544,7 +549,7 @@ def test_wrong_check_sum(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "log.gz").write_bytes(whole)
     rounds, problems = read(tmp_path)
     assert len(rounds) == 700
-    assert problems.files == {yahoo.DAMAGED: 1}
+    assert problems.files == {yahoo_lines.DAMAGED: 1}
 
 
 @pytest.mark.usefixtures("unpacker")
@@ -552,7 +557,7 @@ def test_garbage_behind_the_end(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "log.gz").write_bytes(gzip.compress(text) + b"garbage behind the end")
     rounds, problems = read(tmp_path)
     assert len(rounds) == 700
-    assert problems.files == {yahoo.DAMAGED: 1}
+    assert problems.files == {yahoo_lines.DAMAGED: 1}
     assert "copy it again" in str(problems.examples[-1])
 
 
@@ -570,7 +575,7 @@ def test_corrupt_gzip(text: bytes, tmp_path: Path) -> None:
         before = zlib.decompressobj(31).decompress(whole[: max(at - 300, 12)])
         sure = before.count(b"\n")
         assert rounds[:sure] == good[:sure]
-        assert problems.files[yahoo.DAMAGED] == 1
+        assert problems.files[yahoo_lines.DAMAGED] == 1
 
 
 def test_header_fields_of_gzip_are_skipped_by_the_salvage(text: bytes, tmp_path: Path) -> None:
@@ -578,7 +583,7 @@ def test_header_fields_of_gzip_are_skipped_by_the_salvage(text: bytes, tmp_path:
     extra = b"\x03\x00abc" + b"name\x00" + b"comment\x00" + b"\x12\x34"
     whole = packed[:3] + bytes([2 | 4 | 8 | 16]) + packed[4:10] + extra + packed[10:]
     (tmp_path / "log.gz").write_bytes(whole)
-    assert b"".join(yahoo._salvage(tmp_path / "log.gz", 5)) == text[5:]
+    assert b"".join(unpacking._salvage(tmp_path / "log.gz", 5)) == text[5:]
 
 
 # ------------------------------------------------------------------ strict, and the whole way
@@ -603,7 +608,7 @@ def test_examples_have_the_right_lines(tmp_path: Path) -> None:
     for chunk in (1 << 18, 1000):
         problems = check(path, b"\n".join(lines) + b"\n", R6A, chunk_bytes=chunk, batch_rows=999)
         assert [(each.kind, each.line) for each in problems.examples] == [
-            (yahoo.NO_USER, 18), (yahoo.NOT_SHOWN, 1001), (yahoo.BLANK, 5000)
+            (yahoo_lines.NO_USER, 18), (yahoo_lines.NOT_SHOWN, 1001), (yahoo_lines.BLANK, 5000)
         ]  # fmt: skip
 
 

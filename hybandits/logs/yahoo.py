@@ -15,492 +15,59 @@ the work is to compare it with the line before. What is not ordinary is handed o
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybandits.checks import short
-from hybandits.compiling import kernel
 from hybandits.logs.made import TRUTH
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import Batch, LogError, Tables, no_places
-
-_unpack: Any = gzip
-with contextlib.suppress(ImportError):  # without it reading takes twice as long
-    from isal import igzip as _unpack
-
-R6A, R6B = "R6A", "R6B"
-USER_SIZE = {R6A: 6, R6B: 136}
-ARM_NAMES = {R6A: [str(key) for key in range(1, 7)], R6B: ["constant"]}
+from hybandits.logs.unpacking import Stream
+from hybandits.logs.yahoo_lines import (
+    ARM_NAMES,
+    CUT,
+    DAMAGED,
+    EMPTY,
+    LONG,
+    LONGEST,
+    NOT_A_LOG,
+    NOT_TEXT,
+    R6A,
+    R6B,
+    USER_SIZE,
+    Head,
+    Malformed,
+    check_distinct,
+    find_shown,
+    is_plain,
+    kind_of,
+    parse_article,
+    parse_head,
+)
+from hybandits.logs.yahoo_walk import (
+    AT,
+    HANDED,
+    HANDED_FULL,
+    LAST,
+    LINE,
+    NEED_MORE,
+    NEW_POOL,
+    OTHER,
+    ROW,
+    ROWS_FULL,
+    WORD,
+    find_newline,
+    hash_bytes,
+    walk,
+)
 
 CHUNK = 1 << 18
 """Bytes of text taken at a time: few enough to stay in the processor's cache."""
-
-LONGEST = 1 << 18
-"""A longer line is malformed; it is not kept in memory."""
-
-LATEST = 4_102_444_800
-"""Times are in seconds since 1970 and before the year 2100."""
-
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
-# What can be wrong with a line.
-LONG = "over-long line"
-BLANK = "blank line"
-NOT_TEXT = "bytes that are not plain text"
-NO_USER = "no |user"
-FIELDS = "wrong number of fields"
-UNPARSABLE = "unparsable number"
-KEY = "feature out of range"
-TWICE = "feature given twice"
-NO_POOL = "no candidates"
-NO_ID = "candidate without an id"
-REPEATED = "candidate listed twice"
-NOT_SHOWN = "article shown is not a candidate"
-CUT = "line cut off by damage to the file"
-
-# What can be wrong with a file.
-EMPTY = "empty file"
-NOT_A_LOG = "not a click log"
-DAMAGED = "damaged file"
-
-
-class Malformed(Exception):  # noqa: N818 (a verdict on a line, which is counted, not an error)
-    """What is wrong with a line, and the text in question."""
-
-    def __init__(self, kind: str, detail: str = "") -> None:
-        super().__init__(kind, detail)
-        self.kind, self.detail = kind, detail
-
-
-class Article(NamedTuple):
-    """A candidate."""
-
-    id: str
-    vector: list[float]
-
-
-class Line(NamedTuple):
-    """A visit; `shown` is the place in the pool of the article shown."""
-
-    time: int
-    shown: int
-    click: int
-    user: list[float]
-    pool: list[Article]
-
-
-class Head(NamedTuple):
-    """A line with its candidates still to be read."""
-
-    time: int
-    article: str
-    click: int
-    user: list[float]
-    pool: str
-
-
-# ------------------------------------------------------------------ what a line means
-
-
-def parse_line(line: bytes, kind: str) -> Line:
-    """A line without its newline; `Malformed` if it is.
-
-    >>> parse_line(b"1241160900 12 1 |user 2:0.25 1:1 |11 1:1 |12 2:0.5 1:1", "R6A").shown
-    1
-    """
-    head = parse_head(line, kind)
-    pool = parse_pool(head.pool, kind)
-    return Line(head.time, find_shown(head.article, [article.id for article in pool]), head.click, head.user, pool)
-
-
-def parse_head(line: bytes, kind: str) -> Head:
-    """All but the candidates."""
-    if len(line) > LONGEST:
-        raise Malformed(LONG, f"{len(line):,} bytes, begins {short(line[:20])}")
-    line = line.removesuffix(b"\r")
-    if not line.strip(b" \t"):
-        raise Malformed(BLANK)
-    text = line.decode("latin-1")
-    if not is_plain(text):
-        raise Malformed(NOT_TEXT, short(line[:40]))
-    fields, _, rest = text.partition("|")
-    user, bar, pool = rest.partition("|")
-    if user.replace("\t", " ").split(" ")[0] != "user":
-        raise Malformed(NO_USER, short(text[:40]))
-    listed = fields.split()
-    if len(listed) != 3:
-        raise Malformed(FIELDS, f"{short(fields)} before |user, expected time, article and click")
-    time, article, click = listed
-    if not time.isdigit() or len(time) > 20 or int(time) > LATEST:
-        raise Malformed(UNPARSABLE, f"time {short(time)}, expected seconds since 1970")
-    if click not in ("0", "1"):
-        raise Malformed(UNPARSABLE, f"click {short(click)}, expected 0 or 1")
-    features = parse_ids(user.split()[1:]) if kind == R6B else parse_features(user.split()[1:])
-    if not bar:
-        raise Malformed(NO_POOL, short(text[-40:]))
-    return Head(int(time), article, int(click), features, pool)
-
-
-def is_plain(text: str) -> bool:
-    """ASCII without control characters other than tabs."""
-    return text.isascii() and text.replace("\t", " ").isprintable()
-
-
-def parse_pool(pool: str, kind: str) -> list[Article]:
-    """The candidates, from behind the first bar on."""
-    articles = [parse_article(text, kind) for text in pool.split("|")]
-    check_distinct([article.id for article in articles])
-    return articles
-
-
-def parse_article(text: str, kind: str) -> Article:
-    """One candidate: its id, and in an R6A log its features."""
-    tokens = text.split()
-    if not tokens or ":" in tokens[0]:
-        raise Malformed(NO_ID, f"got {short('|' + text)}")
-    if kind == R6A:
-        return Article(tokens[0], parse_features(tokens[1:]))
-    if len(tokens) > 1:
-        raise Malformed(FIELDS, f"got {short('|' + text)}, expected an id alone")
-    return Article(tokens[0], [1.0])
-
-
-def parse_features(tokens: list[str]) -> list[float]:
-    """key:value pairs, in the order of the keys 1..6; what is missing is 0."""
-    vector: list[float | None] = [None] * USER_SIZE[R6A]
-    for token in tokens:
-        key, colon, value = token.partition(":")
-        if not colon or not NUMBER.fullmatch(value):
-            raise Malformed(UNPARSABLE, f"feature {short(token)}, expected key:number")
-        number = float(value)
-        if abs(number) == float("inf"):
-            raise Malformed(UNPARSABLE, f"feature {short(token)} is too large")
-        place = _key(key, USER_SIZE[R6A], token)
-        if vector[place] is not None:
-            raise Malformed(TWICE, f"got {short(token)}")
-        vector[place] = number
-    return [number or 0.0 for number in vector]
-
-
-def parse_ids(tokens: list[str]) -> list[float]:
-    """Numbers of the features that are on."""
-    vector = [0.0] * USER_SIZE[R6B]
-    for token in tokens:
-        place = _key(token, USER_SIZE[R6B], token)
-        if vector[place]:
-            raise Malformed(TWICE, f"got {short(token)}")
-        vector[place] = 1.0
-    return vector
-
-
-def _key(key: str, most: int, token: str) -> int:
-    if not key.isdigit() or len(key) > 4 or not 1 <= int(key) <= most:
-        raise Malformed(KEY, f"got {short(token)}, expected a number from 1 to {most}")
-    return int(key) - 1
-
-
-def check_distinct(ids: list[str]) -> None:
-    """An article is a candidate once."""
-    if len(set(ids)) < len(ids):
-        raise Malformed(REPEATED, next(name for i, name in enumerate(ids) if name in ids[:i]))
-
-
-def find_shown(article: str, ids: list[str]) -> int:
-    """Where the article shown is among the candidates."""
-    if article not in ids:
-        raise Malformed(NOT_SHOWN, f"{short(article)} is not among the {len(ids)}")
-    return ids.index(article)
-
-
-def kind_of(line: bytes) -> str | None:
-    """Which kind of log a line is from, None if it is malformed in both."""
-    for kind in (R6B, R6A):  # a line without a single colon could be either, and is one of R6B
-        try:
-            parse_line(line, kind)
-        except Malformed:
-            continue
-        return kind
-    return None
-
-
-# ------------------------------------------------------------------ ordinary lines, compiled
-
-NEW_POOL, OTHER, IS_LONG, IS_BLANK, IS_NOT_TEXT, IS_NO_USER = range(6)
-"""Classes of lines that are handed over: ordinary but for their candidates, to be looked at closely, and malformed, all
-of a class in the same way."""
-
-NEED_MORE, ROWS_FULL, HANDED_FULL = range(3)
-"""Why `walk` stopped."""
-
-AT, ROW, LINE, HANDED, LAST = range(5)
-"""Places in its state: position in the buffer, rows filled, lines met, lines handed over, pool of the line before."""
-
-TENS = 10.0 ** np.arange(16)
-
-WORD = 7
-"""Bytes of an id in one whole number of 64 bits, whatever its sign."""
-
-
-@kernel
-def find_newline(buf, at, end):  # type: ignore[no-untyped-def]
-    """The next newline from `at` on, `end` if there is none."""
-    while at + 64 <= end:
-        block = buf[at : at + 64]
-        found = np.uint8(0)
-        for k in range(64):
-            found = np.uint8(found | (block[k] == 10))
-        if found:
-            break
-        at += 64
-    while at < end and buf[at] != 10:
-        at += 1
-    return at
-
-
-@kernel
-def same_bytes(a, i, b, j, n):  # type: ignore[no-untyped-def]
-    """Whether a[i:i+n] and b[j:j+n] are equal. Without a branch, in bytes and on slices: so it becomes vector
-    instructions, thirty times as fast as leaving at the first difference."""
-    x, y = a[i : i + n], b[j : j + n]
-    differing = np.uint8(0)
-    for k in range(n):
-        differing = np.uint8(differing | (x[k] ^ y[k]))
-    return differing == 0
-
-
-@kernel
-def hash_bytes(buf, at, n):  # type: ignore[no-untyped-def]
-    """A number of 31 bits made of n bytes, by h <- (h xor two bytes) * odd number in four lanes."""
-    a, b, c, d = np.int64(n), np.int64(1), np.int64(2), np.int64(3)
-    k = at
-    while k + 8 <= at + n:
-        a = ((a ^ (np.int64(buf[k]) << 8 | np.int64(buf[k + 1]))) * 0x2545F491 + 1) & 0x7FFFFFFF
-        b = ((b ^ (np.int64(buf[k + 2]) << 8 | np.int64(buf[k + 3]))) * 0x2545F491 + 1) & 0x7FFFFFFF
-        c = ((c ^ (np.int64(buf[k + 4]) << 8 | np.int64(buf[k + 5]))) * 0x2545F491 + 1) & 0x7FFFFFFF
-        d = ((d ^ (np.int64(buf[k + 6]) << 8 | np.int64(buf[k + 7]))) * 0x2545F491 + 1) & 0x7FFFFFFF
-        k += 8
-    while k < at + n:
-        a = ((a ^ np.int64(buf[k])) * 0x2545F491 + 1) & 0x7FFFFFFF
-        k += 1
-    mixed = a ^ (b >> 3) ^ (c >> 7) ^ (d >> 11)
-    return mixed ^ (mixed >> 15)
-
-
-@kernel
-def find_pool(buf, at, n, arena, spans, table):  # type: ignore[no-untyped-def]
-    """The known list of candidates that is buf[at:at+n], -1 if there is none."""
-    slot = hash_bytes(buf, at, n) % table.shape[0]
-    while table[slot] >= 0:
-        pool = table[slot]
-        if spans[pool, 1] == n and same_bytes(buf, at, arena, spans[pool, 0], n):
-            return pool
-        slot = (slot + 1) % table.shape[0]
-    return -1
-
-
-@kernel
-def classify(buf, at, end, longest):  # type: ignore[no-untyped-def]
-    """What makes a line malformed, as far as a glance tells; OTHER if it takes a closer look."""
-    if end - at > longest:
-        return IS_LONG
-    if end > at and buf[end - 1] == 13:
-        end -= 1
-    blank = True
-    user = False
-    for k in range(at, end):
-        byte = buf[k]
-        if byte != 32 and byte != 9:
-            blank = False
-            if byte < 32 or byte > 126:
-                return IS_NOT_TEXT
-            if (
-                byte == 124 and k + 4 < end and buf[k + 1] == 117 and buf[k + 2] == 115 and buf[k + 3] == 101
-                and buf[k + 4] == 114
-            ):  # fmt: skip
-                user = True
-    if blank:
-        return IS_BLANK
-    return OTHER if user else IS_NO_USER
-
-
-@kernel
-def parse_id(buf, at):  # type: ignore[no-untyped-def]
-    """An id of up to 2 * WORD bytes as two numbers, and where it ends: -1 if it is longer or empty."""
-    first, second = np.int64(0), np.int64(0)
-    k = 0
-    while k <= 2 * WORD:
-        byte = np.int64(buf[at + k])
-        if byte <= 32 or byte > 126 or byte == 124:
-            break
-        if k < WORD:
-            first |= byte << (8 * k)
-        elif k < 2 * WORD:
-            second |= byte << (8 * (k - WORD))
-        k += 1
-    if k == 0 or k > 2 * WORD:
-        return first, second, -1
-    return first, second, at + k
-
-
-@kernel
-def parse_memberships(buf, at, user):  # type: ignore[no-untyped-def]
-    """User features " key:number" up to " |"; where the bar is, -1 if they are not in the usual spelling.
-
-    A number m / 10^k of up to 15 digits is the double nearest to it: m and 10^k are doubles, and division rounds once.
-    """
-    seen = np.int64(0)
-    while True:
-        if buf[at] != 32:
-            return -1
-        key = np.int64(buf[at + 1]) - 48
-        if key == 76:  # a bar
-            return at + 1
-        if key < 1 or key > user.shape[0] or buf[at + 2] != 58 or seen >> key & 1:
-            return -1
-        seen |= 1 << key
-        at += 3
-        mantissa = np.int64(0)
-        digits = 0
-        while 48 <= buf[at] <= 57 and digits < 16:
-            mantissa = mantissa * 10 + (np.int64(buf[at]) - 48)
-            digits += 1
-            at += 1
-        if digits == 0:
-            return -1
-        whole = digits
-        if buf[at] == 46:
-            at += 1
-            while 48 <= buf[at] <= 57 and digits < 16:
-                mantissa = mantissa * 10 + (np.int64(buf[at]) - 48)
-                digits += 1
-                at += 1
-            if digits == whole:
-                return -1
-        if digits > 15:
-            return -1
-        user[key - 1] = mantissa / TENS[digits - whole]
-
-
-@kernel
-def parse_active(buf, at, user):  # type: ignore[no-untyped-def]
-    """User features " number" up to " |"; where the bar is, -1 if they are not in the usual spelling."""
-    while True:
-        if buf[at] != 32:
-            return -1
-        at += 1
-        if buf[at] == 124:
-            return at
-        number = np.int64(0)
-        digits = 0
-        while 48 <= buf[at] <= 57 and digits < 4:
-            number = number * 10 + (np.int64(buf[at]) - 48)
-            digits += 1
-            at += 1
-        if number < 1 or number > user.shape[0] or user[number - 1] != 0:
-            return -1
-        user[number - 1] = 1.0
-
-
-@kernel
-def walk(  # type: ignore[no-untyped-def]
-    buf, end, binary, longest, arena, spans, ids, table, state, time, pools, chosen, clicks, propensity, users, handed
-):  # fmt: skip
-    """Ordinary lines of buf[state[AT]:end] to rows of the columns; why it stopped, and where: see `state`.
-
-    buf[end] must be a newline, so that nothing runs beyond the end. Known lists of candidates: their bytes are
-    arena[spans[i, 0]:][:spans[i, 1]], their ids ids[spans[i, 2]:][:spans[i, 3]], their row spans[i, 4]. A line that is
-    not ordinary is handed over as (line number, start, end, row, class, start of the candidates). A row is kept for it
-    unless it is malformed; with the class NEW_POOL, all of the row but pool, chosen and propensity is filled.
-    """
-    at, n, line, last = state[AT], state[ROW], state[LINE], state[LAST]
-    passed = 0
-    why = NEED_MORE
-    while at < end:
-        if n == time.shape[0]:
-            why = ROWS_FULL
-            break
-        if passed == handed.shape[0]:
-            why = HANDED_FULL
-            break
-        stop = -1  # where the line ends, once it is known
-        found = OTHER
-        ordinary = False
-        when = np.int64(0)
-        p = at
-        while 48 <= buf[p] <= 57 and p < at + 11:
-            when = when * 10 + (np.int64(buf[p]) - 48)
-            p += 1
-        if 0 < p - at < 11 and when <= LATEST and buf[p] == 32:
-            first, second, p = parse_id(buf, p + 1)
-            if (
-                p > 0 and buf[p] == 32 and (buf[p + 1] == 48 or buf[p + 1] == 49) and buf[p + 2] == 32
-                and buf[p + 3] == 124 and buf[p + 4] == 117 and buf[p + 5] == 115 and buf[p + 6] == 101
-                and buf[p + 7] == 114
-            ):  # fmt: skip
-                clicks[n] = np.int64(buf[p + 1]) - 48
-                user = users[n]
-                user[:] = 0.0
-                p = parse_active(buf, p + 8, user) if binary else parse_memberships(buf, p + 8, user)
-                if p > 0:
-                    p += 1  # behind the bar
-                    pool = -1
-                    if last >= 0:
-                        size = spans[last, 1]
-                        tail = p + size
-                        if tail < end and same_bytes(buf, p, arena, spans[last, 0], size):
-                            if buf[tail] == 13 and tail + 1 < end:
-                                tail += 1
-                            if buf[tail] == 10:
-                                pool, stop = last, tail
-                    if pool < 0:
-                        stop = find_newline(buf, p, end)
-                        if stop == end:
-                            break
-                        size = stop - p - (1 if buf[stop - 1] == 13 else 0)
-                        pool = find_pool(buf, p, size, arena, spans, table)
-                    if pool < 0 and stop - at <= longest:
-                        time[n] = when
-                        found = NEW_POOL
-                    elif stop - at <= longest:
-                        last = pool
-                        for k in range(spans[pool, 3]):
-                            if ids[spans[pool, 2] + k, 0] == first and ids[spans[pool, 2] + k, 1] == second:
-                                time[n] = when
-                                pools[n] = spans[pool, 4]
-                                chosen[n] = k
-                                propensity[n] = 1.0 / spans[pool, 3]
-                                ordinary = True
-                                break
-        if ordinary:
-            n += 1
-        else:
-            if stop < 0:
-                stop = find_newline(buf, at, end)
-                if stop == end:
-                    break
-            if found == OTHER:
-                found = classify(buf, at, stop, longest)
-            handed[passed, 0] = line + 1
-            handed[passed, 1] = at
-            handed[passed, 2] = stop
-            handed[passed, 3] = n
-            handed[passed, 4] = found
-            handed[passed, 5] = p
-            passed += 1
-            if found <= OTHER:
-                pools[n] = -1
-                n += 1
-        line += 1
-        at = stop + 1
-    state[AT], state[ROW], state[LINE], state[HANDED], state[LAST] = at, n, line, passed, last
-    return why
 
 
 # ------------------------------------------------------------------ known candidates
@@ -590,108 +157,6 @@ class _Book:
             slot = (slot + 1) % len(self.table)
         self.table[slot] = pools
         self.used = [pools + 1, size + len(packed), count + len(pool.ids)]
-
-
-# ------------------------------------------------------------------ bytes of a file
-
-
-class _Stream:
-    """The text of a file, unpacked if it is gzip; `damage` says why it ended before its end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file: BinaryIO = path.open("rb")
-        packed = self.file.read(2) == b"\x1f\x8b"
-        self.file.seek(0)
-        self.text: Any = _unpack.open(self.file, "rb") if packed else self.file
-        self.packed, self.read, self.damage = packed, 0, ""
-        self.rest: Iterator[bytes] | None = None
-        self.left = b""
-
-    def close(self) -> None:
-        self.text.close()
-        self.file.close()
-
-    def readinto(self, view: memoryview) -> int:
-        """As of a file; after damage to what is packed, all that comes before the damage."""
-        if self.rest is None:
-            try:
-                n = int(self.text.readinto(view))
-            except (EOFError, OSError, zlib.error) as problem:
-                cut = isinstance(problem, EOFError)
-                self.damage = "it ends in the middle: was it copied whole?" if cut else f"{problem}: copy it again"
-                self.rest = _salvage(self.path, self.read) if self.packed else iter(())
-            else:
-                self.read += n
-                return n
-        while not self.left:
-            try:
-                self.left = next(self.rest)
-            except StopIteration:
-                return 0
-        part = self.left[: len(view)]
-        view[: len(part)] = part
-        self.left = self.left[len(part) :]
-        return len(part)
-
-
-def _salvage(path: Path, skip: int) -> Iterator[bytes]:
-    """What can be unpacked of a damaged gzip file, without its first `skip` bytes.
-
-    Readers of gzip give nothing of the piece that the damage is in. Here the piece is unpacked byte by byte, and check
-    sums are not looked at: a damaged line is found to be malformed.
-    """
-    for out in _inflate(path):
-        if skip < len(out):
-            yield out[skip:]
-        skip = max(0, skip - len(out))
-
-
-def _inflate(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while _skip_header(file):
-            engine = zlib.decompressobj(-15)
-            while not engine.eof:
-                data = engine.unconsumed_tail or file.read(4096)
-                if not data:
-                    yield engine.flush()
-                    return
-                before = engine.copy()
-                try:
-                    out = engine.decompress(data, 1 << 16)
-                except zlib.error:
-                    yield from _bytewise(before, data)
-                    return
-                yield out
-            file.seek(8 - len(engine.unused_data), 1)
-
-
-def _bytewise(engine: Any, data: bytes) -> Iterator[bytes]:
-    """All that comes before the error."""
-    try:
-        while True:
-            out = engine.decompress(data, 1)
-            data = engine.unconsumed_tail
-            yield out
-    except zlib.error:
-        return
-
-
-def _skip_header(file: BinaryIO) -> bool:
-    """Go to the data of the next member of a gzip file; False if there is none."""
-    header = file.read(10)
-    if len(header) < 10 or header[:2] != b"\x1f\x8b":
-        return False
-    flags = header[3]
-    if flags & 4:
-        file.seek(int.from_bytes(file.read(2), "little"), 1)
-    for flag in (8, 16):  # name, comment
-        if flags & flag:
-            while file.read(1) not in (b"\0", b""):
-                pass
-    if flags & 2:
-        file.seek(2, 1)
-    return True
 
 
 # ------------------------------------------------------------------ which files
@@ -811,7 +276,7 @@ class YahooReader:
     def _detect(self, path: Path) -> str | None:
         """The kind of log a file is, by the first line that is well-formed; notes if there is none in its beginning."""
         try:
-            stream = _Stream(path)
+            stream = Stream(path)
         except OSError as problem:
             raise LogError(f"{path} cannot be read ({problem.strerror}): check the name and its permissions") from None
         piece, text = bytearray(CHUNK), b""
@@ -866,7 +331,7 @@ class _FileReader:
     def batches(self, strange: str | None, progress: Callable[[int], None]) -> Iterator[Batch]:
         """All rounds of the file."""
         try:
-            stream = _Stream(self.path)
+            stream = Stream(self.path)
         except OSError as problem:
             self.problems.spoil(DAMAGED, self.name, f"{problem.strerror}: check its permissions")
             return
