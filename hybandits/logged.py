@@ -247,12 +247,35 @@ class Model:
 
 
 @kernel
+def mean_reward(user, t, weights, constant, entry):  # type: ignore[no-untyped-def]
+    """u_t . weights_e + constant_e."""
+    total = constant[entry]
+    for i in range(user.shape[1]):
+        total += user[t, i] * weights[entry, i]
+    return total
+
+
+@kernel
 def mean_rewards(user, pool, offsets, weights, constant, out):  # type: ignore[no-untyped-def]
-    """out[t, k] = u_t . weights_e + constant_e for candidate k, entry e, of round t."""
+    """out[t, k] = `mean_reward` of candidate k of round t."""
     for t in range(user.shape[0]):
         first = offsets[pool[t]]
         for k in range(offsets[pool[t] + 1] - first):
-            total = constant[first + k]
-            for i in range(user.shape[1]):
-                total += user[t, i] * weights[first + k, i]
-            out[t, k] = total
+            out[t, k] = mean_reward(user, t, weights, constant, first + k)
+
+
+@kernel
+def chance_regret(user, pool, offsets, weights, constant):  # type: ignore[no-untyped-def]
+    """Over all rounds, the best candidate's mean reward less the average of the candidates'."""
+    lost = 0.0
+    for t in range(user.shape[0]):
+        first = offsets[pool[t]]
+        last = offsets[pool[t] + 1]
+        best = -np.inf
+        total = 0.0
+        for entry in range(first, last):
+            mean = mean_reward(user, t, weights, constant, entry)
+            best = max(best, mean)
+            total += mean
+        lost += best - total / (last - first)
+    return lost

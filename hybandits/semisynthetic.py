@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybandits import checks
 from hybandits.environments import Block
-from hybandits.logged import Expander, Model, View
+from hybandits.logged import Expander, Model, View, chance_regret
 from hybandits.logs.table import Log, LogError
 
 
@@ -57,10 +57,25 @@ class LogWorld:
         return np.random.default_rng((self.seed, 3, trial))
 
 
-def arms_between(view: View, start: int, stop: int) -> list[Hashable]:
-    """The arms that are candidates in rounds start..stop-1."""
+class Overview(NamedTuple):
+    """What there is to lose in some rounds of a log."""
+
+    arms: list[Hashable]
+    """That are candidates in any of them."""
+    chance_regret: float
+    """Of choosing evenly among the candidates of every round, in expectation."""
+
+
+def look_over(
+    view: View, model: Model, start: int, stop: int, *, progress: Callable[[int], None] = lambda rounds: None
+) -> Overview:
+    """Rounds start..stop-1, in one pass; progress is told of rounds as they are done."""
     pools = np.zeros(len(view.sizes), bool)
+    entries = model.per_entry(view)
+    lost = 0.0
     for batch in view.log.batches(start, stop):
         pools[batch.pool] = True
-    entries = np.repeat(pools, view.sizes)
-    return [view.names[a] for a in np.unique(view.arm[entries])]
+        lost += chance_regret(batch.user, batch.pool, view.offsets, *entries)
+        progress(batch.rounds)
+    shown = np.repeat(pools, view.sizes)
+    return Overview([view.names[a] for a in np.unique(view.arm[shown])], lost)

@@ -24,7 +24,7 @@ from hybandits.logs.made import MadeLog
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import HEADER, Log, LogError, convert
 from hybandits.logs.yahoo import YahooReader
-from hybandits.semisynthetic import arms_between
+from hybandits.semisynthetic import look_over
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done since the last call, and how much there is in all."""
@@ -145,7 +145,10 @@ def records(
         view, 0, planned.train, engine=engine, progress=lambda n: progress("fitting", n, planned.train)
     )
     fitted = fit.least_squares(statistics)
-    played = arms_between(view, planned.start, planned.start + planned.rounds)
+    played, chance_regret = look_over(
+        view, fitted.model, planned.start, planned.start + planned.rounds,
+        progress=lambda n: progress("looking over the rounds to play", n, planned.rounds),
+    )  # fmt: skip
     trained = set(statistics.pulls())
     log = {
         "content": prepared.log.about["content"],
@@ -160,6 +163,7 @@ def records(
         "parameters": fitted.parameters,
         "residual": fitted.residual,
         "left_out": statistics.left_out,
+        "chance_regret": chance_regret,
         "model": _trained(fitted.model.plain()),
     }
     points = np.unique(np.linspace(0, planned.rounds, 101)[1:].round().astype(int))

@@ -11,7 +11,7 @@ from hybandits.features import GIVEN, MAPS, FeatureMap, lay_out, lay_side_by_sid
 from hybandits.logged import Expander, Model, View
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import Batch, LogError, LogWriter, no_places
-from hybandits.semisynthetic import LogWorld, arms_between
+from hybandits.semisynthetic import LogWorld, look_over
 from hybandits.simulate import Player, play, play_rounds
 from tests.loglike import little_log
 
@@ -229,8 +229,31 @@ def test_the_world_of_a_log(tmp_path):
     assert policy.rounds == 500
     with pytest.raises(LogError, match="500 rounds from round 100 on, 501"):
         play([Player(policy)], world, [501])
-    assert set(arms_between(view, 0, 600)) == {log.names[r] for r in log.pools.rows}
-    assert len(arms_between(view, 0, 1)) == view.sizes[next(log.batches()).pool[0]]
+    told = []
+    arms, lost = look_over(view, world.model, 0, 600, progress=told.append)
+    assert set(arms) == {log.names[r] for r in log.pools.rows}
+    assert sum(told) == 600
+    means = [world.model.means(view, batch) for batch in log.batches(0, 600)]
+    expected = sum((m.max(axis=1) - m.mean(axis=1, where=np.isfinite(m))).sum() for m in means)
+    np.testing.assert_allclose(lost, expected)
+    few, less = look_over(view, world.model, 0, 1)
+    assert len(few) == view.sizes[next(log.batches()).pool[0]]
+    assert 0 < less < lost
+
+
+def test_means_plain_and_compiled(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches()).part(0, 20)
+    entries = a_model(view).per_entry(view)
+    given = (batch.user, batch.pool, view.offsets, *entries)
+    lost = logged.chance_regret(*given), logged.chance_regret.py_func(*given)
+    np.testing.assert_allclose(lost[0], lost[1], rtol=1e-14)
+    made = []
+    for function in (logged.mean_rewards, logged.mean_rewards.py_func):
+        out = np.full((20, 9), -np.inf)
+        function(*given, out)
+        made.append(out)
+    np.testing.assert_allclose(made[0], made[1], rtol=1e-14)
 
 
 def test_a_world_must_be_of_its_log(tmp_path):

@@ -46,7 +46,7 @@ def record(
     log = {
         "content": "0", "kind": "R6A", "made": made, "features": "das", "arms": arms, "train": 100_000,
         "start": 120_000, "rounds": rounds, "trained_arms": 20, "rank": 45, "parameters": 162, "residual": 0.2491,
-        "left_out": 3, "model": {},
+        "left_out": 3, "chance_regret": 2500.0, "model": {},
     }  # fmt: skip
     return Experiment(
         name="yahoo" if arms == "articles" else "yahoo-positions", protocol=protocol, d1=36, d2=6, arms=(22,),
@@ -295,6 +295,8 @@ def test_the_page_of_a_made_log(tmp_path: Path) -> None:
         "SelfNormalised, ridge 100",
         "noise 0.01; HyLinUCB AsWritten, the ridge of the theorem",
         "What the defect does",
+        "(made log, not Yahoo's data): even choice loses 2,500 in 200,000 rounds; of that, HyLinUCB 40 %",
+        "HyThompson 2 %",
         "HyLinUCB 1,100 instead of 1,000",
         "interval over trials; made log, not Yahoo's data",
         "200,000 of 10,000,000 rounds, 100,000 of 1,000,000 rounds to fit on",
@@ -384,7 +386,8 @@ def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
     title = "Yahoo, released protocol: regret after 200,000 rounds (1 run), made log, not Yahoo's data"
     at = lines.index(title)
     assert lines[at + 1].endswith("beyond HyLinUCB")
-    assert [line.split()[-1] for line in lines[at + 2 : at + 4]] == ["0", "+100.0"]
+    assert [line.split()[-1] for line in lines[at + 2 : at + 5]] == ["0", "+100.0", "+1,500"]
+    assert lines[at + 4].startswith("even choice (expected)")
     (claim,) = [line for line in lines if line.startswith("8 ")]
     assert "undecided  No real data: the log is made" in claim
 

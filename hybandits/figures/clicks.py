@@ -28,6 +28,7 @@ from hybandits.figures.outcomes import (
     Figure,
     Published,
     called,
+    change,
     curve,
     final_excesses,
     has_several_runs,
@@ -92,7 +93,7 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
             one = curve(outcome, policy)
             axes.fill_between(one.x, one.low, one.high, color=colour, alpha=0.16, linewidth=0)
             axes.plot(one.x, one.mean, color=colour, linestyle=line, linewidth=width, zorder=3)
-        axes.set_title(f"{name}: {_change(outcome, name, twin)}")
+        axes.set_title(f"{name}: {_added(outcome, name, twin)}")
         axes.set_xlabel("rounds played, t")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True))
     for axes in row:  # once all curves are there: the ordinate is shared
@@ -103,10 +104,7 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
     wrong: dict[str, Any] = {"color": "black", "linewidth": 1.2, "linestyle": dash}
     wrong["label"] = "defect: learns from another candidate's reward"
     put_legend(canvas, [Line2D([], [], **right), Line2D([], [], **wrong)], 2)
-    changes = ", ".join(
-        f"{name} {outcome.final(twin).mean():,.0f} instead of {outcome.final(name).mean():,.0f}"
-        for name, twin in pairs.items()
-    )
+    changes = ", ".join(change(outcome, name, twin, lambda regret: f"{regret:,.0f}") for name, twin in pairs.items())
     made = f" It is a {MADE}." if is_made(outcome) else ""
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-defect",
@@ -118,7 +116,9 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
     )  # fmt: skip
 
 
-def _change(outcome: Outcome, name: str, twin: str) -> str:
-    """By how much the defect changes the mean regret at T."""
+def _added(outcome: Outcome, name: str, twin: str) -> str:
+    """What the defect adds to the mean regret at T, in per cent."""
     before, after = float(outcome.final(name).mean()), float(outcome.final(twin).mean())
-    return f"{100 * (after / before - 1):+.1f} %" if before > 0 else "-"
+    if before <= 0:
+        return "-"
+    return f"{100 * (after / before - 1):+.1f} %".replace("-0.0", "+0.0")

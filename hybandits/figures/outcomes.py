@@ -220,6 +220,18 @@ def called(outcome: Outcome) -> str:
     return name_of(outcome.experiment.name) + (f" ({MADE})" if is_made(outcome) else "")
 
 
+def chance_regret(outcome: Outcome) -> float | None:
+    """What choosing evenly among the candidates of a click log would lose, in expectation; None if it is not known."""
+    found = (outcome.experiment.log or {}).get("chance_regret")
+    return None if found is None else float(found)
+
+
+def change(outcome: Outcome, name: str, twin: str, called: Callable[[float], str]) -> str:
+    """Mean regret at T of a twin beside its original's, in words."""
+    before, after = called(float(outcome.final(name).mean())), called(float(outcome.final(twin).mean()))
+    return f"{name} {after} instead of {before}" if after != before else f"{name} {before} with and without it"
+
+
 def final_excesses(outcome: Outcome, names: Sequence[str]) -> str:
     excesses = {name: float((outcome.final(name) - outcome.final(BEST)).mean()) for name in names}
     values = ", ".join(f"{n} {f'{v:,.0f}' if abs(v) >= 100 else f'{v:.1f}'}" for n, v in excesses.items())

@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 
 from hybandits.experiments import Entry, Outcome, Results
-from hybandits.figures.outcomes import BEST, MADE, Figure, is_made, name_of, twins, under
+from hybandits.figures.outcomes import BEST, MADE, Figure, chance_regret, change, is_made, name_of, twins, under
 from hybandits.report.numbers import Excess, Row, excess_rows, on_logs, regret_rows
 from hybandits.report.pictures import gallery_of
 from hybandits.report.tables import html_table, interval_text, number, row_numbers, runs_of
@@ -24,6 +24,10 @@ paper's text: its own parameters belong to whatever article stands there."""
 _DEFECT = """In the released code an algorithm learns from the reward of the candidate whose place in the line's list is
 the algorithm's own place among the algorithms, not of the arm it chose; regret is computed for the arm it chose. The
 published curves were made so. Beside each algorithm the same is run here with this defect."""
+
+
+_CHANCE = """Choosing evenly among the candidates of every round, whoever the user is, loses this much in expectation. A
+policy that has lost nearly as much is still exploring: its regret says little yet about how well it exploits."""
 
 
 def click_log_title(results: Results) -> str:
@@ -47,18 +51,33 @@ def click_log(results: Results, drawn: Sequence[Figure]) -> str:
         parts.append(f"<h3>What the defect does</h3>\n<p>{escape(_DEFECT)}</p>\n<ul>{listed}</ul>")
     rows, excesses = regret_rows(results), excess_rows(results)
     parts.append("<h3>Regret at T</h3>")
+    if shares := [_shares_of_chance(outcome) for outcome in logged if chance_regret(outcome)]:
+        listed = "".join(f"<li>{escape(share)}</li>" for share in shares)
+        parts.append(f"<p>{escape(_CHANCE)}</p>\n<ul>{listed}</ul>")
     parts += [_clicks_table(outcome, rows, excesses) for outcome in logged]
     return "\n".join([*parts, gallery_of(drawn, "yahoo")])
 
 
 def _defect_words(outcome: Outcome) -> str:
     e = outcome.experiment
-    changes = [
-        f"{name} {number(float(outcome.final(twin).mean()))} instead of {number(float(outcome.final(name).mean()))}"
-        for name, twin in twins(outcome).items()
-    ]
+    changes = [change(outcome, name, twin, number) for name, twin in twins(outcome).items()]
     made = f" ({MADE})" if is_made(outcome) else ""
     return f"{name_of(e.name)}, {under(e.protocol)}{made}, mean regret at T: {', '.join(changes)}."
+
+
+def _shares_of_chance(outcome: Outcome) -> str:
+    e, chance = outcome.experiment, chance_regret(outcome) or 0.0
+    shares = [f"{name} {_share(float(outcome.final(name).mean()) / chance)}" for name in outcome.policies]
+    made = f" ({MADE})" if is_made(outcome) else ""
+    return (
+        f"{name_of(e.name)}, {under(e.protocol)}{made}: even choice loses {number(chance)} in {e.horizon:,} rounds; of "
+        f"that, {', '.join(shares)}."
+    )
+
+
+def _share(share: float) -> str:
+    """A share in per cent, with a digit more where it is small."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
 
 
 def _log_tables(logged: Sequence[Outcome]) -> str:
@@ -132,15 +151,32 @@ def _clicks_table(outcome: Outcome, rows: Sequence[Row], excesses: Sequence[Exce
         cells += [interval_text(found.low, found.high) if found else "-"] if several else []
         cells += [number(found.published) if found else "-"] if known else []
         body.append(cells)
+    if (chance := chance_regret(outcome)) is not None:
+        lost = [EVEN_CHOICE, number(chance), *(["-"] if several else []), chance_beyond(outcome)]
+        body.append([*lost, *["-"] * (len(head) - len(lost))])
     made = f"; {MADE}" if is_made(outcome) else ""
     caption = f"{name_of(e.name)}, {under(e.protocol)}: regret after {e.horizon:,} rounds; {runs_of(mine[0])}{made}"
     return html_table(head, [body], numeric=range(1, len(head)), caption=caption)
 
 
+def chance_beyond(outcome: Outcome) -> str:
+    """What even choice loses beyond HyLinUCB, as `excess_text` has it."""
+    chance = chance_regret(outcome)
+    if chance is None or BEST not in outcome.policies:
+        return "-"
+    return _signed(chance - float(outcome.final(BEST).mean()))
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{number(value)}"
+
+
 def excess_text(policy: str, found: Excess | None) -> str:
     if found is None:
         return "0" if policy == BEST else "-"
-    return f"{'+' if found.mean > 0 else ''}{number(found.mean)}"
+    return _signed(found.mean)
 
 
 BEYOND_BEST = f"beyond {BEST}"
+EVEN_CHOICE = "even choice (expected)"
+"""The policy that chooses evenly among candidates; it is not run, as its expected regret is known."""

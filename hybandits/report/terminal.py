@@ -11,11 +11,11 @@ from rich.console import Console, Group
 from hybandits import claims, listings
 from hybandits.claims import Verdict
 from hybandits.experiments import Results
-from hybandits.figures.outcomes import MADE, is_made, name_of, under
+from hybandits.figures.outcomes import MADE, chance_regret, is_made, name_of, under
 from hybandits.listings import Listing
-from hybandits.report.clicks import BEYOND_BEST, excess_text
+from hybandits.report.clicks import BEYOND_BEST, EVEN_CHOICE, chance_beyond, excess_text
 from hybandits.report.numbers import excess_rows, regret_rows
-from hybandits.report.tables import NUMBERS, columns_used, row_numbers, runs_of
+from hybandits.report.tables import NUMBERS, columns_used, number, row_numbers, runs_of
 from hybandits.report.verdicts import by_claim
 from hybandits.report.words import made_note, shortened, unfinished
 
@@ -35,6 +35,9 @@ def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
             found = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
             body = [[*line, excess_text(line[0], found.get(line[0]))] for line in body]
             outcome = results.outcome(experiment, protocol)
+            if outcome is not None and (chance := chance_regret(outcome)) is not None:
+                blank = ["-"] * (shown - 1)
+                body.append([EVEN_CHOICE, str(first.arms), number(chance), *blank, chance_beyond(outcome)])
             title += f", {MADE}" if outcome is not None and is_made(outcome) else ""
         made.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
     if verdicts:
