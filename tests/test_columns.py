@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from hybandits.logs import columns, files
 from hybandits.logs.columns import ColumnsReader, Mapping
-from hybandits.logs.reading import Problems, ReadError
+from hybandits.logs.reading import CUT, Problems, ReadError
 from hybandits.logs.table import NO_PLACE, NO_TIME, Batch, Log, LogError, convert
 
 LOG = """time,item,click,p,slot,shown,age,country
@@ -316,9 +316,12 @@ def test_a_damaged_gzip_file_is_used_up_to_the_damage(tmp_path: Path) -> None:
     problems = Problems()
     log = convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / "log", problems)
     assert 5_000 < log.rounds < 15_000
-    assert (problems.lines, problems.skipped) == (log.rounds, 0)  # the line that is cut is not half read
+    assert (problems.lines, problems.skipped) == (log.rounds + 1, 1)  # the line that is cut is not half read
+    assert problems.kinds == {CUT: 1}
+    assert problems.examples[0].line == log.rounds + 2
     assert problems.files == {"damaged file": 1}
-    with pytest.raises(ReadError, match="middle of its compressed data"):
+    assert "it ends in the middle" in str(problems.examples[1])
+    with pytest.raises(ReadError, match=f"line {log.rounds + 2:,}: {CUT}"):
         read(path, tmp_path, strict=True, **SIMPLE)
     hurt = bytearray(whole)
     hurt[len(whole) // 2] ^= 0xFF

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hybandits.logs import unpacking, yahoo, yahoo_lines, yahoo_walk
+from hybandits.logs import reading, unpacking, yahoo, yahoo_lines, yahoo_walk
 from hybandits.logs.made import MadeLog
 from hybandits.logs.reading import Problems, ReadError
 from hybandits.logs.table import LogError, Tables, convert
@@ -536,7 +536,7 @@ def test_truncated_gzip(text: bytes, share: float, tmp_path: Path) -> None:
     assert rounds == good
     assert problems.files == {yahoo_lines.DAMAGED: 1}
     assert "was it copied whole?" in str(problems.examples[-1])
-    assert problems.kinds == ({yahoo_lines.CUT: 1} if left and not left.endswith(b"\n") else {})
+    assert problems.kinds == ({reading.CUT: 1} if left and not left.endswith(b"\n") else {})
     assert problems.lines == left.count(b"\n") + bool(problems.kinds)
     with pytest.raises(ReadError, match=r"cut off|damaged"):
         read(tmp_path, strict=True)

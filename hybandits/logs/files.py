@@ -6,12 +6,11 @@ quoted field holds line breaks counts as one, at its first line. A line of which
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import gzip
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from hybandits.checks import nearest, short
+from hybandits.logs.reading import CUT
 from hybandits.logs.table import LogError
+from hybandits.logs.unpacking import Stream
 
 BLOCK = 1 << 22
 """Bytes of a CSV file that are parsed at a time."""
@@ -55,7 +56,11 @@ class Rows(NamedTuple):
 
 
 class DamagedError(Exception):
-    """The rest of a file cannot be read."""
+    """The rest of a file cannot be read; cut: what there is of the line that the damage is in."""
+
+    def __init__(self, why: str, cut: bytes = b"") -> None:
+        super().__init__(why)
+        self.cut = cut
 
 
 class TableFile(Protocol):
@@ -129,8 +134,6 @@ class CsvTable:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with path.open("rb") as raw:
-            self._zipped = raw.read(2) == b"\x1f\x8b"
         self._above = 0
         header = b""
         try:
@@ -156,17 +159,17 @@ class CsvTable:
 
         What precedes damage is handed out before DamagedError is raised.
         """
-        with self.path.open("rb") as raw:
-            stream = gzip.GzipFile(fileobj=raw) if self._zipped else raw
+        with contextlib.closing(Stream(self.path)) as stream:
             rest, start, at = b"", True, 0
             while True:
-                parts, problem = _read(stream)
-                data = rest + b"".join(parts)
+                some = _read(stream)
+                problem = "" if some else stream.damage
+                data = rest + some
                 if start:
                     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
                         raise LogError(f"{self.path} is in UTF-16: save it as CSV in UTF-8")
                     data, start = data.removeprefix(b"\xef\xbb\xbf"), False
-                ended = not parts and problem is None
+                ended = not some and not problem
                 held = b""
                 if data.endswith(b"\r") and not ended:  # perhaps the first half of \r\n
                     data, held = data[:-1], b"\r"
@@ -175,12 +178,12 @@ class CsvTable:
                 cut = len(data) if ended else data.rfind(b"\n") + 1
                 rest = data[cut:] + held
                 if tell is not None:
-                    tell(raw.tell() - at)
-                    at = raw.tell()
+                    tell(stream.file.tell() - at)
+                    at = stream.file.tell()
                 if cut:
                     yield data[:cut]
-                if problem is not None:
-                    raise DamagedError(problem)
+                if problem:
+                    raise DamagedError(problem, rest)
                 if ended:
                     return
                 if len(rest) > LONGEST:
@@ -221,6 +224,9 @@ class CsvTable:
         if left or read:
             yield parsed(b"", last=True)
         if damage is not None:
+            if damage.cut:
+                fault = Fault(line, CUT, short(damage.cut[:20].decode("utf-8", "replace")))
+                yield Rows({name: pa.array([], pa.binary()) for name in wanted}, np.empty(0, np.int64), [fault], 0)
             raise damage
 
     def _parse(
@@ -320,23 +326,13 @@ class CsvTable:
         return Fault(line, "wrong number of fields", f"{fields} where the header has {len(self.columns)}")
 
 
-def _read(stream: BinaryIO | gzip.GzipFile) -> tuple[list[bytes], str | None]:
-    """About BLOCK bytes, and what is wrong with what comes after them."""
-    parts: list[bytes] = []
+def _read(stream: Stream) -> bytes:
+    """About BLOCK bytes; none at the end, or where the rest cannot be unpacked."""
+    room = memoryview(bytearray(BLOCK))
     size = 0
-    try:
-        while size < BLOCK:
-            # read1 hands out what it has; read would lose all that was unpacked before the damage
-            part = stream.read1(BLOCK - size) if isinstance(stream, gzip.GzipFile) else stream.read(BLOCK - size)
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-    except EOFError:
-        return parts, "it ends in the middle of its compressed data"
-    except (OSError, zlib.error) as problem:
-        return parts, str(problem)
-    return parts, None
+    while size < BLOCK and (n := stream.readinto(room[size:])):
+        size += n
+    return bytes(room[:size])
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+CUT = "line cut off by damage to the file"
+"""What is wrong with the last line that can be had of a damaged file."""
+
 
 class ReadError(Exception):
     """A line or file that cannot be used, met while reading strictly."""

@@ -25,12 +25,11 @@ import numpy as np
 
 from hybandits.checks import short
 from hybandits.logs.made import TRUTH
-from hybandits.logs.reading import Problems
+from hybandits.logs.reading import CUT, Problems
 from hybandits.logs.table import Batch, LogError, Tables, no_places
 from hybandits.logs.unpacking import Stream
 from hybandits.logs.yahoo_lines import (
     ARM_NAMES,
-    CUT,
     DAMAGED,
     EMPTY,
     LONG,

@@ -32,7 +32,6 @@ NO_POOL = "no candidates"
 NO_ID = "candidate without an id"
 REPEATED = "candidate listed twice"
 NOT_SHOWN = "article shown is not a candidate"
-CUT = "line cut off by damage to the file"
 
 # What can be wrong with a file.
 EMPTY = "empty file"
