@@ -87,6 +87,8 @@ class Rounds(NamedTuple):
         rounds = laid_out
         if self.made is not None:
             rounds = self._check_made(self.made, laid_out, n)
+            if (self.made.map.d1, self.made.map.d2) != (d1, d2):
+                raise ValueError(f"{self.made.map} makes other features than d1 = {d1}, d2 = {d2}: take another map")
         wanted = {
             "x": (np.float64, (laid_out, n, d1)),
             "z": (np.float64, (laid_out, n, d2)),

@@ -212,6 +212,7 @@ def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
     good.check(view.d1, view.d2)
     refused("room for 5 rounds: features that are made want room for one", x=np.zeros((5, *good.x.shape[1:])))
     refused(r"made.user must be .* of shape \(5, 6\)", user=good.made.user[:, :5])
+    refused("makes other features than d1 = 36, d2 = 6", map=FeatureMap("shared", 6, 6))
     refused("made.vector must be .* of int64", vector=good.made.vector.astype(float))
     refused(r"made.vectors must be .* 6\)", vectors=np.zeros((40, 5)))
     refused("made.vector has numbers from 40 to 40, there are", vector=np.full_like(good.made.vector, 40))
