@@ -197,6 +197,7 @@ def fit(
                 "features": features.value, "user": view.log.user, "arm": view.log.arm,
                 "fitted_to": {"content": view.log.about["content"], "rounds": stop},
             }  # fmt: skip
+        with tidying(""):
             made.save(out)
         typer.echo(
             f"wrote {out}: {type(made).__name__} with d1 = {made.d1}, d2 = {made.d2}, {stop:,} rounds of "

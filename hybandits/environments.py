@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hybandits import checks
 from hybandits.checks import Doubles
 from hybandits.compiling import kernel
-from hybandits.features import GIVEN, FeatureMap, lay_out
+from hybandits.features import GIVEN, FeatureMap, lay_out, room_for
 
 BLOCK_NUMBERS = 1_000_000
 """Features drawn at a time: memory does not grow with the number of rounds, and the draws do not depend on it."""
@@ -29,7 +29,7 @@ _CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
 
 
 class Made(NamedTuple):
-    """What the features of rounds are made from when they are played: room for one round is enough then.
+    """What the features of rounds are made from as they are played, so that room for one round is enough.
 
     Those of candidate k of round t come from user[t] (rounds, du) and vectors[vector[t, k]], by the map.
     """
@@ -45,8 +45,8 @@ class Rounds(NamedTuple):
 
     x (rounds, n, d1) and z (rounds, n, d2) are the features, doubles in C order; arms the ids of all candidates of
     these rounds, each once; index (rounds, n) says which of `arms` a candidate is. Round t has counts[t] candidates;
-    what stands behind them is padding (in index: any arm). With `made`, x (1, n, d1) and z (1, n, d2) are only the room
-    in which the features of a round are made: ask `features` for them.
+    what stands behind them is padding (in index: any arm). With `made`, x (0, n, d1) and z (0, n, d2) say no more than
+    what shape the features have: ask `features` for them.
     """
 
     x: Doubles
@@ -66,10 +66,15 @@ class Rounds(NamedTuple):
         return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], made)
 
     def features(self, t: int) -> tuple[Doubles, Doubles]:
-        """x and z of the candidates of round t."""
+        """x and z of the candidates of round t, not to be written to."""
+        t = range(len(self.counts))[t]
         count = int(self.counts[t])
-        row = lay_out(self.for_kernels[0], t, count, self.x, self.z)
-        return self.x[row, :count].copy(), self.z[row, :count].copy()
+        if self.made is None:
+            return self.x[t, :count], self.z[t, :count]
+        made, x, z, _, _ = self.for_kernels
+        x, z = room_for(made, x, z)
+        lay_out(made, t, count, x, z)
+        return x[0, :count], z[0, :count]
 
     @property
     def for_kernels(self) -> tuple[Any, Doubles, Doubles, NDArray[np.int64], NDArray[np.int64]]:
@@ -108,8 +113,8 @@ class Rounds(NamedTuple):
 
     def _check_made(self, made: Made, laid_out: int, n: int) -> int:
         """The number of rounds."""
-        if laid_out != 1:
-            raise ValueError(f"x has room for {laid_out} rounds: features that are made want room for one, (1, n, d1)")
+        if laid_out != 0:
+            raise ValueError(f"x has features of {laid_out} rounds and there is `made` too: give one of the two")
         check_array("made.user", made.user, np.float64, (len(made.user), made.map.user))
         check_array("made.vector", made.vector, np.int64, (len(made.user), n))
         check_array("made.vectors", made.vectors, np.float64, (len(made.vectors), made.map.arm))

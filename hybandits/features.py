@@ -122,11 +122,19 @@ def fill_many(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def room_for(made, x, z):  # type: ignore[no-untyped-def]
+    """x and z themselves if they are given, else room for one round, whoever else may be playing the same ones."""
+    if made[0] == GIVEN:
+        return x, z
+    return np.empty((1, x.shape[1], x.shape[2])), np.empty((1, z.shape[1], z.shape[2]))
+
+
+@kernel
 def lay_out(made, t, count, x, z):  # type: ignore[no-untyped-def]
     """Which row of x (rows, n, d1) and z (rows, n, d2) holds the features of the candidates, so many, of round t.
 
     made = (code, user, vector, vectors). Code GIVEN: row t, where they have been all along. Else they are made in
-    row 0, candidate k's from user[t] and vectors[vector[t, k]].
+    row 0 of `room_for` them, candidate k's from user[t] and vectors[vector[t, k]].
     """
     code, user, vector, vectors = made
     if code == GIVEN:

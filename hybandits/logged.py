@@ -101,7 +101,7 @@ class View:
         if (entries < 0).any():
             raise LogError("some of the arms shown are beyond the places that are kept: leave those rounds out first")
         x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
-        fill_shown(self.map.code, batch.user, self.vector[entries], self.vectors, x, z)
+        fill_shown(self.map.code, np.ascontiguousarray(batch.user), self.vector[entries], self.vectors, x, z)
         return [self.names[a] for a in self.arm[entries]], x, z
 
 
@@ -165,20 +165,20 @@ class Expander:
         n, most = batch.rounds, int(counts.max())
         index, vector = np.empty((n, most), np.int64), np.empty((n, most), np.int64)
         list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
-        room = np.zeros((1, most, view.d1)), np.zeros((1, most, view.d2))
+        x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
         made = Made(view.map, np.ascontiguousarray(batch.user), vector, view.vectors)
-        return Rounds(*room, [view.names[a] for a in arms], index, counts, made)
+        return Rounds(x, z, [view.names[a] for a in arms], index, counts, made)
 
 
 @kernel
-def list_candidates(pool, offsets, arms, vectors, local, index, vector):  # type: ignore[no-untyped-def]
+def list_candidates(pool, offsets, arm_of, vector_of, local, index, vector):  # type: ignore[no-untyped-def]
     """index[t, k]: which of the block's arms candidate k of round t is; vector[t, k]: its vector. 0 beyond the last."""
     for t in range(pool.shape[0]):
         first = offsets[pool[t]]
         count = offsets[pool[t] + 1] - first
         for k in range(count):
-            index[t, k] = local[arms[first + k]]
-            vector[t, k] = vectors[first + k]
+            index[t, k] = local[arm_of[first + k]]
+            vector[t, k] = vector_of[first + k]
         for k in range(count, index.shape[1]):
             index[t, k] = 0
             vector[t, k] = 0

@@ -304,6 +304,9 @@ def _difference(record: Mapping[str, Any], unit: Unit) -> str:
             said.append(f"{WORDS.get(name, name)} {there.get(name)!r} there, {wanted[name]!r} asked")
         elif name == "policies":
             said.append("other policies or settings of them")
+        elif name == "log":
+            before, now = there.get(name) or {}, wanted[name] or {}
+            said.append(f"log: {', '.join(key for key in {**before, **now} if before.get(key) != now.get(key))}")
     return f" ({', '.join(said) or 'in what is recorded'})"
 
 

@@ -22,7 +22,7 @@ from hybandits.checks import Doubles
 from hybandits.compiling import kernel
 from hybandits.environments import Block, Rounds, World, check_array
 from hybandits.estimator import ArmTable
-from hybandits.features import lay_out, lay_side_by_side
+from hybandits.features import lay_out, lay_side_by_side, room_for
 from hybandits.gram import best_mean, estimate, learn_round
 from hybandits.policies.base import Policy, unmet
 from hybandits.policies.hyran import HyRan, unsound
@@ -263,6 +263,7 @@ def play_ucb(  # type: ignore[no-untyped-def]
     played, all of them but where a number is beyond bounds, and the rewards learned.
     """
     made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
     n = counts.shape[0]
     _, most, d1 = x.shape
     d2 = z.shape[2]
@@ -322,6 +323,7 @@ def play_thompson(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """`play_ucb` with the choice by `choose_thompson`; normals: d1 and one per candidate for each round in turn."""
     made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
     n = counts.shape[0]
     d1 = x.shape[2]
     here = np.empty(index.shape[1], np.int64)
@@ -396,6 +398,7 @@ def play_sup(  # type: ignore[no-untyped-def]
     those of them with a reward, learned or not.
     """
     made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
     n, most = index.shape
     here = np.empty(most, np.int64)
     left = np.empty(most, np.int64)
@@ -464,6 +467,7 @@ def play_hyran(  # type: ignore[no-untyped-def]
     rounds played, the rewards learned, the draws used, and whether the sums are still sound.
     """
     made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
     n = counts.shape[0]
     _, most, d1 = x.shape
     d2 = z.shape[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hybandits.logs import columns, files
+from hybandits.logs import columns, files, unpacking
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.reading import CUT, Problems, ReadError
 from hybandits.logs.table import NO_PLACE, NO_TIME, Batch, Log, LogError, convert
@@ -329,6 +330,47 @@ def test_a_damaged_gzip_file_is_used_up_to_the_damage(tmp_path: Path) -> None:
     problems = Problems()
     convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / "log2", problems)
     assert problems.files == {"damaged file": 1}
+
+
+@pytest.mark.parametrize("unpacker", ["isal.igzip", "gzip"])
+def test_whatever_byte_of_a_gzip_file_is_wrong(tmp_path: Path, unpacker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "_unpack", pytest.importorskip(unpacker))
+    random = np.random.default_rng(1)
+    rows = "".join(f"arm{random.integers(50)},{random.random()}\n" for _ in range(500))
+    whole = gzip.compress(b"item,click\n" + rows.encode())
+    for i, at in enumerate(random.choice(np.arange(10, len(whole)), 60, replace=False)):
+        hurt = bytearray(whole)
+        hurt[at] ^= 1 << random.integers(8)
+        path = write(tmp_path / "x.csv.gz", bytes(hurt))
+        problems = Problems()
+        with contextlib.suppress(LogError):  # not even the header is left
+            log = convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / f"log{i}", problems)
+            assert problems.lines == log.rounds + problems.skipped
+            assert problems.files == {"damaged file": 1}
+
+
+def test_the_line_that_is_cut_has_its_number(tmp_path: Path) -> None:
+    for text, line in (("item,click\na,1\nb,0", 3), ("item,click\na,1\n\nb,0", 4), ("item,click\nb,0", 2)):
+        path = write(tmp_path / "x.csv.gz", gzip.compress(text.encode())[:-8])
+        with pytest.raises(ReadError, match=rf"line {line}: {CUT} \('b,0'\)"):
+            read(path, tmp_path, strict=True, **SIMPLE)
+
+
+def test_members_of_a_gzip_file_behind_one_that_is_damaged(tmp_path: Path) -> None:
+    first, second = gzip.compress(b"item,click\na,1\nb,0\n"), gzip.compress(b"a,0\nb,1\n")
+    assert read(write(tmp_path / "x.csv.gz", first + second), tmp_path, **SIMPLE)[2].files == {}
+    hurt = bytearray(first)
+    hurt[-6] ^= 1
+    problems = Problems()
+    path = write(tmp_path / "x.csv.gz", bytes(hurt) + second)
+    assert convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / "two", problems).rounds == 4
+    assert "what could be unpacked was read" in str(problems.examples[0])
+
+
+def test_damaged_arms_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "arms.csv.gz", gzip.compress(b"item,size\na,1\nb,2")[:-8])
+    with pytest.raises(LogError, match=r"arms.csv.gz is damaged at line 3: make it again"):
+        columns.arm_rows(files.open_table(path), "item", ["size"])
 
 
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:

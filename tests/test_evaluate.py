@@ -137,11 +137,34 @@ TARGETS: dict[str, Callable[[Greedy], tuple[Any, Callable[..., np.ndarray]]]] = 
     "greedy": lambda p: (p, p.propensities),
     "epsilon": lambda p: (EpsilonGreedy(p, epsilon=0.3, seed=0), EpsilonGreedy(p, epsilon=0.3).propensities),
     "own": lambda p: (Ranked(0.4), lambda x, z, arms: ranked(0.4, len(arms))),
+    "own, by features": lambda p: (Tilted(), lambda x, z, arms: tilted(x, z)),
 }
 
 
 def ranked(first: float, n: int) -> np.ndarray:
     return np.array([first] + [(1 - first) / (n - 1)] * (n - 1))
+
+
+def tilted(x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    score = np.exp(np.hstack([x, z]).sum(axis=1))
+    return np.asarray(score / score.sum())
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """A target of a user's own that looks at features."""
+
+    wants_features: ClassVar[bool] = True
+
+    def prepared(self, view: View) -> Chances:
+        def chances(batch: Batch, rounds: Rounds | None) -> np.ndarray:
+            assert rounds is not None
+            made = np.zeros(rounds.index.shape)
+            for t, n in enumerate(rounds.counts):
+                made[t, :n] = tilted(*rounds.features(t))
+            return made
+
+        return chances
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -168,10 +170,11 @@ MAKERS = {
 }
 
 
+@pytest.mark.parametrize("features", MAPS)
 @pytest.mark.parametrize("name", MAKERS)
-def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name):
+def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name, features):
     """To the bit, for every loop and for policies played by the contract."""
-    view = View(little_log(tmp_path))
+    view = View(little_log(tmp_path), features=features)
     model = a_model(view)
     states = []
     for given in (False, True):
@@ -200,6 +203,49 @@ def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name)
         np.testing.assert_array_equal(array, other_arrays[key])
 
 
+def test_rounds_may_be_played_by_several_threads_at_once(tmp_path):
+    view = View(little_log(tmp_path, every=10_000))
+    model = a_model(view)
+    piece, rounds = next(Expander(view)(next(view.log.batches())))
+    means = model.means(view, piece)
+
+    def play_part(start):
+        policy = MAKERS["HyLinUCB"](view.d1, view.d2)
+        picks = np.empty(piece.rounds - start, np.int64)
+        play_rounds(policy, rounds.part(start, piece.rounds), np.ascontiguousarray(means[start:]), picks)
+        return picks
+
+    starts = [0, 1, 2, 3] * 8
+    alone = [play_part(start) for start in starts[:4]]
+    with ThreadPoolExecutor(4) as threads:
+        for start, picks in zip(starts, threads.map(play_part, starts), strict=True):
+            np.testing.assert_array_equal(picks, alone[start])
+
+
+def test_features_of_a_round_by_its_number(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches()).part(0, 5)
+    _, rounds = next(Expander(view)(batch))
+    x, z = (np.zeros((5, rounds.index.shape[1], d)) for d in (view.d1, view.d2))
+    for t, n in enumerate(rounds.counts):
+        x[t, :n], z[t, :n] = rounds.features(t)
+    for each in (rounds, rounds._replace(x=x, z=z, made=None)):
+        np.testing.assert_array_equal(each.features(-1)[0], rounds.features(4)[0])
+        for beyond in (5, -6):
+            with pytest.raises(IndexError):
+                each.features(beyond)
+
+
+def test_rows_of_a_batch_in_any_layout(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches())
+    arms, x, z = view.rows(batch)
+    other = view.rows(batch._replace(user=np.asfortranarray(batch.user)))
+    assert other[0] == arms
+    np.testing.assert_array_equal(other[1], x)
+    np.testing.assert_array_equal(other[2], z)
+
+
 def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
     view = View(little_log(tmp_path))
     _, good = next(Expander(view)(next(view.log.batches()).part(0, 5)))
@@ -210,7 +256,7 @@ def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
             good._replace(x=x, made=good.made._replace(**made)).check(view.d1, view.d2)
 
     good.check(view.d1, view.d2)
-    refused("room for 5 rounds: features that are made want room for one", x=np.zeros((5, *good.x.shape[1:])))
+    refused("features of 5 rounds and there is `made` too: give one", x=np.zeros((5, *good.x.shape[1:])))
     refused(r"made.user must be .* of shape \(5, 6\)", user=good.made.user[:, :5])
     refused("makes other features than d1 = 36, d2 = 6", map=FeatureMap("shared", 6, 6))
     refused("made.vector must be .* of int64", vector=good.made.vector.astype(float))

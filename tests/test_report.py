@@ -275,6 +275,6 @@ def test_terminal_summary(tmp_path: Path) -> None:
 
     watched = Console(file=io.StringIO(), force_terminal=True, width=140, no_color=True)
     with watched.capture() as captured:
-        watched.print(terminal.terminal_summary(results, verdicts))
+        terminal.print_summary(results, verdicts, watched)
     for word in ("HyLinUCB", "Claims", "published", "1.000", verdicts[0].verdict):
         assert word in captured.get()

@@ -272,6 +272,12 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
     assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
 
 
+def test_how_records_on_logs_differ_is_said() -> None:
+    there = {"experiment": {**EIGEN.plain(), "log": {"start": 7, "kind": "R6A"}}}
+    asked = next(iter(replace(EIGEN, log={"start": 8, "kind": "R6A", "rank": 3}).units()))
+    assert runner._difference(there, asked) == " (log: start, rank)"
+
+
 def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run([EIGEN], tmp_path, engine=Here())
     monkeypatch.setattr(runner, "__version__", "9.9")

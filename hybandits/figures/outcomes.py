@@ -226,9 +226,9 @@ def chance_regret(outcome: Outcome) -> float | None:
     return None if found is None else float(found)
 
 
-def change(outcome: Outcome, name: str, twin: str, called: Callable[[float], str]) -> str:
-    """Mean regret at T of a twin beside its original's, in words."""
-    before, after = called(float(outcome.final(name).mean())), called(float(outcome.final(twin).mean()))
+def change(outcome: Outcome, name: str, twin: str, written: Callable[[float], str]) -> str:
+    """Mean regret at T of a twin beside its original's, in words; written: how a regret is."""
+    before, after = written(float(outcome.final(name).mean())), written(float(outcome.final(twin).mean()))
     return f"{name} {after} instead of {before}" if after != before else f"{name} {before} with and without it"
 
 

@@ -22,7 +22,7 @@ from hybandits.checks import Doubles, nearest, short
 from hybandits.logs import files
 from hybandits.logs.cells import Sheet, listed, lists_of
 from hybandits.logs.files import DamagedError, Fault, TableFile, files_of, open_table, passed_over, require
-from hybandits.logs.reading import Problems
+from hybandits.logs.reading import CUT, DAMAGED, SALVAGED, Problems
 from hybandits.logs.table import NO_PLACE, NO_TIME, Batch, LogError, Tables
 
 WIDEST = 200
@@ -299,7 +299,7 @@ class ColumnsReader:
                     if found.batch.rounds:
                         yield source, found.batch
             except DamagedError as problem:
-                problems.spoil("damaged file", source, f"{problem}; what came before is used")
+                problems.spoil(DAMAGED, source, f"{problem}; {SALVAGED}")
             problems.read(source, lines=lines, rounds=rounds)
 
     def _rounds(self, sheet: Sheet, tables: Tables, everyone: int | None) -> _Rounds:
@@ -419,6 +419,8 @@ def arm_rows(file: TableFile, label: str, features: Sequence[str]) -> tuple[list
             wrong = sorted([*rows.faults, *sheet.faults()])
             if wrong:
                 line, kind, detail = wrong[0]
+                if kind == CUT:
+                    raise LogError(f"{file.path} is damaged at line {line:,}: make it again")
                 raise LogError(f"{file.path}, line {line:,}: {kind} ({detail}): every arm needs all its features")
     except DamagedError as problem:
         raise LogError(f"{file.path} cannot be read to its end ({problem}): make it again") from None

@@ -56,7 +56,7 @@ class Rows(NamedTuple):
 
 
 class DamagedError(Exception):
-    """The rest of a file cannot be read; cut: what there is of the line that the damage is in."""
+    """The rest of a file cannot be read; cut: how the line begins that is lost by it."""
 
     def __init__(self, why: str, cut: bytes = b"") -> None:
         super().__init__(why)
@@ -187,7 +187,7 @@ class CsvTable:
                 if ended:
                     return
                 if len(rest) > LONGEST:
-                    raise DamagedError(f"no line end within {LONGEST:,} bytes")
+                    raise DamagedError(f"no line end within {LONGEST:,} bytes", rest)
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Blocks of rows, cells as bytes."""
@@ -201,7 +201,7 @@ class CsvTable:
         def parsed(block: bytes, *, last: bool) -> Rows:
             nonlocal read, line, left
             block = left + block
-            if not block.endswith(b"\n"):
+            if block and not block.endswith(b"\n"):
                 block += b"\n"
             arrays, lines, faults, left = self._parse(block, line, index, last=last)
             line += block.count(b"\n") - left.count(b"\n")

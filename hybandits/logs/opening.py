@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
+import contextlib
 import re
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from hybandits.checks import nearest, short
@@ -16,6 +14,7 @@ from hybandits.logs.files import SUFFIXES, files_of, open_table
 from hybandits.logs.openbandit import ITEMS, OpenBanditReader
 from hybandits.logs.reading import Problems
 from hybandits.logs.table import HEADER, Log, LogError, Reader, convert
+from hybandits.logs.unpacking import Stream
 
 FORMATS = ("yahoo", "openbandit", "columns")
 """Raw logs that can be read."""
@@ -97,7 +96,7 @@ def open_log(path: Path | str) -> Log:
     return Log(path)
 
 
-@contextmanager
+@contextlib.contextmanager
 def opened(
     paths: Paths,
     *,
@@ -140,12 +139,12 @@ def _inside(folder: Path) -> list[Path]:
 
 def _start(path: Path) -> bytes:
     """How a file begins, unpacked."""
+    room = bytearray(_PEEK)
     try:
-        with path.open("rb") as file:
-            start = file.read(_PEEK)
-            if start[:2] == b"\x1f\x8b":
-                file.seek(0)
-                start = gzip.GzipFile(fileobj=file).read1(_PEEK)
-    except (OSError, EOFError, zlib.error) as problem:
+        with contextlib.closing(Stream(path)) as stream:
+            n = stream.readinto(memoryview(room))
+    except OSError as problem:
         raise LogError(f"{path} cannot be read ({problem}): is it whole?") from None
-    return start.removeprefix(b"\xef\xbb\xbf")
+    if n == 0 and stream.damage:
+        raise LogError(f"{path} cannot be read ({stream.damage}): is it whole?")
+    return bytes(room[:n]).removeprefix(b"\xef\xbb\xbf")

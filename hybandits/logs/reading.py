@@ -10,6 +10,10 @@ from typing import Any, NamedTuple
 CUT = "line cut off by damage to the file"
 """What is wrong with the last line that can be had of a damaged file."""
 
+DAMAGED = "damaged file"
+SALVAGED = "what could be unpacked was read, and not every wrong byte shows: copy it again"
+"""What is said of a damaged file."""
+
 
 class ReadError(Exception):
     """A line or file that cannot be used, met while reading strictly."""

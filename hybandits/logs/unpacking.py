@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _unpack: Any = gzip
+_DAMAGE: tuple[Any, ...] = (EOFError, OSError, zlib.error)
 with contextlib.suppress(ImportError):  # without it reading takes twice as long
     from isal import igzip as _unpack
+    from isal import isal_zlib
+
+    _DAMAGE += (isal_zlib.error,)  # not one of zlib's
 
 
 class Stream:
@@ -36,9 +40,8 @@ class Stream:
         if self.rest is None:
             try:
                 n = int(self.text.readinto(view))
-            except (EOFError, OSError, zlib.error) as problem:
-                cut = isinstance(problem, EOFError)
-                self.damage = "it ends in the middle: was it copied whole?" if cut else f"{problem}: copy it again"
+            except _DAMAGE as problem:
+                self.damage = "it ends in the middle" if isinstance(problem, EOFError) else str(problem)
                 self.rest = _salvage(self.path, self.read) if self.packed else iter(())
             else:
                 self.read += n

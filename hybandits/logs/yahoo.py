@@ -25,12 +25,11 @@ import numpy as np
 
 from hybandits.checks import short
 from hybandits.logs.made import TRUTH
-from hybandits.logs.reading import CUT, Problems
+from hybandits.logs.reading import CUT, DAMAGED, SALVAGED, Problems
 from hybandits.logs.table import Batch, LogError, Tables, no_places
 from hybandits.logs.unpacking import Stream
 from hybandits.logs.yahoo_lines import (
     ARM_NAMES,
-    DAMAGED,
     EMPTY,
     LONG,
     LONGEST,
@@ -372,8 +371,7 @@ class _FileReader:
                     yield batch
             self.problems.read(self.name, lines=int(self.state[LINE]), rounds=self.rounds)
             if stream.damage:
-                words = f"{stream.damage}; what could be unpacked was read, and not every wrong byte shows"
-                self.problems.spoil(DAMAGED, self.name, words)
+                self.problems.spoil(DAMAGED, self.name, f"{stream.damage}; {SALVAGED}")
             elif self.state[LINE] == 0:
                 self.problems.spoil(EMPTY, self.name)
         finally:

@@ -36,7 +36,6 @@ NOT_SHOWN = "article shown is not a candidate"
 # What can be wrong with a file.
 EMPTY = "empty file"
 NOT_A_LOG = "not a click log"
-DAMAGED = "damaged file"
 
 
 class Malformed(Exception):  # noqa: N818 (a verdict on a line, which is counted, not an error)

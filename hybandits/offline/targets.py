@@ -37,7 +37,8 @@ class Target(Protocol):
 
     @property
     def wants_features(self) -> bool:
-        """Whether `prepared(view)(batch, rounds)` is to be given the features of the candidates as rounds to play."""
+        """Whether `prepared(view)(batch, rounds)` is to be given rounds to play; the features of the candidates of
+        round t are `rounds.features(t)`."""
 
     def prepared(self, view: View) -> Chances:
         """Made ready for the rounds of a view, once per part of the log."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from rich.console import Console, Group
+from rich.console import Console
 
 from hybandits import claims, listings
 from hybandits.claims import Verdict
@@ -57,16 +57,6 @@ def first_sentence(text: str) -> str:
 
 
 _UNWRAPPED = ("claim", "protocol", "verdict", "policy", "K", *NUMBERS, BEYOND_BEST)
-
-
-def terminal_summary(results: Results, verdicts: Sequence[Verdict]) -> Group:
-    """Regret at T and verdicts as tables for a terminal."""
-    return listings.drawn(_notes(results), _listings(results, verdicts))
-
-
-def plain_summary(results: Results, verdicts: Sequence[Verdict]) -> list[str]:
-    """The same as lines of ASCII, for files and pipes."""
-    return listings.plain(_notes(results), _listings(results, verdicts))
 
 
 def _notes(results: Results) -> list[str]:
