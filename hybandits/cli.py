@@ -148,6 +148,11 @@ def reproduce(
         wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else paper.SETTINGS)))
         for name in wanted:
             _must_be("experiment", name, (*paper.SETTINGS, "yahoo"))
+        if "yahoo" not in wanted:
+            given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--strict": strict}
+            given |= {"--arms": arms is not ArmsName.articles, "--released-defect": defect}
+            if idle := [name for name, value in given.items() if value]:
+                raise ValueError(f"{', '.join(idle)}: only for the yahoo experiment, name it too")
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
@@ -196,12 +201,12 @@ def _yahoo_records(
         raise ValueError(f"--policies leaves nothing of {', '.join(paper.YAHOO_POLICIES)} to run: name others")
     with interrupts.tidying(interrupts.KEPT), StagedBar() as progress:
         prepared = yahoo.prepare(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
-        cli_logs.tell(prepared.problems)
         planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
         records = yahoo.records(
             prepared, planned, protocols, arms=arms, trials=trials, seed=seed, defect=defect, policies=chosen,
             engine=engine, progress=progress,
         )  # fmt: skip
+    cli_logs.tell(prepared.problems)
     return records, prepared.log.path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
@@ -65,6 +66,10 @@ def convert(
         with tidying(), bar("reading", reader.size, unit="B") as advance:
             log = into_one_form(reader, out, problems, advance)
         tell(problems)
+        for name in (name for name in log.user if name.endswith(("=other", "=(all other)"))):
+            typer.echo(
+                f"  too many categories: all but the most frequent of {name.partition('=')[0]} are {name}", err=True
+            )
         typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}")
 
 
@@ -180,6 +185,7 @@ def fit(
 ) -> None:
     """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
     with plain_errors():
+        from hybandits import HyRan, SupLinUCB
         from hybandits import fit as fitting
         from hybandits.policies.base import RidgePolicy
 
@@ -193,6 +199,12 @@ def fit(
                     fitting.warm_start(made, fitting.collect(view, 0, stop, engine=engine_made, progress=advance))
                 else:
                     fitting.learn_log(made, view, 0, stop, progress=advance)
+            if isinstance(made, HyRan | SupLinUCB):
+                typer.echo(
+                    f"hybandits: {type(made).__name__} did not choose what the log shows, and has learned each round "
+                    "as one with that arm alone",
+                    err=True,
+                )
             made.notes = {
                 "features": features.value, "user": view.log.user, "arm": view.log.arm,
                 "fitted_to": {"content": view.log.about["content"], "rounds": stop},
@@ -255,6 +267,8 @@ def evaluate(
         from hybandits.log_report import draw_running, print_evaluation
         from hybandits.runner import prepare
 
+        if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
+            raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
             prepare(out)
         saved = {spec: load(spec) for spec in dict.fromkeys(policy) if spec.endswith(".npz")}
@@ -274,11 +288,13 @@ def evaluate(
             _warn_of_own_rounds(saved, view, start)
         if estimators is None:  # what was not asked for need not be refused
             found = replace(found, estimates=[e for e in found.estimates if not _out_of_kind(e, targets)])
-        print_evaluation(found)
+        files: list[Path] = []
         if out is not None:
-            _write_json(out / "evaluation.json", found.plain())
-            for file in draw_running(found, out):
-                typer.echo(f"wrote {file}")
+            _write_json(out / "evaluation.json", found.plain(), quiet=True)
+            files = [out / "evaluation.json", *draw_running(found, out)]
+        print_evaluation(found)
+        for file in files:
+            typer.echo(f"wrote {file}")
 
 
 def _features_of(saved: Mapping[str, Policy], asked: FeaturesName | None) -> str:
@@ -287,7 +303,7 @@ def _features_of(saved: Mapping[str, Policy], asked: FeaturesName | None) -> str
     for spec, name in noted.items():
         wanted = next(iter(noted.values())) if asked is None else asked.value
         if name != wanted:
-            raise ValueError(f"{spec} was fitted with --features {name}, not {wanted}: evaluate it on its own")
+            raise ValueError(f"{spec} was fitted with --features {name}, not {wanted}: evaluate it in a run of its own")
     if asked is not None:
         return asked.value
     for spec in saved:
@@ -334,7 +350,12 @@ def _target(spec: str, saved: Mapping[str, Policy], view: View, horizon: int, se
         return spec.lower()
     if spec.lower().startswith("always:"):
         return f"always {spec.partition(':')[2]}"
-    return Learning(_policy(spec, view, horizon, seed))
+    try:
+        return Learning(_policy(spec, view, horizon, seed))
+    except ValueError as problem:
+        if str(problem).startswith("there is no policy"):
+            raise ValueError(f"{problem}; or uniform, logged, always:ARM, or a saved policy (a file .npz)") from None
+        raise
 
 
 def _estimators(asked: str | None, targets: dict[str, Any]) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ def plain_errors() -> Iterator[None]:
         yield
     except (ResultsError, EngineError, LogError, ReadError, ValueError, TypeError) as problem:
         say(str(problem))
+    except BrokenPipeError:  # whoever read the output has had enough: the command line's own business
+        raise
     except OSError as problem:
         where = f" {problem.filename}" if problem.filename else ""
         say(f"cannot read or write{where} ({problem.strerror or problem})")

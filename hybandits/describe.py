@@ -376,11 +376,18 @@ def _guarantee(reasons: list[str]) -> str:
 
 
 def _rank(square: Doubles) -> int:
-    """Rank of the rows behind a matrix of second moments: singular values above RCOND times the largest."""
+    """Rank of the rows behind a matrix of second moments: singular values above RCOND times the largest, every column
+    in units of its own size."""
     if square.size == 0:
         return 0
-    values = np.linalg.eigvalsh(square)
+    values = np.linalg.eigvalsh(square / np.outer(_sizes(square), _sizes(square)))
     return int((values > RCOND**2 * max(values[-1], 0.0)).sum()) if values[-1] > 0 else 0
+
+
+def _sizes(square: Doubles) -> Doubles:
+    """What to divide columns by, so that their units do not matter: roots of the diagonal, 1 for 0."""
+    made: Doubles = np.sqrt(np.where(np.diag(square) > 0, np.diag(square), 1.0))
+    return made
 
 
 def _smallest(square: Doubles) -> float:
@@ -390,7 +397,11 @@ def _smallest(square: Doubles) -> float:
 
 def _correlation(xx: Doubles, xz: Doubles, zz: Doubles) -> float:
     """The largest singular value of V^-1/2 B W^-1/2, over the directions that are there."""
-    return float(np.linalg.norm(_inverse_root(xx) @ xz @ _inverse_root(zz), 2)) if xz.any() else 0.0
+    if not xz.any():
+        return 0.0
+    x, z = _sizes(xx), _sizes(zz)
+    roots = _inverse_root(xx / np.outer(x, x)), _inverse_root(zz / np.outer(z, z))
+    return float(np.linalg.norm(roots[0] @ (xz / np.outer(x, z)) @ roots[1], 2))
 
 
 def _inverse_root(square: Doubles) -> Doubles:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -169,6 +170,16 @@ def _warnings(found: Evaluation) -> list[str]:
     return [f"{name}: {warning}." for name, d in found.diagnostics.items() for warning in d.warnings]
 
 
+def _bands(found: Evaluation) -> str:
+    """What the bands of the figure are."""
+    level = f"{float(f'{100 * found.level:.6g}'):g} %"
+    if found.interval == "bernstein":
+        return f"bands: {level}, at all rounds at once"
+    none = "; none for dm, whose model has seen all rounds" if any(e.estimator == "dm" for e in found.estimates) else ""
+    return f"bands: {level} at each round by itself, normal approximation{none}"
+
+
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1.5, 1, 1.5)), (0, (9, 2)))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
@@ -184,11 +195,12 @@ def draw_running(found: Evaluation, folder: Path) -> Sequence[Path]:
         return []
     policies = list(dict.fromkeys(estimate.policy for estimate in drawn))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(policies)}
+    dashes = {name: DASHES[i % len(DASHES)] for i, name in enumerate(policies)}
     files = []
     with rc_context({"svg.hashsalt": "hybandits", "axes.spines.top": False, "axes.spines.right": False}):
         columns = min(2, len(names))
         rows = -(-len(names) // columns)
-        canvas = Canvas(figsize=(5.6 * columns, 3.4 * rows), layout="constrained")
+        canvas = Canvas(figsize=(5.6 * columns, 3.4 * rows + 0.3), layout="constrained")
         every = canvas.subplots(rows, columns, squeeze=False, sharex=True)
         for axes in every.flat[len(names) :]:
             axes.set_axis_off()
@@ -198,10 +210,10 @@ def draw_running(found: Evaluation, folder: Path) -> Sequence[Path]:
                 if estimate.estimator != name or estimate.running is None:
                     continue
                 running, colour = estimate.running, colours[estimate.policy]
-                axes.plot(running.rounds, running.value, color=colour, lw=1.4)
+                axes.plot(running.rounds, running.value, color=colour, lw=1.4, ls=dashes[estimate.policy])
                 axes.fill_between(running.rounds, running.low, running.high, color=colour, alpha=0.15, lw=0)
                 late = len(running.rounds) // 10  # the first estimates swing too far to set the scale
-                edges += [*running.low[late:], *running.high[late:]]
+                edges += [*running.value[late:], *running.low[late:], *running.high[late:]]
             edges = [edge for edge in edges if -1e12 < edge < 1e12]
             if edges:
                 room = 0.05 * (max(edges) - min(edges)) or 0.01
@@ -211,10 +223,14 @@ def draw_running(found: Evaluation, folder: Path) -> Sequence[Path]:
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             axes.tick_params(axis="x", labelrotation=20)
             axes.grid(alpha=0.25)
-        for axes in every[-1]:
+        for axes in every.flat[max(0, len(names) - columns) : len(names)]:  # the lowest of every column
             axes.set_xlabel("rounds evaluated")
-        keys = [Line2D([], [], color=colours[name], lw=2, label=name) for name in policies]
-        canvas.legend(handles=keys, loc="outside lower center", ncols=min(4, len(keys)), frameon=False)
+            axes.tick_params(axis="x", labelbottom=True)
+        keys = [Line2D([], [], color=colours[name], lw=2, ls=dashes[name], label=name) for name in policies]
+        canvas.legend(
+            handles=keys, loc="outside lower center", ncols=min(4, len(keys)), frameon=False, title=_bands(found),
+            title_fontsize="small",
+        )  # fmt: skip
         for suffix in ("png", "svg"):
             path = folder / f"running.{suffix}"
             about = {"metadata": {"Date": None, "Creator": None}} if suffix == "svg" else {"dpi": 150}

@@ -166,7 +166,7 @@ def records(
         "chance_regret": chance_regret,
         "model": _trained(fitted.model.plain()),
     }
-    points = np.unique(np.linspace(0, planned.rounds, 101)[1:].round().astype(int))
+    points = np.unique(np.linspace(0, planned.rounds, 101)[1:].round().astype(int).clip(1))
     made = []
     for protocol in protocols:
         entries = [paper.yahoo_entry(name, protocol) for name in policies]

@@ -84,6 +84,9 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["fit", "LOG", "--out", "missing/policy.npz"], "folder that is there"),
         (["evaluate", "LOG", "--policy", "always:nobody"], "no such arm"),
         (["evaluate", "LOG", "--policy", "nowhere.npz"], "nowhere.npz"),
+        (["evaluate", "LOG", "--policy", "random"], "or uniform, logged, always:ARM, or a saved policy"),
+        (["evaluate", "LOG", "--policy", "uniform", "--policy", "uniform"], "uniform is given twice"),
+        (["reproduce", "setting-1", "--train", "20", "--out", "OUT"], "--train: only for the yahoo experiment"),
         (["evaluate", "LOG", "--policy", "uniform", "--estimators", "isp"], "isp"),
         (["evaluate", "LOG", "--policy", "uniform", "--level", "95"], "level"),
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1"], "two numbers"),
@@ -146,6 +149,34 @@ def test_policies_that_learn_are_replayed(folder: Path) -> None:
 def test_a_policy_without_sums_is_fitted_round_by_round(folder: Path, tmp_path: Path) -> None:
     got = run("fit", folder / "log", "--policy", "SupLinUCB", "--rounds", 200, "--out", tmp_path / "p.npz")
     assert got.exit_code == 0, said(got)
+
+
+def test_hyran_is_told_of_the_arm_shown_alone(folder: Path, tmp_path: Path) -> None:
+    got = run("fit", folder / "log", "--policy", "hyran", "--rounds", 50, "--out", tmp_path / "p.npz")
+    assert got.exit_code == 0, said(got)
+    assert "HyRan did not choose what the log shows" in said(got)
+
+
+def test_output_that_nobody_reads_is_no_error_of_the_command(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "hybandits",
+        "evaluate",
+        str(folder / "log"),
+        "--policy",
+        "uniform",
+        "--out",
+        str(out),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = [line for line in process.stderr if not line.startswith("hybandits: compiling")]
+    assert said == []
+    assert {file.name for file in out.iterdir()} >= {"evaluation.json", "running.png", "running.svg"}
 
 
 def test_own_columns(tmp_path: Path) -> None:
@@ -222,6 +253,17 @@ def test_the_yahoo_experiment_on_a_made_log_resumes(tmp_path: Path) -> None:
     assert {file: file.read_bytes() for file in (tmp_path / "out" / "units").rglob("*.parquet")} == before
     other = run(*SMALL, "--rounds", "1000", "--out", tmp_path / "out")
     assert other.exit_code == 2
+
+
+def test_a_yahoo_experiment_of_a_few_rounds(tmp_path: Path) -> None:
+    got = run(
+        "reproduce", "yahoo", "--train", "50", "--rounds", "5", "--protocol", "released", "--policies", "HyLinUCB",
+        "--workers", "1", "--out", tmp_path,
+    )  # fmt: skip
+    assert got.exit_code == 0, said(got)
+    outcome = read_results(tmp_path).outcome("yahoo", "released")
+    assert outcome is not None
+    assert outcome.experiment.points == (1, 2, 3, 4, 5)
 
 
 def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Path) -> None:

@@ -356,6 +356,14 @@ def test_the_line_that_is_cut_has_its_number(tmp_path: Path) -> None:
             read(path, tmp_path, strict=True, **SIMPLE)
 
 
+def test_a_number_that_no_log_can_hold_costs_its_row_only(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "item,click,age\na,1,30\nb,0,1e300\na,0,-2e20\nb,1,1e20\n")
+    log, _, problems = read(path, tmp_path, arm="item", reward="click", user=["age"])
+    assert problems.kinds == {"number beyond 1e+20": 2}
+    assert log.rounds == 2
+    assert sum(batch.rounds for batch in log.batches()) == 2
+
+
 def test_members_of_a_gzip_file_behind_one_that_is_damaged(tmp_path: Path) -> None:
     first, second = gzip.compress(b"item,click\na,1\nb,0\n"), gzip.compress(b"a,0\nb,1\n")
     assert read(write(tmp_path / "x.csv.gz", first + second), tmp_path, **SIMPLE)[2].files == {}

@@ -472,8 +472,17 @@ def test_running_estimate_ends_at_the_estimate(view: View, trained: Greedy) -> N
             assert it.running.rounds[-1] == 400
             assert len(it.running.rounds) <= 200
             assert it.running.value[-1] == pytest.approx(it.value)
-            assert np.isfinite(it.running.low).all()
-            assert (it.running.low <= it.running.high).all()
+            early = np.isnan(it.running.low)
+            assert not early[40:].any()
+            assert early[0] == (interval == "bootstrap"), "a band takes some rounds"
+            assert (it.running.low <= it.running.high)[~early].all()
+            told = it.running.plain()
+            assert (told["low"][0] is None) == early[0]
+            assert json.dumps(told, allow_nan=False)
+        if interval == "bootstrap":
+            of_model = made.of("it", "dm")
+            assert of_model.low is not None
+            assert np.isnan(of_model.running.low).all()
     assert it.low == it.running.low[-1]
 
 
@@ -798,3 +807,42 @@ def test_the_model_is_not_sure_of_arms_that_were_never_shown(tmp_path: Path) -> 
     assert known.low is not None
     assert known.difference is not None
     assert known.difference.low is None
+
+
+def test_a_model_of_few_own_rounds_has_no_interval(tmp_path: Path) -> None:
+    """Of an arm shown now and then without a click the model is wrong by nobody knows how much."""
+
+    def hardly_any(columns: dict[str, Any]) -> None:
+        columns["reward"] = np.zeros(len(columns["reward"]))
+        columns["reward"][::40] = 1.0
+
+    view = View(make(tmp_path / "log", 400, uniform=True, pools=[[0, 1, 2, 3, 4, 5]], change=hardly_any))
+    (batch,) = view.log.batches()
+    clicks = {arm: int(batch.reward[batch.chosen == arm].sum()) for arm in range(ARMS)}
+    rare = min(clicks, key=clicks.__getitem__)
+    assert clicks[rare] <= 1
+    made = evaluate(view, {"uniform": "uniform", "rare": Always(f"a{rare}")})
+    for name in ("dm", "dr"):
+        assert made.of("uniform", name).low is not None
+        rarely = made.of("rare", name)
+        assert rarely.value is not None
+        assert (rarely.low, rarely.high) == (None, None)
+        assert "to tell how wrong the model is" in (rarely.refusal or "")
+        assert rarely.difference is not None
+        assert rarely.difference.low is None
+        assert rarely.running is not None
+        assert np.isnan(rarely.running.low).all()
+
+
+def test_a_round_that_outweighs_all_others_is_told(tmp_path: Path) -> None:
+    def rare(columns: dict[str, Any]) -> None:
+        columns["propensity"][7] = 1e-6
+
+    view = View(make(tmp_path / "log", 2000, uniform=True, clicks=True, change=rare))
+    made = evaluate(view, {"uniform": "uniform"})
+    for name in ("ips", "snips", "dr"):
+        found = made.of("uniform", name)
+        assert found.low is None
+        assert "no interval: its weights are worth 1.0 rounds, one has 99% of them all" in (found.refusal or "")
+    assert made.of("uniform", "dm").low is not None
+    assert any("do not rely on estimates that use them" in w for w in made.diagnostics["uniform"].warnings)

@@ -236,6 +236,23 @@ def test_features_of_a_round_by_its_number(tmp_path):
                 each.features(beyond)
 
 
+def test_units_of_features_do_not_matter_to_ranks(tmp_path):
+    random = np.random.default_rng(0)
+    n = 500
+    user = np.column_stack([np.ones(n), random.normal(40, 12, n), random.normal(50_000, 10_000, n)])
+    with LogWriter(tmp_path / "units", kind="test", user=["1", "age", "income"], arm=["1"]) as writer:
+        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
+        writer.source("f")
+        zeros = np.zeros(n)
+        whole = zeros.astype(int)
+        writer.write(Batch(whole, whole + pool, whole, zeros, zeros + 0.5, no_places(n), user))
+        log = writer.finish(Problems())
+    found = describe(View(log, features="li"))
+    assert found.user_rank == found.x_rank == found.smallest_z_rank == (3, 3)
+    np.testing.assert_allclose(found.rho_x, np.linalg.eigvalsh(user.T @ user / n)[0], rtol=1e-3)
+    assert found.correlation == pytest.approx(1.0)  # with one vector for all, x is z
+
+
 def test_rows_of_a_batch_in_any_layout(tmp_path):
     view = View(little_log(tmp_path))
     batch = next(view.log.batches())

@@ -173,6 +173,8 @@ MALFORMED = [
     (A_LINE.replace(b"0.101000", b"nan"), yahoo_lines.UNPARSABLE, "2:nan"),
     (A_LINE.replace(b"0.101000", b"inf"), yahoo_lines.UNPARSABLE, "2:inf"),
     (A_LINE.replace(b"0.101000", b"1e999"), yahoo_lines.UNPARSABLE, "too large"),
+    (A_LINE.replace(b"0.101000", b"1e21"), yahoo_lines.UNPARSABLE, "too large"),
+    (A_LINE.replace(b"0.101000", b"1" * 25), yahoo_lines.UNPARSABLE, "too large"),
     (A_LINE.replace(b"0.101000", b"x.101000"), yahoo_lines.UNPARSABLE, "2:x.101000"),
     (A_LINE.replace(b"0.101000", b"0.10_1"), yahoo_lines.UNPARSABLE, ""),
     (A_LINE.replace(b"0.101000", b""), yahoo_lines.UNPARSABLE, "'2:'"),

@@ -119,6 +119,14 @@ def test_parts_of_the_claim(tmp_path: Path, changes: dict[str, float], answer: s
     assert lost in verdict.summary
 
 
+def test_algorithms_that_still_explore_are_not_ranked(tmp_path: Path) -> None:
+    verdict = only(claims.judge(click_log(tmp_path, record(made=None, chance_regret=1050.0))))
+    assert verdict.verdict == OPEN
+    assert verdict.summary.startswith("Too early to tell: after 200,000 rounds HyLinUCB has lost 95 % of what")
+    assert {row.verdict for row in verdict.evidence} == {None}
+    assert "so far: holds" in verdict.evidence[0].value
+
+
 def test_one_trial_gives_numbers_and_no_verdict(tmp_path: Path) -> None:
     verdict = only(claims.judge(click_log(tmp_path, record(made=None, trials=1), spread=0.0)))
     assert verdict.verdict == OPEN

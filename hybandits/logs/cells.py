@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hybandits.checks import Doubles, short
 from hybandits.logs.files import Fault, Rows
-from hybandits.logs.table import NO_TIME, LogError
+from hybandits.logs.table import LARGEST, NO_TIME, LogError
 
 LATEST = 253_402_300_799
 """The last second of the year 9999: a time beyond it is not in seconds."""
@@ -86,6 +86,11 @@ class Sheet:
             empty = np.isnan(values) & ~unparsable
             self.fault(empty, "missing value", lambda i: f"column {name!r} is empty or NaN")
         self.fault(np.isinf(values), "number that is not finite", lambda i: f"column {name!r}: got {values[i]}")
+        with np.errstate(invalid="ignore"):
+            large = np.abs(values) > LARGEST
+        self.fault(
+            large & ~np.isinf(values), f"number beyond {LARGEST:g}", lambda i: f"column {name!r}: got {values[i]}"
+        )
         return values
 
     def seconds(self, name: str) -> np.ndarray:

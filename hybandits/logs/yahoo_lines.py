@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from hybandits.checks import short
+from hybandits.logs.table import LARGEST
 
 R6A, R6B = "R6A", "R6B"
 USER_SIZE = {R6A: 6, R6B: 136}
@@ -144,7 +145,7 @@ def parse_features(tokens: list[str]) -> list[float]:
         if not colon or not NUMBER.fullmatch(value):
             raise Malformed(UNPARSABLE, f"feature {short(token)}, expected key:number")
         number = float(value)
-        if abs(number) == float("inf"):
+        if abs(number) > LARGEST:
             raise Malformed(UNPARSABLE, f"feature {short(token)} is too large")
         place = _key(key, USER_SIZE[R6A], token)
         if vector[place] is not None:

@@ -15,6 +15,7 @@ from hybandits.offline.evidence import Evidence, diagnosed
 from hybandits.offline.parts import Plan, Survey
 from hybandits.offline.results import Difference, Estimate, Evaluation, Running
 from hybandits.offline.sequences import no_sequence, sequence, sequence_of_difference
+from hybandits.offline.terms import PR, P
 
 INTERVALS = {
     "bootstrap": "resampled blocks of rounds, for the log as it is",
@@ -23,6 +24,15 @@ INTERVALS = {
 
 POINTS = 200
 """Points of a running estimate."""
+
+FEWEST = 10
+"""Blocks that a band of a running estimate takes at least."""
+
+
+UNJUDGED = (
+    "no interval: of the rounds in which it would have shown what was shown, too few have a reward that differs from "
+    "the others' to tell how wrong the model is; give more"
+)
 
 
 def checked(interval: str, level: float) -> float:
@@ -92,6 +102,17 @@ class Gathered:
             rounds=self.plan.rounds, level=level, interval=interval, estimates=estimates, diagnostics=diagnostics
         )
 
+    def judged(self, level: float) -> set[str]:
+        """Policies whose own rounds say enough: where matched rounds alone would have no interval, nothing tells how
+        wrong a model of them is. One that never matches is a matter of the model altogether, and is taken as it is."""
+        matched = {p.name: (p.blocks(PR), p.blocks(P)) for p in self.policies}
+        some = {name: pair for name, pair in matched.items() if pair[1].sum() > 0}
+        if not some:
+            return set(matched)
+        upper, lower = (np.stack([pair[i] for pair in some.values()]) for i in (0, 1))
+        low = intervals.bootstrap(upper, lower, level=level).low
+        return set(matched) - {name for name, bound in zip(some, low, strict=True) if not math.isfinite(bound)}
+
 
 def _points(layout: Plan, supported: Doubles) -> tuple[np.ndarray, np.ndarray]:
     """Blocks after which a running estimate is given, where it has support, and the rounds so far."""
@@ -100,8 +121,11 @@ def _points(layout: Plan, supported: Doubles) -> tuple[np.ndarray, np.ndarray]:
     return ends, np.minimum((ends + 1) * layout.size, layout.rounds)
 
 
-def running(upper: Doubles, lower: Doubles, layout: Plan, level: float) -> Running:
-    """The ratio of sums over blocks so far, with a band of the normal approximation at each point by itself."""
+def running(upper: Doubles, lower: Doubles, layout: Plan, level: float, *, banded: bool = True) -> Running:
+    """The ratio of sums over blocks so far, with a band of the normal approximation at each point by itself.
+
+    The band is NaN where fewer than FEWEST blocks have spread to show, and throughout unless `banded`.
+    """
     ends, rounds = _points(layout, lower)
     whole = upper.sum() / lower.sum()
     e = upper - whole * lower  # centred, so that squares do not cancel
@@ -110,6 +134,7 @@ def running(upper: Doubles, lower: Doubles, layout: Plan, level: float) -> Runni
     squares = [np.cumsum(part)[ends] for part in (e * e, e * lower, lower * lower)]
     error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
     half = intervals.normal_quantile((1 + level) / 2) * error
+    half[(np.cumsum(upper != 0)[ends] < FEWEST) | (not banded)] = np.nan
     value = whole + d
     return Running(rounds=rounds, weight=weight, value=value, low=value - half, high=value + half)
 
@@ -119,6 +144,10 @@ def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: inte
     made, value = resampled.intervals(level, method), resampled.value
     places = {key: i for i, key in enumerate(gathered.ratios)}
     gaps = {key: i for i, key in enumerate(gathered.pairs)}
+    judged = gathered.judged(level) if {"dm", "dr"} & set(names) else set()
+    for policy in policies:
+        if policy.name not in judged and not policy.logged:
+            policy.unsure |= {name: UNJUDGED for name in ("dm", "dr") if name not in policy.unsure}
     estimates = []
     for policy in policies:
         for name in names:
@@ -148,7 +177,11 @@ def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: inte
             estimates.append(
                 Estimate(
                     policy=policy.name, estimator=name, value=float(value[i]), low=low, high=high, refusal=refusal,
-                    difference=difference, running=running(*gathered.ratios[key], layout, level),
+                    difference=difference,
+                    # The model of dm has seen all rounds: its error does not shrink along the way.
+                    running=running(
+                        *gathered.ratios[key], layout, level, banded=low is not None and name != "dm"
+                    ),
                 )
             )  # fmt: skip
     return estimates
@@ -161,7 +194,7 @@ def _number(value: float) -> float | None:
 def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
     policies, names, layout, bounds = gathered.policies, gathered.estimators, gathered.plan, gathered.reward_range
     if bounds is None:
-        raise ValueError("bernstein needs the range of rewards: give gather(.., reward_range=(lowest, highest))")
+        raise ValueError("bernstein needs the range of rewards: give reward_range=(lowest, highest)")
     largest = min(math.inf if gathered.clip is None else gathered.clip, 1 / gathered.survey.smallest)
     estimates = []
     first = policies[0]

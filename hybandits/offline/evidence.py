@@ -33,6 +33,9 @@ from hybandits.offline.terms import (
 GUESSED = 0.001
 """Share of a policy's choices on arms never shown beyond which dm has no interval: nothing tells how wrong it is."""
 
+FEW, SCARCE = 5, 30
+"""Effective rounds below which estimates by weights have no interval, and below which they are warned of."""
+
 UNSEEN = 0.05
 """Share of a policy's choices on arms never shown beyond which weights say nothing of its value."""
 
@@ -98,7 +101,9 @@ def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfit
     n = layout.rounds
     if isinstance(policy.target, Learning):
         for name in set(names) - {"replay"}:
-            policy.why[name] = "a policy that learns has no fixed probabilities: replay it, or evaluate Frozen(policy)"
+            policy.why[name] = (
+                "a policy that learns has no fixed probabilities: replay it, or freeze it (save it; Frozen in Python)"
+            )
         if "replay" in names and "replay" not in policy.why and not policy.total(P):
             policy.why["replay"] = f"in none of the {n:,} rounds would it have shown what was shown: give more rounds"
         if survey.longest > survey.shortest:
@@ -166,6 +171,7 @@ def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfit
     if policy.tally[CLIPPED]:
         policy.warnings.append(f"{policy.tally[CLIPPED]:,.0f} weights were clipped: estimates that use them are biased")
     if set(names) & {"ips", "snips", "dr"} and reason is None:
+        _look_at_weights(policy)
         w, blocks = policy.blocks(W), policy.blocks(N)
         mean = w.sum() / n
         error = math.sqrt(float(((w - mean * blocks) ** 2).sum())) / n
@@ -174,6 +180,18 @@ def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfit
                 f"weights average {mean:.3f}, and should average 1 but for chance (here +-{2 * error:.3f}): the "
                 "propensities are wrong, or the log never shows what it would"
             )
+
+
+def _look_at_weights(policy: Evidence) -> None:
+    """Whether a few rounds carry all."""
+    total, squares = policy.total(W), policy.total(WW)
+    effective = total * total / squares if squares else 0.0
+    if effective >= SCARCE:
+        return
+    words = f"its weights are worth {effective:.1f} rounds, one has {policy.tally[LARGEST] / total:.0%} of them all"
+    if effective < FEW:
+        policy.unsure |= dict.fromkeys(("ips", "snips", "dr"), f"no interval: {words}; only dm does without weights")
+    policy.warnings.append(f"{words}: do not rely on estimates that use them")
 
 
 def _share(part: float, whole: float) -> str:

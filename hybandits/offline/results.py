@@ -13,7 +13,10 @@ from hybandits.checks import Doubles
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """An estimate after each of some rounds: weight is the denominator so far (rounds, matched rounds, or weights)."""
+    """An estimate after each of some rounds: weight is the denominator so far (rounds, matched rounds, or weights).
+
+    low and high are a band; NaN where there is none.
+    """
 
     rounds: np.ndarray
     weight: Doubles
@@ -23,7 +26,8 @@ class Running:
 
     def plain(self) -> dict[str, Any]:
         """As JSON-able values."""
-        return {name: np.asarray(part).tolist() for name, part in vars(self).items()}
+        parts = {name: np.asarray(part).tolist() for name, part in vars(self).items()}
+        return {name: [None if value != value else value for value in part] for name, part in parts.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
