@@ -14,6 +14,7 @@ from hybandits import interrupts
 
 interrupts.on_interrupt(interrupts.interrupt, instead_of=signal.default_int_handler)
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -195,11 +196,11 @@ def _yahoo_records(
     from hybandits import paper, runner, yahoo
     from hybandits.watching import StagedBar
 
-    runner.prepare(out)
     chosen = [name for name in paper.YAHOO_POLICIES if kept is None or name in kept]
     if not chosen:
         raise ValueError(f"--policies leaves nothing of {', '.join(paper.YAHOO_POLICIES)} to run: name others")
-    with interrupts.tidying(interrupts.KEPT), StagedBar() as progress:
+    runner.prepare(out)
+    with _unless_empty(out), interrupts.tidying(interrupts.KEPT), StagedBar() as progress:
         prepared = yahoo.prepare(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
         planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
         records = yahoo.records(
@@ -208,6 +209,17 @@ def _yahoo_records(
         )  # fmt: skip
     cli_logs.tell(prepared.problems)
     return records, prepared.log.path
+
+
+@contextlib.contextmanager
+def _unless_empty(folder: Path) -> Iterator[None]:
+    """If what is done within it fails, the folder goes too, unless something is in it."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 @app.command()
@@ -224,7 +236,7 @@ def simulate(
     config: Annotated[
         Path | None,
         typer.Argument(
-            help="A TOML file with settings below, --engine and what follows it excepted.", metavar="[FILE.toml]"
+            help="A TOML file with settings below, --engine and what follows it excepted.", metavar="FILE.toml"
         ),
     ] = None,
     policy: Annotated[

@@ -105,6 +105,7 @@ def test_mistakes_get_one_line(folder: Path, tmp_path: Path, arguments: list[str
     errors = [line for line in got.stderr.splitlines() if not line.startswith("hybandits: compiling")]
     assert len(errors) == 1
     assert errors[0].startswith("hybandits: ")
+    assert not (tmp_path / "out").exists(), "nothing is left behind"
 
 
 def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class Problems:
     def _show(self, example: Example) -> None:
         if self.strict:
             raise ReadError(f"{example}: leave out --strict to skip such lines and go on")
-        if len(self.examples) < self.shown:
+        if len(self.examples) < self.shown or all(example.kind != known.kind for known in self.examples):
             self.examples.append(example)
 
     def in_words(self) -> str:
