@@ -199,8 +199,13 @@ def _yahoo_records(
     chosen = [name for name in paper.YAHOO_POLICIES if kept is None or name in kept]
     if not chosen:
         raise ValueError(f"--policies leaves nothing of {', '.join(paper.YAHOO_POLICIES)} to run: name others")
+    new = not out.exists()
     runner.prepare(out)
-    with _unless_empty(out), interrupts.tidying(interrupts.KEPT), StagedBar() as progress:
+    with (
+        _unless_empty(out) if new else contextlib.nullcontext(),
+        interrupts.tidying(interrupts.KEPT),
+        StagedBar() as progress,
+    ):
         prepared = yahoo.prepare(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
         planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
         records = yahoo.records(

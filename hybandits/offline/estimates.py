@@ -144,10 +144,12 @@ def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: inte
     made, value = resampled.intervals(level, method), resampled.value
     places = {key: i for i, key in enumerate(gathered.ratios)}
     gaps = {key: i for i, key in enumerate(gathered.pairs)}
-    judged = gathered.judged(level) if {"dm", "dr"} & set(names) else set()
-    for policy in policies:
-        if policy.name not in judged and not policy.logged:
-            policy.unsure |= {name: UNJUDGED for name in ("dm", "dr") if name not in policy.unsure}
+    unsure = {policy.name: policy.unsure for policy in policies}
+    if {"dm", "dr"} & set(names):
+        judged = gathered.judged(level)
+        for policy in policies:
+            if policy.name not in judged and not policy.logged:
+                unsure[policy.name] = {"dm": UNJUDGED, "dr": UNJUDGED} | policy.unsure
     estimates = []
     for policy in policies:
         for name in names:
@@ -158,14 +160,14 @@ def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: inte
             i = places[key]
             difference = None
             low, high = _number(made.low[i]), _number(made.high[i])
-            refusal = policy.unsure.get(name)
+            refusal = unsure[policy.name].get(name)
             if refusal:
                 low = high = None
             if key in gaps:
                 place = gaps[key]
                 ends = _number(made.difference_low[place]), _number(made.difference_high[place])
                 their = made.low[places[policies[0].name, name]]
-                if low is None or high is None or not math.isfinite(their) or name in policies[0].unsure:
+                if low is None or high is None or not math.isfinite(their) or name in unsure[policies[0].name]:
                     ends = None, None  # where one side's spread is unknown, so is the difference's
                 difference = Difference(
                     to=policies[0].name, value=float(value[len(places) + place]), low=ends[0], high=ends[1]
