@@ -102,16 +102,23 @@ class Gathered:
             rounds=self.plan.rounds, level=level, interval=interval, estimates=estimates, diagnostics=diagnostics
         )
 
-    def judged(self, level: float) -> set[str]:
-        """Policies whose own rounds say enough: where matched rounds alone would have no interval, nothing tells how
-        wrong a model of them is. One that never matches is a matter of the model altogether, and is taken as it is."""
-        matched = {p.name: (p.blocks(PR), p.blocks(P)) for p in self.policies}
-        some = {name: pair for name, pair in matched.items() if pair[1].sum() > 0}
+    @cached_property
+    def matched(self) -> tuple[list[str], intervals.Resampled] | None:
+        """Policies that ever show what was shown, and the mean reward of such rounds on resamples; None without any."""
+        some = [policy for policy in self.policies if policy.total(P) > 0]
         if not some:
-            return set(matched)
-        upper, lower = (np.stack([pair[i] for pair in some.values()]) for i in (0, 1))
-        low = intervals.bootstrap(upper, lower, level=level).low
-        return set(matched) - {name for name, bound in zip(some, low, strict=True) if not math.isfinite(bound)}
+            return None
+        upper, lower = (np.stack([policy.blocks(column) for policy in some]) for column in (PR, P))
+        return [policy.name for policy in some], intervals.resample(upper, lower)
+
+    def unjudged(self, level: float) -> set[str]:
+        """Policies whose own rounds say too little: where matched rounds alone have no interval, nothing tells how
+        wrong a model of them is. One that never matches is a matter of the model altogether, and is taken as it is."""
+        if self.matched is None:
+            return set()
+        names, resampled = self.matched
+        low = resampled.intervals(level).low
+        return {name for name, bound in zip(names, low, strict=True) if not math.isfinite(bound)}
 
 
 def _points(layout: Plan, supported: Doubles) -> tuple[np.ndarray, np.ndarray]:
@@ -146,9 +153,9 @@ def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: inte
     gaps = {key: i for i, key in enumerate(gathered.pairs)}
     unsure = {policy.name: policy.unsure for policy in policies}
     if {"dm", "dr"} & set(names):
-        judged = gathered.judged(level)
+        unjudged = gathered.unjudged(level)
         for policy in policies:
-            if policy.name not in judged and not policy.logged:
+            if policy.name in unjudged and not policy.logged:
                 unsure[policy.name] = {"dm": UNJUDGED, "dr": UNJUDGED} | policy.unsure
     estimates = []
     for policy in policies:
