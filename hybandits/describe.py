@@ -14,6 +14,7 @@ from hybandits.features import DAS, DISJOINT, SHARED
 from hybandits.fit import RCOND
 from hybandits.logged import View
 from hybandits.logs.table import NO_TIME, Batch
+from hybandits.offline.intervals import normal_quantile
 
 SLICES = 10
 """Parts of the log shown one by one."""
@@ -280,14 +281,8 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
 
 
 def _normal_limit(probability: float) -> float:
-    """What a standard normal exceeds in absolute value with this probability, by bisection."""
-    from math import erfc, sqrt
-
-    low, high = 0.0, 40.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if erfc(middle / sqrt(2)) > probability else (low, middle)
-    return high
+    """What a standard normal exceeds in absolute value with this probability."""
+    return -normal_quantile(probability / 2)
 
 
 def _diversity(view: View, tally: _Tally) -> dict[str, Any]:

@@ -7,7 +7,18 @@ from html import escape
 from itertools import groupby
 
 from hybandits.experiments import Entry, Outcome, Results
-from hybandits.figures.outcomes import BEST, MADE, Figure, chance_regret, change, is_made, name_of, twins, under
+from hybandits.figures.outcomes import (
+    BEST,
+    MADE,
+    Figure,
+    chance_regret,
+    change,
+    is_made,
+    name_of,
+    twins,
+    under,
+    under_and_made,
+)
 from hybandits.report.numbers import Excess, Row, excess_rows, on_logs, regret_rows
 from hybandits.report.pictures import gallery_of
 from hybandits.report.tables import html_table, interval_text, number, row_numbers, runs_of
@@ -60,18 +71,16 @@ def click_log(results: Results, drawn: Sequence[Figure]) -> str:
 
 
 def _defect_words(outcome: Outcome) -> str:
-    e = outcome.experiment
     changes = [change(outcome, name, twin, number) for name, twin in twins(outcome).items()]
-    made = f" ({MADE})" if is_made(outcome) else ""
-    return f"{name_of(e.name)}, {under(e.protocol)}{made}, mean regret at T: {', '.join(changes)}."
+    name = name_of(outcome.experiment.name)
+    return f"{name}, {under_and_made(outcome)}, mean regret at T: {', '.join(changes)}."
 
 
 def _shares_of_chance(outcome: Outcome) -> str:
     e, chance = outcome.experiment, chance_regret(outcome) or 0.0
     shares = [f"{name} {_share(float(outcome.final(name).mean()) / chance)}" for name in outcome.policies]
-    made = f" ({MADE})" if is_made(outcome) else ""
     return (
-        f"{name_of(e.name)}, {under(e.protocol)}{made}: even choice loses {number(chance)} in {e.horizon:,} rounds; of "
+        f"{name_of(e.name)}, {under_and_made(outcome)}: even choice loses {number(chance)} in {e.horizon:,} rounds; of "
         f"that, {', '.join(shares)}."
     )
 
