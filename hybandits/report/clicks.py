@@ -39,7 +39,7 @@ published curves were made so. Beside each algorithm the same is run here with t
 
 _CHANCE = """Choosing evenly among the candidates of every round, whoever the user is, loses this much in expectation. A
 policy that has lost nearly as much is still exploring: its regret says little yet about how well it exploits. One that
-has lost more has settled on wrong arms."""
+has lost much more has settled on wrong arms."""
 
 
 def click_log_title(results: Results) -> str:
