@@ -23,14 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from hybandits import EpsilonGreedy, Greedy, HyLinUCB, Policy, fit
-from hybandits.checks import Doubles
-from hybandits.evaluate import Chance, Frozen, Learning, Target, gather
-from hybandits.logged import Expander, View
-from hybandits.logs.reading import Problems
-from hybandits.logs.table import Batch, Log, LogWriter, no_places
-from hybandits.offline.intervals import METHODS
-from hybandits.simulate import play_rounds
+from hybandits import EpsilonGreedy, Greedy, HyLinUCB, Policy
+from hybandits.foundation.checks import Doubles
+from hybandits.logs.problems import Problems
+from hybandits.logs.store import Batch, Log, LogWriter, no_places
+from hybandits.offline import fit
+from hybandits.offline.evaluation import Chance, Frozen, Learning, Target, gather
+from hybandits.offline.evaluation.intervals import METHODS
+from hybandits.offline.view import Expander, View
+from hybandits.simulation.play import play_rounds
 
 ROUNDS = 20_000
 REPETITIONS = 500

@@ -18,12 +18,15 @@ from benchmarks.report import JUDGED, Figure, Section, microseconds, number
 from benchmarks.textbook import Textbook
 from benchmarks.timing import interleave
 from benchmarks.workloads import WORKLOADS, Plan
-from hybandits import Constant, HyLinUCB, paper, runner
+from hybandits import Constant, HyLinUCB, paper
 from hybandits.engines import Local
-from hybandits.environments import Block, Synthetic
-from hybandits.experiments import Experiment, Outcome, Results, Unit
+from hybandits.experiments import runner
+from hybandits.experiments.record import Experiment, Unit
+from hybandits.experiments.results import Outcome, Results
 from hybandits.report.numbers import agrees
-from hybandits.simulate import play_rounds
+from hybandits.simulation.play import play_rounds
+from hybandits.simulation.rounds import Block
+from hybandits.simulation.worlds import Synthetic
 
 LOOP_TARGET = 100.0
 UCB_MINUTES, ALL_MINUTES = 8.0, 25.0

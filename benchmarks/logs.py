@@ -15,16 +15,19 @@ from benchmarks.reading import measure_reading
 from benchmarks.report import JUDGED, Figure, Section, number
 from benchmarks.timing import Pair, each, interleave
 from benchmarks.workloads import Plan
-from hybandits import fit, paper, runner, yahoo
+from hybandits import paper
 from hybandits.engines import Here, Local
-from hybandits.evaluate import Learning, gather
-from hybandits.logged import View
-from hybandits.logs.made import MadeLog
-from hybandits.logs.opening import reader_of
-from hybandits.logs.reading import Problems
-from hybandits.logs.table import Log, convert
-from hybandits.semisynthetic import LogWorld
-from hybandits.simulate import Player, play
+from hybandits.experiments import runner
+from hybandits.logs.formats import reader_of
+from hybandits.logs.problems import Problems
+from hybandits.logs.store import Log, convert
+from hybandits.logs.synthetic import MadeLog
+from hybandits.offline import fit
+from hybandits.offline.evaluation import Learning, gather
+from hybandits.offline.log_world import LogWorld
+from hybandits.offline.view import View
+from hybandits.paper import yahoo
+from hybandits.simulation.play import Player, play
 
 READING_TARGET = 15.0
 FITTING_TARGET = 1_500_000.0

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import Pair, each, interleave
-from hybandits.logs.made import MadeLog
-from hybandits.logs.reading import Problems
-from hybandits.logs.table import Tables
-from hybandits.logs.yahoo import YahooReader
+from hybandits.logs.problems import Problems
+from hybandits.logs.store import Tables
+from hybandits.logs.synthetic import MadeLog
+from hybandits.logs.yahoo.reader import YahooReader
 
 Plain = tuple[int, int, int, np.ndarray, np.ndarray]
 

@@ -17,9 +17,10 @@ from numba import njit
 from benchmarks.report import JUDGED, Figure, Section, microseconds, number
 from benchmarks.timing import Pair, interleave
 from benchmarks.workloads import Plan, Workload, teach, training_rows
-from hybandits import HybridRidge, arrow
-from hybandits.checks import Doubles
-from hybandits.simd import add4, load4, muladd4, splat4, sum4
+from hybandits import HybridRidge
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow
+from hybandits.kernels.simd import add4, load4, muladd4, splat4, sum4
 
 TARGETS = {"W1": 8.0, "W2": 8.0, "W3-400": 8.0, "W4": 8.0, "W5": 1.5}
 

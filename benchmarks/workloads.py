@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybandits import HybridRidge, HyLinUCB, HyThompson
-from hybandits.checks import Doubles
+from hybandits.foundation.checks import Doubles
 
 
 @dataclass(frozen=True)

@@ -8,31 +8,31 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+from hybandits.foundation.version import __version__
 
 _HOME = {
-    "AsWritten": "hybandits.confidence",
-    "CandidateSet": "hybandits.estimator",
+    "AsWritten": "hybandits.model.exploration",
+    "CandidateSet": "hybandits.model.arms",
     "Choice": "hybandits.policies",
-    "Constant": "hybandits.confidence",
+    "Constant": "hybandits.model.exploration",
     "DisLinUCB": "hybandits.policies",
     "EpsilonGreedy": "hybandits.policies",
-    "FileError": "hybandits.storage",
+    "FileError": "hybandits.model.policy_file",
     "Greedy": "hybandits.policies",
     "HyLinUCB": "hybandits.policies",
     "HyRan": "hybandits.policies",
     "HyRanWithoutCrossBlocks": "hybandits.policies",
     "HyThompson": "hybandits.policies",
-    "HybridRidge": "hybandits.estimator",
+    "HybridRidge": "hybandits.model.ridge",
     "LiHybrid": "hybandits.policies",
     "LinUCB": "hybandits.policies",
     "Policy": "hybandits.policies",
-    "Prediction": "hybandits.estimator",
-    "SelfNormalised": "hybandits.confidence",
+    "Prediction": "hybandits.model.ridge",
+    "SelfNormalised": "hybandits.model.exploration",
     "SupLinUCB": "hybandits.policies",
     "Uniform": "hybandits.policies",
     "load": "hybandits.policies",
-    "warm_up": "hybandits.warming",
+    "warm_up": "hybandits.cli.warm_up",
 }
 
 __all__ = [
@@ -62,8 +62,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from hybandits.confidence import AsWritten, Constant, SelfNormalised
-    from hybandits.estimator import CandidateSet, HybridRidge, Prediction
+    from hybandits.cli.warm_up import warm_up
+    from hybandits.model.arms import CandidateSet
+    from hybandits.model.exploration import AsWritten, Constant, SelfNormalised
+    from hybandits.model.policy_file import FileError
+    from hybandits.model.ridge import HybridRidge, Prediction
     from hybandits.policies import (
         Choice,
         DisLinUCB,
@@ -80,8 +83,6 @@ if TYPE_CHECKING:
         Uniform,
         load,
     )
-    from hybandits.storage import FileError
-    from hybandits.warming import warm_up
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """`python -m hybandits` is the command line."""
 
-from hybandits.cli import main
+from hybandits.cli.main import main
 
 main()

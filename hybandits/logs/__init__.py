@@ -1,1 +1,1 @@
-"""Logged rounds: one table form (`table`), readers that fill it, and the features made of it (`features`)."""
+"""Logged rounds: their one form on disk, and a reader for every format."""

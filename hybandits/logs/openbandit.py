@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hybandits.checks import Doubles
-from hybandits.logs.cells import Sheet
-from hybandits.logs.columns import ColumnsReader, Mapping, arm_rows, one_hots
-from hybandits.logs.files import DamagedError, TableFile, open_table, require
-from hybandits.logs.table import LogError
+from hybandits.foundation.checks import Doubles
+from hybandits.logs.columns.cells import Sheet
+from hybandits.logs.columns.reader import ColumnsReader, Mapping, arm_rows, one_hots
+from hybandits.logs.columns.tabular import DamagedError, TableFile, open_table, require
+from hybandits.logs.store import LogError
 
 ITEMS = "item_context.csv"
 """The file that tells a campaign's folder from others."""

@@ -1,1 +1,1 @@
-"""Offline evaluation, step by step: policies to terms of rounds, to sums over blocks, to estimates with intervals."""
+"""What can be said from a log: views of it, models of its rewards, fitting, description, evaluation."""

@@ -10,10 +10,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from hybandits import checks, storage
-from hybandits.checks import Doubles
-from hybandits.estimator import ArmTable, CandidateSet, HybridRidge, Prediction, Rows, Slots, id_list, not_finite
-from hybandits.storage import FileError
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.model import policy_file as storage
+from hybandits.model.arms import ArmTable, CandidateSet, Rows, Slots
+from hybandits.model.inputs import id_list, not_finite
+from hybandits.model.policy_file import FileError
+from hybandits.model.ridge import HybridRidge, Prediction
 
 Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 

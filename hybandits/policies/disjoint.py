@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hybandits import arrow
-from hybandits.checks import Doubles
-from hybandits.estimator import HybridRidge, checked_matrices, checked_vectors, not_finite
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow
+from hybandits.model.inputs import checked_matrices, checked_vectors, not_finite
+from hybandits.model.ridge import HybridRidge
 from hybandits.policies.ucb import UCBPolicy
 
 

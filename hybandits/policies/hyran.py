@@ -7,20 +7,15 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from hybandits import arrow, checks, gram, storage
-from hybandits.checks import Doubles
-from hybandits.estimator import (
-    ArmTable,
-    CandidateSet,
-    Prediction,
-    Slots,
-    batch,
-    check_finite,
-    checked_matrices,
-    checked_vectors,
-)
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow, gram
+from hybandits.model import policy_file as storage
+from hybandits.model.arms import ArmTable, CandidateSet, Slots
+from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.model.policy_file import FileError
+from hybandits.model.ridge import Prediction
 from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot, unmet
-from hybandits.storage import FileError
 
 Schedule = Literal["experiments", "theory"]
 

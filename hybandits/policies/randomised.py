@@ -7,9 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybandits import arrow, checks
-from hybandits.checks import Doubles
-from hybandits.estimator import CandidateSet, Prediction, Rows, Slots, check_finite, id_list
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow
+from hybandits.model.arms import CandidateSet, Rows, Slots
+from hybandits.model.inputs import check_finite, id_list
+from hybandits.model.ridge import Prediction
 from hybandits.policies.base import Choice, Packed, Policy, RidgePolicy, check_mergeable, score_one
 
 

@@ -8,19 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybandits import arrow, checks
-from hybandits.checks import Doubles
-from hybandits.estimator import (
-    CandidateSet,
-    HybridRidge,
-    Prediction,
-    batch,
-    check_finite,
-    checked_matrices,
-    checked_vectors,
-)
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow, decisions
+from hybandits.model.arms import CandidateSet
+from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.model.policy_file import FileError, counter
+from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot, unmet
-from hybandits.storage import FileError, counter
 
 
 class SupLinUCB(Policy):
@@ -78,7 +73,7 @@ class SupLinUCB(Policy):
         alpha = self.width_factor(self._levels[0].known + unmet(self._levels[0], ids))
         left, count = np.arange(len(ids)), len(ids)
         for s, level in enumerate(self._levels, start=1):
-            index, found, mean, width, count = arrow.walk_level(
+            index, found, mean, width, count = decisions.walk_level(
                 s, x, z, level.lookup(ids), left, count, alpha, self.least, level.arm_score, level.shared_score,
                 level.ridge,
             )  # fmt: skip

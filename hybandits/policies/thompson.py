@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from hybandits import arrow, checks
-from hybandits.checks import Doubles
-from hybandits.estimator import Slots, not_finite
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow, decisions
+from hybandits.model.arms import Slots
+from hybandits.model.inputs import not_finite
+from hybandits.model.policy_file import FileError
 from hybandits.policies.base import Packed, RidgePolicy
-from hybandits.storage import FileError
 
 NORMALS = 4096
 """Standard normals drawn at a time."""
@@ -69,7 +71,7 @@ class HyThompson(RidgePolicy):
             self._draw(need)
             used = 0
         estimator = self._estimator
-        index, mean, width = arrow.choose_thompson(
+        index, mean, width = decisions.choose_thompson(
             x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise, self._normals, used
         )
         if index < 0:
@@ -105,7 +107,7 @@ class HyThompson(RidgePolicy):
         shared = self._estimator.shared_score
         for _ in range(draws):
             xi = stream.standard_normal(self.d1 + n)
-            wins[arrow.sample_best(y, self.d1, square, product, shared, self.noise, xi, 0)] += 1
+            wins[decisions.sample_best(y, self.d1, square, product, shared, self.noise, xi, 0)] += 1
         return wins
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:

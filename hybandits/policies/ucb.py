@@ -6,10 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hybandits import arrow, checks, confidence
-from hybandits.checks import Doubles
-from hybandits.confidence import Constant, Exploration, Reduction, SelfNormalised
-from hybandits.estimator import HybridRidge, Slots, not_finite
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import decisions
+from hybandits.model import exploration as confidence
+from hybandits.model.arms import Slots
+from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised
+from hybandits.model.inputs import not_finite
+from hybandits.model.ridge import HybridRidge
 from hybandits.policies.base import RidgePolicy, one_hot, unmet
 
 
@@ -62,7 +66,7 @@ class UCBPolicy(RidgePolicy):
 
     @property
     def coefficients(self) -> Doubles:
-        """The five numbers of gamma as `arrow.radius` takes them."""
+        """The five numbers of gamma as `decisions.radius` takes them."""
         return self._coefficients
 
     def _ridge_for(self, arms: int) -> float:
@@ -86,7 +90,7 @@ class UCBPolicy(RidgePolicy):
         """The highest bound; `propensities` gives the estimator and coefficients that `choose` would come to have."""
         if estimator is None:
             estimator, coefficients = self._estimator, self._coefficients
-        picked: tuple[int, float, float, float] = arrow.choose_ucb(
+        picked: tuple[int, float, float, float] = decisions.choose_ucb(
             x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge, coefficients,
             -1 if self._by_arm else estimator.rounds,
         )  # fmt: skip
@@ -112,7 +116,7 @@ class UCBPolicy(RidgePolicy):
     @property
     def radius(self) -> float:
         """gamma as it is now (for the disjoint reduction: of an arm that has not learned)."""
-        return float(arrow.radius(self._coefficients, 0 if self._by_arm else self._estimator.rounds))
+        return float(decisions.radius(self._coefficients, 0 if self._by_arm else self._estimator.rounds))
 
     def _config(self) -> dict[str, Any]:
         return {

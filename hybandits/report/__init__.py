@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from hybandits import claims, figures, paper
-from hybandits.claims import Verdict
+from hybandits import paper
 from hybandits.engines import Engine
-from hybandits.experiments import Results, read_results, write_atomically
+from hybandits.experiments.results import Results, read_results
+from hybandits.foundation.files import write_atomically
+from hybandits.paper import claims
+from hybandits.paper.claims import Verdict
+from hybandits.report import figures
 from hybandits.report.numbers import (
     CONFIDENCE,
     Row,

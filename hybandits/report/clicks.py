@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
-from hybandits.experiments import Entry, Outcome, Results
-from hybandits.figures.outcomes import (
+from hybandits.experiments.record import Entry
+from hybandits.experiments.results import Outcome, Results
+from hybandits.report.figures.outcomes import (
     BEST,
     MADE,
     Figure,

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits import claims, paper, statistics
-from hybandits.checks import Doubles
-from hybandits.experiments import Outcome, Results
-from hybandits.figures.outcomes import BEST, is_made
+from hybandits import paper
+from hybandits.experiments import statistics
+from hybandits.experiments.record import environment_seeds
+from hybandits.experiments.results import Outcome, Results
+from hybandits.foundation.checks import Doubles
+from hybandits.paper import claims
+from hybandits.report.figures.outcomes import BEST, is_made
 
 CONFIDENCE = 0.95
 
@@ -117,7 +120,7 @@ def _comparable(outcome: Outcome) -> bool:
     """Whether the published figure is of the same environments."""
     e = outcome.experiment
     known = e.protocol == "released" and e.log is None
-    return known and e.seeds == paper.environment_seeds(paper.RELEASED_SEED, len(e.seeds))
+    return known and e.seeds == environment_seeds(paper.RELEASED_SEED, len(e.seeds))
 
 
 def in_order(results: Results) -> list[Outcome]:

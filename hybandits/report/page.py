@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from hybandits import claims, paper
-from hybandits.claims import Verdict
-from hybandits.experiments import Results
-from hybandits.figures.outcomes import Figure
+from hybandits import paper
+from hybandits.experiments.results import Results
+from hybandits.paper import claims
+from hybandits.paper.claims import Verdict
 from hybandits.report.clicks import click_log, click_log_title
+from hybandits.report.figures.outcomes import Figure
 from hybandits.report.numbers import Row, any_synthetic, on_logs
 from hybandits.report.pictures import gallery_of
 from hybandits.report.tables import html_section, regret_tables, with_words

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
-from hybandits.figures.outcomes import Figure, under
+from hybandits.report.figures.outcomes import Figure, under
 
 LARGEST_SVG = 300_000
 """Figures with more bytes than this are embedded as PNG."""

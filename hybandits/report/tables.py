@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hybandits import paper
-from hybandits.figures.outcomes import name_of, under
+from hybandits.report.figures.outcomes import name_of, under
 from hybandits.report.numbers import HYRAN_TOLERANCE, TOLERANCE, Row, tolerance
 
 

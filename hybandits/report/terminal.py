@@ -8,12 +8,13 @@ from itertools import groupby
 
 from rich.console import Console
 
-from hybandits import claims, listings
-from hybandits.claims import Verdict
-from hybandits.experiments import Results
-from hybandits.figures.outcomes import MADE, chance_regret, is_made, name_of, under
-from hybandits.listings import Listing
+from hybandits.experiments.results import Results
+from hybandits.paper import claims
+from hybandits.paper.claims import Verdict
+from hybandits.report import listings
 from hybandits.report.clicks import BEYOND_BEST, EVEN_CHOICE, chance_beyond, excess_text
+from hybandits.report.figures.outcomes import MADE, chance_regret, is_made, name_of, under
+from hybandits.report.listings import Listing
 from hybandits.report.numbers import excess_rows, regret_rows
 from hybandits.report.tables import NUMBERS, columns_used, number, row_numbers, runs_of
 from hybandits.report.verdicts import by_claim

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from hybandits.claims import Verdict
+from hybandits.paper.claims import Verdict
 from hybandits.report.tables import Cell, html_table
 
 _SHORT = {"holds": "holds", "does not hold": "fails", "undecided": "open"}

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from hybandits import claims, paper
-from hybandits.experiments import Entry, Results
-from hybandits.figures.outcomes import is_made, name_of, twins
+from hybandits import paper
+from hybandits.experiments.record import Entry
+from hybandits.experiments.results import Results
+from hybandits.paper import claims
+from hybandits.report.figures.outcomes import is_made, name_of, twins
 from hybandits.report.numbers import any_synthetic, in_order, on_logs
 from hybandits.report.tables import html_table
 

@@ -1,0 +1,1 @@
+"""Experiments as records; running them, and their results as files."""

@@ -1,0 +1,143 @@
+"""A user's own experiment: the record from a few numbers and policy names, or from a TOML file."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hybandits import policies
+from hybandits.experiments.record import Entry, Experiment, environment_seeds, grid
+from hybandits.experiments.runner import make_policy, policy_names
+from hybandits.foundation.checks import nearest
+from hybandits.simulation.worlds import LAWS
+
+DEFAULTS: dict[str, Any] = {
+    "name": "simulation",
+    "d1": 10,
+    "d2": 5,
+    "arms": [20],
+    "rounds": 10_000,
+    "environments": 5,
+    "trials": 1,
+    "noise": 0.1,
+    "law": "ball",
+    "theta_bound": 1.0,
+    "beta_bound": 1.0,
+    "seed": 0,
+    "policies": ["HyLinUCB", "LinUCB", "DisLinUCB"],
+}
+"""What a simulation may say, and what holds if it does not."""
+
+
+def experiment(settings: Mapping[str, Any]) -> Experiment:
+    """The record of a simulation; keys are those of DEFAULTS, anything else is an error that names the nearest.
+
+    >>> record = experiment({"d1": 3, "d2": 2, "arms": 4, "rounds": 100, "policies": ["HyThompson"]})
+    >>> record.horizon, record.policies[0].settings
+    (100, {'noise': 0.1})
+    """
+    for key in settings:
+        if key not in DEFAULTS:
+            raise ValueError(f"unknown setting {key!r}{nearest(key, DEFAULTS)}: it may be {', '.join(DEFAULTS)}")
+    values = {**DEFAULTS, **settings}
+    for key, default in DEFAULTS.items():
+        _check_kind(key, values[key], default)
+    if values["law"] not in LAWS:
+        raise ValueError(f"law must be one of {', '.join(LAWS)}, got {values['law']!r}{nearest(values['law'], LAWS)}")
+    for key in ("rounds", "environments", "trials"):
+        if values[key] < 1:
+            raise ValueError(f"{key} must be at least 1, got {values[key]}")
+    arms = values["arms"] if isinstance(values["arms"], list | tuple) else [values["arms"]]
+    noise = float(values["noise"])
+    record = Experiment(
+        name=values["name"],
+        d1=values["d1"],
+        d2=values["d2"],
+        arms=tuple(dict.fromkeys(arms)),
+        horizon=values["rounds"],
+        seeds=environment_seeds(values["seed"], values["environments"]),
+        trials=values["trials"],
+        noise=noise,
+        law=values["law"],
+        theta_bound=float(values["theta_bound"]),
+        beta_bound=float(values["beta_bound"]),
+        policies=tuple(entry(policy, noise=noise) for policy in values["policies"]),
+        points=grid(values["rounds"], 120),
+        probes=(values["rounds"],),
+    )
+    for policy in record.policies:  # a wrong setting is found now, not in a worker
+        for k in record.arms:
+            make_policy(policy, d1=record.d1, d2=record.d2, arms=k, horizon=record.horizon, seed=0)
+    return record
+
+
+def _check_kind(key: str, value: Any, default: Any) -> None:
+    """The value is of the default's kind; a whole number will do for a number, and one number of arms for a list."""
+    kinds: dict[type, tuple[str, tuple[type, ...]]] = {
+        int: ("a whole number", (int,)),
+        float: ("a number", (int, float)),
+        str: ("text", (str,)),
+        list: ("a list", (list, tuple)),
+    }
+    words, allowed = kinds[type(default)]
+    if key == "arms":
+        words, allowed = "a whole number or a list of them", (list, tuple, int)
+    if not isinstance(value, allowed) or isinstance(value, bool):
+        raise ValueError(f"{key} must be {words}, got {value!r}")
+
+
+def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
+    """A policy by name ("HyLinUCB", "HyThompson:scale=0.5"), or a table with `policy`, perhaps `name`, and settings.
+
+    A policy that takes the noise level is told the world's, unless its settings say otherwise.
+
+    >>> entry("HyThompson:scale=0.5", noise=0.1).settings
+    {'scale': 0.5, 'noise': 0.1}
+    """
+    if isinstance(policy, str):
+        kind, _, rest = policy.partition(":")
+        # A comma within braces or brackets belongs to a value.
+        settings = dict(_setting(policy, part) for part in re.split(r",(?![^{\[]*[}\]])", rest) if part)
+        name = policy
+    elif isinstance(policy, Mapping) and isinstance(policy.get("policy"), str):
+        settings = {key: value for key, value in policy.items() if key not in ("policy", "name")}
+        kind = policy["policy"]
+        name = str(policy.get("name", kind))
+    else:
+        raise ValueError(f"a policy must be a name or a table with the key policy, got {policy!r}")
+    names = policy_names()
+    if kind not in names:
+        raise ValueError(f"there is no policy {kind!r}{nearest(kind, names)}: there are {', '.join(names)}")
+    accepted = inspect.signature(getattr(policies, kind)).parameters
+    if "noise" in accepted and "exploration" not in settings:
+        settings.setdefault("noise", noise)
+    return Entry(name=name, policy=kind, settings=settings)
+
+
+def _setting(policy: str, part: str) -> tuple[str, Any]:
+    key, equals, text = part.partition("=")
+    if not equals:
+        raise ValueError(f"policy {policy!r}: expected setting=value after the colon, got {part!r}")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        pass
+    try:
+        return key, float(text)  # .5 is no TOML
+    except ValueError:
+        return key, text
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read ({problem.strerror}): give a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ValueError(f"{path} is not valid TOML ({problem})") from None

@@ -1,0 +1,70 @@
+"""The eigenvalues behind the diversity assumption, measured on a policy's design matrix.
+
+The paper's guarantees rest on lambda_min(V_t) growing like t, lambda_min(W_i,t) like the pulls of arm i, and
+sigma_max(B_i,t) like their square root. Then M_t is close to its block diagonal U_t: U_t^-1/2 M_t U_t^-1/2 = I + A_t,
+where A_t has the blocks Z_t = [V_t^-1/2 B_1,t W_1,t^-1/2 ..] off its diagonal and the eigenvalues +-sigma(Z_t).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation.checks import Doubles
+from hybandits.policies.base import Policy, RidgePolicy
+from hybandits.policies.disjoint import DisLinUCB
+
+
+def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
+    """Measures of the design matrix of a policy that has played arms 0..arms-1; None if it keeps none.
+
+    lambda_min_v: lambda_min(V_t), ridge included. rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all
+    rows learned, the rho of the diversity assumption as the run shows it. z_norm: sigma_max(Z_t). By arm: pulls,
+    lambda_min_w = lambda_min(W_i,t), sigma_max_b = sigma_max(B_i,t). For `DisLinUCB`, whose matrices are the arms' own
+    M_i,t: no lambda_min_v (NaN), lambda_min_w is lambda_min(M_i,t), z_norm the largest over arms.
+    """
+    if not isinstance(policy, RidgePolicy):
+        return None
+    estimator = policy.estimator
+    ids = range(arms)
+    t = max(estimator.rounds, 1)
+    v, b, w, eliminated = estimator.design(ids)
+    pulls = np.array([estimator.pulls_of(i) if i in estimator._slots else 0 for i in ids])
+    if isinstance(policy, DisLinUCB):
+        d1 = policy.d1
+        whole, ridge = w, estimator.ridge * np.eye(w.shape[1])
+        v, b, w = whole[:, :d1, :d1], whole[:, :d1, d1:], whole[:, d1:, d1:]
+        rows = (whole - ridge).sum(axis=0)
+        shared, own = rows[:d1, :d1], rows[d1:, d1:]
+        lambda_min_v, lambda_min_w = np.nan, smallest(whole)
+        z_norm = max(np.sqrt(largest_ratio(b[i] @ np.linalg.solve(w[i], b[i].T), v[i])) for i in ids)
+    else:
+        shared = v - estimator.ridge * np.eye(len(v))
+        own = (w - estimator.ridge * np.eye(w.shape[1])).sum(axis=0)
+        lambda_min_v, lambda_min_w = float(smallest(v)), smallest(w)
+        z_norm = np.sqrt(largest_ratio(eliminated, v))
+    return {
+        "lambda_min_v": lambda_min_v,
+        "rho_x": float(smallest(shared)) / t,
+        "rho_z": float(smallest(own)) / t,
+        "z_norm": float(z_norm),
+        "pulls": pulls,
+        "lambda_min_w": lambda_min_w,
+        "sigma_max_b": np.linalg.norm(b, 2, axis=(1, 2)) if b.shape[1] and b.shape[2] else np.zeros(arms),
+    }
+
+
+def smallest(matrices: Doubles) -> Any:
+    """lambda_min of symmetric matrices, NaN for those of size 0."""
+    if matrices.shape[-1] == 0:
+        return np.full(matrices.shape[:-2], np.nan)
+    return np.linalg.eigvalsh(matrices)[..., 0]
+
+
+def largest_ratio(part: Doubles, whole: Doubles) -> float:
+    """lambda_max(whole^-1/2 part whole^-1/2), 0 where there is nothing."""
+    if len(whole) == 0:
+        return 0.0
+    root = np.linalg.inv(np.linalg.cholesky(whole))
+    return max(float(np.linalg.eigvalsh(root @ part @ root.T)[-1]), 0.0)

@@ -1,0 +1,275 @@
+"""Results as files: one Parquet table per unit, a manifest, and how to read them back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.files import sha256, write_atomically
+from hybandits.foundation.version import __version__
+
+FORMAT = 1
+"""Version of the files' layout."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What one policy did in one trial of a unit."""
+
+    policy: str
+    trial: int
+    regret: Doubles
+    design: Mapping[str, Any] | None = None
+    """Arrays by the names in DESIGN and DESIGN_BY_ARM, the first axis being the probes; None: no design matrix."""
+
+
+# ------------------------------------------------------------------ files
+
+
+def _schema(experiment: Experiment) -> pa.Schema:
+    columns = [
+        ("policy", pa.string()),
+        ("arms", pa.int32()),
+        ("environment", pa.int32()),
+        ("trial", pa.int32()),
+        ("t", pa.list_(pa.int32())),
+        ("regret", pa.list_(pa.float64())),
+    ]
+    if experiment.probes:
+        columns += [("probe", pa.list_(pa.int32())), *((name, pa.list_(pa.float64())) for name in DESIGN)]
+    if experiment.probes and experiment.by_arm:
+        # Single precision: these are plotted and fitted, and there is one for every arm, probe and run.
+        kinds = (pa.int32(), pa.float32(), pa.float32())
+        columns += [(n, pa.list_(pa.list_(kind))) for n, kind in zip(DESIGN_BY_ARM, kinds, strict=True)]
+    return pa.schema(columns)
+
+
+def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
+    """The unit's results, one row per policy and trial, with the record in the table's metadata."""
+    experiment = unit.experiment
+    order = {entry.name: i for i, entry in enumerate(experiment.policies)}
+    rows = []
+    for run in sorted(runs, key=lambda run: (order[run.policy], run.trial)):
+        row: dict[str, Any] = {
+            "policy": run.policy,
+            "arms": unit.arms,
+            "environment": unit.environment,
+            "trial": run.trial,
+            "t": list(experiment.points),
+            "regret": run.regret.tolist(),
+        }
+        if experiment.probes:
+            row["probe"] = list(experiment.probes)
+        rows.append(row | {name: np.asarray(v).tolist() for name, v in (run.design or {}).items()})
+    header = {"format": FORMAT, "version": __version__, "unit": unit.plain()}
+    table = pa.Table.from_pylist(rows, schema=_schema(experiment))
+    return table.replace_schema_metadata({"hybandits": json.dumps(header, sort_keys=True)})
+
+
+def write_table(table: pa.Table, name: str) -> None:
+    """Compact: the bytes of floating-point numbers apart by significance, repeated values by reference."""
+    leaves = {column: column + ".list.element" * str(table.schema.field(column).type).count("list<") for column in
+              table.column_names}  # fmt: skip
+    smooth = {leaf: "BYTE_STREAM_SPLIT" for column, leaf in leaves.items() if column in FLOATS}
+    repeated = [leaf for column, leaf in leaves.items() if column not in FLOATS]
+    pq.write_table(
+        table, name, compression="zstd", compression_level=15, use_dictionary=repeated, column_encoding=smooth,
+        write_page_checksum=True,
+    )  # fmt: skip
+
+
+FLOATS = ("regret", *DESIGN, *DESIGN_BY_ARM[1:])
+"""Columns of floating-point numbers."""
+
+
+def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
+    """Save a finished unit; returns the SHA-256 of the file."""
+    table = unit_table(unit, runs)
+    path = folder / unit.path
+    write_atomically(path, lambda name: write_table(table, name))
+    return sha256(path)
+
+
+def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str, Any]]:
+    """A unit's table and its header; ResultsError if the file is not a whole result of this format.
+
+    digest: the SHA-256 that the manifest has for it. A file saved just before its run was killed has none there; then
+    the checksums within the file, which do not cover every byte, must do.
+    """
+    try:
+        if digest is not None and sha256(path) != digest:
+            raise ValueError("its SHA-256 is not the manifest's")
+        table = pq.read_table(path, page_checksum_verification=True)
+        header = json.loads((table.schema.metadata or {})[b"hybandits"])
+        version = header["format"]
+    except (OSError, pa.ArrowException, KeyError, ValueError) as problem:
+        first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+        raise ResultsError(f"{path} is not a result of hybandits or is damaged ({first}): remove it") from None
+    if version != FORMAT:
+        raise ResultsError(
+            f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {header.get('version')}"
+        )
+    return table, header
+
+
+# ------------------------------------------------------------------ reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """Measures of the design matrix of one policy: arrays (runs, probes), by arm (runs, probes, arms)."""
+
+    t: Doubles
+    lambda_min_v: Doubles
+    rho_x: Doubles
+    rho_z: Doubles
+    z_norm: Doubles
+    pulls: Doubles | None = None
+    lambda_min_w: Doubles | None = None
+    sigma_max_b: Doubles | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Results of one experiment, as far as they are there.
+
+    Runs are in the order environment, trial, the same for every policy, so that row i of one policy and row i of
+    another have seen the same contexts and noise.
+    """
+
+    experiment: Experiment
+    tables: Mapping[int, pa.Table]
+    """By number of arms; only cases whose units are all there."""
+
+    @property
+    def points(self) -> Doubles:
+        """The rounds at which the regret was kept."""
+        return np.array(self.experiment.points, dtype=float)
+
+    @property
+    def arms(self) -> list[int]:
+        """The cases that are complete, in increasing order."""
+        return sorted(self.tables)
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies' names."""
+        return [entry.name for entry in self.experiment.policies]
+
+    def _rows(self, policy: str, arms: int) -> pa.Table:
+        table = self.tables[arms]
+        rows = table.filter(pc.equal(table["policy"], policy))
+        return rows.sort_by([("environment", "ascending"), ("trial", "ascending")])
+
+    def regret(self, policy: str, arms: int | None = None) -> Doubles:
+        """Cumulative regret (runs, points); arms may be left out where there is one case."""
+        rows = self._rows(policy, self.arms[0] if arms is None else arms)
+        return np.array(rows["regret"].to_pylist())
+
+    def final(self, policy: str, arms: int | None = None) -> Doubles:
+        """Regret at T of every run."""
+        last: Doubles = self.regret(policy, arms)[:, -1]
+        return last
+
+    def environments(self, policy: str, arms: int | None = None) -> Doubles:
+        """The environment of every run."""
+        return np.array(self._rows(policy, self.arms[0] if arms is None else arms)["environment"].to_pylist())
+
+    def design(self, policy: str, arms: int | None = None) -> Design | None:
+        """Measures of the design matrix; None if there are none for this policy."""
+        if not self.experiment.probes:
+            return None
+        rows = self._rows(policy, self.arms[0] if arms is None else arms)
+        if rows["lambda_min_v"].null_count:
+            return None
+        names = [*DESIGN, *(DESIGN_BY_ARM if self.experiment.by_arm else ())]
+        arrays = {name: np.array(rows[name].to_pylist(), dtype=float) for name in names}
+        return Design(t=np.array(self.experiment.probes, dtype=float), **arrays)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """Everything in a results folder."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    outcomes: Mapping[tuple[str, str], Outcome]
+    """By (name, protocol)."""
+
+    def outcome(self, name: str, protocol: str) -> Outcome | None:
+        """One experiment's results, None if it was not run or no case of it is complete."""
+        return self.outcomes.get((name, protocol))
+
+    @property
+    def protocols(self) -> list[str]:
+        """The protocols that have results."""
+        return [p for p in ("released", "written", "own") if any(q == p for _, q in self.outcomes)]
+
+
+MANIFEST = "manifest.json"
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """A folder's manifest; ResultsError if it is not one of this format."""
+    if not path.parent.is_dir():
+        raise ResultsError(f"{path.parent} is not a folder with results: run hybandits reproduce or simulate first")
+    try:
+        manifest = json.loads(path.read_text())
+        version = manifest["format"]
+    except FileNotFoundError:
+        remedy = "run hybandits reproduce or simulate first"
+        raise ResultsError(f"{path.parent} holds no results (no {MANIFEST}): {remedy}") from None
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise ResultsError(f"{path} is damaged or not of hybandits ({problem}): remove it") from None
+    if version != FORMAT:
+        made = manifest.get("version")
+        raise ResultsError(f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {made}")
+    parts = {"version": str, "versions": dict, "experiments": list, "units": dict}
+    for name, kind in parts.items():
+        if not isinstance(manifest.get(name), kind):
+            raise ResultsError(f"{path} is damaged ({name} is not a {kind.__name__}): remove it")
+    return manifest  # type: ignore[no-any-return]
+
+
+def read_results(folder: Path) -> Results:
+    """Read a results folder; cases with missing units are left out. ResultsError if there is nothing to read."""
+    path = folder / MANIFEST
+    manifest = read_manifest(path)
+    try:
+        records = [Experiment.from_plain(plain) for plain in manifest["experiments"]]
+    except (ResultsError, ValueError, KeyError, TypeError) as problem:
+        raise ResultsError(f"{path} holds a record that cannot be read ({problem}): remove it") from None
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    for experiment in records:
+        whole: dict[int, list[pa.Table] | None] = {}
+        for unit in experiment.units():
+            file = folder / unit.path
+            tables = whole.setdefault(unit.arms, [])
+            if not file.exists():
+                whole[unit.arms] = None
+            elif tables is not None:
+                table, header = read_unit(file, manifest["units"].get(unit.path))
+                if header["unit"] != unit.plain():
+                    raise ResultsError(f"{file} is of another record than {path} says: remove it and run again")
+                tables.append(table)
+        cases = {arms: pa.concat_tables(tables) for arms, tables in whole.items() if tables}
+        if cases:
+            outcomes[experiment.name, experiment.protocol] = Outcome(experiment=experiment, tables=cases)
+    if not outcomes:
+        units = [unit for experiment in records for unit in experiment.units()]
+        there = sum((folder / unit.path).exists() for unit in units)
+        raise ResultsError(
+            f"{folder} has {there} of {len(units)} units, and of no number of arms all of them: give the command that "
+            "started it again"
+        )
+    return Results(folder=folder, manifest=manifest, outcomes=outcomes)

@@ -1,0 +1,748 @@
+"""Kernels of the arrow factor: arrays in, arrays out.
+
+The hybrid ridge regression has the block arrowhead matrix (paper, appendix A)
+
+    M = [ V    B_1  ..  B_K ]      V   = lambda I + sum x x'          (d1 x d1, all rounds)
+        [ B_1' W_1          ]      B_i =            sum x z'          (d1 x d2, rounds of arm i)
+        [ ..        ..      ]      W_i = lambda I + sum z z'          (d2 x d2, rounds of arm i)
+        [ B_K'          W_K ]
+
+Eliminating every arm before the shared part leaves no fill-in, so its Cholesky factor is an arrow too:
+
+    W_i = R_i' R_i,    B_i' = R_i' T_i,    V - sum_i B_i W_i^-1 B_i' = R_0' R_0,
+
+with right-hand sides q_i and q_0. Those factors are the truth. Beside them stands what scoring wants,
+
+    L_i = R_i^-T  (lower triangular),    C_i = B_i W_i^-1 = T_i' L_i,    L_0 = R_0^-T,
+
+moved along by the same rotations and made afresh from the factors every `REFRESH` rows. Then
+
+    w = L_i z      y = x - C_i z      g = L_0 y
+    mean = w.q_i + g.q_0              width^2 = |w|^2 + |g|^2 = x~' M^-1 x~.
+
+Layout. A block of dimension d with m columns beside it (an arm: d = d2, m = d1; the shared block: d = d1, m = 0) is
+
+    factor: the rows k = 0..d-1 of [R | T], each from its diagonal on: d - k + m numbers;
+    score:  q (d), then L in panels, then C in panels.
+
+A panel holds four rows, column after column, so that one column is one register: L's panel b has the rows 4b..4b+3 and
+the columns 0..min(4b+4, d)-1, C's panel b has the rows 4b..4b+3 (of d1) and all d2 columns. Rows beyond the last are 0.
+All arms' blocks lie one behind the other in one flat array; slot s starts at s * size.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.simd import (
+    add4,
+    load1,
+    load4,
+    mul4,
+    muladd4,
+    prefetch,
+    splat4,
+    spread4,
+    store1,
+    store4,
+    sub4,
+    sum4,
+    sums4,
+)
+
+LIMIT = 1e50
+"""Largest feature or reward in absolute value.
+
+|C z| <= |z| max|x| / (2 sqrt(lambda)), so with the lambda that `checks.ridge` allows every width and every sum of
+squares of such numbers is finite: a call that passes this check cannot fail later.
+"""
+
+REFRESH = 512
+"""Rows a block may learn before L and C are made afresh from R and T."""
+
+FAR = 64 * 1024
+"""Numbers read in one scoring pass beyond which the next arm's block is asked for ahead of time (half a megabyte)."""
+
+
+SHORT = 16
+"""Columns of C below which four panels are summed together."""
+
+BLOCK = 64
+"""Candidates that are taken through both stages of scoring together; a multiple of four."""
+
+
+# ------------------------------------------------------------------ sizes
+
+
+@kernel
+def triangle_size(d):
+    """Numbers in the panels of a lower triangular d x d matrix."""
+    whole = d // 4
+    return 8 * whole * (whole + 1) + (4 * d if 4 * whole < d else 0)
+
+
+@kernel
+def factor_size(d, m):
+    """Numbers in the factor block [R | T] of dimension d with m columns beside it."""
+    return d * (d + 1) // 2 + d * m
+
+
+@kernel
+def score_size(d, m):
+    """Numbers in the score block (q, L, C) of dimension d with m columns beside it."""
+    return d + triangle_size(d) + 4 * ((m + 3) // 4) * d
+
+
+# ------------------------------------------------------------------ one block
+
+
+@kernel
+def reset_block(factor, f, score, h, d, m, ridge):
+    """The block before any data: R = sqrt(lambda) I, T = 0, q = 0, L = I / sqrt(lambda), C = 0."""
+    root = math.sqrt(ridge)
+    for i in range(f, f + factor_size(d, m)):
+        factor[i] = 0.0
+    for i in range(h, h + score_size(d, m)):
+        score[i] = 0.0
+    for k in range(d):
+        factor[f] = root
+        f += d - k + m
+    o = h + d
+    for k in range(d):
+        b = k // 4
+        cols = min(4 * b + 4, d)
+        score[o + 4 * k + k - 4 * b] = 1.0 / root
+        if k - 4 * b == 3:
+            o += 4 * cols
+
+
+@kernel
+def rotate_row(factor, f, score, h, d, m, row, rhs, c, s):
+    """Givens-rotate the row (z, x | r) into (R, T | q); leaves what remains of x in row[d:] and returns that of r.
+
+    Rotation k = (c[k], s[k]) turns (R_kk, row_k) into (sqrt(R_kk^2 + row_k^2), 0). Nothing is subtracted from a
+    square, so R'R stays positive definite.
+    """
+    o = f
+    for k in range(d):
+        n = d - k + m
+        b = load1(row, k)
+        if b == 0.0:
+            store1(c, k, 1.0)
+            store1(s, k, 0.0)
+        else:
+            a = load1(factor, o)
+            r = math.sqrt(a * a + b * b)
+            ck = a / r
+            sk = b / r
+            store1(c, k, ck)
+            store1(s, k, sk)
+            store1(factor, o, r)
+            cv = splat4(ck)
+            sv = splat4(sk)
+            nv = splat4(-sk)
+            i = 1
+            while i + 4 <= n:
+                up = load4(factor, o + i)
+                down = load4(row, k + i)
+                store4(factor, o + i, muladd4(sv, down, mul4(cv, up)))
+                store4(row, k + i, muladd4(nv, up, mul4(cv, down)))
+                i += 4
+            while i < n:
+                up1 = load1(factor, o + i)
+                down1 = load1(row, k + i)
+                store1(factor, o + i, ck * up1 + sk * down1)
+                store1(row, k + i, ck * down1 - sk * up1)
+                i += 1
+            q = load1(score, h + k)
+            store1(score, h + k, ck * q + sk * rhs)
+            rhs = ck * rhs - sk * q
+        o += n
+    return rhs
+
+
+@kernel
+def rotate_inverse(score, h, d, c, s, e):
+    """The rotations of `rotate_row` on (L; 0): gives the new L = R^-T, and in e (0 on entry) what is left of the row.
+
+    If Q (R; z') = (R_new; 0) with Q orthogonal, then Q (R^-T; 0) = (R_new^-T; e').
+    """
+    o = h + d
+    for b in range((d + 3) // 4):
+        cols = min(4 * b + 4, d)
+        j = 4 * b
+        if j + 4 <= d:
+            c0, c1, c2, c3 = c[j], c[j + 1], c[j + 2], c[j + 3]
+            s0, s1, s2, s3 = s[j], s[j + 1], s[j + 2], s[j + 3]
+            for k in range(cols):
+                ek = load1(e, k)
+                l0, l1, l2, l3 = load1(score, o), load1(score, o + 1), load1(score, o + 2), load1(score, o + 3)
+                store1(score, o, c0 * l0 + s0 * ek)
+                ek = c0 * ek - s0 * l0
+                store1(score, o + 1, c1 * l1 + s1 * ek)
+                ek = c1 * ek - s1 * l1
+                store1(score, o + 2, c2 * l2 + s2 * ek)
+                ek = c2 * ek - s2 * l2
+                store1(score, o + 3, c3 * l3 + s3 * ek)
+                store1(e, k, c3 * ek - s3 * l3)
+                o += 4
+        else:
+            for k in range(cols):
+                ek = load1(e, k)
+                for i in range(d - j):
+                    l0 = load1(score, o + i)
+                    ci = load1(c, j + i)
+                    si = load1(s, j + i)
+                    store1(score, o + i, ci * l0 + si * ek)
+                    ek = ci * ek - si * l0
+                store1(e, k, ek)
+                o += 4
+
+
+@kernel
+def update_cross(score, h, d, m, row, e):
+    """C_new = C - x~ e' with the leftovers x~ = row[d:] of `rotate_row` and e of `rotate_inverse`.
+
+    C = T' L, and Q (T; x') = (T_new; x~'), Q (L; 0) = (L_new; e') give T' L = T_new' L_new + x~ e'.
+    """
+    o = h + d + triangle_size(d)
+    whole = m // 4
+    for b in range(whole):
+        minus_x = sub4(splat4(0.0), load4(row, d + 4 * b))
+        for k in range(d):
+            store4(score, o, muladd4(minus_x, spread4(e, k), load4(score, o)))
+            o += 4
+    if 4 * whole < m:
+        for k in range(d):
+            for i in range(m - 4 * whole):
+                score[o + i] -= row[d + 4 * whole + i] * e[k]
+            o += 4
+
+
+@kernel
+def refresh_block(factor, f, score, h, d, m):
+    """L and C from R and T: R' L = I by forward substitution, C = T' L."""
+    r = np.zeros((d, d + m))
+    o = f
+    for k in range(d):
+        for j in range(k, d + m):
+            r[k, j] = factor[o]
+            o += 1
+    inverse = np.zeros((d, d))
+    for k in range(d):
+        for i in range(k):
+            t = r[i, k]
+            for j in range(i + 1):
+                inverse[k, j] -= t * inverse[i, j]
+        inverse[k, k] = 1.0
+        for j in range(k + 1):
+            inverse[k, j] /= r[k, k]
+    o = h + d
+    for b in range((d + 3) // 4):
+        for k in range(min(4 * b + 4, d)):
+            for i in range(4):
+                score[o + i] = inverse[4 * b + i, k] if 4 * b + i < d else 0.0
+            o += 4
+    cross = np.zeros((d, m))
+    for i in range(d):
+        for k in range(i + 1):
+            t = inverse[i, k]
+            for j in range(m):
+                cross[k, j] += t * r[i, d + j]
+    for b in range((m + 3) // 4):
+        for k in range(d):
+            for i in range(4):
+                score[o + i] = cross[k, 4 * b + i] if 4 * b + i < m else 0.0
+            o += 4
+
+
+@kernel
+def remove_row(factor, f, score, h, d, m, row, rhs):
+    """The opposite of `rotate_row`, by hyperbolic rotations: R'R - z z'. Leaves L and C to `refresh_block`.
+
+    Well conditioned only while the row's leverage stays away from 1. Used to take one of two ridges away after a
+    merge, where M >= 2 lambda I bounds the leverage by 1/2 and so the amplification of rounding by sqrt(2).
+    """
+    o = f
+    for k in range(d):
+        n = d - k + m
+        t = row[k] / factor[o]
+        if t != 0.0:
+            r = math.sqrt((1.0 - t) * (1.0 + t))
+            for i in range(n):
+                factor[o + i] = (factor[o + i] - t * row[k + i]) / r
+                row[k + i] = r * row[k + i] - t * factor[o + i]
+            score[h + k] = (score[h + k] - t * rhs) / r
+            rhs = r * rhs - t * score[h + k]
+        o += n
+    return rhs
+
+
+# ------------------------------------------------------------------ learning
+
+
+@kernel
+def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+    """Rotate (z, x | r) into the arm's block and what is left of it into the shared block: O((d1 + d2)^2), any K.
+
+    Counts the row in pulls[slot]; rounds is how many rows came before it. True: `refresh_due` is to be called.
+    """
+    d1 = x.shape[0]
+    d2 = z.shape[0]
+    row = np.empty(d1 + d2)
+    c = np.empty(d1 + d2)
+    s = np.empty(d1 + d2)
+    e = np.empty(d1 + d2)
+    for k in range(d2):
+        row[k] = z[k]
+        e[k] = 0.0
+    for k in range(d1):
+        row[d2 + k] = x[k]
+    f = slot * factor_size(d2, d1)
+    h = slot * score_size(d2, d1)
+    rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, reward, c, s)
+    rotate_inverse(arm_score, h, d2, c, s, e)
+    update_cross(arm_score, h, d2, d1, row, e)
+    rest = row[d2:]
+    for k in range(d1):
+        e[k] = 0.0
+    start = 0 * d1  # a plain int: for a literal 0 numba would compile every callee a second time
+    rotate_row(shared_factor, start, shared_score, start, d1, start, rest, rhs, c, s)
+    rotate_inverse(shared_score, start, d1, c, s, e)
+    pulls[slot] += 1
+    return pulls[slot] % REFRESH == 0 or (rounds + 1) % REFRESH == 0
+
+
+@kernel
+def refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+    """Make L and C of the blocks afresh that have learned another REFRESH rows; `learn_row` says when to call it."""
+    start = 0 * d1
+    if pulls[slot] % REFRESH == 0:
+        f = slot * factor_size(d2, d1)
+        refresh_block(arm_factor, f, arm_score, slot * score_size(d2, d1), d2, d1)
+    if (rounds + 1) % REFRESH == 0:
+        refresh_block(shared_factor, start, shared_score, start, d1, start)
+
+
+@kernel
+def within_limit(values):
+    """Whether every number of a contiguous array is finite and at most LIMIT in absolute value."""
+    flat = values.reshape(values.size)
+    n = flat.shape[0]
+    a0 = splat4(0.0)
+    a1 = a0
+    i = 0
+    while i + 8 <= n:
+        v0 = load4(flat, i)
+        v1 = load4(flat, i + 4)
+        a0 = muladd4(v0, v0, a0)
+        a1 = muladd4(v1, v1, a1)
+        i += 8
+    total = sum4(add4(a0, a1))
+    while i < n:
+        total += load1(flat, i) * load1(flat, i)
+        i += 1
+    if total <= LIMIT * LIMIT:
+        return True
+    bad = 0
+    for i in range(n):  # NaN, or many large numbers: look at each
+        bad += not abs(load1(flat, i)) <= LIMIT
+    return bad == 0
+
+
+@kernel
+def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+    """Learn rows in order; False, with nothing changed, if any number in them is not finite or beyond LIMIT."""
+    if not (within_limit(x) and within_limit(z) and within_limit(rewards)):
+        return False
+    n, d1 = x.shape
+    d2 = z.shape[1]
+    for i in range(n):
+        slot = slots[i]
+        if learn_row(
+            slot, x[i], z[i], rewards[i], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i
+        ):
+            refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds + i)
+    return True
+
+
+@kernel
+def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+    """`learn_rows` for one row given as vectors. 0: refused; 1: learned; 2: learned, and `refresh_due` is to be called.
+
+    The refresh is left to the caller because most processes never need it compiled.
+    """
+    if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
+        return 0
+    if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+        return 2
+    return 1
+
+
+# ------------------------------------------------------------------ scoring
+
+
+@kernel
+def panel_times(score, o, v, vo, cols):
+    """One panel (four rows, cols columns, at score[o:]) times v[vo : vo+cols]."""
+    a0 = splat4(0.0)
+    a1 = a0
+    a2 = a0
+    a3 = a0
+    k = 0
+    while k + 4 <= cols:
+        a0 = muladd4(spread4(v, vo + k), load4(score, o), a0)
+        a1 = muladd4(spread4(v, vo + k + 1), load4(score, o + 4), a1)
+        a2 = muladd4(spread4(v, vo + k + 2), load4(score, o + 8), a2)
+        a3 = muladd4(spread4(v, vo + k + 3), load4(score, o + 12), a3)
+        o += 16
+        k += 4
+    while k < cols:
+        a0 = muladd4(spread4(v, vo + k), load4(score, o), a0)
+        o += 4
+        k += 1
+    return add4(add4(a0, a1), add4(a2, a3))
+
+
+@kernel
+def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride, square, product):
+    """w = L_i z and y = x - C_i z for the candidates first..last-1 (x and z flat, row after row).
+
+    Candidate first + a gets y, padded with 0, at y[a * stride:], |w|^2 in square[first + a], w.q_i in product[..].
+    slot < 0 is an arm that has not learned: w = z / sqrt(lambda), y = x, q_i = 0. Where d2 is small, C is taken four
+    panels at a time, so that sums too short to hide their own latency hide each other's.
+    """
+    n = slots.shape[0]
+    size = score_size(d2, d1)
+    panels = (d2 + 3) // 4
+    whole = d1 // 4
+    step = 4 * d2
+    far = n * size > FAR
+    for i in range(first, last):
+        slot = slots[i]
+        xo = i * d1
+        zo = i * d2
+        yo = (i - first) * stride
+        if slot < 0:
+            t = 0.0
+            for k in range(d2):
+                t += load1(z, zo + k) * load1(z, zo + k)
+            store1(square, i, t / ridge)
+            store1(product, i, 0.0)
+            for k in range(d1):
+                store1(y, yo + k, load1(x, xo + k))
+            for k in range(d1, stride):
+                store1(y, yo + k, 0.0)
+            continue
+        h = slot * size
+        o = h + d2
+        ahead = (slots[min(i + 1, n - 1)] - slot) * size
+        w2 = splat4(0.0)
+        wq = w2
+        for b in range(panels):
+            cols = min(4 * b + 4, d2)
+            if far:
+                for p in range(o, o + 4 * cols, 8):
+                    prefetch(arm_score, p + ahead)
+            w = panel_times(arm_score, o, z, zo, cols)
+            o += 4 * cols
+            w2 = muladd4(w, w, w2)
+            wq = muladd4(w, load4(arm_score, h + 4 * b), wq)
+        store1(square, i, sum4(w2))
+        store1(product, i, sum4(wq))
+        b = 0
+        while d2 < SHORT and b + 4 <= whole:
+            if far:
+                for p in range(o, o + 4 * step, 8):
+                    prefetch(arm_score, p + ahead)
+            a0 = load4(x, xo + 4 * b)
+            a1 = load4(x, xo + 4 * b + 4)
+            a2 = load4(x, xo + 4 * b + 8)
+            a3 = load4(x, xo + 4 * b + 12)
+            for k in range(d2):
+                minus_z = splat4(-load1(z, zo + k))
+                a0 = muladd4(minus_z, load4(arm_score, o), a0)
+                a1 = muladd4(minus_z, load4(arm_score, o + step), a1)
+                a2 = muladd4(minus_z, load4(arm_score, o + 2 * step), a2)
+                a3 = muladd4(minus_z, load4(arm_score, o + 3 * step), a3)
+                o += 4
+            o += 3 * step
+            store4(y, yo + 4 * b, a0)
+            store4(y, yo + 4 * b + 4, a1)
+            store4(y, yo + 4 * b + 8, a2)
+            store4(y, yo + 4 * b + 12, a3)
+            b += 4
+        while b < whole:
+            if far:
+                for p in range(o, o + step, 8):
+                    prefetch(arm_score, p + ahead)
+            cz = panel_times(arm_score, o, z, zo, d2)
+            o += step
+            store4(y, yo + 4 * b, sub4(load4(x, xo + 4 * b), cz))
+            b += 1
+        if 4 * whole < d1:
+            store4(y, yo + 4 * whole, panel_times(arm_score, o, z, zo, d2))
+            for k in range(4 * whole, d1):
+                store1(y, yo + k, load1(x, xo + k) - load1(y, yo + k))
+
+
+@kernel
+def add_shared(y, stride, d1, first, last, shared_score, square, product):
+    """Add |g|^2 and g.q_0 with g = L_0 y to square and product of the candidates first..last-1.
+
+    Candidate first + a has its y at y[a * stride:]; y holds a multiple of four rows. Four candidates go together, so
+    that each column of L_0 is loaded once for the four.
+    """
+    zero = splat4(0.0)
+    panels = (d1 + 3) // 4
+    sums = np.empty(8)
+    for i in range(first, last, 4):
+        y0 = (i - first) * stride
+        y1 = y0 + stride
+        y2 = y1 + stride
+        y3 = y2 + stride
+        s0, s1, s2, s3 = zero, zero, zero, zero
+        p0, p1, p2, p3 = zero, zero, zero, zero
+        o = d1
+        b = 0
+        while b < panels:
+            a0, a1, a2, a3 = zero, zero, zero, zero
+            b0, b1, b2, b3 = zero, zero, zero, zero
+            cols = min(4 * b + 4, d1)
+            below = o + 4 * cols
+            more = min(4 * b + 8, d1)
+            if b + 1 < panels:
+                for k in range(cols):
+                    upper = load4(shared_score, o + 4 * k)
+                    lower = load4(shared_score, below + 4 * k)
+                    yk = spread4(y, y0 + k)
+                    a0 = muladd4(yk, upper, a0)
+                    b0 = muladd4(yk, lower, b0)
+                    yk = spread4(y, y1 + k)
+                    a1 = muladd4(yk, upper, a1)
+                    b1 = muladd4(yk, lower, b1)
+                    yk = spread4(y, y2 + k)
+                    a2 = muladd4(yk, upper, a2)
+                    b2 = muladd4(yk, lower, b2)
+                    yk = spread4(y, y3 + k)
+                    a3 = muladd4(yk, upper, a3)
+                    b3 = muladd4(yk, lower, b3)
+                for k in range(cols, more):
+                    lower = load4(shared_score, below + 4 * k)
+                    b0 = muladd4(spread4(y, y0 + k), lower, b0)
+                    b1 = muladd4(spread4(y, y1 + k), lower, b1)
+                    b2 = muladd4(spread4(y, y2 + k), lower, b2)
+                    b3 = muladd4(spread4(y, y3 + k), lower, b3)
+                q = load4(shared_score, 4 * b + 4)
+                s0, s1, s2, s3 = muladd4(b0, b0, s0), muladd4(b1, b1, s1), muladd4(b2, b2, s2), muladd4(b3, b3, s3)
+                p0, p1, p2, p3 = muladd4(b0, q, p0), muladd4(b1, q, p1), muladd4(b2, q, p2), muladd4(b3, q, p3)
+            else:
+                for k in range(cols):
+                    upper = load4(shared_score, o + 4 * k)
+                    a0 = muladd4(spread4(y, y0 + k), upper, a0)
+                    a1 = muladd4(spread4(y, y1 + k), upper, a1)
+                    a2 = muladd4(spread4(y, y2 + k), upper, a2)
+                    a3 = muladd4(spread4(y, y3 + k), upper, a3)
+            q = load4(shared_score, 4 * b)
+            s0, s1, s2, s3 = muladd4(a0, a0, s0), muladd4(a1, a1, s1), muladd4(a2, a2, s2), muladd4(a3, a3, s3)
+            p0, p1, p2, p3 = muladd4(a0, q, p0), muladd4(a1, q, p1), muladd4(a2, q, p2), muladd4(a3, q, p3)
+            o = below + 4 * more
+            b += 2
+        store1(sums, 0, sum4(s0))
+        store1(sums, 1, sum4(s1))
+        store1(sums, 2, sum4(s2))
+        store1(sums, 3, sum4(s3))
+        store1(sums, 4, sum4(p0))
+        store1(sums, 5, sum4(p1))
+        store1(sums, 6, sum4(p2))
+        store1(sums, 7, sum4(p3))
+        for a in range(min(4, last - i)):
+            store1(square, i + a, load1(square, i + a) + load1(sums, a))
+            store1(product, i + a, load1(product, i + a) + load1(sums, 4 + a))
+
+
+@kernel
+def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
+    """mean_i = w.q_i + g.q_0 and width_i = sqrt(|w|^2 + |g|^2) of each candidate; False if a feature exceeds LIMIT."""
+    if not (within_limit(x) and within_limit(z)):
+        return False
+    n, d1 = x.shape
+    d2 = z.shape[1]
+    flat_x = x.reshape(n * d1)
+    flat_z = z.reshape(n * d2)
+    stride = 4 * ((d1 + 3) // 4)
+    y = np.empty(min(BLOCK, 4 * ((n + 3) // 4)) * stride)
+    for first in range(0, n, BLOCK):
+        last = min(first + BLOCK, n)
+        eliminate_arms(flat_x, flat_z, d1, d2, slots, first, last, arm_score, ridge, y, stride, width, mean)
+        y[(last - first) * stride : 4 * ((last - first + 3) // 4) * stride] = 0.0  # what fills up the last four
+        add_shared(y, stride, d1, first, last, shared_score, width, mean)
+    for i in range(n):
+        store1(width, i, math.sqrt(load1(width, i)))
+    return True
+
+
+# ------------------------------------------------------------------ parameters and the posterior
+
+
+@kernel
+def transpose_times(score, h, d, v, out):
+    """out = L' v, so that with v = q it is R^-1 q."""
+    for k in range(d):
+        store1(out, k, 0.0)
+    o = h + d
+    for b in range((d + 3) // 4):
+        cols = min(4 * b + 4, d)
+        if 4 * b + 4 <= d:
+            v4 = load4(v, 4 * b)
+            for k in range(0, cols, 4):
+                t0 = mul4(load4(score, o), v4)
+                t1 = mul4(load4(score, o + 4), v4)
+                t2 = mul4(load4(score, o + 8), v4)
+                t3 = mul4(load4(score, o + 12), v4)
+                store4(out, k, add4(load4(out, k), sums4(t0, t1, t2, t3)))
+                o += 16
+        else:
+            for k in range(cols):
+                t = load1(out, k)
+                for i in range(d - 4 * b):
+                    t += load1(score, o + i) * load1(v, 4 * b + i)
+                store1(out, k, t)
+                o += 4
+
+
+@kernel
+def arm_parameters(score, h, d1, d2, theta, beta):
+    """beta_i = R_i^-1 (q_i - T_i theta) = L_i' q_i - C_i' theta."""
+    transpose_times(score, h, d2, score[h : h + d2], beta)
+    o = h + d2 + triangle_size(d2)
+    for b in range((d1 + 3) // 4):
+        for k in range(d2):
+            for i in range(min(4, d1 - 4 * b)):
+                beta[k] -= score[o + i] * theta[4 * b + i]
+            o += 4
+
+
+@kernel
+def usable(x, z):
+    """`within_limit` of both; asked before a random number is drawn, so that a refused call changes nothing."""
+    return within_limit(x) and within_limit(z)
+
+
+@kernel
+def eliminate_rows(x, z, slots, arm_score, ridge, y, square, product):
+    """w and y of every candidate (see `eliminate_arms`), y as a matrix of at least n rows."""
+    n, d1 = x.shape
+    d2 = z.shape[1]
+    stride = y.shape[1]
+    first = 0 * n
+    eliminate_arms(
+        x.reshape(n * d1), z.reshape(n * d2), d1, d2, slots, first, n, arm_score, ridge,
+        y.reshape(y.size), stride, square, product,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------ whole estimators
+
+
+@kernel
+def distinct(slots):
+    """Whether all slots differ; False also if one is -1, for then slots do not tell ids apart."""
+    highest = 0
+    for slot in slots:
+        if slot < 0:
+            return False
+        highest = max(highest, slot)
+    seen = np.zeros(highest // 64 + 1, np.uint64)
+    one = np.uint64(1)
+    for slot in slots:
+        bit = one << np.uint64(slot % 64)
+        if seen[slot // 64] & bit:
+            return False
+        seen[slot // 64] |= bit
+    return True
+
+
+@kernel
+def raise_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
+    """Add `amount` to lambda in every block: the rows sqrt(amount) e_k rotated in. Exact, and never subtracts."""
+    root = math.sqrt(amount)
+    start = 0 * d1
+    n = max(d1, d2) + d1
+    row = np.empty(n)
+    c = np.empty(n)
+    s = np.empty(n)
+    for slot in slots:
+        f = slot * factor_size(d2, d1)
+        h = slot * score_size(d2, d1)
+        for k in range(d2):
+            row[: d1 + d2] = 0.0
+            row[k] = root
+            rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0, c, s)
+            rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
+        refresh_block(arm_factor, f, arm_score, h, d2, d1)
+    for k in range(d1):
+        row[:d1] = 0.0
+        row[k] = root
+        rotate_row(shared_factor, start, shared_score, start, d1, start, row, 0.0, c, s)
+    refresh_block(shared_factor, start, shared_score, start, d1, start)
+
+
+@kernel
+def fold_arm(slot, other, d1, d2, arm_factor, arm_score, shared_factor, shared_score, its_factor, its_score):
+    """Rotate the rows [R | T | q] of one arm of another estimator in; L and C are left to `refresh_block`."""
+    f = slot * factor_size(d2, d1)
+    h = slot * score_size(d2, d1)
+    start = 0 * d1
+    row = np.empty(d1 + d2)
+    c = np.empty(d1 + d2)
+    s = np.empty(d1 + d2)
+    o = other * factor_size(d2, d1)
+    for k in range(d2):
+        row[:k] = 0.0
+        for j in range(k, d1 + d2):
+            row[j] = its_factor[o]
+            o += 1
+        rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, its_score[other * score_size(d2, d1) + k], c, s)
+        rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
+
+
+@kernel
+def fold_shared(d1, shared_factor, shared_score, its_factor, its_score):
+    """Rotate the rows [R_0 | q_0] of another estimator in; L_0 is left to `refresh_block`."""
+    start = 0 * d1
+    row = np.empty(d1)
+    c = np.empty(d1)
+    s = np.empty(d1)
+    o = 0
+    for k in range(d1):
+        row[:k] = 0.0
+        for j in range(k, d1):
+            row[j] = its_factor[o]
+            o += 1
+        rotate_row(shared_factor, start, shared_score, start, d1, start, row, its_score[k], c, s)
+
+
+@kernel
+def remove_second_ridge(slots, ridge, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
+    """Take lambda I away from the shared block and from the given arms, once two estimators are folded together."""
+    root = math.sqrt(ridge)
+    start = 0 * d1
+    row = np.empty(d1 + d2)
+    for slot in slots:
+        f = slot * factor_size(d2, d1)
+        h = slot * score_size(d2, d1)
+        for k in range(d2):
+            row[:] = 0.0
+            row[k] = root
+            rhs = remove_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0)
+            remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs)
+        refresh_block(arm_factor, f, arm_score, h, d2, d1)
+    for k in range(d1):
+        row[:d1] = 0.0
+        row[k] = root
+        remove_row(shared_factor, start, shared_score, start, d1, start, row, 0.0)
+    refresh_block(shared_factor, start, shared_score, start, d1, start)

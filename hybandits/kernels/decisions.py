@@ -1,0 +1,145 @@
+"""Kernels of the rules: means and widths to a choice."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.arrow import add_shared, eliminate_rows, score_rows, transpose_times, within_limit
+from hybandits.kernels.simd import (
+    load1,
+    load4,
+    muladd4,
+    splat4,
+    store1,
+    sum4,
+)
+
+
+@kernel
+def radius(coefficients, t):
+    """gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)): every exploration coefficient's form."""
+    base = coefficients[0]
+    scale = coefficients[1]
+    if scale == 0.0:
+        return base
+    return base + scale * math.sqrt(coefficients[2] + coefficients[3] * math.log1p(t * coefficients[4]))
+
+
+@kernel
+def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients, t):
+    """argmax_i mean_i + gamma width_i (paper, Algorithm 1, step 5), the first of equals.
+
+    Returns index (-1: not finite), mean, width and the propensity 1 of a deterministic rule.
+    gamma is at t rounds; t < 0: at each arm's own pulls (the disjoint reduction).
+    """
+    n = x.shape[0]
+    mean = np.empty(n)
+    width = np.empty(n)
+    if not score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
+        return -1, 0.0, 0.0, 1.0
+    best = 0
+    highest = -np.inf
+    gamma = radius(coefficients, max(t, 0))
+    for i in range(n):
+        if t < 0:
+            gamma = radius(coefficients, pulls[slots[i]] if slots[i] >= 0 else 0)
+        value = mean[i] + gamma * width[i]
+        if value > highest:
+            highest = value
+            best = i
+    return best, mean[best], width[best], 1.0
+
+
+@kernel
+def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_score, ridge):
+    """One step of SupLinUCB (Chu et al. 2011) at level s over the candidates left[:count], with w = alpha width:
+
+    all w <= least = 1/sqrt(T): the highest mean + w, at level 0 (not to be learned); else some w > 2^-s: the widest, at
+    level s; else those within 2^(1-s) of the highest mean + w stay in left. Returns index (-1: go on to level s + 1,
+    -2: a feature is not finite), level, mean, width and how many are left.
+    """
+    d1 = x.shape[1]
+    d2 = z.shape[1]
+    rows_x = np.empty((count, d1))
+    rows_z = np.empty((count, d2))
+    its = np.empty(count, np.int64)
+    for a in range(count):
+        i = left[a]
+        its[a] = slots[i]
+        for k in range(d1):
+            rows_x[a, k] = x[i, k]
+        for k in range(d2):
+            rows_z[a, k] = z[i, k]
+    mean = np.empty(count)
+    width = np.empty(count)
+    if not score_rows(rows_x, rows_z, its, arm_score, shared_score, ridge, mean, width):
+        return -2, s, 0.0, 0.0, count
+    best = 0
+    widest = 0
+    for a in range(1, count):
+        if mean[a] + alpha * width[a] > mean[best] + alpha * width[best]:
+            best = a
+        if width[a] > width[widest]:
+            widest = a
+    if alpha * width[widest] <= least:
+        return left[best], 0 * s, mean[best], width[best], count
+    if alpha * width[widest] > 0.5**s:
+        return left[widest], s, mean[widest], width[widest], count
+    highest = mean[best] + alpha * width[best]
+    kept = 0
+    for a in range(count):
+        if mean[a] + alpha * width[a] >= highest - 2.0 * 0.5**s:
+            left[kept] = left[a]
+            kept += 1
+    return -1, s, 0.0, 0.0, kept
+
+
+@kernel
+def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi, start):
+    """The winner of one joint posterior sample (see `sample_best`), its mean and width; (-1, ..) if beyond LIMIT."""
+    n, d1 = x.shape
+    if not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0
+    stride = 4 * ((d1 + 3) // 4)
+    y = np.empty((n + 3, stride))  # `add_shared` reads four rows, wherever it starts
+    y[n:] = 0.0
+    square = np.empty(n)
+    product = np.empty(n)
+    eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
+    best = sample_best(y, d1, square, product, shared_score, noise, xi, start)
+    first = 0 * n
+    rest = y.reshape((n + 3) * stride)[best * stride :]
+    add_shared(rest, stride, d1, first, first + 1, shared_score, square[best:], product[best:])
+    return best, product[best], math.sqrt(square[best])
+
+
+@kernel
+def sample_best(y, d1, square, product, shared_score, noise, xi, start):
+    """argmax of one joint posterior sample: theta~ = R_0^-1 (q_0 + sigma xi_0), then arm by arm given theta~
+
+        score_i = y.theta~ + w.q_i + sigma |w| xi_i.
+
+    xi[start:]: d1 standard normals for theta, then one per candidate.
+    """
+    n = square.shape[0]
+    stride = y.shape[1]
+    flat = y.reshape(y.size)
+    v = np.empty(stride)
+    theta = np.zeros(stride)
+    for k in range(d1):
+        store1(v, k, load1(shared_score, k) + noise * load1(xi, start + k))
+    transpose_times(shared_score, 0 * n, d1, v, theta)
+    best = 0
+    highest = -np.inf
+    for i in range(n):
+        total = splat4(0.0)
+        for k in range(0, stride, 4):
+            total = muladd4(load4(flat, i * stride + k), load4(theta, k), total)
+        value = load1(product, i) + noise * math.sqrt(load1(square, i)) * load1(xi, start + d1 + i) + sum4(total)
+        if value > highest:
+            highest = value
+            best = i
+    return best

@@ -1,0 +1,279 @@
+"""Cells to checked values: text, numbers, seconds, lists of names; what cannot be read is a fault of its row."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hybandits.foundation.checks import Doubles, short
+from hybandits.logs.columns.tabular import Fault, Rows
+from hybandits.logs.store import LARGEST, NO_TIME, LogError
+
+LATEST = 253_402_300_799
+"""The last second of the year 9999: a time beyond it is not in seconds."""
+
+_ABSENT = frozenset(("", "na", "n/a", "nan", "null", "none"))
+_JOINT = "\x1f"  # between the candidates of a Parquet list once they are text
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Sheet:
+    """Rows whose cells are taken out as text, numbers or seconds; what cannot be is a fault of its row."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.columns, self.lines = rows.columns, rows.lines
+        self.n = len(rows.lines)
+        self._reason = np.full(self.n, -1, np.int16)
+        self._reasons: list[tuple[str, Callable[[int], str]]] = []
+
+    @property
+    def good(self) -> np.ndarray:
+        """Rows without a fault so far."""
+        good: np.ndarray = self._reason < 0
+        return good
+
+    def fault(self, mask: np.ndarray, kind: str, detail: Callable[[int], str]) -> None:
+        """These rows cannot be used, those that could not already staying as they are."""
+        new = mask & self.good
+        if new.any():
+            self._reason[new] = len(self._reasons)
+            self._reasons.append((kind, detail))
+
+    def faults(self) -> list[Fault]:
+        """All faults in the order of lines."""
+        out = []
+        for i in np.flatnonzero(self._reason >= 0).tolist():
+            kind, detail = self._reasons[self._reason[i]]
+            out.append(Fault(int(self.lines[i]), kind, detail(i)))
+        return out
+
+    def text(self, name: str, *, optional: bool = False) -> pa.Array:
+        """A column as text without blanks around it, null where there is none."""
+        text = self._text(name)
+        if not optional:
+            self.fault(_nulls(text), "missing value", lambda i: f"column {name!r} is empty")
+        return text
+
+    def numbers(self, name: str, *, optional: bool = False) -> Doubles:
+        """A column as numbers, NaN where there is none."""
+        column = self.columns[name]
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        unparsable = np.zeros(self.n, bool)
+        if _is_text(kind):
+            text = self._text(name)
+            try:
+                values = _doubles(text.cast(pa.float64()))
+            except pa.ArrowInvalid:
+                values, unparsable = _each(text, _number)
+            self.fault(unparsable, "unparsable number", lambda i: f"column {name!r}: got {short(text[i].as_py())}")
+        else:
+            try:
+                values = _doubles(column.cast(kind).cast(pa.float64(), safe=False))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                raise LogError(f"column {name!r} is of type {kind}: numbers are wanted there") from None
+        if not optional:
+            empty = np.isnan(values) & ~unparsable
+            self.fault(empty, "missing value", lambda i: f"column {name!r} is empty or NaN")
+        self.fault(np.isinf(values), "number that is not finite", lambda i: f"column {name!r}: got {values[i]}")
+        with np.errstate(invalid="ignore"):
+            large = np.abs(values) > LARGEST
+        self.fault(
+            large & ~np.isinf(values), f"number beyond {LARGEST:g}", lambda i: f"column {name!r}: got {values[i]}"
+        )
+        return values
+
+    def seconds(self, name: str) -> np.ndarray:
+        """A column as seconds since 1970, NO_TIME where there is none."""
+        column = self.columns[name]
+        kind = column.type
+        unparsable = np.zeros(self.n, bool)
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            if pa.types.is_date(kind):
+                column = column.cast(pa.timestamp("ms"))
+            per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+            values = _floor(column.cast(pa.int64()), per)
+        elif _is_text(kind):
+            text = self._text(name)
+            found = _timestamps(text)
+            if found is None:
+                values, unparsable = _each(text, _moment)
+            else:
+                values = found
+            self.fault(unparsable, "unparsable time", lambda i: f"column {name!r}: got {short(text[i].as_py())}")
+        else:
+            values = np.floor(self.numbers(name, optional=True))
+        known = ~np.isnan(values)
+        with np.errstate(invalid="ignore"):
+            late = np.abs(values) > LATEST
+        self.fault(late, "time out of range", lambda i: f"column {name!r}: got {values[i]:.0f}, seconds are wanted")
+        out = np.full(self.n, NO_TIME, np.int64)
+        known &= ~late
+        out[known] = values[known].astype(np.int64)
+        return out
+
+    def _text(self, name: str) -> pa.Array:
+        column = self.columns[name]
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if pa.types.is_floating(kind):
+            column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+        elif pa.types.is_nested(kind):
+            raise LogError(f"column {name!r} is of type {kind}: text or numbers are wanted there")
+        try:
+            text = column.cast(pa.string())
+        except pa.ArrowInvalid:
+            text, wrong = _decoded(column)
+            self.fault(wrong, "not UTF-8", lambda i: f"column {name!r}: got {short(column[i].as_py())}")
+        except pa.ArrowNotImplementedError:
+            raise LogError(f"column {name!r} is of type {kind}: text or numbers are wanted there") from None
+        text = pc.utf8_trim_whitespace(text)
+        return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(check(kind) for check in text) or str(kind) in ("string_view", "binary_view")
+
+
+def _nulls(column: pa.Array) -> np.ndarray:
+    return np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), bool)
+
+
+def _doubles(column: pa.Array) -> Doubles:
+    return np.asarray(column.fill_null(math.nan).to_numpy(zero_copy_only=False), np.float64)
+
+
+def _floor(column: pa.Array, per: int) -> Doubles:
+    whole = column.fill_null(0).to_numpy(zero_copy_only=False) // per
+    return np.where(_nulls(column), np.nan, whole.astype(np.float64))
+
+
+def _decoded(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """Bytes as text, null and True where they are not UTF-8."""
+    texts: list[str | None] = []
+    wrong = np.zeros(len(column), bool)
+    for i, value in enumerate(column.to_pylist()):
+        try:
+            texts.append(value if value is None else value.decode())
+        except UnicodeDecodeError:
+            texts.append(None)
+            wrong[i] = True
+    return pa.array(texts, pa.string()), wrong
+
+
+def _each(text: pa.Array, parse: Callable[[str], float | None]) -> tuple[Doubles, np.ndarray]:
+    """Every different cell parsed on its own: values (NaN where there is none), and where parsing failed."""
+    coded = text.dictionary_encode()
+    found = [parse(cell) for cell in coded.dictionary.to_pylist()]
+    codes = coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)
+    values = np.array([*(math.nan if value is None else value for value in found), math.nan])
+    failed = np.array([*(value is None for value in found), False])
+    return values[codes], failed[codes]
+
+
+def _number(text: str) -> float | None:
+    """Numbers, true and false; NaN for what says that there is none; None for anything else."""
+    lower = text.lower()
+    if lower in _ABSENT:
+        return math.nan
+    if lower in ("true", "false"):
+        return float(lower == "true")
+    try:
+        return float(text) if text.isascii() and "_" not in text else None
+    except ValueError:
+        return None
+
+
+def _timestamps(text: pa.Array) -> Doubles | None:
+    """Whole columns of one kind, fast; None if it is not of one kind."""
+    try:
+        return np.floor(_doubles(text.cast(pa.float64())))
+    except pa.ArrowInvalid:
+        pass
+    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+        try:
+            return _floor(text.cast(kind).cast(pa.int64()), 10**6)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def _moment(text: str) -> float | None:
+    number = _number(text)
+    if number is not None:
+        return math.floor(number) if math.isfinite(number) else number
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        return (moment - _EPOCH) // timedelta(seconds=1)
+    except (ValueError, OverflowError):
+        return None
+
+
+# ------------------------------------------------------------------ lists of candidates
+
+
+def lists_of(sheet: Sheet, name: str) -> pa.Array:
+    """The lists of candidates as text, null where there is none."""
+    column = sheet.columns[name]
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return sheet.text(name)
+    inner = Rows({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64), [], 0)
+    names = Sheet(inner).text(name, optional=True)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, names), _JOINT)
+    # A joint at the end too: the name of a single candidate is not to be split at its blanks.
+    text = pc.binary_join_element_wise(joined, "", _JOINT)
+    text = pc.if_else(pa.array(lengths == 0), pa.scalar(None, pa.string()), text)
+    sheet.fault(_nulls(text), "missing value", lambda i: f"column {name!r}: a list without candidates, or with a null")
+    return text
+
+
+def listed(text: str, separator: str) -> list[str]:
+    """The names in a list of candidates; ValueError if it is none."""
+    if _JOINT in text:
+        names: list[Any] = text.split(_JOINT)
+    elif text.startswith("["):
+        try:
+            names = json.loads(text)
+        except (ValueError, RecursionError):
+            try:
+                names = ast.literal_eval(text)  # how Python prints a list
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                raise ValueError("it begins like a list but is none") from None
+        if not isinstance(names, list):
+            raise ValueError("it begins like a list but is none")
+    elif separator in text:
+        names = text.split(separator)
+    else:
+        names = text.split()
+    out = [_name(name) for name in names]
+    out = [name for name in out if name]
+    if not out:
+        raise ValueError("there is no candidate in it")
+    if len(set(out)) < len(out):
+        twice = next(name for name, n in Counter(out).items() if n > 1)
+        raise ValueError(f"{twice!r} is in it twice")
+    return out
+
+
+def _name(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{short(value)} in it is not the name of an arm")
+    return str(value).strip()

@@ -1,0 +1,451 @@
+"""The one form of a log: a folder of Parquet tables that other tools read too, streamed in batches.
+
+    LOG/log.json          what it was made from, the names of the features, and how every line read was accounted for
+    LOG/arms.parquet      arm (string), features (list of numbers): one row per arm and feature vector it has had
+    LOG/pools.parquet     arms (list of rows of arms.parquet): one row per list of candidates, in the order shown
+    LOG/rounds/*.parquet  one row per round, one file per source file:
+        time        seconds since 1970 (null: not known)
+        arm         the arm shown, by name: for other tools
+        pool        the candidates: a row of pools.parquet
+        chosen      the arm shown: its place in the pool's list, from 0
+        reward      what came of it
+        propensity  the probability with which the arm was chosen among the candidates (null: not known)
+        place       where on the page it was shown (null: not known)
+        user_NAME   the user's features, one column each
+
+An arm's vector is stored once, however often the arm is a candidate, and a list of candidates once, however many rounds
+it lasts. A log is written under another name and moved into place when it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.files import alive
+from hybandits.foundation.version import __version__
+from hybandits.logs.problems import Problems
+
+FORMAT = 1
+"""Version of the layout."""
+
+NO_TIME = np.iinfo(np.int64).min
+"""Stands for a missing time in arrays."""
+
+NO_PLACE = -1
+"""Stands for a missing place in arrays."""
+
+LARGEST = 1e20
+"""Features and rewards beyond it are taken for mistakes: products of them must stay finite."""
+
+HEADER = "log.json"
+
+
+class LogError(Exception):
+    """A log that cannot be read or used."""
+
+
+class Batch(NamedTuple):
+    """Consecutive rounds: pool (row of the pools), chosen (place in the pool's list), NaN for an unknown propensity."""
+
+    time: np.ndarray
+    pool: np.ndarray
+    chosen: np.ndarray
+    reward: Doubles
+    propensity: Doubles
+    place: np.ndarray
+    user: Doubles
+
+    @property
+    def rounds(self) -> int:
+        """How many."""
+        return len(self.pool)
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Some of them."""
+        return Batch(*(column[start:stop] for column in self))
+
+
+def no_places(n: int) -> np.ndarray:
+    """The place column of a log without places."""
+    return np.full(n, NO_PLACE, np.int8)
+
+
+class Pools(NamedTuple):
+    """All lists of candidates one behind the other: pool i is rows[offsets[i]:offsets[i + 1]], rows of the arms."""
+
+    offsets: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many candidates each has."""
+        return np.diff(self.offsets)
+
+
+_KINDS = (np.int64, np.int32, np.int32, np.float64, np.float64, np.int8, np.float64)
+"""Of a batch's columns, for the digest."""
+
+
+class Tables:
+    """The arms and pools met so far: each vector and each list of candidates once."""
+
+    def __init__(self) -> None:
+        self._arms: dict[tuple[str, bytes], int] = {}
+        self._pools: dict[bytes, int] = {}
+        self._listed = array("i")
+        self._ends = array("q", [0])
+        self.names: list[str] = []
+        self.vectors: list[Doubles] = []
+
+    def arm(self, name: str, vector: Doubles) -> int:
+        """The row of an arm with this feature vector, a new one if it is new."""
+        key = name, np.ascontiguousarray(vector, np.float64).tobytes()
+        row = self._arms.setdefault(key, len(self.names))
+        if row == len(self.names):
+            self.names.append(name)
+            self.vectors.append(np.array(vector, np.float64))
+        return row
+
+    def pool(self, rows: Sequence[int] | np.ndarray) -> int:
+        """The row of a list of candidates (rows of arms), a new one if it is new."""
+        listed = np.ascontiguousarray(rows, np.int32).tobytes()
+        # By digest: there may be as many lists as rounds.
+        row = self._pools.setdefault(hashlib.blake2b(listed, digest_size=16).digest(), len(self._pools))
+        if row == len(self._ends) - 1:
+            self._listed.frombytes(listed)
+            self._ends.append(len(self._listed))
+        return row
+
+    @property
+    def pools(self) -> Pools:
+        """All lists so far."""
+        return Pools(np.array(self._ends, np.int64), np.array(self._listed, np.int32))
+
+
+class Reader(Protocol):
+    """Reads a log of some kind.
+
+    kind: how the format is called; user, arm: names of the features; binary_user: user features are 0 or 1; size: bytes
+    to be read in all. What a reader has under `about`, a mapping, goes into the log's header.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def user(self) -> Sequence[str]: ...
+
+    @property
+    def arm(self) -> Sequence[str]: ...
+
+    @property
+    def binary_user(self) -> bool: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def batches(
+        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+    ) -> Iterator[tuple[str, Batch]]:
+        """(source file, rounds), in order.
+
+        Enters arms and pools into the tables, tells `problems` what becomes of every line, and `progress` how many
+        bytes were read since the last call.
+        """
+        ...
+
+
+def convert(
+    reader: Reader, out: Path | str, problems: Problems, progress: Callable[[int], None] = lambda read: None
+) -> Log:
+    """Read a log into a folder of the one form."""
+    with LogWriter(out, kind=reader.kind, user=reader.user, arm=reader.arm, binary_user=reader.binary_user) as writer:
+        last = None
+        for source, batch in reader.batches(writer.tables, problems, progress):
+            if source != last:
+                writer.source(source)
+                last = source
+            writer.write(batch)
+        return writer.finish(problems, getattr(reader, "about", None))
+
+
+def rows_per_group(user: int) -> int:
+    """Rounds of a row group: about a million numbers."""
+    return max(4096, 1 << (20 - (user + 1).bit_length()))
+
+
+class LogWriter:
+    """Writes a log; `with LogWriter(..) as writer: writer.source(name); writer.write(batch); ..; writer.finish(..)`.
+
+    Without `finish` nothing is left behind.
+    """
+
+    def __init__(
+        self, path: Path | str, *, kind: str, user: Sequence[str], arm: Sequence[str], binary_user: bool = False
+    ) -> None:
+        self.path = Path(path)
+        if self.path.exists():
+            raise LogError(f"{self.path} is there already: give another name, or remove it")
+        self.tables = Tables()
+        self.kind, self.user, self.arm = kind, list(user), list(arm)
+        self.rounds = 0
+        number = pa.bool_() if binary_user else pa.float64()
+        self._schema = pa.schema(
+            [
+                ("time", pa.int64()), ("arm", pa.dictionary(pa.int32(), pa.string())), ("pool", pa.int32()),
+                ("chosen", pa.int32()), ("reward", pa.float64()), ("propensity", pa.float64()), ("place", pa.int8()),
+                *((f"user_{name}", number) for name in self.user),
+            ]
+        )  # fmt: skip
+        self._size = rows_per_group(len(self.user))
+        self._waiting: list[Batch] = []
+        # One per column: how rounds came in batches must not show.
+        self._digests = [hashlib.blake2b(digest_size=16) for _ in _KINDS]
+        self._file: pq.ParquetWriter | None = None
+        self._sources: list[str] = []
+        self._part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+
+    def __enter__(self) -> Self:
+        for left in self.path.parent.glob(f".{self.path.name}.*.part"):  # by a run that was killed
+            process = left.name.split(".")[-2]
+            if process.isdigit() and (left == self._part or not alive(int(process))):
+                shutil.rmtree(left, ignore_errors=True)
+        (self._part / "rounds").mkdir(parents=True)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        shutil.rmtree(self._part, ignore_errors=True)
+
+    def source(self, name: str) -> None:
+        """What follows comes from this file."""
+        self._end_source()
+        self._sources.append(name)
+
+    def write(self, batch: Batch) -> None:
+        """Rounds of the current source, in order."""
+        for digest, column, kind in zip(self._digests, batch, _KINDS, strict=True):
+            digest.update(np.ascontiguousarray(column, kind).data)
+        self._waiting.append(batch)
+        waiting = sum(b.rounds for b in self._waiting)
+        if waiting >= self._size:
+            whole = Batch(*(np.concatenate(parts) for parts in zip(*self._waiting, strict=True)))
+            cut = waiting - waiting % self._size
+            for start in range(0, cut, self._size):
+                self._write_group(whole.part(start, start + self._size))
+            self._waiting = [whole.part(cut, waiting)] if cut < waiting else []
+
+    def _write_group(self, batch: Batch) -> None:
+        if self._file is None:
+            name = self._part / "rounds" / f"{len(self._sources):05d}.parquet"
+            repeated = ["time", "arm", "pool", "chosen", "reward", "propensity", "place"]
+            split = [n for n in self._schema.names[len(repeated) :] if self._schema.field(n).type == pa.float64()]
+            self._file = pq.ParquetWriter(
+                name, self._schema, compression="zstd", compression_level=1, use_dictionary=repeated,
+                use_byte_stream_split=split, write_page_checksum=True,
+            )  # fmt: skip
+        pools = self.tables.pools
+        shown = pools.rows[pools.offsets[batch.pool] + batch.chosen]
+        names: dict[str, int] = {}
+        index = np.array([names.setdefault(name, len(names)) for name in self.tables.names], np.int32)
+        columns = [
+            pa.array(batch.time, mask=batch.time == NO_TIME),
+            pa.DictionaryArray.from_arrays(index[shown], pa.array(list(names), pa.string())),
+            pa.array(batch.pool, pa.int32()),
+            pa.array(batch.chosen, pa.int32()),
+            pa.array(batch.reward),
+            pa.array(batch.propensity, mask=np.isnan(batch.propensity)),
+            pa.array(batch.place, pa.int8(), mask=batch.place == NO_PLACE),
+            *(pa.array(batch.user[:, i]).cast(self._schema.types[7 + i]) for i in range(len(self.user))),
+        ]
+        self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=self._size)
+        self.rounds += batch.rounds
+
+    def _end_source(self) -> None:
+        if self._waiting:
+            self._write_group(Batch(*(np.concatenate(parts) for parts in zip(*self._waiting, strict=True))))
+        self._waiting = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def finish(self, problems: Problems, about: Mapping[str, Any] | None = None) -> Log:
+        """Put the log in its place and open it; an error if there is not one round in it."""
+        self._end_source()
+        if not self.rounds:
+            raise LogError(f"no round could be read{problems.in_words()}: is it a log in the format {self.kind}?")
+        vectors = pa.array([v.tolist() for v in self.tables.vectors], pa.list_(pa.float64()))
+        arms = pa.table({"arm": pa.array(self.tables.names, pa.string()), "features": vectors})
+        made = self.tables.pools
+        listed = pa.ListArray.from_arrays(pa.array(made.offsets.astype(np.int32)), pa.array(made.rows))
+        pools = pa.table({"arms": listed})
+        pq.write_table(arms, self._part / "arms.parquet", compression="zstd", write_page_checksum=True)
+        pq.write_table(pools, self._part / "pools.parquet", compression="zstd", write_page_checksum=True)
+        content = hashlib.blake2b(json.dumps([self.tables.names, self.user, self.arm]).encode(), digest_size=16)
+        for row in (*self.tables.vectors, made.offsets, made.rows):
+            content.update(np.ascontiguousarray(row).data)
+        for digest in self._digests:
+            content.update(digest.digest())
+        header = {
+            "format": FORMAT, "version": __version__, "kind": self.kind, "content": content.hexdigest(),
+            "rounds": self.rounds, "user": self.user, "arm": self.arm, "reading": problems.plain(), **(about or {}),
+        }  # fmt: skip
+        (self._part / HEADER).write_text(json.dumps(header, indent=1) + "\n")
+        try:
+            os.replace(self._part, self.path)
+        except OSError as problem:
+            raise LogError(f"{self.path} cannot be made ({problem.strerror}): give another name") from None
+        return Log(self.path)
+
+
+class Shard(NamedTuple):
+    """Some rounds that can be read on their own: a row group of a file."""
+
+    file: str
+    group: int
+    start: int
+    rounds: int
+
+
+class Log:
+    """A log on disk. Arms and pools are in memory; rounds are read in batches."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        header = self.path / HEADER
+        self._opened = self._stamp()
+        try:
+            self.about: dict[str, Any] = json.loads(header.read_text())
+            version = self.about["format"]
+        except FileNotFoundError:
+            remedy = "make one with hybandits convert"
+            raise LogError(f"{self.path} is not a log of hybandits (no {HEADER} in it): {remedy}") from None
+        except NotADirectoryError:
+            remedy = "hybandits convert makes one of it"
+            raise LogError(f"{self.path} is a file, not a log of hybandits: {remedy}") from None
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            raise LogError(f"{header} is damaged ({problem}): convert the log again") from None
+        if version != FORMAT:
+            made = self.about.get("version")
+            raise LogError(f"{self.path} has log format {version}, this version reads {FORMAT}: use hybandits {made}")
+        try:
+            self.user: list[str] = list(self.about["user"])
+            self.arm: list[str] = list(self.about["arm"])
+            arms = pq.read_table(self.path / "arms.parquet")
+            pools = pq.read_table(self.path / "pools.parquet")["arms"].combine_chunks()
+            self.names: list[str] = arms["arm"].to_pylist()
+            vectors = arms["features"].combine_chunks()
+            self.vectors: Doubles = vectors.flatten().to_numpy().reshape(len(self.names), len(self.arm))
+            self.pools = Pools(pools.offsets.to_numpy().astype(np.int64), pools.flatten().to_numpy())
+            self.shards: list[Shard] = list(self._find_shards())
+            rows = self.pools.rows
+            if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(self.names) or self.pools.sizes.min() < 1:
+                raise ValueError("a pool is empty or names rows that arms.parquet does not have")
+            if not np.abs(self.vectors).max(initial=0.0) <= LARGEST:
+                raise ValueError(f"arms.parquet holds features that are not finite or beyond {LARGEST:g}")
+        except (OSError, pa.ArrowException, KeyError, ValueError) as problem:
+            first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+            raise LogError(f"{self.path} is damaged ({first}): convert the log again") from None
+        if self.rounds != self.about.get("rounds"):
+            raise LogError(
+                f"{self.path} has {self.rounds} rounds where {HEADER} says {self.about.get('rounds')}: convert it again"
+            )
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        """What tells a log from another that has taken its place."""
+        try:
+            found = os.stat(self.path / HEADER)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _find_shards(self) -> Iterator[Shard]:
+        start = 0
+        for file in sorted((self.path / "rounds").glob("*.parquet")):
+            meta = pq.read_metadata(file)
+            for group in range(meta.num_row_groups):
+                rounds = meta.row_group(group).num_rows
+                yield Shard(file.name, group, start, rounds)
+                start += rounds
+
+    def __repr__(self) -> str:
+        counts = {"round": self.rounds, "arm": len(set(self.names)), "pool": len(self.pools.sizes)}
+        words = ", ".join(f"{count:,} {word}{'s' * (count != 1)}" for word, count in counts.items())
+        return f"Log({str(self.path)!r}): {words}"
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+        return sum(shard.rounds for shard in self.shards)
+
+    @property
+    def source_starts(self) -> list[int]:
+        """The first round of every source file that has any."""
+        firsts: dict[str, int] = {}
+        for shard in self.shards:
+            firsts.setdefault(shard.file, shard.start)
+        return list(firsts.values())
+
+    def read(self, shard: Shard) -> Batch:
+        """The rounds of a shard."""
+        names = ["time", "pool", "chosen", "reward", "propensity", "place", *(f"user_{name}" for name in self.user)]
+        if self._stamp() != self._opened:
+            raise LogError(f"{self.path} has been made anew since it was opened: open it again")
+        try:
+            with pq.ParquetFile(self.path / "rounds" / shard.file, page_checksum_verification=True) as file:
+                table = file.read_row_group(shard.group, columns=names, use_threads=False)
+        except (OSError, pa.ArrowException) as problem:
+            first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+            raise LogError(f"{self.path / 'rounds' / shard.file} is damaged ({first}): convert the log again") from None
+        n = len(table)
+        time, pool, chosen, reward, propensity, place = (table.column(i).combine_chunks() for i in range(6))
+        user = np.empty((n, len(self.user)))
+        for i in range(len(self.user)):
+            user[:, i] = table.column(6 + i).to_numpy()
+        batch = Batch(
+            time=time.fill_null(NO_TIME).to_numpy(),
+            pool=pool.to_numpy(),
+            chosen=chosen.to_numpy(),
+            reward=reward.to_numpy(),
+            propensity=propensity.fill_null(np.nan).to_numpy(),
+            place=place.fill_null(NO_PLACE).to_numpy(),
+            user=user,
+        )
+        self._check(batch, shard)
+        return batch
+
+    def _check(self, batch: Batch, shard: Shard) -> None:
+        """Kernels take what comes from here unseen, and somebody may have edited the tables."""
+        pools = len(self.pools.sizes)
+        wrong = ""
+        if batch.pool.min() < 0 or batch.pool.max() >= pools:
+            wrong = f"pool must be below {pools}"
+        elif batch.chosen.min() < 0 or (batch.chosen >= self.pools.sizes[batch.pool]).any():
+            wrong = "chosen must be a place in the pool's list"
+        elif not (np.abs(batch.reward).max() <= LARGEST and np.abs(batch.user).max(initial=0.0) <= LARGEST):
+            wrong = f"rewards and user features must be finite and at most {LARGEST:g}"
+        if wrong:
+            where = f"rounds {shard.start:,} to {shard.start + shard.rounds - 1:,}"
+            raise LogError(f"{self.path / 'rounds' / shard.file}, {where}: {wrong}; convert the log again")
+
+    def batches(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """Rounds start..stop-1 in order, a row group at a time."""
+        stop = self.rounds if stop is None else min(stop, self.rounds)
+        for shard in self.shards:
+            first, last = max(start - shard.start, 0), min(stop - shard.start, shard.rounds)
+            if first < last:
+                yield self.read(shard).part(first, last)

@@ -1,0 +1,407 @@
+"""A made click log in the format of Yahoo! R6A or R6B, from a hybrid model that is known.
+
+Every visit brings a new user u; the article shown is drawn uniformly from the pool of that moment; it is clicked with
+probability
+
+    p(u, article a) = clip(x . theta + z . beta_a, 0.005, 0.95),   x = vec(u v'),   z = v ("das") or u ("li")
+
+where v is the article's vector. The parameters are drawn so that with the default `rate` and `spread` nothing is ever
+clipped: the model is then exactly linear, and what is learned from the log can be held against the truth.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybandits.foundation.checks import Doubles, positive
+from hybandits.foundation.compiling import kernel
+from hybandits.logs.store import LogError
+from hybandits.model.features import FeatureMap
+
+_deflate: Any = zlib
+with contextlib.suppress(ImportError):  # without it the same text, packed more slowly
+    from isal import isal_zlib as _deflate
+
+LOWEST, HIGHEST = 0.005, 0.95
+"""Where click probabilities are clipped."""
+
+TRUTH = "truth.json"
+"""The file beside the log that holds the model."""
+
+KINDS = {"R6A": "ydata-fp-td-clicks-v1_0", "R6B": "ydata-fp-td-clicks-v2_0"}
+"""Kinds of log, and how names of their files begin."""
+
+FIRST_DAY = datetime.date(2009, 5, 1)
+FIRST_SECOND = 1_241_136_000
+"""Its midnight."""
+DAY = 86_400
+BLOCK = 1 << 14
+"""Rounds drawn together, from a random stream of their own."""
+
+MEMBERSHIPS = 5
+ACTIVE_IDS = 136
+MICRO = 1_000_000
+"""Memberships are whole multiples of 1/MICRO, as the six decimals of the format can say."""
+
+_MODEL, _SCHEDULE, _ROUNDS = range(3)
+"""Random streams of a seed."""
+
+
+class Parameters(NamedTuple):
+    """The model: theta of all articles, beta of each by its id."""
+
+    theta: Doubles
+    beta: dict[str, Doubles]
+
+
+class _Rounds(NamedTuple):
+    """Drawn rounds: places shown, clicks, users as they are written, and whether the mean was clipped."""
+
+    shown: np.ndarray
+    clicks: np.ndarray
+    users: np.ndarray
+    clipped: np.ndarray
+
+
+class _Text(NamedTuple):
+    """Lines of a day, and what is in them."""
+
+    day: int
+    rounds: int
+    clicks: int
+    clipped: int
+    lines: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeLog:
+    """A click log as a function of a seed.
+
+    rounds: visits; pool: candidates of a visit, on average (two more or fewer at times); change_every: rounds between
+    changes of the pool on average (None: 35,000, or an eighth of a short log); features: what z is; kind: R6A (six
+    numbers for users and for articles) or R6B (136 features that are on or off for users, none for articles); rate: a
+    click rate around which those of articles and users lie; spread: how far apart they lie, 1 for about 0.02 to 0.1.
+
+    >>> log = MadeLog(rounds=1000, seed=1)
+    >>> article, vector = next(iter(log.articles.items()))
+    >>> 0.02 < log.mean(vector, vector, article) < 0.1
+    True
+    """
+
+    rounds: int
+    seed: int = 0
+    pool: int = 20
+    change_every: int | None = None
+    features: str = "das"
+    kind: str = "R6A"
+    rate: float = 0.06
+    spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.features not in ("das", "li"):
+            raise ValueError(f"features must be das or li, got {self.features!r}: the model has both theta and beta")
+        for name, least in (("rounds", 1), ("pool", 3), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if self.change_every is not None and self.change_every < 1:
+            raise ValueError(f"change_every must be at least 1, got {self.change_every!r}: None for the default")
+        positive("rate", self.rate, "it is a click rate such as 0.06")
+        positive("spread", self.spread, "1 for differences of the size of real ones")
+
+    # ------------------------------------------------------------------ the model
+
+    @property
+    def map(self) -> FeatureMap:
+        """How x and z are made of u and v."""
+        return FeatureMap(self.features, *((ACTIVE_IDS, 1) if self.kind == "R6B" else (1 + MEMBERSHIPS,) * 2))
+
+    def _random(self, *stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *stream])
+
+    @cached_property
+    def schedule(self) -> list[tuple[int, list[int]]]:
+        """(first round, articles by number) of every pool in turn; neighbours differ in one article."""
+        random = self._random(_SCHEDULE)
+        every = self.change_every or max(1, min(35_000, self.rounds // 8))
+        listed, known, start = list(range(self.pool)), self.pool, 0
+        made = [(0, list(listed))]
+        while True:
+            start += max(1, int(every * random.uniform(4 / 7, 10 / 7)))
+            if start >= self.rounds:
+                return made
+            room = [step for step in (-1, 0, 0, 1) if abs(len(listed) + step - self.pool) <= min(2, self.pool - 2)]
+            step = room[random.integers(len(room))]
+            place = int(random.integers(len(listed)))
+            if step <= 0:
+                del listed[place]
+            if step >= 0:
+                listed.insert(place, known)
+                known += 1
+            made.append((start, list(listed)))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Ids of the articles by number."""
+        known = 1 + max(max(listed) for _, listed in self.schedule)
+        return [f"id-{560_620 + 3 * i}" if self.kind == "R6B" else str(109_453 + 3 * i) for i in range(known)]
+
+    @cached_property
+    def _memberships(self) -> np.ndarray:
+        """Of the articles, in units of 1/MICRO; -1 for an article that carries only the constant."""
+        made = _simplex(self._random(_MODEL, 1), len(self.names), 1.0)
+        made[5::12] = -1
+        return made
+
+    @cached_property
+    def articles(self) -> dict[str, Doubles]:
+        """The vector of every article."""
+        if self.kind == "R6B":
+            return {name: np.ones(1) for name in self.names}
+        vectors = np.concatenate((np.ones((len(self.names), 1)), np.maximum(self._memberships, 0) / MICRO), axis=1)
+        return dict(zip(self.names, vectors, strict=True))
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The truth.
+
+        R6A: theta is the rate for the constants, up to 0.01 for a membership of the user, 0.005 of the article and 0.02
+        for both; beta up to 0.01 for the constant and 0.01 for a membership. Memberships sum to 1, so the mean lies
+        within 0.055 of the rate. R6B: a feature that is on moves the mean by at most 0.0025, an article by 0.01.
+        """
+        random, of_map = self._random(_MODEL, 0), self.map
+        if self.kind == "R6B":
+            shared = np.full((of_map.user, 1), 0.002)
+        else:
+            shared = np.full((of_map.user, of_map.arm), 0.02)
+            shared[:, 0], shared[0, :] = 0.01, 0.005
+        own = np.full(of_map.d2, 0.0005 if self.kind == "R6B" else 0.01)
+        own[0] = 0.01
+        theta = self.spread * shared * random.uniform(-1, 1, shared.shape)
+        theta[0, 0] = self.rate
+        beta = {name: self.spread * own * random.uniform(-1, 1, len(own)) for name in self.names}
+        return Parameters(theta.ravel(order="F"), beta)
+
+    def mean(self, user: Doubles, vector: Doubles, article: str) -> float:
+        """The probability of a click, see the formula above."""
+        x, z = self.map(user, vector)
+        theta, beta = self.parameters
+        return float(np.clip(x @ theta + z @ beta[article], LOWEST, HIGHEST))
+
+    @cached_property
+    def _weights(self) -> tuple[Doubles, Doubles]:
+        """mean = offset + weights . u for every article, before clipping."""
+        theta, beta = self.parameters
+        vectors = np.array([self.articles[name] for name in self.names])
+        weights = vectors @ theta.reshape(self.map.user, self.map.arm, order="F").T
+        own = np.array([beta[name] for name in self.names])
+        if self.features == "li":
+            return np.zeros(len(own)), weights + own
+        return (vectors * own).sum(axis=1), weights
+
+    # ------------------------------------------------------------------ the rounds
+
+    @cached_property
+    def _popular(self) -> Doubles:
+        """How often each of a user's 136 features is on: the first always, the others 15 at a time or so."""
+        popular = self._random(_MODEL, 2).uniform(0.02, 0.2, ACTIVE_IDS)
+        popular[0] = 1.0
+        return popular
+
+    @cached_property
+    def _pools(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The schedule as arrays: first rounds, sizes, and articles one pool behind the other."""
+        starts = np.array([start for start, _ in self.schedule])
+        sizes = np.array([len(listed) for _, listed in self.schedule])
+        return starts, sizes, np.concatenate([listed for _, listed in self.schedule])
+
+    def _draw(self, block: int) -> _Rounds:
+        """Rounds BLOCK * block and those that follow it."""
+        random = self._random(_ROUNDS, block)
+        first = block * BLOCK
+        n = min(BLOCK, self.rounds - first)
+        if self.kind == "R6B":
+            users = (random.random((n, ACTIVE_IDS), np.float32) < self._popular).astype(np.uint8)
+            vectors = users.astype(np.float64)
+        else:
+            users = _simplex(random, n, 0.4)
+            vectors = np.concatenate((np.ones((n, 1)), users / MICRO), axis=1)
+        starts, sizes, listing = self._pools
+        pools = np.searchsorted(starts, np.arange(first, first + n), "right") - 1
+        shown = random.integers(0, sizes[pools])
+        articles = listing[(np.cumsum(sizes) - sizes)[pools] + shown]
+        offsets, weights = self._weights
+        means = offsets[articles] + np.einsum("ij,ij->i", weights[articles], vectors)
+        kept = np.clip(means, LOWEST, HIGHEST)
+        return _Rounds(shown, (random.random(n) < kept).astype(np.uint8), users, kept != means)
+
+    def _pool_text(self, listed: list[int]) -> bytes:
+        """The end of a line."""
+        parts = []
+        for i in listed:
+            parts.append(f" |{self.names[i]}")
+            if self.kind == "R6A":
+                if self._memberships[i, 0] >= 0:
+                    parts += [f" {k + 2}:{share / MICRO:.6f}" for k, share in enumerate(self._memberships[i])]
+                parts.append(" 1:1.000000")
+        return "".join(parts).encode()
+
+    def write(
+        self, folder: Path | str, *, files: int = 1, progress: Callable[[int], None] = lambda rounds: None
+    ) -> list[Path]:
+        """Write one gzip file per day, the rounds split evenly over them, and the truth beside; `progress` is told the
+        rounds written since the last call. The paths of the logs, in order."""
+        if not 1 <= files <= self.rounds:
+            raise ValueError(f"files must be between 1 and the {self.rounds} rounds, got {files}")
+        folder = Path(folder)
+        days = [(FIRST_DAY + datetime.timedelta(days=day)).strftime("%Y%m%d") for day in range(files)]
+        paths = [folder / f"{KINDS[self.kind]}.{day}.gz" for day in days]
+        for path in (*paths, folder / TRUTH):
+            if path.exists():
+                raise LogError(f"{path} is there already: give another folder, or remove it")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise LogError(f"{folder} is a file: give another folder") from None
+        try:
+            clicks, clipped = self._write_days(paths, progress)
+            (folder / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
+        except BaseException:  # half a log is none
+            for path in (*paths, folder / TRUTH):
+                path.unlink(missing_ok=True)
+            raise
+        return paths
+
+    def _write_days(self, paths: list[Path], progress: Callable[[int], None]) -> tuple[int, int]:
+        """Clicks, and rounds whose click probability was clipped."""
+        clicks = clipped = 0
+        for day, texts in groupby(self._texts(len(paths)), lambda text: text.day):
+            # This way of packing writes a header with time 0: the same log is the same bytes.
+            packer = _deflate.compressobj(1, zlib.DEFLATED, 31)
+            with paths[day].open("wb") as file:
+                for text in texts:
+                    file.write(packer.compress(text.lines))
+                    clicks, clipped = clicks + text.clicks, clipped + text.clipped
+                    progress(text.rounds)
+                file.write(packer.flush())
+        return clicks, clipped
+
+    def _texts(self, days: int) -> Iterator[_Text]:
+        """The lines, in pieces of one block, one pool and one day."""
+        bounds = [day * self.rounds // days for day in range(days + 1)]
+        starts = self._pools[0].tolist()
+        cuts = sorted({*range(0, self.rounds, BLOCK), *bounds, *starts})
+        ids = np.zeros((self.pool + 2, 16), np.uint8)
+        day = turn = -1
+        for first, stop in pairwise(cuts):
+            if first % BLOCK == 0:
+                rounds = self._draw(first // BLOCK)
+            if turn + 1 < len(starts) and first == starts[turn + 1]:
+                turn += 1
+                listed = self.schedule[turn][1]
+                pool = np.frombuffer(self._pool_text(listed), np.uint8)
+                for place, i in enumerate(listed):
+                    ids[place] = np.frombuffer(self.names[i].encode().ljust(16, b"\0"), np.uint8)
+            if first == bounds[day + 1]:
+                day += 1
+            in_day = np.arange(first - bounds[day], stop - bounds[day])
+            times = FIRST_SECOND + day * DAY + in_day * DAY // (bounds[day + 1] - bounds[day])
+            part = slice(first % BLOCK, first % BLOCK + stop - first)
+            clicks, users = rounds.clicks[part], rounds.users[part]
+            # A line has 32 bytes of time, id and click and at most 11 for each of the user's features.
+            out = np.empty((stop - first) * (len(pool) + 48 + 11 * (1 + users.shape[1])), np.uint8)
+            size = format_lines(out, times, ids, rounds.shown[part], clicks, users, pool, self.kind == "R6B")
+            yield _Text(day, stop - first, int(clicks.sum()), int(rounds.clipped[part].sum()), out[:size])
+
+    def _truth(self, clipped: int, clicks: int) -> dict[str, Any]:
+        theta, beta = self.parameters
+        return {
+            "made": asdict(self), "clicks": clicks, "clipped": clipped, "pools": len(self.schedule),
+            "theta": theta.tolist(), "beta": {name: each.tolist() for name, each in beta.items()},
+            "articles": {name: each.tolist() for name, each in self.articles.items()},
+        }  # fmt: skip
+
+
+def _simplex(random: np.random.Generator, n: int, concentration: float) -> np.ndarray:
+    """n draws of memberships in units of 1/MICRO: whole numbers that sum to MICRO."""
+    gammas = random.standard_gamma(concentration, (n, MEMBERSHIPS)) + 1e-12
+    made: np.ndarray = np.rint(gammas * (MICRO / gammas.sum(axis=1))[:, None]).astype(np.int64)
+    made[np.arange(n), made.argmax(axis=1)] += MICRO - made.sum(axis=1)
+    return made
+
+
+@kernel
+def format_lines(out, times, ids, shown, clicks, users, pool, binary):  # type: ignore[no-untyped-def]
+    """Lines of consecutive rounds with one pool, written to `out`; how many bytes they took."""
+    at = 0
+    for t in range(times.shape[0]):
+        at = put_number(out, at, times[t])
+        out[at] = 32
+        at += 1
+        for k in range(ids.shape[1]):
+            if ids[shown[t], k] == 0:
+                break
+            out[at] = ids[shown[t], k]
+            at += 1
+        out[at] = 32
+        out[at + 1] = 48 + clicks[t]
+        for k, letter in enumerate((32, 124, 117, 115, 101, 114)):  # " |user"
+            out[at + 2 + k] = letter
+        at += 8
+        if binary:
+            for k in range(users.shape[1]):
+                if users[t, k]:
+                    out[at] = 32
+                    at = put_number(out, at + 1, k + 1)
+        else:
+            for k in range(users.shape[1] + 1):
+                last = k == users.shape[1]
+                at = put_share(out, at, 1 if last else k + 2, MICRO if last else users[t, k])
+        for k in range(pool.shape[0]):
+            out[at + k] = pool[k]
+        at += pool.shape[0]
+        out[at] = 10
+        at += 1
+    return at
+
+
+@kernel
+def put_number(out, at, value):  # type: ignore[no-untyped-def]
+    """Digits of a whole number; where they end."""
+    digits = 1
+    bound = 10
+    while value >= bound:
+        digits += 1
+        bound *= 10
+    for k in range(digits - 1, -1, -1):
+        out[at + k] = 48 + value % 10
+        value //= 10
+    return at + digits
+
+
+@kernel
+def put_share(out, at, key, value):  # type: ignore[no-untyped-def]
+    """A space and "key:value" with six decimals, the value in units of 1/MICRO; where it ends."""
+    out[at] = 32
+    out[at + 1] = 48 + key
+    out[at + 2] = 58
+    out[at + 3] = 48 + value // MICRO
+    out[at + 4] = 46
+    rest = value % MICRO
+    for k in range(5, -1, -1):
+        out[at + 5 + k] = 48 + rest % 10
+        rest //= 10
+    return at + 11

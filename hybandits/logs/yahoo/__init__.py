@@ -1,0 +1,1 @@
+"""The click logs Yahoo! R6A and R6B."""

@@ -1,0 +1,280 @@
+"""Which arms are known, where their blocks lie, and candidate sets whose ids have been looked up."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow
+from hybandits.model.inputs import check_finite, checked_matrices, id_list
+
+Slots = NDArray[np.int64]
+
+
+MANY = 16
+"""Candidates from which on a look at the slots finds duplicates faster than a set of the ids."""
+
+
+class Rows(NamedTuple):
+    """Checked candidates: features ready for the kernels, ids, and where each arm's block lies (-1: none yet)."""
+
+    x: Doubles
+    z: Doubles
+    arms: Sequence[Hashable]
+    slots: Slots
+
+
+class CandidateSet:
+    """A list of arms whose ids have been looked up; made by `policy.candidates(arms)`, used in place of the list.
+
+    It follows its policy: when an arm first learns or is forgotten, the next call looks the ids up again.
+    """
+
+    __slots__ = ("arms", "epoch", "owner", "slots")
+
+    def __init__(self, arms: tuple[Hashable, ...]) -> None:
+        self.arms = arms
+        self.owner: object = None
+        self.epoch = -1
+        self.slots: Slots = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def __repr__(self) -> str:
+        return f"CandidateSet({checks.short(list(self.arms))}, n={len(self.arms)})"
+
+
+class ArmTable(ABC):
+    """Which arms are known and where their blocks lie, and the checks on what a call brings in.
+
+    Subclasses keep the blocks: `_reserve` makes room for one more slot, `_clear(slot)` sets it to the prior.
+    """
+
+    def __init__(self, d1: int, d2: int) -> None:
+        self.d1 = d1
+        self.d2 = d2
+        self.epoch = 0
+        self.rounds = 0
+        self.pulls: Slots = np.zeros(0, np.int64)
+        self._slots: dict[Hashable, int] = {}
+        self._used = 0
+        self._free: list[int] = []
+        self._last_ids: Any = None
+        self._last_slots: Slots = np.empty(0, np.int64)
+        self._last_epoch = -1
+
+    # -------------------------------------------------------------- arms
+
+    @property
+    def arms(self) -> list[Hashable]:
+        """Every arm met and not forgotten, in the order met."""
+        return list(self._slots)
+
+    @property
+    def known(self) -> int:
+        """How many arms have been met and not forgotten."""
+        return len(self._slots)
+
+    @property
+    def learned(self) -> dict[Hashable, int]:
+        """The arms that have learned, with their slots."""
+        return {arm: slot for arm, slot in self._slots.items() if slot >= 0}
+
+    def pulls_of(self, arm: Hashable) -> int:
+        """How many rows the arm has learned."""
+        slot = self.slot(arm)
+        return int(self.pulls[slot]) if slot >= 0 else 0
+
+    def slot(self, arm: Hashable) -> int:
+        """Where the arm's block lies, -1 if it has not learned; an error if it is unknown."""
+        try:
+            return self._slots[arm]
+        except KeyError:
+            raise KeyError(
+                f"arm {arm!r} is not known: it has been in no choose() or learn(), or was forgotten"
+            ) from None
+        except TypeError:
+            raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
+
+    def admit(self, arms: Iterable[Hashable]) -> None:
+        """Make arms known. Costs nothing but the id until they learn."""
+        for arm in arms:
+            self._slots.setdefault(arm, -1)
+
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm's block and id. Its slot is used again."""
+        slot = self.slot(arm)
+        del self._slots[arm]
+        if slot >= 0:
+            self._free.append(slot)
+            self.pulls[slot] = 0
+        self.epoch += 1
+
+    def _new_slot(self, arm: Hashable) -> int:
+        if self._free:
+            slot = self._free.pop()
+        else:
+            if self._used == len(self.pulls):
+                # One part in 32 at a time: in-place growth is cheap, and memory per arm stays close to its need.
+                self._grow(self._used + max(8, self._used // 32))
+            slot = self._used
+            self._used += 1
+        self._clear(slot)
+        self.pulls[slot] = 0
+        self._slots[arm] = slot
+        self.epoch += 1
+        return slot
+
+    def _grow(self, capacity: int) -> None:
+        self._reserve(capacity)
+        self.pulls.resize(capacity, refcheck=False)  # last: its length says how many blocks there are
+
+    @abstractmethod
+    def _reserve(self, capacity: int) -> None: ...
+
+    @abstractmethod
+    def _clear(self, slot: int) -> None: ...
+
+    # -------------------------------------------------------------- loops outside Python
+
+    def set_aside(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
+        """The arms' slots, -1 for those that have none, and fresh slots for these, to be taken from the first on.
+
+        The fresh ones come in the order in which `learn` would take them, so a loop that gives them out in the order of
+        its rounds leaves every block where `learn` would have it.
+        """
+        slots = self.lookup(arms)
+        waiting = int((slots < 0).sum())
+        need = self._used + max(0, waiting - len(self._free))
+        if need > len(self.pulls):
+            self._grow(need)
+        fresh = [*reversed(self._free), *range(self._used, need)][:waiting]
+        for slot in fresh:
+            self._clear(slot)
+            self.pulls[slot] = 0
+        return slots, np.array(fresh, np.int64)
+
+    def settle(self, arms: Sequence[Hashable], slots: Slots, fresh: Slots, rows: int) -> None:
+        """Take note of what a loop has done: who has taken which of the fresh slots, and how many rows were learned."""
+        owner = dict(zip(slots.tolist(), arms, strict=True))
+        taken = [slot for slot in fresh.tolist() if slot in owner]
+        for slot in taken:
+            self._slots[owner[slot]] = slot
+        again = min(len(taken), len(self._free))
+        del self._free[len(self._free) - again :]
+        self._used += len(taken) - again
+        self.rounds += rows
+        self.epoch += 1
+
+    # -------------------------------------------------------------- candidates
+
+    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
+        """Look the ids up once; see `CandidateSet`."""
+        return CandidateSet(tuple(self._ids(arms, None)))
+
+    def lookup(self, arms: Sequence[Hashable]) -> Slots:
+        """The slots of the arms, -1 for those that have not learned or are unknown."""
+        try:
+            return np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+        except KeyError:
+            find = self._slots.get
+            return np.fromiter((find(arm, -1) for arm in arms), np.int64, len(arms))
+
+    def _ids(self, arms: Any, n: int | None) -> Sequence[Hashable]:
+        """The candidates' ids, checked: a sequence, not empty, as many as rows, hashable, none twice."""
+        if arms is None:
+            if n is None:
+                raise TypeError("arms is missing: pass a list of ids")
+            arms = range(n)
+        arms = id_list(arms)
+        if n is not None and len(arms) != n:
+            raise ValueError(
+                f"arms has {len(arms)} ids but the features have {n} rows: pass one row of x and z per candidate"
+            )
+        if len(arms) == 0:
+            raise ValueError("arms is empty, got 0 candidates: pass at least one row and one id")
+        try:
+            distinct = len(set(arms))
+        except TypeError:
+            raise TypeError(
+                f"arms holds an id that is not hashable: {checks.short(arms)}; use str, int or tuples as ids"
+            ) from None
+        if distinct != len(arms):
+            twice = next(arm for i, arm in enumerate(arms) if arm in arms[:i])
+            raise ValueError(f"arms holds {twice!r} more than once: each candidate may appear once per call")
+        return arms  # type: ignore[no-any-return]
+
+    # -------------------------------------------------------------- features
+
+    def matrices(self, x: Any, z: Any) -> tuple[Doubles, Doubles]:
+        """Features of several candidates, ready for the kernels: x (n, d1), z (n, d2)."""
+        return checked_matrices(x, z, self.d1, self.d2)
+
+    def ready_slots(self, x: Any, z: Any, arms: Any) -> Slots | None:
+        """The candidates' slots if everything can go to the kernels as it is, else None: `rows` will sort it out.
+
+        Ids that equal those of the call before are not looked up again.
+        """
+        if type(arms) is CandidateSet:
+            if arms.owner is not self or arms.epoch != self.epoch:
+                return None
+            slots = arms.slots
+        elif (type(arms) is list or type(arms) is tuple) and arms:
+            try:
+                if self._last_epoch == self.epoch and arms == self._last_ids:
+                    slots = self._last_slots
+                else:
+                    slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+                    if (len(arms) < MANY or not arrow.distinct(slots)) and len(set(arms)) != len(arms):
+                        return None
+                    self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
+            except (KeyError, TypeError, ValueError):  # unknown, not hashable, not comparable
+                return None
+        else:
+            return None
+        n = slots.shape[0]
+        # `checks.ready` for both, without the calls
+        if (
+            type(x) is type(z) is np.ndarray
+            and x.dtype is z.dtype is checks.FLOAT64
+            and x.shape == (n, self.d1)
+            and z.shape == (n, self.d2)
+            and x.flags.carray
+            and z.flags.carray
+        ):
+            return slots
+        return None
+
+    def rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Rows:
+        """Everything `choose` and `predict` check; with `admit`, unknown arms become known if all is well."""
+        x, z = self.matrices(x, z)
+        n = x.shape[0]
+        ids: Sequence[Hashable]
+        if type(arms) is CandidateSet:
+            if len(arms.arms) != n:
+                raise ValueError(
+                    f"the candidate set has {len(arms.arms)} arms but the features have {n} rows: "
+                    "pass one row of x and z per arm of the set, or make a new set"
+                )
+            ids = arms.arms
+        else:
+            ids = self._ids(arms, n)
+        try:
+            slots = np.fromiter(map(self._slots.__getitem__, ids), np.int64, n)
+        except KeyError:
+            slots = self.lookup(ids)
+            for arm in ids:
+                checks.new_arm(arm)
+            if admit:
+                check_finite(x, z)
+                self.admit(ids)
+        if admit and type(arms) is CandidateSet:
+            arms.slots, arms.owner, arms.epoch = slots, self, self.epoch
+        return Rows(x, z, ids, slots)

@@ -1,0 +1,215 @@
+"""Exploration coefficients by name: what gamma is, as a value passed to a policy.
+
+Every coefficient has the form of `decisions.radius`,
+
+    gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)),
+
+and an object here says what those five numbers are for a policy's reduction of the hybrid problem:
+
+    "shared"    one problem of dimension d1 + d2 K (LinUCB)
+    "hybrid"    the same matrix, radius in d1 + d2 (HyLinUCB)
+    "disjoint"  one problem of dimension d1 + d2 per arm (DisLinUCB), t counted per arm
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+from hybandits.foundation import checks
+
+Reduction = Literal["shared", "hybrid", "disjoint"]
+
+
+class Coefficients(NamedTuple):
+    """The five numbers of gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope))."""
+
+    base: float
+    scale: float = 0.0
+    log_term: float = 0.0
+    dimension: float = 0.0
+    slope: float = 0.0
+
+
+@runtime_checkable
+class Exploration(Protocol):
+    """What a policy asks of an exploration coefficient."""
+
+    def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
+        """gamma for a problem of this shape; `arms` is the number met so far."""
+        ...
+
+    def ridge(self, reduction: Reduction, arms: int) -> float | None:
+        """The ridge lambda that belongs to this coefficient, None where it prescribes none."""
+        ...
+
+
+def _bound(name: str, value: Any, why: str) -> float:
+    number = checks.positive(name, value, why)
+    if not 1e-50 <= number <= 1e50:
+        raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value!r}: rescale the data")
+    return number
+
+
+def _bounds(name: str, value: Any) -> float | tuple[float, float]:
+    why = "it bounds a norm from above; give one number or a pair (shared, per arm)"
+    if not isinstance(value, tuple | list):
+        return _bound(name, value, why)
+    if len(value) != 2:
+        raise ValueError(f"{name} must be one number or a pair (shared, per arm), got {value!r}")
+    return _bound(name, value[0], why), _bound(name, value[1], why)
+
+
+def _keep(coefficient: Any, **values: Any) -> None:
+    """Put the checked values, plain Python numbers, in place of those given to a frozen dataclass."""
+    for name, value in values.items():
+        object.__setattr__(coefficient, name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsWritten:
+    """gamma of the theorems (paper, sections 3.1 and 3.2): fixed in t, needs the horizon, brings its own ridge.
+
+    | policy    | lambda | gamma                                             |
+    |-----------|--------|---------------------------------------------------|
+    | LinUCB    | 1      | S sqrt(K) + sqrt(2 (d1 + d2 K) log(T/delta))      |
+    | DisLinUCB | 1      | 2 sqrt(S) + sqrt(2 (d1 + d2) log(K T/delta))      |
+    | HyLinUCB  | K      | 2 (S sqrt(K) + sqrt(2 (d1 + d2) log(T/delta)))    |
+
+    K is `arms` where given, else the number of arms met so far; HyLinUCB's ridge then grows with it, exactly.
+    """
+
+    horizon: int
+    delta: float = 0.01
+    bound: float = 1.0
+    arms: int | None = None
+
+    def __post_init__(self) -> None:
+        why = "it is the number of rounds T that will be played"
+        horizon = checks.real("horizon", checks.count("horizon", self.horizon, least=1, why=why))
+        why = "it is the number of arms K; leave it out to count arms met"
+        _keep(
+            self,
+            horizon=int(horizon),
+            delta=checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01"),
+            bound=_bound("bound", self.bound, "it bounds the norms of theta and every beta_i (S in the paper)"),
+            arms=None if self.arms is None else checks.count("arms", self.arms, least=1, why=why),
+        )
+
+    def _arms(self, met: int) -> int:
+        return max(self.arms if self.arms is not None else met, 1)
+
+    def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
+        """The table above."""
+        k = self._arms(arms)
+        if reduction == "shared":
+            gamma = self.bound * math.sqrt(k) + math.sqrt(2 * (d1 + d2 * k) * math.log(self.horizon / self.delta))
+        elif reduction == "disjoint":
+            gamma = 2 * math.sqrt(self.bound) + math.sqrt(2 * (d1 + d2) * math.log(k * self.horizon / self.delta))
+        else:
+            gamma = 2 * (self.bound * math.sqrt(k) + math.sqrt(2 * (d1 + d2) * math.log(self.horizon / self.delta)))
+        return Coefficients(gamma)
+
+    def ridge(self, reduction: Reduction, arms: int) -> float:
+        """K for the hybrid reduction, else 1."""
+        return float(self._arms(arms)) if reduction == "hybrid" else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfNormalised:
+    """The anytime coefficient, scaled by the noise level (the self-normalised bound of Abbasi-Yadkori et al. 2011).
+
+    gamma(t) = S sqrt(lambda) + sigma sqrt(2 log(1/delta) + D log(1 + t L^2 / (lambda D))),    L^2 = Lx^2 + Lz^2
+
+    | policy    | D         | S                    | t                 |
+    |-----------|-----------|----------------------|-------------------|
+    | LinUCB    | d1 + d2 K | sqrt(S1^2 + K S2^2)  | rows learned      |
+    | HyLinUCB  | d1 + d2   | sqrt(S1^2 + S2^2)    | rows learned      |
+    | DisLinUCB | d1 + d2   | sqrt(S1^2 + S2^2)    | that arm's pulls  |
+
+    noise is sigma, bound is S or the pair (S1, S2) for theta and the beta_i, feature_bound is L or (Lx, Lz).
+    """
+
+    noise: float = 1.0
+    bound: float | tuple[float, float] = 1.0
+    feature_bound: float | tuple[float, float] = 1.0
+    delta: float = 0.01
+
+    def __post_init__(self) -> None:
+        _keep(
+            self,
+            noise=_bound("noise", self.noise, "it is the standard deviation of the reward's noise"),
+            bound=_bounds("bound", self.bound),
+            feature_bound=_bounds("feature_bound", self.feature_bound),
+            delta=checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01"),
+        )
+
+    def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
+        """The table above."""
+        s1, s2 = self.bound if isinstance(self.bound, tuple) else (self.bound, self.bound)
+        lx, lz = self.feature_bound if isinstance(self.feature_bound, tuple) else (self.feature_bound,) * 2
+        if d1 == 0:
+            s1 = lx = 0.0
+        if d2 == 0:
+            s2 = lz = 0.0
+        k = max(arms, 1) if reduction == "shared" else 1
+        dimension = d1 + d2 * k
+        return Coefficients(
+            base=math.sqrt(s1**2 + k * s2**2) * math.sqrt(ridge),
+            scale=float(self.noise),
+            log_term=-2 * math.log(self.delta),
+            dimension=float(dimension),
+            slope=(lx**2 + lz**2) / (ridge * dimension),
+        )
+
+    def ridge(self, reduction: Reduction, arms: int) -> None:
+        """None: it goes with any ridge."""
+        return
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant:
+    """gamma = alpha, tuned by hand (Li et al. 2010); alpha = 0 is greedy."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        _keep(self, alpha=checks.non_negative("alpha", self.alpha, "it multiplies the width; 0 is greedy"))
+
+    def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
+        """alpha, always."""
+        return Coefficients(float(self.alpha))
+
+    def ridge(self, reduction: Reduction, arms: int) -> None:
+        """None: it goes with any ridge."""
+        return
+
+
+_KINDS: dict[str, type[AsWritten] | type[SelfNormalised] | type[Constant]] = {
+    kind.__name__: kind for kind in (AsWritten, SelfNormalised, Constant)
+}
+
+
+def to_plain(exploration: Exploration) -> dict[str, Any]:
+    """The coefficient as JSON-able values, for saving."""
+    kind = type(exploration).__name__
+    if _KINDS.get(kind) is not type(exploration):
+        raise TypeError(
+            f"an exploration coefficient of type {kind} cannot be saved: use AsWritten, SelfNormalised or Constant"
+        )
+    return {"kind": kind, **asdict(exploration)}  # type: ignore[call-overload]
+
+
+def from_plain(plain: dict[str, Any]) -> Exploration:
+    """The inverse of `to_plain`."""
+    kind = _KINDS.get(plain.get("kind", ""))
+    if kind is None:
+        kinds = ", ".join(sorted(_KINDS))
+        raise ValueError(f"exploration needs a kind, one of {kinds}; got {plain.get('kind')!r}")
+    names = [field.name for field in fields(kind)]
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items() if k != "kind"}
+    unknown = sorted(set(values) - set(names))
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no setting {unknown[0]!r}: it has {', '.join(names)}")
+    return kind(**values)

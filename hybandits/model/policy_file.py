@@ -1,0 +1,147 @@
+"""Files: one .npz per policy, a JSON header beside plain arrays, no pickle, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+import zipfile
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = "hybandits-policy"
+VERSION = 1
+
+
+class FileError(ValueError):
+    """A file that cannot be loaded: truncated, corrupt, foreign, or of another version."""
+
+
+def plain_id(arm: Hashable) -> Any:
+    """An arm id as JSON: str, int and tuples of them (NumPy's too); anything else, subclasses included, is refused."""
+    kind = type(arm)
+    if kind is str or kind is int:
+        return arm
+    if isinstance(arm, np.str_):
+        return str(arm)
+    if isinstance(arm, np.integer):
+        return int(arm)
+    if kind is tuple:
+        return [plain_id(part) for part in arm]  # type: ignore[attr-defined]
+    raise TypeError(
+        f"arm id {arm!r} of type {type(arm).__name__} cannot be saved: use str, int or tuples of them as ids"
+    )
+
+
+def arm_id(plain: Any) -> Hashable:
+    """The inverse of `plain_id`."""
+    if isinstance(plain, list):
+        return tuple(arm_id(part) for part in plain)
+    if isinstance(plain, str | int) and not isinstance(plain, bool):
+        return plain
+    raise FileError(f"the file names an arm {plain!r}, which is no str, int or tuple: it is corrupt")
+
+
+def plain_ids(arms: Iterable[Hashable]) -> list[Any]:
+    """Every id, or an error naming the first that cannot be saved."""
+    return [plain_id(arm) for arm in arms]
+
+
+def arm_ids(plain: Any) -> list[Hashable]:
+    """The inverse of `plain_ids`."""
+    if not isinstance(plain, list):
+        raise FileError(f"the file's arms are a {type(plain).__name__}, expected a list: it is corrupt")
+    return [arm_id(part) for part in plain]
+
+
+def counter(name: str, value: Any) -> int:
+    """A count read from a file: a whole number from 0 to 2^53."""
+    if type(value) is not int or not 0 <= value <= 2**53:
+        raise FileError(f"{name} is {value!r}, expected a count: the file is corrupt")
+    return value
+
+
+def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> None:
+    """Slots are 0..n-1 in some order for the arms that have learned, -1 for the others; counts are not negative."""
+    whole = np.dtype(np.int64)
+    if (
+        slots.dtype != whole
+        or pulls.dtype != whole
+        or slots.shape != (len(arms),)
+        or pulls.ndim != 1
+        or len(set(arms)) != len(arms)
+        or sorted(slots[slots >= 0].tolist()) != list(range(len(pulls)))
+        or (slots < -1).any()
+        or (pulls < 0).any()
+    ):
+        raise FileError("the arms and their blocks do not match: the file is corrupt")
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write header and arrays to a new file and put it in place in one step."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: give the name of a file, e.g. {target / 'policy.npz'}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist: create it first")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {target.parent} is not writable: save elsewhere or change its permissions")
+    text = json.dumps({"format": FORMAT, "version": VERSION, **header})
+    content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **content)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, or those a new file would have."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a file written by `write`; FileError for anything else."""
+    source = Path(path)
+    if not source.is_file():
+        raise FileNotFoundError(f"{source} does not exist or is no file: pass the path given to save()")
+    foreign = FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
+    try:
+        with open(source, "rb") as file, zipfile.ZipFile(file) as container:
+            members = container.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise foreign  # save() compresses nothing, so that a small file cannot unpack to a huge one
+        with open(source, "rb") as file, np.load(file, allow_pickle=False) as content:
+            if "header" not in content.files:
+                raise foreign
+            arrays = {name: content[name] for name in content.files}
+        header = json.loads(arrays.pop("header").tobytes().decode())
+    except (FileError, PermissionError):
+        raise
+    except Exception as problem:  # whatever zip, npy or JSON make of a damaged file
+        raise FileError(
+            f"{source} is truncated, corrupt or no file of hybandits ({problem}): "
+            "pass the path given to save(), save the policy again, or restore the file from a backup"
+        ) from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise foreign
+    if type(header.get("version")) is not int or header["version"] != VERSION:
+        raise FileError(
+            f"{source} has format version {header.get('version')!r}, this hybandits reads version {VERSION}: "
+            "load it with the release that wrote it"
+        )
+    return header, arrays

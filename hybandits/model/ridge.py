@@ -1,0 +1,340 @@
+"""HybridRidge: the ridge estimate of (theta, beta_1, .., beta_K); an arm costs nothing until it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow
+from hybandits.model import policy_file as storage
+from hybandits.model.arms import ArmTable, Slots
+from hybandits.model.inputs import batch, checked_vectors, not_finite
+from hybandits.model.policy_file import FileError
+
+COPIED_UP_TO = 64_000_000
+"""Bytes up to which an array grows by copying."""
+
+
+class Prediction(NamedTuple):
+    """Estimated reward and width of every candidate."""
+
+    mean: Doubles
+    width: Doubles
+
+
+class HybridRidge(ArmTable):
+    """Ridge regression of reward on x.theta + z.beta_arm, exact, updated row by row in O((d1 + d2)^2).
+
+    >>> import numpy as np
+    >>> estimator = HybridRidge(d1=2, d2=1, ridge=1.0)
+    >>> estimator.learn("a", np.array([1.0, 0.0]), np.array([1.0]), 3.0)
+    >>> mean, width = estimator.predict(np.eye(2), np.ones((2, 1)), ["a", "b"])
+    >>> mean.round(3).tolist(), width.round(3).tolist()
+    ([2.0, 0.0], [0.816, 1.414])
+    """
+
+    def __init__(self, *, d1: int, d2: int, ridge: float = 1.0) -> None:
+        d1, d2 = checks.dimensions(d1, d2)
+        super().__init__(d1, d2)
+        self.ridge = checks.ridge(ridge)
+        self._x_shape, self._z_shape = (d1,), (d2,)
+        self.arm_factor: Doubles = np.zeros(0)
+        self.arm_score: Doubles = np.zeros(0)
+        self.shared_factor: Doubles = np.zeros(arrow.factor_size(d1, 0))
+        self.shared_score: Doubles = np.zeros(arrow.score_size(d1, 0))
+        arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, d1, 0, self.ridge)
+
+    def __repr__(self) -> str:
+        return (
+            f"HybridRidge(d1={self.d1}, d2={self.d2}, ridge={self.ridge:g}): "
+            f"{self.known} arms known, {self._used - len(self._free)} have learned, {self.rounds} rows"
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, spare room included (not of the ids)."""
+        arrays = (self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score)
+        return sum(array.nbytes for array in arrays)
+
+    def _reserve(self, capacity: int) -> None:
+        factor = grown(self.arm_factor, capacity * arrow.factor_size(self.d2, self.d1))
+        self.arm_score = grown(self.arm_score, capacity * arrow.score_size(self.d2, self.d1))
+        self.arm_factor = factor
+
+    def _clear(self, slot: int) -> None:
+        factor = slot * arrow.factor_size(self.d2, self.d1)
+        score = slot * arrow.score_size(self.d2, self.d1)
+        arrow.reset_block(self.arm_factor, factor, self.arm_score, score, self.d2, self.d1, self.ridge)
+
+    # -------------------------------------------------------------- learning
+
+    def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
+        """One row: the arm's features and the reward seen for it."""
+        if not (
+            type(x) is type(z) is np.ndarray
+            and x.dtype is z.dtype is checks.FLOAT64
+            and x.shape == self._x_shape
+            and z.shape == self._z_shape
+            and x.flags.carray
+            and z.flags.carray
+        ):
+            x, z = checked_vectors(x, z, self.d1, self.d2)
+        value = reward if type(reward) is float else checks.reward(reward)
+        try:
+            slot = self._slots.get(arm, -1)
+        except TypeError:
+            raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
+        if slot < 0:
+            checks.new_arm(arm)
+            if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
+                raise not_finite(x, z, value)
+            slot = self._new_slot(arm)
+        done = arrow.learn_one(
+            slot, x, z, value, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
+            self.rounds,
+        )  # fmt: skip
+        if done != 1:
+            if not done:
+                raise not_finite(x, z, value)
+            arrow.refresh_due(
+                slot, self.d1, self.d2, self.arm_factor, self.arm_score, self.pulls, self.shared_factor,
+                self.shared_score, self.rounds,
+            )  # fmt: skip
+        self.rounds += 1
+
+    def learn_many(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
+        """Many rows at once, equal to one by one in the same order; an arm may appear any number of times."""
+        x, z = self.matrices(x, z)
+        ids, values = batch(arms, rewards, x.shape[0])
+        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
+            raise not_finite(x, z, values)
+        for arm in dict.fromkeys(ids):
+            if self._slots.get(arm, -1) < 0:
+                self._new_slot(arm)
+        slots = self.lookup(ids)
+        arrow.learn_rows(
+            slots, x, z, values, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
+            self.rounds,
+        )  # fmt: skip
+        self.rounds += len(ids)
+
+    # -------------------------------------------------------------- reading
+
+    def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
+        """Means and widths of checked candidates (see `rows`)."""
+        mean = np.empty(len(slots))
+        width = np.empty(len(slots))
+        if not arrow.score_rows(x, z, slots, self.arm_score, self.shared_score, self.ridge, mean, width):
+            raise not_finite(x, z)
+        return Prediction(mean, width)
+
+    def predict(self, x: Any, z: Any, arms: Any = None) -> Prediction:
+        """Means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; changes nothing."""
+        rows = self.rows(x, z, arms, admit=False)
+        return self.score(rows.x, rows.z, rows.slots)
+
+    @property
+    def theta(self) -> Doubles:
+        """The shared parameter, theta = R_0^-1 q_0."""
+        theta = np.empty(self.d1)
+        arrow.transpose_times(self.shared_score, 0, self.d1, self.shared_score[: self.d1], theta)
+        return theta
+
+    def beta(self, arm: Hashable) -> Doubles:
+        """The arm's own parameter; zeros, the prior mean, while it has not learned."""
+        slot = self.slot(arm)
+        beta = np.zeros(self.d2)
+        if slot >= 0:
+            start = slot * arrow.score_size(self.d2, self.d1)
+            arrow.arm_parameters(self.arm_score, start, self.d1, self.d2, self.theta, beta)
+        return beta
+
+    def design(self, arms: Sequence[Hashable]) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+        """The blocks of M, ridge included: V (d1, d1), B (n, d1, d2), W (n, d2, d2), and sum_i B_i W_i^-1 B_i'.
+
+        V and the last are over all arms that have learned; B and W are of the arms given.
+        """
+        d1, d2, f = self.d1, self.d2, arrow.factor_size(self.d2, self.d1)
+        upper = np.triu_indices(d2, m=d2 + d1)
+        used = np.fromiter(self.learned.values(), np.int64)
+        rows = np.zeros((len(used), d2, d2 + d1))
+        rows[:, upper[0], upper[1]] = self.arm_factor[: self._used * f].reshape(self._used, f)[used]
+        r, t = rows[:, :, :d2], rows[:, :, d2:]
+        shared = np.zeros((d1, d1))
+        shared[np.triu_indices(d1)] = self.shared_factor
+        eliminated = np.einsum("aki,akj->ij", t, t)
+        b, w = np.zeros((len(arms), d1, d2)), np.tile(self.ridge * np.eye(d2), (len(arms), 1, 1))
+        position = {int(slot): i for i, slot in enumerate(used)}
+        for i, slot in enumerate(self.lookup(arms).tolist()):
+            if slot >= 0:
+                w[i] = r[position[slot]].T @ r[position[slot]]
+                b[i] = t[position[slot]].T @ r[position[slot]]
+        return shared.T @ shared + eliminated, b, w, eliminated
+
+    # -------------------------------------------------------------- whole estimators
+
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm. What it taught the shared part stays: the estimate is that with beta_arm integrated out.
+
+        All other arms' means and widths are unchanged, to the bit. Met again, the arm starts from the prior.
+        """
+        super().forget(arm)
+
+    def raise_ridge(self, ridge: float) -> None:
+        """Raise lambda to a larger value, exactly as if it had been so from the start."""
+        ridge = checks.ridge(ridge)
+        if ridge < self.ridge:
+            raise ValueError(
+                f"ridge can only be raised, got {ridge!r} where it is {self.ridge!r} already: fit a new estimator"
+            )
+        if ridge > self.ridge:
+            slots = np.fromiter(self.learned.values(), np.int64)
+            arrow.raise_ridge(
+                slots, ridge - self.ridge, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
+                self.shared_score,
+            )  # fmt: skip
+            self.ridge = ridge
+
+    def merge(self, other: HybridRidge) -> None:
+        """Take in all that another estimator has learned, as if its rows had been learned here. It is not changed."""
+        if not isinstance(other, HybridRidge):
+            raise TypeError(f"only another HybridRidge can be merged, got {type(other).__name__}")
+        if (other.d1, other.d2) != (self.d1, self.d2):
+            raise ValueError(
+                f"cannot merge d1={other.d1}, d2={other.d2} into d1={self.d1}, d2={self.d2}: the features must agree"
+            )
+        if other is self or other.ridge < self.ridge:
+            other = other.copy()
+            other.raise_ridge(self.ridge)
+        merged = self.copy()
+        merged._take_in(other)
+        if not merged.sound():
+            raise ValueError(
+                "the two estimators cannot be merged: their features differ so much in scale that the sum is lost in "
+                "rounding; rescale the features and fit again"
+            )
+        self.__dict__.update(merged.__dict__)
+        self.epoch += 1
+
+    def _take_in(self, other: HybridRidge) -> None:
+        self.raise_ridge(other.ridge)
+        common: list[int] = []
+        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
+        for arm, its in other.learned.items():
+            slot = self._slots.get(arm, -1)
+            if slot >= 0:
+                common.append(slot)
+                arrow.fold_arm(
+                    slot, its, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
+                    self.shared_score, other.arm_factor, other.arm_score,
+                )  # fmt: skip
+            else:
+                slot = self._new_slot(arm)
+                self.arm_factor[slot * f : (slot + 1) * f] = other.arm_factor[its * f : (its + 1) * f]
+                self.arm_score[slot * h : (slot + 1) * h] = other.arm_score[its * h : (its + 1) * h]
+            self.pulls[slot] += other.pulls[its]
+        arrow.fold_shared(self.d1, self.shared_factor, self.shared_score, other.shared_factor, other.shared_score)
+        arrow.remove_second_ridge(
+            np.array(common, np.int64), self.ridge, self.d1, self.d2, self.arm_factor, self.arm_score,
+            self.shared_factor, self.shared_score,
+        )  # fmt: skip
+        self.admit(other._slots)
+        self.rounds += other.rounds
+
+    def sound(self) -> bool:
+        """Whether every number is finite and every diagonal entry of R_0 and the R_i positive."""
+        n, d1, d2 = self._used, self.d1, self.d2
+        f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
+        used = self.arm_factor[: n * f], self.arm_score[: n * h], self.shared_factor, self.shared_score
+        own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])[:d2]
+        shared = np.cumsum([0, *(d1 - k for k in range(d1 - 1))])[:d1]
+        diagonals = used[0].reshape(n, f)[:, own], self.shared_factor[shared]
+        return all(np.isfinite(part).all() for part in used) and all((part > 0).all() for part in diagonals)
+
+    def copy(self) -> HybridRidge:
+        """An independent copy."""
+        return HybridRidge.unpack(*self.pack(ids=False), arms=self.arms)
+
+    # -------------------------------------------------------------- saving
+
+    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything as a JSON-able header and plain arrays."""
+        slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
+        used = slots[slots >= 0]
+        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
+        header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "ridge": self.ridge, "rounds": self.rounds}
+        if ids:
+            header["arms"] = storage.plain_ids(self._slots)
+        position = np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1)
+        arrays = {
+            "slots": position,
+            "pulls": self.pulls[used],
+            "arm_factor": self.arm_factor[: self._used * f].reshape(self._used, f)[used],
+            "arm_score": self.arm_score[: self._used * h].reshape(self._used, h)[used],
+            "shared_factor": self.shared_factor.copy(),
+            "shared_score": self.shared_score.copy(),
+        }
+        return header, arrays
+
+    @classmethod
+    def unpack(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None
+    ) -> HybridRidge:
+        """The inverse of `pack`; FileError if the parts do not fit together."""
+        try:
+            made = cls(d1=header["d1"], d2=header["d2"], ridge=header["ridge"])
+            made.rounds = storage.counter("rounds", header["rounds"])
+            if arms is None:
+                arms = storage.arm_ids(header["arms"])
+            slots, pulls = arrays["slots"], arrays["pulls"]
+            f, h = arrow.factor_size(made.d2, made.d1), arrow.score_size(made.d2, made.d1)
+            n = len(pulls)
+            expected = {
+                "slots": (np.dtype(np.int64), (len(arms),)),
+                "pulls": (np.dtype(np.int64), (n,)),
+                "arm_factor": (checks.FLOAT64, (n, f)),
+                "arm_score": (checks.FLOAT64, (n, h)),
+                "shared_factor": (checks.FLOAT64, made.shared_factor.shape),
+                "shared_score": (checks.FLOAT64, made.shared_score.shape),
+            }
+            for name, (dtype, shape) in expected.items():
+                got = arrays[name]
+                if got.dtype != dtype or got.shape != shape:
+                    raise FileError(
+                        f"{name} has {got.dtype} {got.shape}, expected {dtype} {shape}: the file is corrupt"
+                    )
+            storage.check_slots(arms, slots, pulls)
+        except (KeyError, TypeError) as problem:
+            raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
+        made._slots = dict(zip(arms, slots.tolist(), strict=True))
+        made._used = n
+        made.pulls = pulls.copy()
+        made.arm_factor = grown(arrays["arm_factor"].reshape(-1), n * f)
+        made.arm_score = grown(arrays["arm_score"].reshape(-1), n * h)
+        made.shared_factor = arrays["shared_factor"].copy()
+        made.shared_score = arrays["shared_score"].copy()
+        if not made.sound():
+            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
+        return made
+
+
+def grown(array: Doubles, n: int) -> Doubles:
+    """The array with n entries, 0 at the end.
+
+    While copying is cheap it starts on a cache line, which scoring that streams through large blocks notices; a large
+    array is extended in place, without ever having twice its size.
+    """
+    if 8 * n <= COPIED_UP_TO:
+        room = np.zeros(n + 8)
+        start = (-room.ctypes.data % 64) // 8
+        new = room[start : start + n]
+        new[: len(array)] = array
+        return new
+    if array.base is not None:
+        array = array.copy()
+    array.resize(n, refcheck=False)
+    return array

@@ -1,0 +1,175 @@
+"""The model of the rewards: the hybrid ridge regression, cross-fitted, and what its errors do to dm.
+
+Rounds are dealt to folds, consecutive ones together, and q for a fold is fitted on the others. So in a dr term the
+model is independent of the reward, and its errors cost no bias. A dm estimate has the model's errors in full, and its
+interval accounts for them: with phi_t = sum_a pi(a) x~(a), x~ the features (x, z) placed where theta and the arm's own
+beta stand, and M_-f the ridge matrix without fold f,
+
+    dm = (1/n) sum_f Phi_f' (theta, beta)_-f,   Phi_f = sum_{t in f} phi_t,
+
+and row s moves (theta, beta)_-f by M_-f^-1 x~_s e_s, to first order, where e_s = r_s - q(s) is taken out of fold. So
+round s counts with phi_s' (theta, beta)_-h + c_s - mean(c), where h is its fold and
+
+    c_s = g_h' x~_s e_s,   g_h = sum_{f != h} M_-f^-1 Phi_f.
+
+This is right if rewards are linear in the features, as the model says. If they are not, dm is biased and no interval
+made from the model can know: compare it with dr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from hybandits.engines import Engine, Report
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.compiling import kernel
+from hybandits.logs.store import Batch
+from hybandits.model.features import fill
+from hybandits.model.ridge import HybridRidge
+from hybandits.offline.evaluation.parts import Part
+from hybandits.offline.fit import Statistics, in_order, ridge_model, view_of
+from hybandits.offline.reward_model import Model
+from hybandits.offline.view import View
+
+
+def fold_part(task: Part, report: Report) -> list[tuple[np.ndarray, Doubles, np.ndarray, int]]:
+    """The statistics of every fold."""
+    view = view_of(**task.view)
+    made = [Statistics(view) for _ in range(task.plan.folds)]
+    start = task.start
+    for batch in view.log.batches(task.start, task.stop):
+        fold = task.plan.fold(start, batch.rounds)
+        for f, statistics in enumerate(made):
+            kept = fold == f
+            statistics.add(Batch(*(column[kept] for column in batch)))
+        start += batch.rounds
+        report(batch.rounds)
+    return [statistics.packed() for statistics in made]
+
+
+def cross_fitted(
+    view: View, parts: list[Part], ridge: float, engine: Engine, progress: Callable[[int], None]
+) -> tuple[list[Model], list[HybridRidge]] | None:
+    """For every fold the model fitted on the others, and its estimator; None if one has nothing to be fitted on."""
+    layout = parts[0].plan
+    folds = [Statistics(view) for _ in range(layout.folds)]
+    for part in in_order(engine, fold_part, parts, progress):
+        for statistics, packed in zip(folds, part, strict=True):
+            statistics.merge(*packed)
+    models, estimators = [], []
+    for f in range(layout.folds):
+        others = Statistics(view)
+        for h, statistics in enumerate(folds):
+            if h != f:
+                others.merge(*statistics.packed())
+        if not others.rounds:
+            return None
+        model, estimator = ridge_model(others, ridge=ridge)
+        models.append(model)
+        estimators.append(estimator)
+    return models, estimators
+
+
+def stacked(models: Sequence[Model], view: View) -> tuple[Doubles, Doubles]:
+    """`Model.per_group` of several, one after the other."""
+    made = [model.per_group(view) for model in models]
+    return np.stack([weights for weights, _ in made]), np.stack([constant for _, constant in made])
+
+
+# ------------------------------------------------------------------ the influence of a row on dm
+
+
+@kernel
+def add_features(pi, counts, user, first, group, fold, sums):  # type: ignore[no-untyped-def]
+    """sums[fold, group] += pi (u, 1): all there is to know of Phi, features being linear in (u, 1) within a group."""
+    du = user.shape[1]
+    for t in range(pi.shape[0]):
+        for k in range(counts[t]):
+            p = pi[t, k]
+            if p > 0.0:
+                row = sums[fold[t], group[first[t] + k]]
+                for i in range(du):
+                    row[i] += p * user[t, i]
+                row[du] += p
+
+
+@kernel
+def add_influence(  # type: ignore[no-untyped-def]
+    entry, reward, user, group, weights, constant, slopes, offsets, fold, start, size, sums
+):  # fmt: skip
+    """sums[policy, block] += c_s of rounds (see the module): (slopes, offsets)[policy, fold] stand for g_fold."""
+    du = user.shape[1]
+    for t in range(entry.shape[0]):
+        if entry[t] < 0:
+            continue
+        f, g = fold[t], group[entry[t]]
+        error = reward[t] - constant[f, g]
+        for i in range(du):
+            error -= user[t, i] * weights[f, g, i]
+        for j in range(slopes.shape[0]):
+            slope = offsets[j, f, g]
+            for i in range(du):
+                slope += user[t, i] * slopes[j, f, g, i]
+            sums[j, (start + t) // size] += slope * error
+
+
+@kernel
+def spread_features(code, sums, group_vector, group_arm, vectors, x, own):  # type: ignore[no-untyped-def]
+    """Phi from the sums of (u, 1) by group: x (d1,), own (arms, d2)."""
+    du = sums.shape[1] - 1
+    some_x, some_z = np.zeros(x.shape[0]), np.zeros(own.shape[1])
+    for g in range(sums.shape[0]):
+        fill(code, sums[g, :du], vectors[group_vector[g]], sums[g, du], some_x, some_z)
+        x += some_x
+        own[group_arm[g]] += some_z
+
+
+def solve(estimator: HybridRidge, x: Doubles, own: Doubles, names: Sequence[Hashable]) -> tuple[Doubles, Doubles]:
+    """M^-1 b for b = (x, own), own (names, d2); 0 for arms that have not learned, which no row of the fit moves.
+
+    With the blocks V, B_i, W_i of M: (V - sum B_i W_i^-1 B_i') y = x - sum B_i W_i^-1 b_i, then W_i^-1 (b_i - B_i' y).
+    """
+    known = [i for i, name in enumerate(names) if name in estimator.learned]
+    v, b, w, eliminated = estimator.design([names[i] for i in known])
+    inner = np.linalg.solve(w, own[known][:, :, None])[:, :, 0]
+    theta = np.linalg.solve(v - eliminated, x - np.einsum("aij,aj->i", b, inner))
+    beta = np.zeros_like(own)
+    beta[known] = np.linalg.solve(w, (own[known] - np.einsum("aij,i->aj", b, theta))[:, :, None])[:, :, 0]
+    return theta, beta
+
+
+def slopes_of(view: View, estimators: list[HybridRidge], features: Doubles) -> tuple[Model, ...]:
+    """g_h for every fold h: sum over f != h of M_-f^-1 Phi_f."""
+    moved = []
+    for f, estimator in enumerate(estimators):
+        x, own = np.zeros(view.d1), np.zeros((len(view.names), view.d2))
+        spread_features(view.map.code, features[f], view.group_vector, view.group_arm, view.vectors, x, own)
+        moved.append(solve(estimator, x, own, view.names))
+    made = []
+    for h in range(len(estimators)):
+        theta = sum((moved[f][0] for f in range(len(moved)) if f != h), np.zeros(view.d1))
+        beta = sum((moved[f][1] for f in range(len(moved)) if f != h), np.zeros((len(view.names), view.d2)))
+        made.append(Model(map=view.map, theta=theta, beta=beta, names=view.names))
+    return tuple(made)
+
+
+def influence_part(task: Part, report: Report) -> tuple[int, Doubles]:
+    """The first block, and c of rounds summed up by blocks for every policy."""
+    view, layout = view_of(**task.view), task.plan
+    weights, constant = stacked(task.models, view)
+    made = [stacked(models, view) for models in task.slopes]
+    slopes, offsets = np.stack([slope for slope, _ in made]), np.stack([offset for _, offset in made])
+    blocks = layout.touched(task.start, task.stop)
+    sums = np.zeros((len(made), len(blocks)))
+    start = task.start
+    for batch in view.log.batches(task.start, task.stop):
+        at = start - layout.first - blocks.start * layout.size
+        add_influence(
+            view.shown(batch), batch.reward, batch.user, view.group, weights, constant, slopes, offsets,
+            layout.fold(start, batch.rounds), at, layout.size, sums,
+        )  # fmt: skip
+        start += batch.rounds
+        report(batch.rounds)
+    return blocks.start, sums

@@ -1,0 +1,224 @@
+"""The passes over a log: terms of fixed policies, replay of those that learn, and how many passes that takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybandits.engines import Engine, Report
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.logs.store import Batch
+from hybandits.offline.evaluation.crossfit import add_features, cross_fitted, influence_part, slopes_of, stacked
+from hybandits.offline.evaluation.evidence import Evidence, not_uniform
+from hybandits.offline.evaluation.parts import Part, Plan, Replay, Summed, Survey
+from hybandits.offline.evaluation.targets import Learning, Logged
+from hybandits.offline.evaluation.terms import DM, DR, HIT, IPS, LARGEST, MATCH, PRR, TERMS, add_up, round_terms
+from hybandits.offline.fit import in_order, tasks, view_of
+from hybandits.offline.view import Expander, View
+from hybandits.policies.base import Policy
+from hybandits.simulation.play import play_rounds
+from hybandits.simulation.rounds import Rounds
+
+
+class Walker:
+    """Goes over rounds and works out the terms of fixed policies."""
+
+    def __init__(self, view: View, task: Part) -> None:
+        self.view, self.task = view, task
+        self.targets = [target.prepared(view) for target in task.targets]
+        self._expander = Expander(view) if any(target.wants_features for target in task.targets) else None
+        arms, groups, du = len(view.names), len(view.group_arm), view.map.user
+        self.modelled = bool(task.models)
+        self._weights, self._constant = np.zeros((1, 1, du)), np.zeros((1, 1))
+        if self.modelled:
+            self._weights, self._constant = stacked(task.models, view)
+        many = len(task.targets)
+        self.mass, self.asked = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
+        self.tally = np.zeros((many, 6))
+        shape = (many, task.plan.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
+        self.features = np.zeros(shape)
+
+    def _pieces(self, batch: Batch) -> Iterator[tuple[Batch, Rounds | None]]:
+        if self._expander is not None:
+            yield from self._expander(batch)
+        else:
+            for first in range(0, batch.rounds, 8192):
+                yield batch.part(first, first + 8192), None
+
+    def __call__(self, batch: Batch, start: int) -> Iterator[tuple[int, Batch, np.ndarray, list[Doubles]]]:
+        """(number of the first round, rounds, their folds, terms of every policy), piece by piece."""
+        view, task = self.view, self.task
+        for piece, rounds in self._pieces(batch):
+            n = piece.rounds
+            counts, first = view.sizes[piece.pool], view.offsets[piece.pool]
+            real = view.log.pools.sizes[piece.pool]
+            shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
+            fold = task.plan.fold(start, n)
+            made = []
+            for j, target in enumerate(task.targets):
+                if isinstance(target, Logged):
+                    terms = np.ones((n, len(TERMS)))
+                    terms[:, [IPS, DM, DR, HIT]] = piece.reward[:, None]
+                    self.tally[j, LARGEST] = 1.0
+                    made.append(terms)
+                    continue
+                pi = np.ascontiguousarray(self.targets[j](piece, rounds), dtype=np.float64)
+                if pi.shape != (n, int(counts.max())):
+                    raise ValueError(
+                        f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} "
+                        "candidates: give one row per round and one column per candidate"
+                    )
+                terms = np.empty((n, len(TERMS)))
+                wrong = round_terms(
+                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, first, view.group, view.arm,
+                    self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64), self.modelled,
+                    task.low, task.high, task.clip, terms, self.mass[j], self.asked[j], self.tally[j],
+                )  # fmt: skip
+                if wrong >= 0:
+                    raise ValueError(
+                        f"{target} gives the candidates of round {start + wrong} the probabilities "
+                        f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: give some that sum up to 1"
+                    )
+                if task.features:
+                    add_features(pi, counts, piece.user, first, view.group, fold, self.features[j])
+                made.append(terms)
+            yield start, piece, fold, made
+            start += n
+
+
+def walk_part(task: Part, report: Report) -> tuple[Survey, list[Summed]]:
+    """The terms of all policies, summed up by blocks."""
+    view, layout = view_of(**task.view), task.plan
+    walker = Walker(view, task)
+    survey = Survey(np.zeros(len(view.names), np.int64))
+    blocks = layout.touched(task.start, task.stop)
+    sums = np.zeros((len(task.targets), len(blocks), layout.folds, PRR + 1))
+    start = task.start
+    for batch in view.log.batches(task.start, task.stop):
+        survey.add(view, batch)
+        for number, piece, fold, made in walker(batch, start):
+            at = number - layout.first - blocks.start * layout.size
+            for terms, total in zip(made, sums, strict=True):
+                add_up(terms, made[0], piece.reward, at, layout.size, fold, total)
+            report(piece.rounds)
+        start += batch.rounds
+    results = []
+    for j in range(len(task.targets)):
+        groups = np.flatnonzero(walker.features[j, :, :, -1].any(axis=0)) if task.features else np.zeros(0, np.int64)
+        features = walker.features[j][:, groups]
+        results.append(
+            Summed(blocks.start, sums[j], walker.mass[j], walker.asked[j], walker.tally[j], groups, features)
+        )
+    return survey, results
+
+
+def replay_part(task: Replay, report: Report) -> tuple[Survey, Doubles]:
+    """A learning policy over the whole log: its sums by blocks; stops at the first round that was not uniform."""
+    view, layout = view_of(**task.view), task.plan
+    policy = task.policy.policy()
+    survey = Survey(np.zeros(len(view.names), np.int64))
+    sums = np.zeros((layout.blocks, 1, PRR + 1))
+    expander = Expander(view)
+    start = layout.first
+    for batch in view.log.batches(start, start + layout.rounds):
+        survey.add(view, batch)
+        if survey.uneven:
+            break
+        for piece, rounds in expander(batch):
+            n = piece.rounds
+            rewards = np.full(rounds.index.shape, np.nan)
+            inside = np.flatnonzero(piece.chosen < rounds.counts)
+            rewards[inside, piece.chosen[inside]] = piece.reward[inside]
+            picks = np.empty(n, np.int64)
+            play_rounds(policy, rounds, rewards, picks)
+            terms = np.zeros((n, len(TERMS)))
+            terms[:, MATCH] = picks == piece.chosen
+            terms[:, HIT] = terms[:, MATCH] * piece.reward
+            add_up(terms, terms, piece.reward, start - layout.first, layout.size, np.zeros(n, np.int64), sums)
+            start += n
+            report(n)
+    return survey, sums
+
+
+def do_part(task: Part | Replay, report: Report) -> Any:
+    """What the task asks for: replay, or terms."""
+    return replay_part(task, report) if isinstance(task, Replay) else walk_part(task, report)
+
+
+def read(
+    view: View,
+    policies: list[Evidence],
+    names: list[str],
+    layout: Plan,
+    ridge: float,
+    clip: float | None,
+    bounds: tuple[float, float] | None,
+    engine: Engine,
+    progress: Callable[[int], None] | None,
+) -> tuple[Survey, bool]:
+    """Go over the log as often as it takes and sum up; returns what it is like and whether no model could be fitted."""
+    progress = progress or (lambda rounds: None)
+    learning = [policy for policy in policies if isinstance(policy.target, Learning)] if "replay" in names else []
+    fixed = [(policy, policy.target) for policy in policies if not isinstance(policy.target, Learning)]
+    modelled = bool({"dm", "dr"} & set(names)) and any(not policy.logged for policy, _ in fixed)
+    parts = [Part(*part, plan=layout) for part in tasks(view, layout.first, layout.first + layout.rounds)]
+    fitted = cross_fitted(view, parts, ridge, engine, progress) if modelled else None
+    direct = fitted is not None and "dm" in names
+    # Those who learn come first: each takes as long as the whole log does.
+    todo: list[Part | Replay] = [Replay(view.described(), layout, p.target) for p in learning]  # type: ignore[arg-type]
+    if fixed:
+        low, high = bounds or (-math.inf, math.inf)
+        todo += [
+            part._replace(
+                targets=tuple(target for _, target in fixed), models=tuple(fitted[0]) if fitted else (),
+                clip=math.inf if clip is None else clip, low=low, high=high, features=direct,
+            )
+            for part in parts
+        ]  # fmt: skip
+    survey = Survey(np.zeros(len(view.names), np.int64))
+    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user + 1))
+    for i, result in enumerate(in_order(engine, do_part, todo, progress)):
+        found, made = result
+        if i < len(learning):
+            learning[i].sums[:, :1] = made
+            if found.uneven:
+                learning[i].why["replay"] = not_uniform(found)
+            if not fixed:
+                survey = found
+            continue
+        survey.merge(found)
+        for (policy, _), part, its in zip(fixed, made, features, strict=True):
+            policy.take_in(part)
+            its[:, part.groups] += part.features
+    if fitted is not None and direct:
+        moving = [(policy, its) for (policy, _), its in zip(fixed, features, strict=True) if not policy.logged]
+        slopes = tuple(slopes_of(view, fitted[1], its) for _, its in moving)
+        again = [part._replace(models=tuple(fitted[0]), slopes=slopes) for part in parts]
+        for block, sums in in_order(engine, influence_part, again, progress):
+            for (policy, _), total in zip(moving, sums, strict=True):
+                policy.influence[block : block + len(total)] += total
+    return survey, modelled and fitted is None
+
+
+def work(
+    view: View,
+    targets: Mapping[str, Any],
+    *,
+    estimators: Sequence[str] = ("ips", "snips", "dm", "dr"),
+    start: int = 0,
+    stop: int | None = None,
+) -> int:
+    """Rounds that `evaluate` reports to `progress` in all: the log's, times the passes over it."""
+    rounds = (view.log.rounds if stop is None else min(stop, view.log.rounds)) - start
+    replaying = list(estimators) == ["replay"]
+    learning = sum(isinstance(t, Learning) or (replaying and isinstance(t, Policy)) for t in targets.values())
+    fixed = len(targets) - learning
+    modelled = fixed > sum(t == "logged" or isinstance(t, Logged) for t in targets.values())
+    passes = learning * ("replay" in estimators) + (fixed > 0)
+    if modelled:
+        passes += bool({"dm", "dr"} & set(estimators)) + ("dm" in estimators)
+    return rounds * passes

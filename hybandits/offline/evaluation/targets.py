@@ -1,0 +1,217 @@
+"""What is evaluated: policies as probabilities of the candidates in every round, and policies that learn."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.logs.store import Batch
+from hybandits.offline.view import View
+from hybandits.policies.base import Policy
+from hybandits.policies.hyran import HyRan
+from hybandits.policies.randomised import EpsilonGreedy, Uniform
+from hybandits.policies.suplinucb import SupLinUCB
+from hybandits.policies.thompson import HyThompson
+from hybandits.policies.ucb import UCBPolicy
+from hybandits.simulation.play import play_rounds
+from hybandits.simulation.rounds import Rounds
+
+THOMPSON_DRAWS = 100
+"""Draws that stand for the probabilities of HyThompson, unless its propensity_draws says how many."""
+
+Chances = Callable[[Batch, Rounds | None], Doubles]
+"""Rounds of a log to probabilities (rounds, most candidates) of their candidates; a row of zeros: no answer."""
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A fixed policy. To run on other processes it must be picklable and its class importable."""
+
+    @property
+    def wants_features(self) -> bool:
+        """Whether `prepared(view)(batch, rounds)` is to be given rounds to play; the features of the candidates of
+        round t are `rounds.features(t)`."""
+
+    def prepared(self, view: View) -> Chances:
+        """Made ready for the rounds of a view, once per part of the log."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Every candidate with the same probability."""
+
+    wants_features: ClassVar[bool] = False
+
+    def prepared(self, view: View) -> Chances:
+        sizes = view.sizes
+
+        def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
+            n = sizes[batch.pool]
+            return _even(n, n.max())
+
+        return chances
+
+
+@dataclass(frozen=True)
+class Always:
+    """One arm in every round; evaluation is refused where it is not always a candidate."""
+
+    arm: Hashable
+    wants_features: ClassVar[bool] = False
+
+    def prepared(self, view: View) -> Chances:
+        number = view.names.index(self.arm)
+
+        def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
+            n = view.sizes[batch.pool]
+            places = np.arange(n.max())
+            entries = view.offsets[batch.pool][:, None] + np.minimum(places, n[:, None] - 1)
+            return np.where((view.arm[entries] == number) & (places < n[:, None]), 1.0, 0.0)
+
+        return chances
+
+
+@dataclass(frozen=True)
+class Logged:
+    """The log's own policy: its value is the mean reward, whatever the estimator."""
+
+    wants_features: ClassVar[bool] = False
+
+    def prepared(self, view: View) -> Chances:
+        return lambda batch, rounds: np.zeros((batch.rounds, 1))
+
+
+class _Saved:
+    """A policy as the bytes of its file, which any process can read: the policy itself stays as it is."""
+
+    def __init__(self, policy: Policy) -> None:
+        if not isinstance(policy, Policy):
+            raise TypeError(f"policy must be a policy, got {checks.short(policy)}: e.g. {type(self).__name__}(policy)")
+        self.d1, self.d2 = policy.d1, policy.d2
+        self.kind = type(policy).__name__
+        self._modules = sorted(_modules(policy))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.npz"
+            policy.save(path)
+            self._bytes = path.read_bytes()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.kind}: {len(self._bytes):,} bytes)"
+
+    def policy(self) -> Policy:
+        """A copy of the policy."""
+        for module in self._modules:
+            importlib.import_module(module)  # files name classes, which must be known
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.npz"
+            path.write_bytes(self._bytes)
+            return Policy.load(path)
+
+
+def _modules(policy: Policy) -> set[str]:
+    inner = _modules(policy.policy) if isinstance(policy, EpsilonGreedy) else set()
+    return {type(policy).__module__, *inner}
+
+
+class Learning(_Saved):
+    """A policy that learns as it goes: for replay. A copy of it plays and learns."""
+
+
+class Frozen(_Saved):
+    """A policy that goes on as it is now and learns nothing more.
+
+    It counts as having met all arms of the log before the first round, so that a round's choice does not depend on the
+    rounds before. HyThompson's probabilities are shares of fresh draws in every round (propensity_draws of them, or
+    100): unbiased, and their noise is in the interval.
+    """
+
+    wants_features: ClassVar[bool] = True
+
+    def prepared(self, view: View) -> Chances:
+        policy = self.policy()
+        for start in range(0, len(view.names), 4096):
+            names = view.names[start : start + 4096]
+            policy.choose(np.zeros((len(names), view.d1)), np.zeros((len(names), view.d2)), names)
+
+        def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
+            assert rounds is not None
+            return probabilities(policy, rounds)
+
+        return chances
+
+
+def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
+    """The probability (rounds, n) with which the policy, as it is, picks each candidate; 0 beyond a round's last."""
+    n, most = rounds.index.shape
+    if _ordinary(policy, EpsilonGreedy):
+        assert isinstance(policy, EpsilonGreedy)
+        inside = np.arange(most) < rounds.counts[:, None]
+        inner = probabilities(policy.policy, rounds)
+        return (1 - policy.epsilon) * inner + inside * (policy.epsilon / rounds.counts[:, None])
+    if _ordinary(policy, Uniform):
+        return _even(rounds.counts, most)
+    sampled = _ordinary(policy, HyThompson)
+    if sampled or any(_ordinary(policy, kind) for kind in (UCBPolicy, SupLinUCB, HyRan)):
+        draws = (policy.propensity_draws or THOMPSON_DRAWS) if isinstance(policy, HyThompson) else 1
+        nothing, picks = np.full((n, most), np.nan), np.empty(n, np.int64)
+        made = np.zeros((n, most))
+        for _ in range(draws):
+            play_rounds(policy, rounds, nothing, picks)
+            made[np.arange(n), picks] += 1.0
+        return made / draws
+    made = np.zeros((n, most))
+    for t, count in enumerate(rounds.counts.tolist()):
+        arms = [rounds.arms[j] for j in rounds.index[t, :count].tolist()]
+        made[t, :count] = policy.propensities(*rounds.features(t), arms)
+    return made
+
+
+def _even(counts: np.ndarray, most: int) -> Doubles:
+    """1 / counts for every candidate, 0 beyond a round's last."""
+    return np.where(np.arange(most) < counts[:, None], 1.0 / counts[:, None], 0.0)
+
+
+def _ordinary(policy: Policy, kind: type[Policy]) -> bool:
+    """Whether the policy chooses as `kind` does: a subclass of a user's may not."""
+    names = ("choose", "propensities", "_pick")
+    return isinstance(policy, kind) and all(
+        getattr(type(policy), name, None) is getattr(kind, name, None) for name in names
+    )
+
+
+def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bool) -> Target | Learning:
+    """What is meant by a value of `targets`; learns: what a bare policy does."""
+    made: Any = given
+    if isinstance(given, Policy):
+        made = Learning(given) if learns else Frozen(given)
+    elif isinstance(given, str):
+        words = given.split(maxsplit=1)
+        if given == "uniform":
+            made = Chance()
+        elif given == "logged":
+            made = Logged()
+        elif len(words) == 2 and words[0] == "always":
+            made = Always(next((name for name in view.names if str(name) == words[1]), words[1]))
+        else:
+            raise ValueError(
+                f"{given!r} is not a policy: give 'uniform', 'logged', 'always ARM', a policy, Frozen(policy) or "
+                "Learning(policy)"
+            )
+    if isinstance(made, Always) and made.arm not in view.names:
+        raise ValueError(f"always {made.arm!r}: the log has no such arm; its arms are {checks.short(view.names)}")
+    if isinstance(made, _Saved) and (made.d1, made.d2) != (view.d1, view.d2):
+        raise ValueError(
+            f"the {made.kind} has d1 = {made.d1}, d2 = {made.d2}, the log's features {view.d1} and {view.d2}: it is "
+            "for another log or other features"
+        )
+    if not isinstance(made, Learning | Target):
+        raise TypeError(f"a policy to evaluate cannot be {checks.short(given)}: give a policy, a Target or its name")
+    return made

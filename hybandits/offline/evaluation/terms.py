@@ -1,0 +1,110 @@
+"""The terms of a round by every estimator, and their sums over blocks of rounds.
+
+With pi(a) the probability that the policy shows arm a in round t, p the probability with which the log's own policy has
+shown what it did, r the reward, w = pi(shown) / p and q(a) a model's mean reward, the terms of a round are
+
+    ips     w r                                      mean over rounds
+    snips   w r over w                               ratio of sums
+    dm      D = sum_a pi(a) q(a)                     mean over rounds
+    dr      D + w (r - q(shown))                     mean over rounds
+    replay  pi(shown) r over pi(shown)               ratio of sums; pi(shown) is 1 or 0 for a rule without chance
+"""
+
+from __future__ import annotations
+
+from hybandits.foundation.compiling import kernel
+
+WEIGHT, IPS, DM, DR, MATCH, HIT = range(6)
+"""Terms of a round: w, w r, D, dr, pi(shown), pi(shown) r."""
+
+TERMS = ("weight", "ips", "dm", "dr", "match", "hit")
+
+(N, W, WW, X, XX, X0, D, Y, YY, Y0, P, PR, PRR) = range(13)
+"""Sums over a block: rounds, w, w^2, ips, its square, times the first policy's, D, the same three of dr, pi(shown), and
+pi(shown) r, pi(shown) r^2."""
+
+LARGEST, SILENT, PADDED, CERTAIN, MIXED, CLIPPED = range(6)
+"""What is tallied of a policy: its largest weight; rounds without an answer; probability on filled-up places, and on
+arms other than one that was certain; rounds with 0 < pi(shown) < 1; weights clipped."""
+
+
+@kernel
+def round_terms(  # type: ignore[no-untyped-def]
+    pi, counts, real, shown, reward, propensity, user, first, group, arm, weights, constant, fold, modelled, low, high,
+    clip, out, mass, asked, tally,
+):  # fmt: skip
+    """Write the TERMS of rounds; returns the first round whose probabilities are none, -1 if there is no such.
+
+    counts: candidates; real: those that are not filled up; shown: the place of what was shown, -1 if it was cut off;
+    first: entry of the first candidate. The model's mean of group g in fold f is u.weights[f, g] + constant[f, g]; for
+    dr it is kept within low..high. mass, asked: probability, and rounds with any, per arm.
+    """
+    for t in range(pi.shape[0]):
+        f = fold[t]
+        total, direct, kept, mine = 0.0, 0.0, 0.0, 0.0
+        for k in range(counts[t]):
+            p = pi[t, k]
+            if not p >= 0.0:
+                return t
+            e = first[t] + k
+            if p > 0.0:
+                total += p
+                mass[arm[e]] += p
+                asked[arm[e]] += 1
+                if k >= real[t]:
+                    tally[PADDED] += p
+            if modelled and (p > 0.0 or k == shown[t]):
+                g = group[e]
+                q = constant[f, g]
+                for i in range(user.shape[1]):
+                    q += user[t, i] * weights[f, g, i]
+                within = min(max(q, low), high)
+                direct += p * q
+                kept += p * within
+                if k == shown[t]:
+                    mine = within
+        if total == 0.0:
+            tally[SILENT] += 1
+        elif abs(total - 1.0) > 1e-6:
+            return t
+        match = pi[t, shown[t]] if shown[t] >= 0 else 0.0
+        if 0.0 < match < 1.0:
+            tally[MIXED] += 1
+        w = 0.0
+        b = propensity[t]
+        if 0.0 < b <= 1.0:
+            w = match / b
+            if b == 1.0 and total - match > 1e-9:
+                tally[CERTAIN] += total - match
+        if w > clip:
+            w = clip
+            tally[CLIPPED] += 1
+        tally[LARGEST] = max(tally[LARGEST], w)
+        out[t, WEIGHT] = w
+        out[t, IPS] = w * reward[t]
+        out[t, DM] = direct
+        out[t, DR] = kept + w * (reward[t] - mine)
+        out[t, MATCH] = match
+        out[t, HIT] = match * reward[t]
+    return -1
+
+
+@kernel
+def add_up(terms, others, reward, start, size, fold, sums):  # type: ignore[no-untyped-def]
+    """Add rounds to the sums (blocks, folds, 13); t is in block (start + t) // size; others: of the first policy."""
+    for t in range(terms.shape[0]):
+        row = sums[(start + t) // size, fold[t]]
+        w, x, y, p = terms[t, WEIGHT], terms[t, IPS], terms[t, DR], terms[t, MATCH]
+        row[N] += 1.0
+        row[W] += w
+        row[WW] += w * w
+        row[X] += x
+        row[XX] += x * x
+        row[X0] += x * others[t, IPS]
+        row[D] += terms[t, DM]
+        row[Y] += y
+        row[YY] += y * y
+        row[Y0] += y * others[t, DR]
+        row[P] += p
+        row[PR] += terms[t, HIT]
+        row[PRR] += terms[t, HIT] * reward[t]

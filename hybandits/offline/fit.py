@@ -1,0 +1,369 @@
+"""The hybrid model fitted to a log, exactly and in one pass, from statistics that add up.
+
+Given an arm and its vector, features are linear in (u, 1), so all rows of a group (see `View`) are summed up by the
+triangular factor R of their rows (u, 1, r): R'R = sum (u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no
+digit is lost; factors of parts of a log are rotated into one another. The at most du + 2 rows of R stand for all rows
+of the group, and the arrow structure does the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybandits.engines import Engine, Here, Report
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.compiling import kernel
+from hybandits.logs.store import Batch, LogError
+from hybandits.model.features import fill
+from hybandits.model.ridge import HybridRidge
+from hybandits.offline.reward_model import Model
+from hybandits.offline.view import View
+from hybandits.policies.base import Policy, RidgePolicy
+
+TASK_ROUNDS = 1_000_000
+"""Rounds that a worker fits at a time, rounded up to whole row groups: never depends on who does the work."""
+
+RCOND = 1e-5
+"""Directions weaker than this, relative to the strongest, count as absent. Click logs give features to six decimals, so
+sums that should be exactly 1 are off by 1e-6: what such a direction would be fitted to is rounding."""
+
+
+class Statistics:
+    """What a log's rounds say about the model: one triangle (du + 2)^2 and a count per group of the view."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        size = view.map.user + 2
+        self.triangles: Doubles = np.zeros((len(view.group_arm), size, size))
+        self.counts = np.zeros(len(view.group_arm), np.int64)
+        self.left_out = 0
+        """Rounds whose arm is not among the candidates as the view has them."""
+
+    @property
+    def rounds(self) -> int:
+        """How many have been added."""
+        return int(self.counts.sum())
+
+    def add(self, batch: Batch) -> None:
+        """Take rounds in."""
+        entries = self.view.shown(batch)
+        groups = np.where(entries >= 0, self.view.group[entries], -1)
+        self.left_out += int((entries < 0).sum())
+        rotate_rounds(batch.user, batch.reward, groups, self.triangles, self.counts)
+
+    def merge(self, groups: np.ndarray, triangles: Doubles, counts: np.ndarray, left_out: int) -> None:
+        """Take in the statistics of other rounds: those of some groups."""
+        if len(groups) and not 0 <= groups.min() <= groups.max() < len(self.counts):
+            raise ValueError(f"there are {len(self.counts)} groups, got number {groups.max()}: it is of another view")
+        fold_triangles(groups, triangles, self.triangles)
+        self.counts[groups] += counts
+        self.left_out += left_out
+
+    def packed(self) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
+        """The groups that have rows, as `merge` takes them."""
+        groups = np.flatnonzero(self.counts)
+        return groups, self.triangles[groups], self.counts[groups], self.left_out
+
+    def rows(self) -> Summary:
+        """Rows that stand for all rounds: the same least squares problem, of a size that does not grow with them."""
+        view = self.view
+        groups = np.flatnonzero(self.counts)
+        size = view.map.user + 2
+        n = len(groups) * size
+        x, z, reward = np.zeros((n, view.d1)), np.zeros((n, view.d2)), np.zeros(n)
+        unfold(view.map.code, groups, self.triangles, view.group_vector, view.vectors, x, z, reward)
+        arm = np.repeat(view.group_arm[groups], size)
+        kept = x.any(axis=1) | z.any(axis=1)
+        noise = reward[~kept]
+        return Summary(arm[kept], x[kept], z[kept], reward[kept], float(noise @ noise))
+
+    def pulls(self) -> dict[Hashable, int]:
+        """Rounds of every arm that has any."""
+        counts = np.bincount(self.view.group_arm, self.counts, len(self.view.names)).astype(int)
+        return {self.view.names[a]: int(counts[a]) for a in np.flatnonzero(counts)}
+
+
+class Summary(NamedTuple):
+    """Rows standing for many: arm (index into the view's names), features, reward; noise: the part of sum r^2 that no
+    feature can explain."""
+
+    arm: np.ndarray
+    x: Doubles
+    z: Doubles
+    reward: Doubles
+    noise: float
+
+
+@kernel
+def rotate(row, triangle):  # type: ignore[no-untyped-def]
+    """Givens rotations that turn (R; row) into (R_new; 0), R_new'R_new = R'R + row row'."""
+    m = row.shape[0]
+    for k in range(m):
+        b = row[k]
+        if b == 0.0:
+            continue
+        a = triangle[k, k]
+        h = math.sqrt(a * a + b * b)
+        if h == 0.0:  # squares too small to be told from 0
+            continue
+        c = a / h
+        s = b / h
+        triangle[k, k] = h
+        for j in range(k + 1, m):
+            t = triangle[k, j]
+            triangle[k, j] = c * t + s * row[j]
+            row[j] = c * row[j] - s * t
+
+
+@kernel
+def rotate_rounds(user, reward, groups, triangles, counts):  # type: ignore[no-untyped-def]
+    """Rotate (u, 1, r) of every round into the triangle of its group; group -1: left out."""
+    n, du = user.shape
+    row = np.empty(du + 2)
+    for t in range(n):
+        g = groups[t]
+        if g >= 0:
+            for i in range(du):
+                row[i] = user[t, i]
+            row[du] = 1.0
+            row[du + 1] = reward[t]
+            rotate(row, triangles[g])
+            counts[g] += 1
+
+
+@kernel
+def fold_triangles(groups, others, triangles):  # type: ignore[no-untyped-def]
+    """Rotate the rows of other triangles in."""
+    m = triangles.shape[1]
+    row = np.empty(m)
+    for i in range(groups.shape[0]):
+        for k in range(m):
+            for j in range(m):
+                row[j] = others[i, k, j]
+            rotate(row, triangles[groups[i]])
+
+
+@kernel
+def unfold(code, groups, triangles, group_vector, vectors, x, z, reward):  # type: ignore[no-untyped-def]
+    """Row k of a triangle, (u, c, r), as a row of the model: features `fill`(u, v) with c for the constant 1."""
+    m = triangles.shape[1]
+    for i in range(groups.shape[0]):
+        triangle = triangles[groups[i]]
+        v = vectors[group_vector[groups[i]]]
+        for k in range(m):
+            t = i * m + k
+            fill(code, triangle[k, : m - 2], v, triangle[k, m - 2], x[t], z[t])
+            reward[t] = triangle[k, m - 1]
+
+
+# ------------------------------------------------------------------ collecting, on any engine
+
+
+class Task(NamedTuple):
+    """Rounds start..stop-1 of a view."""
+
+    view: dict[str, Any]
+    start: int
+    stop: int
+
+
+@lru_cache(maxsize=2)
+def view_of(log: str, content: str, features: str, arms: str) -> View:
+    """The view so described (`View.described`), made once per process: for work on engines."""
+    return View.again({"log": log, "content": content, "features": features, "arms": arms})
+
+
+def part_of(task: Task, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
+    """The statistics of a task's rounds."""
+    view = view_of(**task.view)
+    made = Statistics(view)
+    for batch in view.log.batches(task.start, task.stop):
+        made.add(batch)
+        report(batch.rounds)
+    return made.packed()
+
+
+def tasks(view: View, start: int, stop: int, *, size: int | None = None) -> list[Task]:
+    """Rounds start..stop-1 in parts of whole row groups, but for the ends."""
+    described = view.described()
+    size = TASK_ROUNDS if size is None else size
+    cuts = [start]
+    for shard in view.log.shards:
+        end = shard.start + shard.rounds
+        if cuts[-1] < end < stop and end - cuts[-1] >= size:
+            cuts.append(end)
+    return [Task(described, a, b) for a, b in zip(cuts, [*cuts[1:], stop], strict=True) if a < b]
+
+
+def collect(
+    view: View,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    engine: Engine | None = None,
+    progress: Callable[[int], None] = lambda rounds: None,
+) -> Statistics:
+    """Statistics of rounds start..stop-1, in one pass over them; the same to the bit on every engine.
+
+    Parts are merged in the order of the log, whoever has made them.
+    """
+    stop = view.log.rounds if stop is None else min(stop, view.log.rounds)
+    if not 0 <= start < stop:
+        raise LogError(f"rounds {start} to {stop} of {view.log} are none: it has {view.log.rounds}")
+    whole = Statistics(view)
+    for part in in_order(engine or Here(), part_of, tasks(view, start, stop), progress):
+        whole.merge(*part)
+    return whole
+
+
+def in_order(
+    engine: Engine, work: Any, todo: list[Any], progress: Callable[[int], None] = lambda amount: None
+) -> Iterator[Any]:
+    """Results of tasks in the order of the tasks, handed on as soon as their turn has come."""
+    so_far = [0] * len(todo)
+
+    def told(i: int, amount: int) -> None:
+        progress(amount - so_far[i])
+        so_far[i] = amount
+
+    waiting: dict[int, Any] = {}
+    turn = 0
+    with closing(engine.map(work, todo, told)) as running:
+        for i, result in running:
+            waiting[i] = result
+            while turn in waiting:
+                yield waiting.pop(turn)
+                turn += 1
+
+
+# ------------------------------------------------------------------ models
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """A model and how it was found: rows and rank of the problem, residual standard deviation."""
+
+    model: Model
+    rounds: int
+    parameters: int
+    rank: int
+    residual: float
+
+
+def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
+    """theta and all beta_i minimising the sum of squares; of all minimisers the one of least norm.
+
+    Arm by arm, the singular value decomposition of its z-part splits the arm's rows into those that determine
+    beta_i given theta, and the rest, which says nothing of beta_i and goes to the shared problem. With P_i = Z_i^+ T_i
+    the solutions are theta = theta_0 + N a for any a, beta_i = beta_i(theta_0) - P_i N a, N spanning what nothing
+    determines; a minimises |theta|^2 + sum |beta_i|^2, a problem of the size of N. Time and memory are linear in the
+    number of arms.
+    """
+    rcond = checks.positive("rcond", rcond, "it is the relative size below which a direction counts as absent")
+    if statistics.rounds == 0:
+        raise LogError("there is not one round to fit: give more")
+    view = statistics.view
+    rows = statistics.rows()
+    d1, d2 = view.d1, view.d2
+    order = np.argsort(rows.arm, kind="stable")
+    arm, starts = np.unique(rows.arm[order], return_index=True)
+    solved: list[tuple[int, Doubles, Doubles]] = []
+    rest = np.zeros((0, d1 + 1))
+    rank = 0
+    for a, part in zip(arm, np.split(order, starts[1:])[: len(arm)], strict=True):
+        own = np.column_stack([rows.z[part], rows.x[part], rows.reward[part]])
+        if len(own) > own.shape[1]:
+            own = _factor(own)
+        if d2:
+            left, values, right = np.linalg.svd(own[:, :d2], full_matrices=True)
+            k = int((values > rcond * values[0]).sum()) if len(values) and values[0] > 0 else 0
+            turned = left.T @ own[:, d2:]
+            solve = right[:k].T / values[:k] @ turned[:k]  # Z^+ (T | q)
+            solved.append((int(a), solve[:, :d1], solve[:, d1]))
+            own, rank = turned[k:], rank + k
+        rest = _compact(np.vstack([rest, own]), d1 + 1)
+    theta, null = np.zeros(d1), np.zeros((d1, 0))
+    missed = rest[:, d1]
+    if d1:
+        left, values, right = np.linalg.svd(rest[:, :d1], full_matrices=True)
+        largest = math.sqrt(max(float(np.linalg.eigvalsh(rows.x.T @ rows.x)[-1]), 0.0))
+        k = int((values > rcond * largest).sum())
+        theta = right[:k].T @ (left.T[:k] @ rest[:, d1] / values[:k])
+        null, rank = right[k:].T, rank + k
+        missed = rest[:, d1] - rest[:, :d1] @ theta
+    beta = np.zeros((len(view.names), d2))
+    if null.shape[1]:
+        normal = np.column_stack([null, -theta])
+        for _, slope, constant in solved:
+            normal = _compact(np.vstack([normal, np.column_stack([slope @ null, constant - slope @ theta])]),
+                              null.shape[1] + 1)  # fmt: skip
+        theta = theta + null @ np.linalg.lstsq(normal[:, :-1], normal[:, -1], rcond=None)[0]
+    for a, slope, constant in solved:
+        beta[a] = constant - slope @ theta
+    squares = rows.noise + float(missed @ missed)
+    model = Model(map=view.map, theta=theta, beta=beta, names=view.names)
+    parameters = d1 + d2 * len(arm)
+    degrees = max(statistics.rounds - rank, 1)
+    return Fitted(
+        model=model, rounds=statistics.rounds, parameters=parameters, rank=rank, residual=math.sqrt(squares / degrees)
+    )
+
+
+def _compact(rows: Doubles, columns: int) -> Doubles:
+    """The triangular factor, once it is smaller than the rows."""
+    return _factor(rows) if len(rows) > 4 * columns else rows
+
+
+def _factor(rows: Doubles) -> Doubles:
+    factor: Doubles = np.asarray(np.linalg.qr(rows, mode="r"))
+    return factor
+
+
+def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[Model, HybridRidge]:
+    """The ridge estimate, and the estimator behind it."""
+    view = statistics.view
+    rows = statistics.rows()
+    estimator = HybridRidge(d1=view.d1, d2=view.d2, ridge=ridge)
+    names = [view.names[a] for a in rows.arm]
+    estimator.learn_many(names, rows.x, rows.z, rows.reward)
+    beta = np.zeros((len(view.names), view.d2))
+    known = estimator.learned
+    for i, name in enumerate(view.names):
+        if name in known:
+            beta[i] = estimator.beta(name)
+    return Model(map=view.map, theta=estimator.theta, beta=beta, names=view.names), estimator
+
+
+def warm_start(policy: Policy, statistics: Statistics) -> None:
+    """Have a new policy know what it would know had it learned every round of the log one by one (to rounding)."""
+    view = statistics.view
+    if (policy.d1, policy.d2) != (view.d1, view.d2):
+        raise ValueError(
+            f"the policy has d1 = {policy.d1}, d2 = {policy.d2}, the log's features {view.d1} and {view.d2}: make it so"
+        )
+    if not isinstance(policy, RidgePolicy):
+        raise TypeError(f"{type(policy).__name__} does not learn from sums: use learn_log, which goes round by round")
+    rows = statistics.rows()
+    policy.learn_summary([view.names[a] for a in rows.arm], rows.x, rows.z, rows.reward, pulls=statistics.pulls())
+
+
+def learn_log(
+    policy: Policy, view: View, start: int = 0, stop: int | None = None, *,
+    progress: Callable[[int], None] = lambda rounds: None,
+) -> None:  # fmt: skip
+    """Have a policy learn the rounds of a log one by one, for policies that do not learn from sums."""
+    for batch in view.log.batches(start, stop):
+        for first in range(0, batch.rounds, 4096):
+            piece = batch.part(first, first + 4096)
+            inside = view.shown(piece) >= 0
+            arms, x, z = view.rows(Batch(*(column[inside] for column in piece)))
+            policy.learn_many(arms, x, z, piece.reward[inside])
+            progress(piece.rounds)

@@ -1,0 +1,111 @@
+"""A linear model of a log's rewards: means for candidates, and the regret of even choice."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.compiling import kernel
+from hybandits.logs.store import Batch
+from hybandits.model.features import FeatureMap
+from hybandits.offline.view import View
+
+# ------------------------------------------------------------------ linear models of the reward
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Mean rewards x.theta + z.beta_arm; beta has one row per name. An arm that is not named has beta = 0."""
+
+    map: FeatureMap
+    theta: Doubles
+    beta: Doubles
+    names: Sequence[Hashable]
+
+    def per_group(self, view: View) -> tuple[Doubles, Doubles]:
+        """Weights (groups, du) and constant of every group of a view, so that its mean is u.weights + constant.
+
+        With Theta the matrix of which theta is the vec: x.theta = u' Theta v. No BLAS: the same bits on any number of
+        threads.
+        """
+        row = {name: i for i, name in enumerate(self.names)}
+        beta = np.zeros((len(view.names), self.map.d2))
+        for i, name in enumerate(view.names):
+            if name in row:
+                beta[i] = self.beta[row[name]]
+        v, own = view.vectors[view.group_vector], beta[view.group_arm]
+        weights, constant = np.zeros((len(v), self.map.user)), np.zeros(len(v))
+        if self.map.d1:
+            weights = np.einsum("gj,ji->gi", v, self.theta.reshape(self.map.arm, self.map.user))
+        if self.map.name == "das":
+            constant = np.einsum("gj,gj->g", v, own)
+        elif self.map.d2:
+            weights = weights + own
+        return np.ascontiguousarray(weights), constant
+
+    def per_entry(self, view: View) -> tuple[Doubles, Doubles]:
+        """The same of every entry."""
+        weights, constant = self.per_group(view)
+        return np.ascontiguousarray(weights[view.group]), constant[view.group]
+
+    def means(self, view: View, batch: Batch, entries: tuple[Doubles, Doubles] | None = None) -> Doubles:
+        """Mean reward of every candidate (rounds, most candidates), -inf beyond a round's last; `entries` as made by
+        `per_entry`, to make it once."""
+        weights, constant = self.per_entry(view) if entries is None else entries
+        sizes = view.sizes[batch.pool]
+        out = np.full((batch.rounds, int(sizes.max())), -np.inf)
+        mean_rewards(batch.user, batch.pool, view.offsets, weights, constant, out)
+        return out
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return {
+            "features": self.map.name, "user": self.map.user, "arm": self.map.arm, "theta": self.theta.tolist(),
+            "beta": self.beta.tolist(), "names": list(self.names),
+        }  # fmt: skip
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Model:
+        """The inverse of `plain`."""
+        made = FeatureMap(plain["features"], plain["user"], plain["arm"])
+        beta = np.array(plain["beta"], float).reshape(len(plain["names"]), made.d2)
+        return cls(map=made, theta=np.array(plain["theta"], float), beta=beta, names=plain["names"])
+
+
+@kernel
+def mean_reward(user, t, weights, constant, entry):  # type: ignore[no-untyped-def]
+    """u_t . weights_e + constant_e."""
+    total = constant[entry]
+    for i in range(user.shape[1]):
+        total += user[t, i] * weights[entry, i]
+    return total
+
+
+@kernel
+def mean_rewards(user, pool, offsets, weights, constant, out):  # type: ignore[no-untyped-def]
+    """out[t, k] = `mean_reward` of candidate k of round t."""
+    for t in range(user.shape[0]):
+        first = offsets[pool[t]]
+        for k in range(offsets[pool[t] + 1] - first):
+            out[t, k] = mean_reward(user, t, weights, constant, first + k)
+
+
+@kernel
+def chance_regret(user, pool, offsets, weights, constant):  # type: ignore[no-untyped-def]
+    """Over all rounds, the best candidate's mean reward less the average of the candidates'."""
+    lost = 0.0
+    for t in range(user.shape[0]):
+        first = offsets[pool[t]]
+        last = offsets[pool[t] + 1]
+        best = -np.inf
+        total = 0.0
+        for entry in range(first, last):
+            mean = mean_reward(user, t, weights, constant, entry)
+            best = max(best, mean)
+            total += mean
+        lost += best - total / (last - first)
+    return lost

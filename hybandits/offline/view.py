@@ -1,0 +1,184 @@
+"""A log as rounds to play: which arms its candidates are, their features, and a linear model's means for them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.compiling import kernel
+from hybandits.logs.store import Batch, Log, LogError
+from hybandits.model.features import FeatureMap, fill
+from hybandits.simulation.rounds import Made, Rounds
+from hybandits.simulation.worlds import BLOCK_NUMBERS
+
+ARMS = {
+    "articles": "an arm is what the log shows: an article, an item, a product",
+    "positions": "an arm is a place in the list of candidates, as in the paper's released code: lists are cut to 20, "
+    "shorter ones filled up with arms of zero features",
+}
+
+PLACES = 20
+"""Places of a list with arms="positions"."""
+
+
+class View:
+    """A log seen with a feature map and a notion of arms.
+
+    Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]]. Entries of
+    the same arm and vector form a group, group[e]; within a group, features depend on the user alone.
+    """
+
+    def __init__(self, log: Log, *, features: str = "das", arms: str = "articles") -> None:
+        if arms not in ARMS:
+            raise ValueError(f"arms must be one of {', '.join(ARMS)}, got {arms!r}")
+        self.log = log
+        self.arms_are = arms
+        self.map = FeatureMap(features, len(log.user), len(log.arm))
+        self.vectors: Doubles = np.array(log.vectors)
+        self.names: list[Hashable]
+        if arms == "articles":
+            self.offsets, self.vector = log.pools.offsets, log.pools.rows.astype(np.int64)
+            index = {name: i for i, name in enumerate(dict.fromkeys(log.names))}
+            self.names = list(index)
+            self.arm = np.array([index[name] for name in log.names], np.int64)[self.vector]
+        else:
+            self.names = list(range(PLACES))
+            nothing = len(log.vectors)
+            self.vectors = np.vstack([log.vectors, np.zeros(len(log.arm))])
+            pools = np.full((len(log.pools.sizes), PLACES), nothing, np.int64)
+            for p, (start, size) in enumerate(zip(log.pools.offsets[:-1], log.pools.sizes, strict=True)):
+                kept = min(size, PLACES)
+                pools[p, :kept] = log.pools.rows[start : start + kept]
+            self.vector = pools.ravel()
+            self.offsets = np.arange(len(pools) + 1) * PLACES
+            self.arm = np.tile(np.arange(PLACES), len(pools))
+        pairs = self.arm * len(self.vectors) + self.vector
+        _, first, self.group = np.unique(pairs, return_index=True, return_inverse=True)
+        self.group_arm, self.group_vector = self.arm[first], self.vector[first]
+
+    @property
+    def d1(self) -> int:
+        """Length of x."""
+        return self.map.d1
+
+    @property
+    def d2(self) -> int:
+        """Length of z."""
+        return self.map.d2
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Candidates of every pool."""
+        return np.diff(self.offsets)
+
+    def described(self) -> dict[str, Any]:
+        """What makes the view again: `View.again`."""
+        return {
+            "log": str(self.log.path.resolve()), "content": self.log.about["content"], "features": self.map.name,
+            "arms": self.arms_are,
+        }  # fmt: skip
+
+    @staticmethod
+    def again(described: dict[str, Any]) -> View:
+        """The view that was described, in another process perhaps; LogError if the log is another by now."""
+        log = Log(Path(described["log"]))
+        if log.about["content"] != described["content"]:
+            raise LogError(f"{log.path} has been made anew meanwhile: open it again")
+        return View(log, features=described["features"], arms=described["arms"])
+
+    def shown(self, batch: Batch) -> np.ndarray:
+        """The entry shown in every round, -1 where a list was cut before it."""
+        entries = self.offsets[batch.pool] + batch.chosen
+        return np.where(batch.chosen < self.sizes[batch.pool], entries, -1)
+
+    def rows(self, batch: Batch) -> tuple[list[Hashable], Doubles, Doubles]:
+        """Arm, x and z of what was shown, for rounds where it is among the candidates (see `shown`)."""
+        entries = self.shown(batch)
+        if (entries < 0).any():
+            raise LogError("some of the arms shown are beyond the places that are kept: leave those rounds out first")
+        x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
+        fill_shown(self.map.code, np.ascontiguousarray(batch.user), self.vector[entries], self.vectors, x, z)
+        return [self.names[a] for a in self.arm[entries]], x, z
+
+
+@kernel
+def fill_shown(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-def]
+    """`fill` for one candidate per round."""
+    for t in range(user.shape[0]):
+        fill(code, user[t], vectors[vector[t]], 1.0, x[t], z[t])
+
+
+class Expander:
+    """Turns batches of a log, in order, into rounds to play.
+
+    Keeps what a world promises: an arm new to the log is a candidate in the first round of a block. Features are made
+    as rounds are played (`Made`); a block has at most so many `numbers` of them all the same, since nothing is heard
+    of a block, and no Ctrl-C by it, until it has been played.
+    """
+
+    def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
+        self.view = view
+        self._numbers = numbers
+        self._met = np.zeros(len(view.names), bool)
+        self._known_pool = np.zeros(len(view.sizes), bool)
+        """Pools all of whose arms have been met."""
+
+    def __call__(self, batch: Batch) -> Iterator[tuple[Batch, Rounds]]:
+        """The batch in pieces, each with its rounds."""
+        view = self.view
+        start = 0
+        while start < batch.rounds:
+            each = view.d1 + view.d2 + 1
+            pool = batch.pool[start : start + max(1, self._numbers // (int(view.sizes[batch.pool[start]]) * each))]
+            # Every round gets the room of the one with most candidates.
+            pool = pool[: max(1, self._numbers // (int(view.sizes[pool].max()) * each))]
+            self._meet(pool[0])
+            fresh = np.flatnonzero(~self._known_pool[pool])
+            for t in fresh:
+                p = pool[t]
+                if self._met[view.arm[view.offsets[p] : view.offsets[p + 1]]].all():
+                    self._known_pool[p] = True
+                elif not self._known_pool[p]:
+                    pool = pool[:t]
+                    break
+            piece = batch.part(start, start + len(pool))
+            yield piece, self._rounds(piece)
+            start += len(pool)
+
+    def _meet(self, p: int) -> None:
+        if not self._known_pool[p]:
+            self._met[self.view.arm[self.view.offsets[p] : self.view.offsets[p + 1]]] = True
+            self._known_pool[p] = True
+
+    def _rounds(self, batch: Batch) -> Rounds:
+        view = self.view
+        pools = dict.fromkeys(batch.pool[np.flatnonzero(np.diff(batch.pool, prepend=-1))].tolist())
+        entries = np.concatenate([view.arm[view.offsets[p] : view.offsets[p + 1]] for p in pools])
+        arms = list(dict.fromkeys(entries.tolist()))
+        local = np.zeros(len(view.names), np.int64)
+        local[arms] = np.arange(len(arms))
+        counts = view.sizes[batch.pool]
+        n, most = batch.rounds, int(counts.max())
+        index, vector = np.empty((n, most), np.int64), np.empty((n, most), np.int64)
+        list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
+        x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
+        made = Made(view.map, np.ascontiguousarray(batch.user), vector, view.vectors)
+        return Rounds(x, z, [view.names[a] for a in arms], index, counts, made)
+
+
+@kernel
+def list_candidates(pool, offsets, arm_of, vector_of, local, index, vector):  # type: ignore[no-untyped-def]
+    """index[t, k]: which of the block's arms candidate k of round t is; vector[t, k]: its vector. 0 beyond the last."""
+    for t in range(pool.shape[0]):
+        first = offsets[pool[t]]
+        count = offsets[pool[t] + 1] - first
+        for k in range(count):
+            index[t, k] = local[arm_of[first + k]]
+            vector[t, k] = vector_of[first + k]
+        for k in range(count, index.shape[1]):
+            index[t, k] = 0
+            vector[t, k] = 0

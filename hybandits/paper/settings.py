@@ -1,0 +1,214 @@
+"""The paper (Das & Sinha 2024) as data: its experiments as records, its figure as numbers.
+
+Two protocols. `released` is what the code published with the paper does and what produced its figure: environments that
+can be drawn again exactly, noise 0.01, a coefficient scaled by the noise. `written` is what the paper's text says: unit
+balls, noise variance 0.01, the ridge and gamma of the theorems. What the text leaves open (delta, HyRan's p, the
+constants of SupLinUCB) is the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hybandits.experiments.record import Entry, Experiment, Protocol, environment_seeds, grid
+
+Scale = Literal["quick", "paper"]
+
+RELEASED_SEED = 194821263
+"""Seed of the generator that gave the released environments' seeds."""
+
+DELTA = 0.01
+RELEASED_NOISE = 0.01
+RELEASED_RIDGE = 0.1
+RELEASED_BOUND = (0.8, 0.5)
+"""Norm bounds of theta and of every beta_i, S1 and S2."""
+WRITTEN_NOISE = 0.1
+HYRAN_P = 0.5
+THOMPSON_SCALE = 0.1
+"""Prior standard deviation of every parameter in HyThompson, the same in all experiments."""
+
+PAPER_POLICIES = ("HyLinUCB", "LinUCB", "DisLinUCB")
+"""The three upper confidence bound algorithms of the paper."""
+BASELINES = ("HyRan", "HyRan (released)", "SupLinUCB")
+BEYOND = ("HyThompson", "Greedy")
+"""Not in the paper: in figures of their own."""
+
+YAHOO_TRAIN = 1_000_000
+YAHOO_ROUNDS = 10_000_000
+QUICK_YAHOO = (100_000, 200_000)
+"""Rounds to fit on and to play, in the short version."""
+YAHOO_NOISE = {"released": 1e-5, "written": 1e-2}
+"""The text has variance 1e-4."""
+YAHOO_SIGMA = 0.01
+"""The noise that the released algorithms are told."""
+YAHOO_RIDGE = {"LinUCB": 1e3, "DisLinUCB": 1e2, "HyLinUCB": 1e3}
+YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
+YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", "HyRan (released)")
+"""The released code's list of algorithms: the one in place j learns from the reward of candidate j."""
+YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", "HyRan (released)", "HyThompson")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Shape and length of one of the paper's experiments, and of its short version."""
+
+    name: str
+    about: str
+    d1: int
+    d2: int
+    arms: tuple[int, ...]
+    horizon: int
+    environments: int
+    trials: int
+    quick_horizon: int
+    quick_trials: int
+    policies: tuple[str, ...]
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            name="setting-1",
+            about="many shared features: regret against rounds",
+            d1=40,
+            d2=5,
+            arms=(25,),
+            horizon=80_000,
+            environments=5,
+            trials=5,
+            quick_horizon=10_000,
+            quick_trials=1,
+            policies=(*PAPER_POLICIES, *BASELINES, *BEYOND),
+        ),
+        Setting(
+            name="setting-2",
+            about="many features of each arm's own: regret against rounds",
+            d1=5,
+            d2=40,
+            arms=(25,),
+            horizon=80_000,
+            environments=5,
+            trials=5,
+            quick_horizon=10_000,
+            quick_trials=1,
+            policies=(*PAPER_POLICIES, *BASELINES, *BEYOND),
+        ),
+        Setting(
+            name="setting-3",
+            about="regret at T against the number of arms",
+            d1=5,
+            d2=5,
+            arms=(10, 25, 50, 100, 200, 300, 400),
+            horizon=30_000,
+            environments=5,
+            trials=5,
+            quick_horizon=10_000,
+            quick_trials=1,
+            policies=(*PAPER_POLICIES, "HyRan", "HyRan (released)", *BEYOND),
+        ),
+        Setting(
+            name="diversity",
+            about="eigenvalues of the design matrix behind the diversity assumption",
+            d1=10,
+            d2=10,
+            arms=(25,),
+            horizon=5_000,
+            environments=1,
+            trials=100,
+            quick_horizon=5_000,
+            quick_trials=10,
+            policies=PAPER_POLICIES,
+        ),
+    )
+}
+
+
+def experiment(
+    name: str, protocol: Protocol = "released", *, scale: Scale = "paper", seed: int = RELEASED_SEED
+) -> Experiment:
+    """One of the paper's experiments as a record."""
+    setting = SETTINGS[name]
+    short = scale == "quick"
+    horizon = setting.quick_horizon if short else setting.horizon
+    diversity = name == "diversity"
+    if protocol == "released":
+        world: dict[str, Any] = {
+            "noise": RELEASED_NOISE,
+            "law": "inscribed-cube" if diversity else "cube-direction",
+            "theta_bound": RELEASED_BOUND[0],
+            "beta_bound": RELEASED_BOUND[1],
+        }
+    else:
+        world = {"noise": WRITTEN_NOISE, "law": "ball"}
+    trials = setting.quick_trials if short else setting.trials
+    return Experiment(
+        name=name,
+        protocol=protocol,
+        d1=setting.d1,
+        d2=setting.d2,
+        arms=setting.arms,
+        horizon=horizon,
+        seeds=environment_seeds(seed, setting.environments),
+        trials=trials,
+        fresh_contexts=diversity,
+        policies=tuple(entry(policy, protocol, ridge=1.0 if diversity else None) for policy in setting.policies),
+        points=grid(horizon, 120 if name in ("setting-1", "setting-2") else 40),
+        probes=grid(horizon, 16, keep=()) if diversity else (horizon,),
+        by_arm=diversity,
+        trials_per_unit=min(25, trials) if diversity else 0,
+        **world,
+    )
+
+
+def experiments(
+    names: Sequence[str], protocols: Sequence[Protocol], *, scale: Scale = "paper", seed: int = RELEASED_SEED
+) -> list[Experiment]:
+    """Several of them under several protocols."""
+    return [experiment(name, protocol, scale=scale, seed=seed) for protocol in protocols for name in names]
+
+
+def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry:
+    """A policy with the protocol's parameters; `ridge`: another one than the protocol's."""
+    released = protocol == "released"
+    noise = RELEASED_NOISE if released else WRITTEN_NOISE
+    settings: dict[str, Any]
+    if name in PAPER_POLICIES:
+        if released:
+            exploration = {
+                "kind": "SelfNormalised", "noise": noise, "bound": list(RELEASED_BOUND), "feature_bound": 1.0,
+                "delta": DELTA,
+            }  # fmt: skip
+            settings = {"exploration": exploration, "ridge": RELEASED_RIDGE if ridge is None else ridge}
+        else:
+            settings = {"exploration": {"kind": "AsWritten", "bound": 1.0, "delta": DELTA}}
+            if ridge is not None:
+                settings["ridge"] = ridge
+        return Entry(name=name, policy=name, settings=settings)
+    if name in ("HyRan", "HyRan (released)"):
+        kind = "HyRan" if name == "HyRan" else "HyRanWithoutCrossBlocks"
+        return Entry(name=name, policy=kind, settings={"p": HYRAN_P})
+    if name == "SupLinUCB":
+        return Entry(name=name, policy=name, settings={"delta": DELTA})
+    if name == "HyThompson":
+        return Entry(name=name, policy=name, settings={"noise": noise, "scale": THOMPSON_SCALE})
+    return Entry(name=name, policy=name, settings={"ridge": RELEASED_RIDGE if released else 1.0})
+
+
+def yahoo_entry(name: str, protocol: Protocol) -> Entry:
+    """A policy with the protocol's parameters for the Yahoo experiment.
+
+    Released: the anytime coefficient with the released bounds and ridges. Written: the theorems' coefficient and ridge;
+    what the text leaves open (S, delta) as in the synthetic experiments.
+    """
+    if name in PAPER_POLICIES and protocol == "released":
+        exploration = {
+            "kind": "SelfNormalised", "noise": YAHOO_SIGMA, "bound": list(YAHOO_BOUND),
+            "feature_bound": list(YAHOO_FEATURE_BOUND), "delta": DELTA,
+        }  # fmt: skip
+        return Entry(name=name, policy=name, settings={"exploration": exploration, "ridge": YAHOO_RIDGE[name]})
+    if name == "HyThompson":
+        return Entry(name=name, policy=name, settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
+    return entry(name, protocol)

@@ -1,0 +1,185 @@
+"""The regret theorems of Das & Sinha 2024 as functions: burn-ins and explicit right-hand sides.
+
+The theorems themselves hide their constants; the proofs in the appendix spell them out, and those are what is here, as
+printed. They are about rewards with 1-subgaussian noise, |x|, |z| <= 1, |theta|, |beta_i| <= S, and pulled features
+that have, given the past, mean 0, no correlation between x and z, and second moments of at least rho I. Natural logs.
+
+What does not add up in print, so that nobody mistakes a slip of the paper for one of ours:
+
+- gamma. LinUCB: S sqrt(K) in the body, 2 S sqrt(lambda K) in the appendix; the norm to be covered is S sqrt(K + 1), so
+  the body's is too small. HyLinUCB: 2 S sqrt(K) in the body, 2 S sqrt(2 lambda) with lambda = K in the proof, sqrt(K S)
+  and no factor 2 in the theorem restated above it. DisLinUCB: 2 sqrt(S) stands for sqrt(2) S, right for S <= 2 only.
+- T_o. The lemma behind it adds up K terms of which each may be 1 / (2 K). For an arm with fewer than T_m pulls the
+  proof's own inequalities give 2 / (K sqrt(lambda rho)) at t = T_o: the 4 T_m should be 64 T_m. The proof also asks for
+  lambda >= 1 / rho, and rho <= 1 / max(d1, d2) because |x|, |z| <= 1: impossible for lambda = 1 unless d1 = d2 = 1.
+- HyLinUCB's 2 T_o S takes rewards to lie in [-S, S]; x.theta + z.beta_i reaches 2 S, so it should be 4 T_o S.
+- alpha(lambda) carries S where the proof needs the norm of the embedded features, at most sqrt(2); and it takes the
+  largest eigenvalue of U^-1/2 A U^1/2, which is not symmetric, for its norm.
+- DisLinUCB uses 2 (d1 + d2) tau log tau where the lemma it cites says 4; the smaller one is true for d1 + d2, tau >= 2.
+- The theorems ask for T of order K^4 (up to logarithms); T_o grows like K^2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+from hybandits.foundation import checks
+
+Policy = Literal["LinUCB", "HyLinUCB", "DisLinUCB"]
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+
+def prescribed_ridge(policy: Policy, *, arms: int) -> float:
+    """lambda of the theorems: K for HyLinUCB, else 1.
+
+    >>> prescribed_ridge("HyLinUCB", arms=25), prescribed_ridge("LinUCB", arms=25)
+    (25.0, 1.0)
+    """
+    return float(_arms(arms)) if _policy(policy) == "HyLinUCB" else 1.0
+
+
+def gamma(
+    policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, ridge: float, delta: float, bound: float = 1.0
+) -> float:
+    """The exploration coefficient of the appendix; the body's is `confidence.AsWritten`.
+
+    LinUCB:     2 S sqrt(lambda K) + sqrt(2 (d1 + d2 K) log(T/delta))
+    HyLinUCB:   2 (S sqrt(2 lambda) + sqrt(2 (d1 + d2) log(T/delta)))
+    DisLinUCB:  2 sqrt(lambda S) + sqrt(2 (d1 + d2) log(K T/delta))
+
+    The proofs were made for lambda = 1, K and 1; the first term of each says how they depend on it.
+    """
+    d1, d2 = checks.dimensions(d1, d2)
+    k, t, failure = _arms(arms), _horizon(horizon), _delta(delta)
+    s, lam = _bound(bound), checks.ridge(ridge)
+    if _policy(policy) == "LinUCB":
+        return 2 * s * math.sqrt(lam * k) + math.sqrt(2 * (d1 + d2 * k) * math.log(t / failure))
+    if policy == "HyLinUCB":
+        return 2 * (s * math.sqrt(2 * lam) + math.sqrt(2 * (d1 + d2) * math.log(t / failure)))
+    return 2 * math.sqrt(lam * s) + math.sqrt(2 * (d1 + d2) * math.log(k * t / failure))
+
+
+def eigenvalue_burn_in(*, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
+    """T_m, the rows after which the smallest eigenvalue of a sum of rows is at least rho / 2 per row.
+
+    T_m = (16/rho^2 + 8/(3 rho)) log(2 (d1 + d2) K T/delta)
+    """
+    d1, d2 = checks.dimensions(d1, d2)
+    r = _rho(rho)
+    logarithm = math.log(2 * (d1 + d2) * _arms(arms) * _horizon(horizon) / _delta(delta))
+    return (16 / r**2 + 8 / (3 * r)) * logarithm
+
+
+def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
+    """T_o, the rounds after which M_t lies between U_t/2 and 2 U_t; for DisLinUCB T'_o, counted in pulls of an arm.
+
+    LinUCB, HyLinUCB:  T_o  = max(128/rho^2, 4 T_m) K^2 log((d1 + d2) K/delta)
+    DisLinUCB:         T'_o = max(128/rho^2 log((d1 + d2) K/delta), T_m)
+
+    U_t is the block diagonal part of M_t; see the module's notes on the 4 T_m and on lambda >= 1/rho.
+    """
+    least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
+    logarithm = math.log((d1 + d2) * arms / delta)
+    if _policy(policy) == "DisLinUCB":
+        return max(128 / rho**2 * logarithm, least)
+    return max(128 / rho**2, 4 * least) * arms**2 * logarithm
+
+
+def alpha(
+    *, d1: int, d2: int, arms: int, horizon: int, rho: float, ridge: float, delta: float, bound: float = 1.0
+) -> float:
+    """What HyLinUCB's smaller gamma leaves uncovered at round t is at most alpha(lambda)/sqrt(t), for t > T_o.
+
+    alpha(lambda) = 4 K S sqrt(log(K (d1 + d2)/delta)) (sqrt(T_m/(rho lambda)) + sqrt(2)/rho)
+                    (2 S sqrt(lambda K) + sqrt(2 (d1 + d2 K) log(T/delta)))/sqrt(lambda)
+    """
+    least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
+    whole = gamma("LinUCB", d1=d1, d2=d2, arms=arms, horizon=horizon, ridge=ridge, delta=delta, bound=bound)
+    logarithm = math.log(arms * (d1 + d2) / delta)
+    growth = math.sqrt(least / (rho * ridge)) + math.sqrt(2) / rho
+    return 4 * arms * bound * math.sqrt(logarithm) * growth * whole / math.sqrt(ridge)
+
+
+def regret_bound(
+    policy: Policy,
+    *,
+    d1: int,
+    d2: int,
+    arms: int,
+    horizon: int,
+    rho: float,
+    ridge: float,
+    delta: float,
+    bound: float = 1.0,
+) -> float:
+    """The proofs' bound on the regret at T, with probability at least 1 - 4 delta; `bound` is S.
+
+    LinUCB:     4 gamma sqrt((d1 + d2 K) T_o log T_o) + sqrt(8) gamma (2 K sqrt(d2 T_m log T_m) + sqrt(32 K T/rho))
+    HyLinUCB:   2 T_o S + sqrt(8) gamma (2 K sqrt(d2 T_m log T_m) + sqrt(32 K T/rho)) + 4 alpha(lambda) sqrt(T)
+    DisLinUCB:  2 gamma (K sqrt(2 (d1 + d2) T'_o log T'_o) + 4 sqrt(2) sqrt(K T/rho))
+
+    The first two are derived for T > T_o, the third for every T (T'_o counts pulls of an arm).
+
+    >>> round(regret_bound("DisLinUCB", d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, ridge=1.0, delta=0.01), -3)
+    2560000.0
+    """
+    world: dict[str, Any] = {"d1": d1, "d2": d2, "arms": arms, "horizon": horizon, "delta": delta}
+    g = gamma(policy, ridge=ridge, bound=bound, **world)
+    start = burn_in(policy, rho=rho, **world)
+    if policy == "DisLinUCB":
+        own = arms * math.sqrt(2) * _root(d1 + d2, start)
+        return 2 * g * (own + 4 * math.sqrt(2) * math.sqrt(arms * horizon / rho))
+    least = eigenvalue_burn_in(rho=rho, **world)
+    later = math.sqrt(8) * g * (2 * arms * _root(d2, least) + math.sqrt(32 * arms * horizon / rho))
+    if policy == "LinUCB":
+        return 4 * g * _root(d1 + d2 * arms, start) + later
+    uncovered = alpha(rho=rho, ridge=ridge, bound=bound, **world)
+    return 2 * start * bound + later + 4 * uncovered * math.sqrt(horizon)
+
+
+def trivial_bound(*, horizon: int, theta_bound: float, beta_bound: float) -> float:
+    """What no policy can exceed: T times the largest gap, 2 (S1 + S2) T, since |x.theta + z.beta_i| <= S1 + S2.
+
+    >>> trivial_bound(horizon=1000, theta_bound=0.8, beta_bound=0.5)
+    2600.0
+    """
+    s1 = checks.non_negative("theta_bound", theta_bound, "it bounds the norm of theta")
+    s2 = checks.non_negative("beta_bound", beta_bound, "it bounds the norm of every beta_i")
+    return 2 * (s1 + s2) * _horizon(horizon)
+
+
+def _root(dimension: int, rounds: float) -> float:
+    """sqrt(d t log t), the elliptical potential's shape."""
+    rounds = max(rounds, 1.0)
+    return math.sqrt(dimension * rounds * math.log(rounds))
+
+
+def _policy(name: str) -> str:
+    if name not in POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, got {name!r}: the paper bounds no other")
+    return name
+
+
+def _arms(value: int) -> int:
+    return checks.count("arms", value, least=1, why="it is the number of arms K")
+
+
+def _horizon(value: int) -> int:
+    return checks.count("horizon", value, least=1, why="it is the number of rounds T")
+
+
+def _delta(value: float) -> float:
+    return checks.probability("delta", value, "it is a failure probability, e.g. 0.01")
+
+
+def _bound(value: float) -> float:
+    return checks.positive("bound", value, "it bounds the norms of theta and every beta_i (S in the paper)")
+
+
+def _rho(value: float) -> float:
+    number = checks.positive("rho", value, "it bounds second moments from below; without diversity there is no bound")
+    if not 1e-50 <= number <= 1:
+        raise ValueError(f"rho must lie between 1e-50 and 1, got {value!r}: features have norms of at most 1")
+    return number

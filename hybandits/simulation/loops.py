@@ -1,0 +1,364 @@
+"""The compiled round loops, one for every policy that has one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
+from hybandits.kernels.decisions import choose_thompson, choose_ucb, walk_level
+from hybandits.kernels.gram import best_mean, estimate, learn_round
+from hybandits.model.arms import ArmTable
+from hybandits.model.features import lay_out, lay_side_by_side, room_for
+from hybandits.policies.base import Policy, unmet
+from hybandits.policies.hyran import HyRan, unsound
+from hybandits.policies.suplinucb import SupLinUCB
+from hybandits.policies.thompson import HyThompson
+from hybandits.policies.ucb import UCBPolicy
+from hybandits.simulation.rounds import Rounds
+
+Picks = NDArray[np.int64]
+
+
+# ------------------------------------------------------------------ before and after a loop
+
+
+def _admit(table: ArmTable, rounds: Rounds) -> None:
+    """Make the arms known that enter, in the order in which `choose` would have met them."""
+    entering = [rounds.arms[j] for j in rounds.index[0, : rounds.counts[0]].tolist()]
+    new = unmet(table, entering)
+    late = unmet(table, rounds.arms) - new
+    if late:
+        raise ValueError(
+            f"{late} arm(s) that the policy has not met are not candidates in the first round: "
+            "start new rounds where an arm enters"
+        )
+    if new:
+        for arm in entering:
+            checks.new_arm(arm)
+        table.admit(entering)
+
+
+def _check_played(rounds: Rounds, rewards: Doubles, picks: Picks, played: int) -> None:
+    """Raise, saying why, if a loop has stopped early."""
+    if played == len(picks):
+        return
+    if usable(*rounds.features(played)):
+        i = picks[played]
+        raise ValueError(
+            f"rewards[{played}, {i}] is {float(rewards[played, i])!r}: a reward must be at most {LIMIT:g} in absolute "
+            "value, or NaN if there is none"
+        )
+    raise ValueError(f"the world's features in round {played} are not finite or too large: rescale them")
+
+
+@kernel
+def look_up(candidates, count, slots, here):  # type: ignore[no-untyped-def]
+    """here[i] = the slot of candidate i, of a round with so many."""
+    for i in range(count):
+        here[i] = slots[candidates[i]]
+
+
+@kernel
+def take_slot(arm, slots, fresh, taken):  # type: ignore[no-untyped-def]
+    """Give an arm that has none the next fresh slot; returns how many are taken."""
+    if slots[arm] < 0:
+        slots[arm] = fresh[taken]
+        taken += 1
+    return taken
+
+
+@kernel
+def learn_played(  # type: ignore[no-untyped-def]
+    slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
+):  # fmt: skip
+    """`learn_row` with its refresh."""
+    if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
+        refresh_due(slot, x.shape[0], z.shape[0], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
+
+
+# ------------------------------------------------------------------ the loops
+
+
+def _play_ucb(policy: UCBPolicy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    disjoint = policy.reduction == "disjoint"
+    estimator = policy.estimator
+    _admit(estimator, rounds)
+    slots, fresh = policy.meet(rounds.arms)
+    played, learned = play_ucb(
+        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+        estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.coefficients, disjoint,
+        estimator.rounds, picks,
+    )  # fmt: skip
+    estimator.settle(rounds.arms, slots, fresh, learned)
+    _check_played(rounds, rewards, picks, played)
+
+
+@kernel
+def play_ucb(  # type: ignore[no-untyped-def]
+    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
+    coefficients, by_arm, rounds, picks,
+):  # fmt: skip
+    """Rounds of choose (`choose_ucb`) and, unless the reward is NaN, learn (`learn_played`).
+
+    by_arm: the disjoint reduction, in which no feature is shared and an arm's own are (x, z). Returns the rounds
+    played, all of them but where a number is beyond bounds, and the rewards learned.
+    """
+    made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
+    n = counts.shape[0]
+    _, most, d1 = x.shape
+    d2 = z.shape[2]
+    here = np.empty(most, np.int64)
+    none = np.empty((most, 0))
+    both = np.empty((most, d1 + d2))
+    learned = 0
+    taken = 0
+    for t in range(n):
+        count = counts[t]
+        look_up(index[t], count, slots, here)
+        if by_arm:
+            lay_side_by_side(made, t, count, x, z, both)
+            shared, own = none[:count], both[:count]
+        else:
+            row = lay_out(made, t, count, x, z)
+            shared, own = x[row, :count], z[row, :count]
+        i, _, _, _ = choose_ucb(
+            shared, own, here[:count], arm_score, pulls, shared_score, ridge, coefficients,
+            -1 if by_arm else rounds + learned,
+        )  # fmt: skip
+        if i < 0:
+            return t, learned
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned
+        taken = take_slot(index[t, i], slots, fresh, taken)
+        learn_played(
+            slots[index[t, i]], shared[i], own[i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
+            rounds + learned,
+        )  # fmt: skip
+        learned += 1
+    return n, learned
+
+
+def _play_thompson(policy: HyThompson, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    estimator = policy.estimator
+    _admit(estimator, rounds)
+    slots, fresh = policy.meet(rounds.arms)
+    normals = policy.take_normals(len(picks) * policy.d1 + int(rounds.counts.sum()))
+    played, learned = play_thompson(
+        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+        estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.noise, normals, estimator.rounds,
+        picks,
+    )  # fmt: skip
+    estimator.settle(rounds.arms, slots, fresh, learned)
+    _check_played(rounds, rewards, picks, played)
+
+
+@kernel
+def play_thompson(  # type: ignore[no-untyped-def]
+    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
+    noise, normals, rounds, picks,
+):  # fmt: skip
+    """`play_ucb` with the choice by `choose_thompson`; normals: d1 and one per candidate for each round in turn."""
+    made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
+    n = counts.shape[0]
+    d1 = x.shape[2]
+    here = np.empty(index.shape[1], np.int64)
+    learned = 0
+    taken = 0
+    start = 0
+    for t in range(n):
+        count = counts[t]
+        look_up(index[t], count, slots, here)
+        row = lay_out(made, t, count, x, z)
+        i, _, _ = choose_thompson(
+            x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, normals, start
+        )
+        if i < 0:
+            return t, learned
+        picks[t] = i
+        start += d1 + count
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned
+        taken = take_slot(index[t, i], slots, fresh, taken)
+        learn_played(
+            slots[index[t, i]], x[row, i], z[row, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
+            rounds + learned,
+        )  # fmt: skip
+        learned += 1
+    return n, learned
+
+
+def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    levels = policy.levels
+    _admit(levels[0], rounds)
+    aside = [level.set_aside(rounds.arms) for level in levels]
+    slots, fresh = _stack([slots for slots, _ in aside]), _stack([fresh for _, fresh in aside])
+    parts = ("arm_factor", "arm_score", "pulls", "shared_factor", "shared_score")
+    stacked = [_stack([getattr(level, name) for level in levels]) for name in parts]
+    rows = np.array([level.rounds for level in levels])
+    played, answered = play_sup(
+        rounds.for_kernels, rewards, slots, fresh, *stacked, policy.ridge, policy.width_factor(levels[0].known),
+        policy.least, rows, picks,
+    )  # fmt: skip
+    learned = 0
+    for s, level in enumerate(levels):
+        for name, arrays in zip(parts, stacked, strict=True):
+            own = getattr(level, name)
+            own[:] = arrays[s, : len(own)]
+        new = int(rows[s]) - level.rounds
+        level.settle(rounds.arms, slots[s], aside[s][1], new)
+        learned += new
+    policy.count_skipped(answered - learned)
+    _check_played(rounds, rewards, picks, played)
+
+
+def _stack(arrays: list[np.ndarray]) -> np.ndarray:
+    """Arrays of different lengths as rows of one, 0 at their ends."""
+    made = np.zeros((len(arrays), max(map(len, arrays))), arrays[0].dtype)
+    for row, array in zip(made, arrays, strict=True):
+        row[: len(array)] = array
+    return made
+
+
+@kernel
+def play_sup(  # type: ignore[no-untyped-def]
+    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha,
+    least, rows, picks,
+):  # fmt: skip
+    """Rounds of SupLinUCB: `walk_level` down the levels, `learn_played` at the one where the walk ends, if any.
+
+    Row s of slots, fresh, the blocks and rows (how many it has learned) is level s + 1. Returns the rounds played and
+    those of them with a reward, learned or not.
+    """
+    made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
+    n, most = index.shape
+    here = np.empty(most, np.int64)
+    left = np.empty(most, np.int64)
+    taken = np.zeros(slots.shape[0], np.int64)
+    answered = 0
+    for t in range(n):
+        count = counts[t]
+        for i in range(count):
+            left[i] = i
+        row = lay_out(made, t, count, x, z)
+        i, level, remaining = -1, 0, count
+        for s in range(slots.shape[0]):
+            look_up(index[t], count, slots[s], here)
+            i, level, _, _, remaining = walk_level(
+                s + 1, x[row, :count], z[row, :count], here, left, remaining, alpha, least, arm_score[s],
+                shared_score[s], ridge,
+            )  # fmt: skip
+            if i != -1:
+                break
+        if i < 0:
+            return t, answered
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, answered
+        answered += 1
+        if level > 0:
+            s = level - 1
+            arm = index[t, i]
+            taken[s] = take_slot(arm, slots[s], fresh[s], taken[s])
+            learn_played(
+                slots[s, arm], x[row, i], z[row, i], reward, arm_factor[s], arm_score[s], pulls[s], shared_factor[s],
+                shared_score[s], rows[s],
+            )  # fmt: skip
+            rows[s] += 1
+    return n, answered
+
+
+def _play_hyran(policy: HyRan, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    table = policy.table
+    _admit(table, rounds)
+    slots, fresh = table.set_aside(rounds.arms)
+    choice, check = policy.ridges(len(picks))
+    draws = policy.draws(int((rounds.counts > 1).sum()))
+    played, learned, drawn, sound = play_hyran(
+        rounds.for_kernels, rewards, slots, fresh, policy.p, draws, choice, check, table.cross, table.groups,
+        table.pulls, table.shared, table.own, *table.workspace(), picks,
+    )  # fmt: skip
+    table.settle(rounds.arms, slots, fresh, learned)
+    policy.give_back(len(draws) - drawn)
+    if not sound:
+        raise unsound()
+    _check_played(rounds, rewards, picks, played)
+
+
+@kernel
+def play_hyran(  # type: ignore[no-untyped-def]
+    shown, rewards, slots, fresh, p, draws, choice_ridge, check_ridge, cross, groups, pulls, shared, own,
+    factor, shared_factor, theta, beta, picks,
+):  # fmt: skip
+    """Rounds of HyRan: `estimate` and `best_mean`, then, unless the reward is NaN, `learn_round`.
+
+    The ridges are those of the rounds learned, draws those of rounds learned with more than one candidate. Returns the
+    rounds played, the rewards learned, the draws used, and whether the sums are still sound.
+    """
+    made, x, z, index, counts = shown
+    x, z = room_for(made, x, z)
+    n = counts.shape[0]
+    _, most, d1 = x.shape
+    d2 = z.shape[2]
+    here = np.empty(most, np.int64)
+    learned = 0
+    taken = 0
+    drawn = 0
+    for t in range(n):
+        count = counts[t]
+        row = lay_out(made, t, count, x, z)
+        xs, zs = x[row, :count], z[row, :count]
+        if not usable(xs, zs):
+            return t, learned, drawn, True
+        if not estimate(groups, choice_ridge[learned], cross, d1, d2, shared, own, factor, shared_factor, theta, beta):
+            return t, learned, drawn, False
+        look_up(index[t], count, slots, here)
+        i, _ = best_mean(xs, zs, here, theta, beta)
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned, drawn, True
+        for a in range(count):
+            taken = take_slot(index[t, a], slots, fresh, taken)
+        look_up(index[t], count, slots, here)
+        u = 1.0
+        if count > 1:
+            u = draws[drawn]
+            drawn += 1
+        if not learn_round(
+            i, p, u, check_ridge[learned], xs, zs, here, reward, cross, groups, shared, own, factor, shared_factor,
+            theta, beta,
+        ):  # fmt: skip
+            return t, learned, drawn, False
+        pulls[here[i]] += 1
+        learned += 1
+    return n, learned, drawn, True
+
+
+_LOOPS: dict[type[Policy], Callable[..., None]] = {
+    UCBPolicy: _play_ucb,
+    HyThompson: _play_thompson,
+    SupLinUCB: _play_sup,
+    HyRan: _play_hyran,
+}

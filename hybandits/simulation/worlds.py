@@ -1,0 +1,204 @@
+"""Worlds to play in: candidates that may come and go, their contexts, mean rewards and the best of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.foundation.compiling import kernel
+from hybandits.simulation.rounds import Block, Rounds
+
+BLOCK_NUMBERS = 1_000_000
+"""Features drawn at a time: memory does not grow with the number of rounds, and the draws do not depend on it."""
+
+LAWS = {
+    "cube-direction": "the direction of a uniform point of a cube, times a radius uniform in [0, bound]",
+    "ball": "uniform in the ball of radius bound",
+    "inscribed-cube": "features uniform in the cube inscribed in the unit ball, parameters uniform in a ball",
+}
+"""How features and parameters are drawn; features have bound 1."""
+
+_CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
+
+
+class World(Protocol):
+    """What `simulate.play` plays in.
+
+    A world promises that an arm which is in no earlier block is a candidate in the first round of its block. So a
+    policy that counts the arms it has met (for gamma, the ridge, HyRan's schedule) counts as it would round by round.
+    """
+
+    @property
+    def d1(self) -> int:
+        """Shared features."""
+
+    @property
+    def d2(self) -> int:
+        """Arm-specific features."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of a reward around its mean."""
+
+    @property
+    def fresh_contexts(self) -> bool:
+        """Whether every trial has rounds of its own."""
+
+    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
+        """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """Where the noise of a trial comes from: one standard normal per round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic:
+    """The paper's synthetic world: features and parameters drawn by one of `LAWS`, Gaussian noise.
+
+    Parameters and contexts are functions of the seed alone, the noise of the seed and the trial. With
+    `fresh_contexts` every trial has contexts of its own. "cube-direction" is what the paper's released code does, drawn
+    in the same order from the same generator: with its seeds it gives its environments.
+    """
+
+    d1: int
+    d2: int
+    arms: int
+    noise: float = 0.01
+    theta_bound: float = 0.8
+    beta_bound: float = 0.5
+    seed: int = 0
+    law: str = "cube-direction"
+    fresh_contexts: bool = False
+
+    def __post_init__(self) -> None:
+        checks.dimensions(self.d1, self.d2)
+        checks.count("arms", self.arms, least=1, why="a round needs a candidate")
+        checks.non_negative("noise", self.noise, "it is a standard deviation")
+        checks.seed(self.seed)
+        if self.law not in LAWS:
+            raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
+
+    def parameters(self) -> tuple[Doubles, Doubles]:
+        """theta (d1,) and beta (arms, d2)."""
+        theta, beta, _ = self._start()
+        return theta, beta
+
+    def _start(self) -> tuple[Doubles, Doubles, np.random.Generator]:
+        """theta, beta, and the generator where the released code goes on to draw contexts."""
+        random = np.random.default_rng(self.seed)
+        if self.law == "cube-direction":
+            theta = self.theta_bound * _cube_direction(random.random(self.d1 + 1))
+            beta = self.beta_bound * _cube_direction(random.random((self.arms, self.d2 + 1)))
+        else:
+            theta = self.theta_bound * _ball(random, (self.d1,))
+            beta = self.beta_bound * _ball(random, (self.arms, self.d2))
+        return theta, beta, random
+
+    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
+        """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
+        theta, beta, random = self._start()
+        if self.fresh_contexts:
+            random = np.random.default_rng((self.seed, 1, trial))
+        radii = np.random.default_rng((self.seed, 2, trial if self.fresh_contexts else 0))
+        d1, d2, arms = self.d1, self.d2, self.arms
+        size = max(1, BLOCK_NUMBERS // (arms * (d1 + d2 + 2)))
+        laws = {"cube-direction": _CUBE_DIRECTION, "ball": _BALL, "inscribed-cube": _INSCRIBED}
+        wide = min(size, horizon), arms, d1 + d2 + (2 if self.law == "cube-direction" else 0)
+        room = np.empty(wide)
+        index = np.tile(np.arange(arms), (wide[0], 1))
+        counts = np.full(wide[0], arms)
+        for start in range(0, horizon, size):
+            n = min(size, horizon - start)
+            x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
+            raw = room[:n]
+            lengths = raw[..., d1 + d2 :] if self.law == "cube-direction" else raw
+            if self.law == "ball":
+                random.standard_normal(out=raw)
+                lengths = radii.random((n, arms, 2))
+            else:
+                random.random(out=raw)
+            place(laws[self.law], raw, lengths, theta, beta, x, z, means, best)
+            yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
+
+    def noises(self, horizon: int, trial: int = 0) -> Doubles:
+        """One noise per round, the same for every policy."""
+        return self.noise * self.noise_stream(trial).standard_normal(horizon)
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """Where the noise of a trial comes from, to be drawn piece by piece.
+
+        The released code draws it from seed + trial, which for trial 0 is the stream that the world itself comes from:
+        harmless there, where the world takes uniforms. Other laws take normals, so their noise has a stream of its own.
+        """
+        return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
+
+
+@kernel
+def place(law, raw, radii, theta, beta, x, z, means, best):  # type: ignore[no-untyped-def]
+    """Raw draws (rounds, arms, d1 + d2 ..) to features, means x.theta + z.beta_i and the best mean of every round.
+
+    With v = 2 raw - 1 (uniform draws) or v = raw (normals): v r / |v| for a direction and a radius r (uniform, or
+    u^(1/d) in the ball), or v / sqrt(d) for the inscribed cube.
+    """
+    n, arms, d1 = x.shape
+    d2 = z.shape[2]
+    for t in range(n):
+        highest = -np.inf
+        for a in range(arms):
+            sum_x = 0.0
+            for k in range(d1):
+                v = raw[t, a, k] if law == _BALL else 2.0 * raw[t, a, k] - 1.0
+                x[t, a, k] = v
+                sum_x += v * v
+            sum_z = 0.0
+            for k in range(d2):
+                v = raw[t, a, d1 + k] if law == _BALL else 2.0 * raw[t, a, d1 + k] - 1.0
+                z[t, a, k] = v
+                sum_z += v * v
+            scale_x = radius(law, radii[t, a, 0], sum_x, d1)
+            scale_z = radius(law, radii[t, a, radii.shape[2] - 1], sum_z, d2)
+            mean = 0.0
+            for k in range(d1):
+                x[t, a, k] *= scale_x
+                mean += x[t, a, k] * theta[k]
+            for k in range(d2):
+                z[t, a, k] *= scale_z
+                mean += z[t, a, k] * beta[a, k]
+            means[t, a] = mean
+            highest = max(highest, mean)
+        best[t] = highest
+
+
+@kernel
+def radius(law, u, squares, d):  # type: ignore[no-untyped-def]
+    """What to multiply v with, given |v|^2 and the draw of the radius."""
+    if d == 0 or squares == 0.0:
+        return 0.0
+    if law == _INSCRIBED:
+        return 1.0 / math.sqrt(d)
+    if law == _BALL:
+        u = u ** (1.0 / d)
+    return u / math.sqrt(squares)
+
+
+def _cube_direction(u: Doubles) -> Doubles:
+    """Uniforms (.., d + 1) to points: the first d give the direction, the last the radius."""
+    cube = 2.0 * u[..., :-1] - 1.0
+    norm = np.linalg.norm(cube, axis=-1, keepdims=True)
+    point: Doubles = cube * (u[..., -1:] / np.where(norm == 0, 1.0, norm))
+    return point
+
+
+def _ball(random: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
+    """Uniform points of unit balls of dimension shape[-1]."""
+    direction = random.standard_normal(shape)
+    norm = np.linalg.norm(direction, axis=-1, keepdims=True)
+    radius = random.random((*shape[:-1], 1)) ** (1.0 / max(shape[-1], 1))
+    point: Doubles = direction * (radius / np.where(norm == 0, 1.0, norm))
+    return point

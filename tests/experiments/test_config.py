@@ -1,0 +1,85 @@
+"""A user's own experiment: settings to a record, and mistakes to one clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybandits.experiments import config as own
+
+TOML = """
+d1 = 3
+d2 = 2
+arms = [4, 8]
+rounds = 50
+noise = 1
+policies = ["Greedy", {policy = "HyThompson", name = "bold", scale = 2.0}]
+"""
+
+
+def test_a_file_becomes_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(TOML)
+    record = own.experiment(own.read_file(path))
+    assert (record.d1, record.arms, record.horizon, record.noise, record.trials) == (3, (4, 8), 50, 1.0, 1)
+    assert [entry.name for entry in record.policies] == ["Greedy", "bold"]
+    assert record.policies[1].settings == {"scale": 2.0, "noise": 1.0}
+    assert record.protocol == "own"
+
+
+def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
+    entry = own.entry({"policy": "LinUCB", "exploration": {"kind": "AsWritten"}}, noise=0.1)
+    assert "noise" not in entry.settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"round": 5}, r"unknown setting 'round' \(did you mean rounds\?\)"),
+        ({"rounds": 0}, "rounds must be at least 1, got 0"),
+        ({"rounds": 1.5}, "rounds must be a whole number, got 1.5"),
+        ({"arms": 0}, "arms must be at least 1"),
+        ({"arms": "ten"}, "arms must be a whole number or a list"),
+        ({"arms": []}, "arms is empty"),
+        ({"trials": 0}, "trials must be at least 1"),
+        ({"environments": 0}, "environments must be at least 1"),
+        ({"noise": -1}, "noise"),
+        ({"noise": "loud"}, "noise must be a number"),
+        ({"law": "bal"}, r"law must be one of .*did you mean ball"),
+        ({"name": "a/b"}, "name must be letters"),
+        ({"policies": ["HyLinUBC"]}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\)"),
+        ({"policies": ["hylinucb"]}, "did you mean HyLinUCB"),
+        ({"policies": [3]}, "a policy must be a name or a table"),
+        ({"policies": ["HyThompson:scale"]}, "expected setting=value"),
+        ({"policies": ["HyThompson:scal=2"]}, "has no setting 'scal'"),
+        ({"policies": ["HyThompson:scale=-2"]}, "scale must be"),
+        ({"policies": ["HyThompson:scale=big"]}, "scale"),
+        ({"policies": []}, "policies is empty"),
+        ({"policies": ["Greedy", "Greedy"]}, "two policies have the same name"),
+        ({"policies": ["HyThompson:seed=3"]}, "has no setting 'seed'"),
+        ({"policies": ["LinUCB:exploration=foo"]}, "exploration must be a table"),
+        ({"policies": [{"policy": "LinUCB", "exploration": {"kind": "Constant", "alpha": 1.0, "foo": 2}}]}, "'foo'"),
+        ({"theta_bound": float("nan")}, "theta_bound"),
+        ({"d1": -1}, "d1"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        own.experiment(settings)
+
+
+def test_a_table_may_be_given_with_a_name() -> None:
+    entry = own.entry('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2.0', noise=0.1)
+    assert entry.settings == {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        own.read_file(tmp_path / "missing.toml")
+    for text in (b"d1 = ", b"\xff\xfe"):
+        (tmp_path / "bad.toml").write_bytes(text)
+        with pytest.raises(ValueError, match="not valid TOML"):
+            own.read_file(tmp_path / "bad.toml")

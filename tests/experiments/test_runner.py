@@ -1,0 +1,403 @@
+"""Experiments run to the same bytes on every engine, go on where they were, and never overwrite another's results."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hybandits import paper
+from hybandits.engines import Here, Local, Ray
+from hybandits.experiments import results, runner
+from hybandits.experiments.record import Entry, Experiment, ResultsError, Unit
+from hybandits.experiments.results import read_results, read_unit
+from hybandits.experiments.runner import Job, Unwatched, make_policy, run, run_unit
+from hybandits.policies import HyLinUCB
+from hybandits.simulation.play import cumulative_regret
+
+SMALL = replace(
+    paper.experiment("setting-1", "released"), d1=4, d2=3, arms=(3, 5), horizon=60, trials=2, seeds=(5, 6),
+    points=(10, 60), probes=(60,),
+)  # fmt: skip
+EIGEN = replace(
+    paper.experiment("diversity", "written"), d1=3, d2=2, arms=(4,), horizon=40, trials=4, trials_per_unit=2,
+    points=(40,), probes=(20, 40),
+)  # fmt: skip
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file but the timings."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != runner.TIMINGS)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+class StopError(Exception):
+    pass
+
+
+class StopAfter(Unwatched):
+    """Ends the run after so many units, as Ctrl-C would."""
+
+    def __init__(self, units: int) -> None:
+        self.left = units
+
+    def finish(self, unit: Unit) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise StopError
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of both experiments, run in this process."""
+    folder = tmp_path_factory.mktemp("whole")
+    run([SMALL, EIGEN], folder, engine=Here())
+    return folder
+
+
+def test_results_are_what_each_policy_does_alone(whole: Path) -> None:
+    outcome = read_results(whole).outcome("setting-1", "released")
+    assert outcome is not None
+    assert outcome.arms == [3, 5]
+    for arms in outcome.arms:
+        regret = outcome.regret("HyLinUCB", arms)
+        assert regret.shape == (4, 2)
+        for i, (seed, trial) in enumerate([(5, 0), (5, 1), (6, 0), (6, 1)]):
+            policy = make_policy(SMALL.policies[0], d1=4, d2=3, arms=arms, horizon=60)
+            alone = cumulative_regret(policy, SMALL.world(arms, seed), 60, trial=trial)
+            assert_array_equal(regret[i], alone[[9, 59]])
+        assert outcome.environments("LinUCB", arms).tolist() == [0, 0, 1, 1]
+    assert outcome.design("HyRan", 3) is None
+    design = outcome.design("Greedy", 3)
+    assert design is not None
+    assert design.z_norm.shape == (4, 1)
+
+
+def test_policies_that_draw_have_a_seed_of_their_own_per_trial(whole: Path) -> None:
+    outcome = read_results(whole).outcome("setting-1", "released")
+    assert outcome is not None
+    unit = next(SMALL.units())
+    assert len({runner.policy_seed(unit, trial) for trial in range(5)}) == 5
+    assert len({tuple(row) for row in outcome.regret("HyThompson", 5)}) == 4
+
+
+def test_fresh_contexts_and_measures_by_arm(whole: Path) -> None:
+    outcome = read_results(whole).outcome("diversity", "written")
+    assert outcome is not None
+    design = outcome.design("LinUCB")
+    assert design is not None
+    assert design.pulls is not None
+    assert design.lambda_min_w is not None
+    assert design.pulls.shape == design.lambda_min_w.shape == (4, 2, 4)
+    assert_array_equal(design.pulls.sum(axis=2), [[20, 40]] * 4)
+    assert len(set(outcome.final("LinUCB"))) == 4
+
+
+RAY = pytest.param(Ray(2), marks=pytest.mark.xdist_group("ray"), id="ray")
+
+
+@pytest.mark.parametrize("engine", [Local(1), Local(2), RAY])
+def test_every_engine_gives_the_same_bytes(engine: Local | Ray, whole: Path, tmp_path: Path) -> None:
+    run([SMALL, EIGEN], tmp_path, engine=engine)
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(StopError):
+        run([SMALL, EIGEN], tmp_path, engine=Here(), watcher=StopAfter(3))
+    assert len(list(tmp_path.rglob("*.parquet"))) == 3
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
+    run([SMALL, EIGEN], tmp_path, engine=Here())
+    assert contents(tmp_path) == contents(whole)
+    assert {path: path.stat().st_mtime_ns for path in times} == times, "finished units were not run again"
+    before = contents(tmp_path)
+    manifest = json.loads(before["manifest.json"])
+    manifest["units"].popitem()  # killed after the unit was saved, before it was noted
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    run([SMALL, EIGEN], tmp_path, engine=Here())
+    assert contents(tmp_path) == before
+
+
+SCRIPT = """
+from pathlib import Path
+from hybandits.engines import Local
+from hybandits.experiments.runner import run
+from tests.experiments.test_runner import EIGEN, SMALL
+if __name__ == "__main__":
+    run([SMALL, EIGEN], Path({folder!r}), engine=Local(2))
+"""
+
+
+@pytest.mark.parametrize("units", [0, 1, 3, 5])
+def test_a_run_killed_at_any_moment_goes_on(units: int, whole: Path, tmp_path: Path) -> None:
+    """Killed with its workers as soon as so many units are on disk."""
+    folder, script = tmp_path / "out", tmp_path / "script.py"
+    script.write_text(SCRIPT.format(folder=str(folder)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen([sys.executable, str(script)], env=environment, start_new_session=True)
+    end = time.monotonic() + 120
+    while not folder.exists() or len(list(folder.rglob("*.parquet"))) < units:
+        assert time.monotonic() < end
+        assert process.poll() in (None, 0)
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(list(folder.rglob("*.parquet"))) >= units
+    run([SMALL, EIGEN], folder, engine=Here())
+    assert contents(folder) == contents(whole)
+
+
+@pytest.mark.parametrize("moment", ["before the file", "half the file", "before its place", "before the manifest"])
+def test_a_run_killed_while_it_saves_goes_on(
+    moment: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends at one moment of saving the second unit; temporary files are left as a kill leaves them."""
+    units = [path for path in contents(whole) if path.endswith(".parquet")]
+    if os.fork() == 0:
+        saved = 0
+
+        def save(path: Path, write: Any) -> None:
+            nonlocal saved
+            saved += path.suffix == ".parquet"
+            last = saved == 2 and (path.suffix == ".parquet") == (moment != "before the manifest")
+            if last and moment in ("before the file", "before the manifest"):
+                os._exit(0)
+            part = path.with_name(f".{path.name}.{os.getpid()}.part")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(str(part))
+            if last:
+                if moment == "half the file":
+                    part.write_bytes(part.read_bytes()[:1000])
+                os._exit(0)
+            part.rename(path)
+
+        monkeypatch.setattr(results, "write_atomically", save)
+        monkeypatch.setattr(runner, "write_atomically", save)
+        run([SMALL, EIGEN], tmp_path, engine=Here())
+        os._exit(1)
+    _, status = os.wait()
+    assert status == 0
+    there = [path for path in contents(tmp_path) if path.endswith(".parquet")]
+    assert len(there) == (2 if moment == "before the manifest" else 1) < len(units)
+    run([SMALL, EIGEN], tmp_path, engine=Here())
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_only_litter_of_our_own_is_cleared(tmp_path: Path) -> None:
+    unit = tmp_path / "units/diversity/written/K4-environment1-trials0-1.parquet"
+    unit.parent.mkdir(parents=True)
+    (tmp_path / "mine").mkdir()
+    ours = unit.with_name(f".{unit.name}.999999999.part")
+    kept = [
+        tmp_path / "mine" / ".thesis.part",
+        tmp_path / ".notes.1.part",
+        unit.with_name(f".{unit.name}.{os.getppid()}.part"),
+    ]
+    for path in (ours, *kept):
+        path.write_text("x")
+    run([EIGEN], tmp_path, engine=Here())
+    assert not ours.exists()
+    assert all(path.exists() for path in kept)
+
+
+def test_a_record_that_nothing_was_saved_of_binds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(unit: Unit, report: Any = None) -> Any:
+        raise ValueError("no")
+
+    monkeypatch.setattr(runner, "timed_unit", refuse)
+    with pytest.raises(ValueError, match="no"):
+        run([replace(EIGEN, noise=0.5)], tmp_path, engine=Here())
+    monkeypatch.undo()
+    run([EIGEN], tmp_path, engine=Here())
+
+
+def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here(), about={"scale": "quick"})
+    with pytest.raises(ResultsError, match="holds results with scale quick, asked for paper"):
+        run([SMALL], tmp_path, engine=Here(), about={"scale": "paper"})
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "numpy": "1.0"}}))
+    with pytest.raises(ResultsError, match=r"made with numpy 1\.0, this is"):
+        run([SMALL], tmp_path, engine=Here())
+    for bad in ({"units": []}, {"experiments": [{"name": "x"}]}):
+        path.write_text(json.dumps({**manifest, **bad}))
+        with pytest.raises(ResultsError, match=r"damaged|cannot be read"):
+            read_results(tmp_path)
+
+
+def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here())
+    path = next(tmp_path.rglob("*.parquet"))
+    good = path.read_bytes()
+    spoiled = []
+    for at in range(0, len(good), len(good) // 20):
+        spoiled.append(bytearray(good))
+        spoiled[-1][at] ^= 0xFF
+    for bad in (good[: len(good) // 2], b"", b"PAR1 nonsense", *map(bytes, spoiled)):
+        path.write_bytes(bad)
+        for attempt in (lambda: read_results(tmp_path), lambda: run([EIGEN], tmp_path, engine=Here())):
+            with pytest.raises(ResultsError, match="damaged"):
+                attempt()
+        assert path.read_bytes() == bad
+    path.write_bytes(good[: len(good) // 2])
+    with pytest.raises(ResultsError, match="damaged"):
+        read_unit(path)
+
+
+def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here())
+    before = contents(tmp_path)
+    for other, word in (
+        (replace(EIGEN, horizon=50, points=(50,)), "rounds 40 there, 50 asked"),
+        (replace(EIGEN, noise=0.5), "noise"),
+        (EIGEN.only(["LinUCB"]), "other policies"),
+        (replace(EIGEN, seeds=(1,)), "other seeds"),
+    ):
+        with pytest.raises(ResultsError, match=f"different diversity/written.*{word}.*give another folder"):
+            run([other], tmp_path, engine=Here())
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(ResultsError, match=r"results of a different record \(rounds 40 there, 50 asked\)"):
+        run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=Here())
+    del before["manifest.json"]
+    assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
+
+
+def test_how_records_on_logs_differ_is_said() -> None:
+    there = {"experiment": {**EIGEN.plain(), "log": {"start": 7, "kind": "R6A"}}}
+    asked = next(iter(replace(EIGEN, log={"start": 8, "kind": "R6A", "rank": 3}).units()))
+    assert runner._difference(there, asked) == " (log: start, rank)"
+
+
+def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run([EIGEN], tmp_path, engine=Here())
+    monkeypatch.setattr(runner, "__version__", "9.9")
+    with pytest.raises(ResultsError, match=r"results of hybandits .*, this is 9\.9"):
+        run([EIGEN], tmp_path, engine=Here())
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(ResultsError, match=r"made by hybandits .*, this is 9\.9"):
+        run([EIGEN], tmp_path, engine=Here())
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 99, "experiments": [{}]}))
+    with pytest.raises(ResultsError, match="format 99"):
+        read_results(tmp_path)
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for folder in (file, file / "deeper"):
+        with pytest.raises(ResultsError, match="is a file: give a folder"):
+            run([EIGEN], folder, engine=Here())
+    with pytest.raises(ResultsError, match="cannot be written"):
+        run([EIGEN], Path("/proc/hybandits"), engine=Here())
+    with pytest.raises(ResultsError, match="no results"):
+        read_results(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(ResultsError, match="damaged"):
+        read_results(tmp_path)
+    with pytest.raises(ResultsError, match="damaged"):
+        run([EIGEN], tmp_path, engine=Here())
+
+
+def test_cases_that_are_not_whole_are_left_out(tmp_path: Path) -> None:
+    run([SMALL], tmp_path, engine=Here())
+    (tmp_path / "units/setting-1/released/K5-environment2.parquet").unlink()
+    outcome = read_results(tmp_path).outcome("setting-1", "released")
+    assert outcome is not None
+    assert outcome.arms == [3]
+    for path in tmp_path.rglob("*.parquet"):
+        path.unlink()
+    with pytest.raises(ResultsError, match="has 0 of 4 units"):
+        read_results(tmp_path)
+
+
+def test_a_unit_is_a_plain_parquet_table(whole: Path) -> None:
+    path = whole / "units/setting-1/released/K5-environment1.parquet"
+    table = pq.read_table(path)
+    assert table.num_rows == len(SMALL.policies) * 2
+    assert table["policy"].to_pylist()[::2] == [entry.name for entry in SMALL.policies]
+    assert table["t"].to_pylist()[0] == [10, 60]
+    manifest = json.loads((whole / "manifest.json").read_text())
+    assert set(manifest["versions"]) == {"python", "numpy", "numba", "pyarrow"}
+    assert str(path.relative_to(whole)) in manifest["units"]
+    assert Experiment.from_plain(manifest["experiments"][1]) == SMALL
+    timings = [json.loads(line) for line in (whole / runner.TIMINGS).read_text().splitlines()]
+    assert sum(line["rounds"] for line in timings) == sum(u.rounds for e in (SMALL, EIGEN) for u in e.units())
+
+
+def test_every_declared_experiment_runs() -> None:
+    for protocol in ("released", "written"):
+        for name in paper.SETTINGS:
+            for scale in ("quick", "paper"):
+                record = paper.experiment(name, protocol, scale=scale)  # type: ignore[arg-type]
+                assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
+                assert record.points[-1] == record.horizon
+                assert len(record.points) <= 400
+            probes = (3, 6) if record.by_arm else (6,)
+            tiny = replace(record, horizon=6, points=(6,), probes=probes, arms=(2,), trials=1, trials_per_unit=0)
+            for found in run_unit(Job(next(tiny.units()))):
+                assert found.regret[-1] >= 0
+
+
+def test_policies_are_made_as_the_protocols_say() -> None:
+    made = {
+        (p, name): make_policy(paper.entry(name, p), d1=40, d2=5, arms=25, horizon=80_000)  # type: ignore[arg-type]
+        for p in ("released", "written")
+        for name in paper.SETTINGS["setting-1"].policies
+    }
+    assert [made["written", name].ridge for name in paper.PAPER_POLICIES] == [25.0, 1.0, 1.0]  # type: ignore[attr-defined]
+    assert {made["released", name].ridge for name in paper.PAPER_POLICIES} == {0.1}  # type: ignore[attr-defined]
+    hylinucb = made["written", "HyLinUCB"]
+    assert isinstance(hylinucb, HyLinUCB)
+    hylinucb.meet(range(25))
+    assert_allclose(hylinucb.radius, 2 * (5 + np.sqrt(2 * 45 * np.log(80_000 / 0.01))))
+    assert made["released", "SupLinUCB"].horizon == 80_000  # type: ignore[attr-defined]
+    assert made["released", "HyRan"].arm_count == 25  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (Entry(name="x", policy="HyLinUBC"), "there is no policy 'HyLinUBC'"),
+        (Entry(name="x", policy="RidgePolicy"), "there is no policy 'RidgePolicy'"),
+        (Entry(name="x", policy="HyLinUCB", settings={"ridgee": 1.0}), "has no setting 'ridgee'"),
+        (Entry(name="x", policy="HyLinUCB", settings={"ridge": -1.0}), "ridge"),
+    ],
+)
+def test_entries_that_cannot_be_made(entry: Entry, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_policy(entry, d1=1, d2=1, arms=2, horizon=10)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"horizon": 0}, "horizon must be at least 1"),
+        ({"arms": (0,)}, "arms must be at least 1"),
+        ({"arms": ()}, "arms is empty"),
+        ({"law": "cube"}, "law must be one of"),
+        ({"points": (70,)}, "points must be increasing rounds between 1 and 60"),
+        ({"points": (10,)}, "points must end at the horizon 60, got 10"),
+        ({"arms": (3, 3)}, "arms holds a number twice"),
+        ({"noise": float("nan")}, "noise"),
+        ({"theta_bound": -1.0}, "theta_bound"),
+        ({"name": "a/b"}, "name must be letters"),
+        ({"probes": (20, 10)}, "probes must be increasing"),
+        ({"policies": (SMALL.policies[0],) * 2}, "two policies have the same name"),
+    ],
+)
+def test_records_that_make_no_sense(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(SMALL, **change)  # type: ignore[arg-type]

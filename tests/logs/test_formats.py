@@ -1,0 +1,153 @@
+"""Raw logs by name: the format is told, the reader found, and nothing is left behind."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hybandits.logs.columns.reader import ColumnsReader, Mapping
+from hybandits.logs.formats import FORMATS, open_log, opened, reader_of, sniff
+from hybandits.logs.openbandit import OpenBanditReader
+from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.store import LogError, convert
+from hybandits.logs.yahoo.reader import YahooReader
+from tests.logs.test_openbandit import campaign
+
+YAHOO = (
+    "1241160900 100123 0 |user 2:0.101000 3:0.202000 4:0.050000 5:0.047000 6:0.600000 1:1.000000 "
+    "|100120 2:0.300000 3:0.000500 4:0.080000 5:0.230000 6:0.389500 1:1.000000 "
+    "|100123 2:0.300000 3:0.000500 4:0.080000 5:0.230000 6:0.389500 1:1.000000\n"
+)
+R6B = "1317513291 id-560620 0 |user 1 9 11 13 |id-552077 |id-560620\n"
+
+CSV = "item,click\na,1\nb,0\nc,\n"
+MAPPING = Mapping(arm="item", reward="click")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    path = tmp_path / "x.csv"
+    path.write_text(CSV)
+    return path
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary folders are made."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("line", [YAHOO, R6B])
+@pytest.mark.parametrize("name", ["ydata-fp-td-clicks-v1_0.20090501.gz", "day1", "odd.csv"])
+def test_yahoo_is_told_by_its_lines(tmp_path: Path, line: str, name: str) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    data = (line * 3).encode()
+    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert sniff(folder / name) == sniff([str(folder / name)]) == sniff(folder) == "yahoo"
+    assert isinstance(reader_of(folder / name), YahooReader)
+
+
+def test_a_yahoo_log_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
+    path.write_bytes(gzip.compress((YAHOO * 3).encode()))
+    with opened(path) as (log, problems):
+        assert log.rounds == 3
+        assert problems is not None
+        assert problems.rounds == 3
+
+
+def test_openbandit_is_told_by_the_file_beside(tmp_path: Path) -> None:
+    folder = campaign(tmp_path)
+    assert sniff(folder) == sniff(folder / "men.csv") == "openbandit"
+    assert isinstance(reader_of(folder), OpenBanditReader)
+    with pytest.raises(ValueError, match="one folder or CSV, got 2"):
+        reader_of([folder, folder])
+    mapping = Mapping(arm="item_id", reward="click")
+    assert type(reader_of(folder / "men.csv", mapping=mapping)) is ColumnsReader  # a mapping says what it is
+
+
+def test_columns_are_told_by_name_or_content(tmp_path: Path, raw: Path) -> None:
+    pq.write_table(pa.table({"item": ["a"], "click": [1]}), tmp_path / "parquet-without-a-name")
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(CSV.encode()))
+    for name in ("x.csv", "x.csv.gz", "parquet-without-a-name"):
+        assert sniff(tmp_path / name) == "columns"
+        assert type(reader_of(tmp_path / name, mapping=MAPPING)) is ColumnsReader
+
+
+def test_what_cannot_be_told(tmp_path: Path, raw: Path) -> None:
+    strange = tmp_path / "strange.log"
+    strange.write_text("hello world\n")
+    with pytest.raises(LogError, match=r"strange.log, which begins b'hello world.*yahoo, openbandit, columns"):
+        sniff(strange)
+    strange.write_bytes(gzip.compress(b"hello")[:-12])
+    with pytest.raises(LogError, match=r"cannot (be read|tell)"):
+        sniff(strange)
+    strange.write_bytes(b"")
+    with pytest.raises(LogError, match="is empty"):
+        sniff(strange)
+    with pytest.raises(LogError, match=r"there is no .*y.csv \(did you mean x.csv\?\)"):
+        sniff(tmp_path / "y.csv")
+    with pytest.raises(LogError, match="no log is given"):
+        sniff([])
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    with pytest.raises(LogError, match="only the folders inner"):
+        sniff(tmp_path / "folder")
+
+
+def test_formats_and_mappings_that_do_not_fit(raw: Path) -> None:
+    assert FORMATS == ("yahoo", "openbandit", "columns")
+    with pytest.raises(ValueError, match=r"format must be one of .*got 'yaho' \(did you mean yahoo\?\)"):
+        reader_of(raw, format="yaho")
+    with pytest.raises(ValueError, match=r"needs a mapping .* its columns are item, click"):
+        reader_of(raw)
+    with pytest.raises(ValueError, match="a mapping goes with the format columns only, got format 'yahoo'"):
+        reader_of(raw, format="yahoo", mapping=MAPPING)
+    with pytest.raises(LogError, match="there is no item_context"):
+        reader_of(raw, format="openbandit")
+
+
+def test_a_raw_log_is_converted_and_removed(raw: Path, temporary: Path) -> None:
+    seen: list[int] = []
+    with opened(raw, mapping=MAPPING, progress=seen.append) as (log, problems):
+        assert problems is not None
+        assert (log.rounds, problems.skipped) == (2, 1)
+        assert log.path.is_relative_to(temporary)
+    assert sum(seen) == raw.stat().st_size
+    assert not list(temporary.iterdir())
+
+
+def test_nothing_is_left_after_errors(raw: Path, temporary: Path) -> None:
+    with pytest.raises(ReadError, match="line 4"), opened(raw, mapping=MAPPING, strict=True):
+        pass
+    with pytest.raises(KeyError), opened(raw, mapping=MAPPING):
+        raise KeyError
+    raw.write_text("item,click\n")
+    with pytest.raises(LogError, match="no round"), opened(raw, mapping=MAPPING):
+        pass
+    assert not list(temporary.iterdir())
+
+
+def test_a_converted_log_is_opened_as_it_is(tmp_path: Path, raw: Path) -> None:
+    out = tmp_path / "out"
+    convert(reader_of(raw, mapping=MAPPING), out, Problems())
+    assert open_log(out).rounds == 2
+    with opened(out) as (log, problems):
+        assert (log.path, log.rounds, problems) == (out, 2, None)
+    assert out.exists()
+    with pytest.raises(ValueError, match="give it alone, got 2"), opened([out, raw]):
+        pass
+    with pytest.raises(ValueError, match="format and mapping are for raw ones"), opened(out, format="yahoo"):
+        pass
+    with pytest.raises(LogError, match="converted log already"):
+        sniff(out)
+    with pytest.raises(LogError, match="is a file, not a log"):
+        open_log(raw)

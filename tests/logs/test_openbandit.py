@@ -1,0 +1,181 @@
+"""The Open Bandit Dataset, in small files made here in its format."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybandits.logs.columns import reader as columns
+from hybandits.logs.openbandit import OpenBanditReader
+from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.store import Batch, Log, LogError, convert
+
+ITEMS = """,item_id,item_feature_0,item_feature_1,item_feature_2,item_feature_3
+0,0,-1.0,aaaaaaaa11,cccccccc11,eeeeeeee11
+1,1,1.0,bbbbbbbb11,cccccccc11,eeeeeeee11
+2,2,3.0,aaaaaaaa11,dddddddd11,eeeeeeee11
+"""
+
+HEADER = (
+    ",timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1,user_feature_2,user_feature_3,"
+    "user-item_affinity_0,user-item_affinity_1\n"
+)
+
+ROUNDS = """0,2019-11-24 00:00:34.762830+00:00,2,3,0,0.25,u00000000,v00000000,w00000000,x00000000,0.0,0.0
+1,2019-11-24 00:00:53+00:00,0,1,1,0.5,u11111111,v00000000,w00000000,x00000000,0.0,1.0
+2,2019-11-24 00:01:00.000001+00:00,1,2,0,0.25,u22222222,v11111111,w00000000,x11111111,0.0,0.0
+"""
+
+
+def campaign(tmp_path: Path, rounds: str = HEADER + ROUNDS, items: str = ITEMS) -> Path:
+    folder = tmp_path / "random" / "men"
+    folder.mkdir(parents=True)
+    (folder / "men.csv").write_text(rounds)
+    (folder / "item_context.csv").write_text(items)
+    return folder
+
+
+def read(path: Path, tmp_path: Path, *, strict: bool = False) -> tuple[Log, Batch, Problems]:
+    problems = Problems(strict=strict)
+    seen: list[int] = []
+    reader = OpenBanditReader(path)
+    log = convert(reader, tmp_path / "log", problems, seen.append)
+    assert problems.lines == problems.rounds + problems.skipped
+    assert problems.rounds == log.rounds
+    assert sum(seen) == reader.size
+    parts = list(log.batches())
+    return log, Batch(*(np.concatenate(part) for part in zip(*parts, strict=True))), problems
+
+
+def test_a_campaign(tmp_path: Path) -> None:
+    log, batch, problems = read(campaign(tmp_path), tmp_path)
+    assert (problems.lines, problems.skipped) == (3, 0)
+    assert log.about["kind"] == "openbandit"
+    assert log.user == [
+        "constant", "user_feature_0=u1111111", "user_feature_0=u2222222", "user_feature_1=v1111111",
+        "user_feature_3=x1111111",
+    ]  # fmt: skip
+    assert log.arm == ["constant", "item_feature_0", "item_feature_1=bbbbbbbb", "item_feature_2=dddddddd"]
+    assert batch.time.tolist() == [1574553634, 1574553653, 1574553660]
+    assert (batch.pool.tolist(), batch.chosen.tolist()) == ([0, 0, 0], [2, 0, 1])
+    assert batch.reward.tolist() == [0, 1, 0]
+    assert batch.propensity.tolist() == [0.25, 0.5, 0.25]
+    assert batch.place.tolist() == [3, 1, 2]
+    assert batch.user.tolist() == [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 0, 1, 1, 1]]
+    assert log.names == ["0", "1", "2"]
+    root = np.sqrt(1.5)
+    np.testing.assert_allclose(log.vectors, [[1, -root, 0, 0], [1, 0, 1, 0], [1, root, 0, 1]], atol=1e-15)
+
+
+def test_the_file_and_the_folder_are_the_same(tmp_path: Path) -> None:
+    folder = campaign(tmp_path)
+    reader = OpenBanditReader(folder / "men.csv")
+    assert reader.binary_user
+    assert (reader.user, reader.arm) == (OpenBanditReader(folder).user, OpenBanditReader(str(folder)).arm)
+    (folder / "men.csv.gz").write_bytes(gzip.compress((folder / "men.csv").read_bytes()))
+    (folder / "men.csv").unlink()
+    assert OpenBanditReader(folder).user == reader.user
+
+
+def test_columns_may_come_in_any_order(tmp_path: Path) -> None:
+    lines = [line.split(",")[::-1] for line in (HEADER + ROUNDS).splitlines()]
+    items = [line.split(",")[1:][::-1] for line in ITEMS.splitlines()]
+    turned = ["\n".join(",".join(line) for line in table) + "\n" for table in (lines, items)]
+    one = read(campaign(tmp_path / "1"), tmp_path / "1")
+    two = read(campaign(tmp_path / "2", *turned), tmp_path / "2")
+    assert (one[0].user, one[0].arm) == (two[0].user, two[0].arm)
+    for mine, theirs in zip(one[1], two[1], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+TAIL = "u00000000,v00000000,w00000000,x00000000,0.0,0.0"
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        (f"3,2019-11-24 00:00:53+00:00,3,1,0,0.5,{TAIL}", "item not in item_context.csv"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,2,0.5,{TAIL}", "click not 0 or 1"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,yes,0.5,{TAIL}", "unparsable number"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,0,0,{TAIL}", "propensity outside (0, 1]"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,0,1.5,{TAIL}", "propensity outside (0, 1]"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,0,,{TAIL}", "missing value"),
+        (f"3,2019-11-24 00:00:53+00:00,0,4,0,0.5,{TAIL}", "position not 1, 2 or 3"),
+        (f"3,2019-11-24 00:00:53+00:00,0,,0,0.5,{TAIL}", "position not 1, 2 or 3"),
+        (f"3,yesterday,0,1,0,0.5,{TAIL}", "unparsable time"),
+        ("3,2019-11-24 00:00:53+00:00,0,1,0,0.5,,v00000000,w00000000,x00000000,0.0,0.0", "missing value"),
+        ("3,2019-11-24 00:00:53+00:00,0,1,0,0.5", "wrong number of fields"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,0,0.5,{TAIL},9", "wrong number of fields"),
+    ],
+)
+def test_bad_lines_are_skipped_and_counted(tmp_path: Path, row: str, kind: str) -> None:
+    folder = campaign(tmp_path, HEADER + ROUNDS + row + "\n" + ROUNDS)
+    log, _, problems = read(folder, tmp_path)
+    assert (log.rounds, problems.lines) == (6, 7)
+    assert problems.kinds == {kind: 1}
+    assert (problems.examples[0].file, problems.examples[0].line) == ("men.csv", 5)
+    with pytest.raises(ReadError, match=r"men\.csv, line 5"):
+        convert(OpenBanditReader(folder), tmp_path / "strict", Problems(strict=True))
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (ITEMS.replace("item_id", "id"), "names the column 'item_id'"),
+        (ITEMS.replace("item_feature", "feature"), "names the column 'item_feature_0'"),
+        (ITEMS.replace("\n1,1,1.0", "\n1,1,red"), "line 3: unparsable number"),
+        (ITEMS.replace("\n1,1,", "\n1,0,"), "has the arm '0' twice"),
+        (ITEMS.replace("bbbbbbbb11", ""), "line 3: missing value"),
+        (ITEMS.partition("\n")[0], "has no arms in it"),
+    ],
+)
+def test_bad_items_are_refused(tmp_path: Path, items: str, message: str) -> None:
+    with pytest.raises(LogError, match=message):
+        OpenBanditReader(campaign(tmp_path, items=items))
+
+
+def test_a_header_that_is_another(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match=r"'propensity_score', which .* has not \(did you mean propensity_scores\?\)"):
+        OpenBanditReader(campaign(tmp_path, HEADER.replace("propensity_score", "propensity_scores") + ROUNDS))
+
+
+def test_no_round(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="no round could be read"):
+        read(campaign(tmp_path, HEADER), tmp_path)
+
+
+def test_one_item_and_equal_features(tmp_path: Path) -> None:
+    log, _, _ = read(campaign(tmp_path, items="".join(ITEMS.splitlines(keepends=True)[:2])), tmp_path)
+    assert log.vectors.tolist() == [[1, 0]]
+
+
+def test_many_categories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "WIDEST", 6)
+    reader = OpenBanditReader(campaign(tmp_path))
+    assert [name for name in reader.user if name.endswith("=other")] == ["user_feature_1=other", "user_feature_3=other"]
+
+
+def test_hashes_that_begin_alike_are_written_out(tmp_path: Path) -> None:
+    rounds = ROUNDS.replace("u11111111", "u000000001").replace("u22222222", "u000000002")
+    reader = OpenBanditReader(campaign(tmp_path, HEADER + rounds))
+    assert reader.user[1:3] == ["user_feature_0=u000000001", "user_feature_0=u000000002"]
+
+
+def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
+    folder = campaign(tmp_path)
+    with pytest.raises(LogError, match="give one of the folders in it, men"):
+        OpenBanditReader(folder.parent)
+    with pytest.raises(LogError, match="is the file of the items"):
+        OpenBanditReader(folder / "item_context.csv")
+    with pytest.raises(LogError, match="there is no"):
+        OpenBanditReader(folder / "women.csv")
+    (folder / "women.csv").write_text(HEADER)
+    with pytest.raises(LogError, match=r"it has men.csv, women.csv: give the file"):
+        OpenBanditReader(folder)
+    assert OpenBanditReader(folder / "men.csv").size > 0
+    (folder / "item_context.csv").unlink()
+    with pytest.raises(LogError, match=r"there is no item_context.csv in"):
+        OpenBanditReader(folder / "men.csv")

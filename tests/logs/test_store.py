@@ -1,0 +1,215 @@
+"""The one form of a log: what goes in comes out, in any batches; damage is noticed; failure leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hybandits.logs import store as table
+from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.store import Batch, Log, LogError, LogWriter, convert, no_places
+from hybandits.model.features import MAPS, FeatureMap, fill
+from tests.support.loglike import LittleLog, little_log
+
+
+def whole(batches):
+    return Batch(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
+
+
+def test_what_goes_in_comes_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "rows_per_group", lambda user: 128)
+    log = little_log(tmp_path)
+    given = whole([batch for _, batch in LittleLog().batches(table.Tables(), Problems(), lambda n: None)])
+    found = whole(list(log.batches()))
+    for name, a, b in zip(Batch._fields, given, found, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+    assert log.rounds == 600
+    assert [s.rounds for s in log.shards] == [128, 128, 44] * 2  # a source ends its file
+    assert log.source_starts == [0, 300]
+    some = whole(list(log.batches(100, 431)))
+    np.testing.assert_array_equal(some.user, given.user[100:431])
+
+
+def test_every_vector_and_pool_is_stored_once(tmp_path):
+    log = little_log(tmp_path)
+    assert len(log.names) == len(set(log.names)) == 8
+    pools = [tuple(p) for p in np.split(log.pools.rows, log.pools.offsets[1:-1])]
+    assert len(set(pools)) == len(pools) <= 7
+
+
+def test_other_tools_read_it(tmp_path):
+    log = little_log(tmp_path)
+    first = pq.read_table(log.path / "rounds" / log.shards[0].file)
+    assert first.column_names[:7] == ["time", "arm", "pool", "chosen", "reward", "propensity", "place"]
+    batch = next(log.batches())
+    rows = log.pools.rows[log.pools.offsets[batch.pool] + batch.chosen]
+    assert first["arm"].to_pylist() == [log.names[i] for i in rows]
+    assert first["place"].null_count == len(first)
+
+
+def test_content_tells_logs_apart_and_not_how_they_came_in_batches(tmp_path):
+    same = [little_log(tmp_path, f"l{n}", batch=n).about["content"] for n in (211, 300)]
+    # Draws depend on the batch, so compare one and the same log cut differently.
+    log = Log(tmp_path / "l211")
+
+    class Again(LittleLog):
+        def batches(self, tables, problems, progress):
+            for name, vector in zip(log.names, log.vectors, strict=True):
+                tables.arm(name, vector)
+            for pool in np.split(log.pools.rows, log.pools.offsets[1:-1]):
+                tables.pool(pool)
+            for batch in log.batches():
+                for start in range(0, batch.rounds, 7):
+                    yield "one", batch.part(start, start + 7)
+
+    again = convert(Again(), tmp_path / "again", Problems())
+    assert again.about["content"] == log.about["content"] == same[0]
+    assert little_log(tmp_path, "other", seed=1).about["content"] != same[0]
+
+
+def test_a_log_that_is_there_is_not_overwritten(tmp_path):
+    little_log(tmp_path)
+    with pytest.raises(LogError, match="there already"):
+        little_log(tmp_path)
+
+
+def test_failure_leaves_nothing(tmp_path):
+    class Failing(LittleLog):
+        def batches(self, tables, problems, progress):
+            yield from list(super().batches(tables, problems, progress))[:3]
+            raise RuntimeError("disk on fire")
+
+    with pytest.raises(RuntimeError, match="fire"):
+        convert(Failing(), tmp_path / "log", Problems())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_round_at_all_is_an_error(tmp_path):
+    problems = Problems()
+    problems.read("f", lines=3, rounds=0)
+    problems.skip("blank line", "f", 1, count=3)
+    with (
+        pytest.raises(LogError, match=r"no round could be read.*f, line 1: blank line"),
+        LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer,
+    ):
+        writer.finish(problems)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_values_come_back_as_such(tmp_path):
+    with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
+        row = writer.tables.arm("a", np.ones(1))
+        pool = writer.tables.pool([row])
+        writer.source("f")
+        n = 3
+        time = np.array([5, table.NO_TIME, 7])
+        propensity = np.array([0.5, np.nan, 1])
+        user = np.ones((n, 1))
+        writer.write(Batch(time, np.full(n, pool), np.zeros(n, int), np.ones(n), propensity, no_places(n), user))
+        log = writer.finish(Problems())
+    found = next(log.batches())
+    assert found.time.tolist() == [5, table.NO_TIME, 7]
+    assert np.isnan(found.propensity).tolist() == [False, True, False]
+    assert (found.place == table.NO_PLACE).all()
+
+
+@pytest.mark.parametrize("damage", ["header", "rounds", "format", "count", "arms", "shard"])
+def test_damage_is_noticed(tmp_path, damage):
+    log = little_log(tmp_path)
+    header = log.path / "log.json"
+    about = json.loads(header.read_text())
+    if damage == "header":
+        header.write_text("{")
+    elif damage == "rounds":
+        for file in (log.path / "rounds").iterdir():
+            file.unlink()
+    elif damage == "format":
+        header.write_text(json.dumps(about | {"format": 99}))
+    elif damage == "count":
+        header.write_text(json.dumps(about | {"rounds": 7}))
+    elif damage == "arms":
+        (log.path / "arms.parquet").write_bytes(b"PAR1 no")
+    else:
+        file = log.path / "rounds" / log.shards[0].file
+        content = bytearray(file.read_bytes())
+        content[len(content) // 3] ^= 255
+        file.write_bytes(content)
+    with pytest.raises(LogError):
+        list(Log(log.path).batches())
+
+
+@pytest.mark.parametrize(("column", "value", "words"), [("pool", 99, "below"), ("chosen", 50, "place in the pool")])
+def test_tables_edited_by_hand_are_checked(tmp_path, column, value, words):
+    log = little_log(tmp_path)
+    file = log.path / "rounds" / log.shards[0].file
+    rounds = pq.read_table(file)
+    place = rounds.column_names.index(column)
+    edited = pa.array([value] * len(rounds), rounds.schema.field(column).type)
+    pq.write_table(rounds.set_column(place, column, edited), file)
+    with pytest.raises(LogError, match=words):
+        list(Log(log.path).batches())
+
+
+def test_not_a_log(tmp_path):
+    with pytest.raises(LogError, match="hybandits convert"):
+        Log(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(LogError, match="is a file"):
+        Log(tmp_path / "file")
+
+
+def test_totals_add_up_and_strict_stops():
+    problems = Problems(shown=2)
+    for line in (3, 9, 11):
+        problems.skip("unparsable number", "f", line)
+    problems.spoil("truncated gzip", "f")
+    problems.read("f", lines=10, rounds=7)
+    assert problems.lines == problems.rounds + problems.skipped
+    assert [example.line for example in problems.examples] == [3, 9, 0], "the first two, and one of every other kind"
+    assert problems.plain()["files"] == {"truncated gzip": 1}
+    with pytest.raises(ReadError, match="f, line 3: unparsable"):
+        Problems(strict=True).skip("unparsable number", "f", 3)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_features(name):
+    random = np.random.default_rng(0)
+    u, v = random.normal(size=3), random.normal(size=2)
+    x, z = FeatureMap(name, 3, 2)(u, v)
+    expected_x = np.outer(u, v).ravel(order="F") if name != "disjoint" else np.zeros(0)
+    expected_z = {"das": v, "li": u, "shared": np.zeros(0), "disjoint": u}[name]
+    np.testing.assert_array_equal(x, expected_x)
+    np.testing.assert_array_equal(z, expected_z)
+    plain_x, plain_z = np.empty_like(x), np.empty_like(z)
+    fill.py_func(FeatureMap(name, 3, 2).code, u, v, 1.0, plain_x, plain_z)
+    np.testing.assert_array_equal(x, plain_x)
+    np.testing.assert_array_equal(z, plain_z)
+
+
+def test_unknown_features_are_refused():
+    with pytest.raises(ValueError, match="das, li, shared, disjoint, got 'dsa'"):
+        FeatureMap("dsa", 1, 1)
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = tmp_path / f".log.{dead.pid}.part"
+    left.mkdir()
+    other = tmp_path / f".log.{os.getppid()}.part"
+    other.mkdir()
+    little_log(tmp_path)
+    assert not left.exists()
+    assert other.exists()  # its process is at work
+
+
+def test_features_beyond_reason_are_refused(tmp_path):
+    log = little_log(tmp_path, user=lambda random, n: np.full((n, 2), 1e160))
+    with pytest.raises(LogError, match="at most 1e"):
+        list(log.batches())

@@ -1,0 +1,194 @@
+"""Fitting against a dense solve, in any parts and on any engine; warm starts against learning row by row."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+
+import hybandits
+from hybandits.engines import Here, Local, Ray
+from hybandits.logs import store as table
+from hybandits.logs.store import LogError
+from hybandits.model.features import MAPS
+from hybandits.offline import fit
+from hybandits.offline.reward_model import Model
+from hybandits.offline.view import View
+from tests.support.loglike import little_log
+
+
+def dense(view, start=0, stop=None):
+    """All rows of the embedded problem, and their rewards."""
+    a, y = [], []
+    for batch in view.log.batches(start, stop):
+        batch = type(batch)(*(column[view.shown(batch) >= 0] for column in batch))
+        names, x, z = view.rows(batch)
+        rows = np.zeros((batch.rounds, view.d1 + view.d2 * len(view.names)))
+        rows[:, : view.d1] = x
+        for i, name in enumerate(names):
+            k = view.d1 + view.d2 * view.names.index(name)
+            rows[i, k : k + view.d2] = z[i]
+        a.append(rows)
+        y.append(batch.reward)
+    return np.vstack(a), np.concatenate(y)
+
+
+def normal(random, n):
+    return random.normal(size=(n, 3))
+
+
+def stacked(model: Model) -> np.ndarray:
+    return np.concatenate([model.theta, model.beta.ravel()])
+
+
+@pytest.mark.parametrize("arms", ["articles", "positions"])
+@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("user", ["memberships", "normal"])
+def test_least_squares_is_the_dense_minimum_norm_solution(tmp_path, features, arms, user):
+    log = little_log(tmp_path, **({"user": normal} if user == "normal" else {}))
+    view = View(log, features=features, arms=arms)
+    fitted = fit.least_squares(fit.collect(view))
+    a, y = dense(view)
+    solution, _, rank, _ = np.linalg.lstsq(a, y, rcond=1e-5)
+    # Memberships have six decimals: directions of that size are dropped as rounding, in another order here and there.
+    tolerance = 1e-5 if user == "memberships" else 1e-12
+    assert fitted.rank == rank
+    np.testing.assert_allclose(stacked(fitted.model), solution, atol=tolerance)
+    residual = np.sqrt(((y - a @ solution) ** 2).sum() / (len(y) - rank))
+    np.testing.assert_allclose(fitted.residual, residual, rtol=1e-6)
+
+
+def test_of_two_equal_fits_the_shorter_one_is_found(tmp_path):
+    """Rank deficient on purpose: z lies in the span of x. Any other solution is longer."""
+    view = View(little_log(tmp_path))
+    a, _ = dense(view)
+    mine = stacked(fit.least_squares(fit.collect(view)).model)
+    null = np.linalg.svd(a)[2][np.linalg.matrix_rank(a, tol=1e-4 * np.linalg.norm(a, 2)) :]
+    assert len(null) > 10
+    assert abs(null @ mine).max() < 1e-6
+
+
+@pytest.mark.parametrize("features", MAPS)
+def test_ridge_is_the_dense_ridge(tmp_path, features):
+    view = View(little_log(tmp_path), features=features)
+    model, _ = fit.ridge_model(fit.collect(view), ridge=0.7)
+    a, y = dense(view)
+    solution = np.linalg.solve(a.T @ a + 0.7 * np.eye(a.shape[1]), a.T @ y)
+    np.testing.assert_allclose(stacked(model), solution, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", [Local, pytest.param(Ray, marks=pytest.mark.xdist_group("ray"))])
+def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine):
+    monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
+    monkeypatch.setattr(fit, "TASK_ROUNDS", 100)
+    view = View(little_log(tmp_path))
+    here = fit.collect(view, 10, 530, engine=Here())
+    there = fit.collect(view, 10, 530, engine=engine(2))
+    np.testing.assert_array_equal(here.triangles, there.triangles)
+    np.testing.assert_array_equal(here.counts, there.counts)
+    whole = fit.Statistics(view)
+    for batch in view.log.batches(10, 530):
+        whole.add(batch)
+    assert here.rounds == whole.rounds == 520
+    gram = np.einsum("gij,gik->gjk", whole.triangles, whole.triangles)
+    np.testing.assert_allclose(np.einsum("gij,gik->gjk", here.triangles, here.triangles), gram, atol=1e-12)
+
+
+def test_tasks_cover_every_round_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
+    view = View(little_log(tmp_path))
+    for start, stop, size in ((0, 600, 100), (0, 600, 1), (17, 599, 64), (0, 600, 10**6), (3, 4, 1)):
+        tasks = fit.tasks(view, start, stop, size=size)
+        assert tasks[0].start == start
+        assert tasks[-1].stop == stop
+        assert all(a.stop == b.start for a, b in itertools.pairwise(tasks))
+
+
+def test_kernels_plain_and_compiled_agree(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches())
+    groups = view.group[view.shown(batch)]
+    made = [fit.Statistics(view) for _ in range(2)]
+    fit.rotate_rounds(batch.user, batch.reward, groups, made[0].triangles, made[0].counts)
+    fit.rotate_rounds.py_func(batch.user, batch.reward, groups, made[1].triangles, made[1].counts)
+    np.testing.assert_allclose(made[0].triangles, made[1].triangles, atol=1e-13)
+    row = np.column_stack([batch.user, np.ones(batch.rounds), batch.reward])
+    for g in np.unique(groups):
+        gram = made[0].triangles[g].T @ made[0].triangles[g]
+        np.testing.assert_allclose(gram, row[groups == g].T @ row[groups == g], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["HyLinUCB", "LinUCB", "DisLinUCB", "HyThompson", "Greedy"])
+def test_warm_start_equals_learning_row_by_row(tmp_path, kind):
+    view = View(little_log(tmp_path), features="li")
+    made = [getattr(hybandits, kind)(d1=view.d1, d2=view.d2, seed=0) for _ in range(2)]
+    fit.warm_start(made[0], fit.collect(view))
+    fit.learn_log(made[1], view)
+    warm, slow = made
+    assert warm.rounds == slow.rounds == 600
+    random = np.random.default_rng(0)
+    x, z = random.normal(size=(8, view.d1)), random.normal(size=(8, view.d2))
+    a, b = warm.predict(x, z, view.names), slow.predict(x, z, view.names)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-9)
+    np.testing.assert_allclose(a.width, b.width, rtol=1e-9)
+    for name in view.names:
+        assert warm.estimator.pulls_of(name) == slow.estimator.pulls_of(name)
+    assert sorted(warm.arms) == sorted(slow.arms)
+
+
+def test_a_warm_policy_saves_and_goes_on(tmp_path):
+    view = View(little_log(tmp_path), features="li")
+    policy = hybandits.HyLinUCB(d1=view.d1, d2=view.d2, noise=0.1, seed=0)
+    fit.warm_start(policy, fit.collect(view))
+    policy.save(tmp_path / "p.npz")
+    again = hybandits.load(tmp_path / "p.npz")
+    x, z = np.ones((3, view.d1)), np.ones((3, view.d2))
+    assert again.choose(x, z, ["a0", "a1", "new"]) == policy.choose(x, z, ["a0", "a1", "new"])
+
+
+def test_refusals(tmp_path):
+    view = View(little_log(tmp_path))
+    statistics = fit.collect(view)
+    with pytest.raises(ValueError, match="d1 = 2"):
+        fit.warm_start(hybandits.HyLinUCB(d1=2, d2=6, seed=0), statistics)
+    with pytest.raises(TypeError, match="learn_log"):
+        fit.warm_start(hybandits.SupLinUCB(d1=36, d2=6, horizon=10, seed=0), statistics)
+    with pytest.raises(LogError, match="are none"):
+        fit.collect(view, 600)
+    with pytest.raises(LogError, match="not one round"):
+        fit.least_squares(fit.Statistics(view))
+    with pytest.raises(ValueError, match="rcond"):
+        fit.least_squares(statistics, rcond=0.0)
+
+
+def test_positions_leave_out_what_is_cut(tmp_path):
+    log = little_log(tmp_path, arms=30, pool=25)
+    view = View(log, arms="positions")
+    statistics = fit.collect(view)
+    beyond = sum(int((batch.chosen >= 20).sum()) for batch in log.batches())
+    assert beyond > 0
+    assert statistics.left_out == beyond
+    assert statistics.rounds == 600 - beyond
+
+
+def test_a_log_made_anew_in_the_same_place_is_another(tmp_path):
+    """Views are kept per process for work on engines: not beyond the life of their log."""
+    first = View(little_log(tmp_path))
+    fit.collect(first, engine=Here())
+    shutil.rmtree(first.log.path)
+    second = View(little_log(tmp_path, rounds=900, seed=5, arms=20))
+    assert fit.collect(second, engine=Here()).rounds == 900
+    with pytest.raises(LogError, match="made anew"):
+        fit.collect(first, engine=Here())
+    with pytest.raises(ValueError, match="of another view"):
+        fit.Statistics(first).merge(*fit.collect(second).packed())
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-9, 1e9])
+def test_features_of_any_size(tmp_path, size):
+    view = View(little_log(tmp_path, user=lambda random, n: size * random.normal(size=(n, 3))), features="disjoint")
+    statistics = fit.collect(view)
+    assert np.isfinite(statistics.triangles).all()
+    assert np.isfinite(stacked(fit.least_squares(statistics).model)).all()

@@ -1,0 +1,400 @@
+"""A log as rounds to play: candidates, features and means against plain loops; the promise of a world kept."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
+from hybandits.logs.problems import Problems
+from hybandits.logs.store import Batch, LogError, LogWriter, no_places
+from hybandits.model.features import GIVEN, MAPS, FeatureMap, lay_out, lay_side_by_side
+from hybandits.offline import view as logged
+from hybandits.offline.describe import describe
+from hybandits.offline.log_world import LogWorld, look_over
+from hybandits.offline.reward_model import Model
+from hybandits.offline.view import Expander, View
+from hybandits.simulation.play import Player, play, play_rounds
+from tests.support.loglike import little_log
+
+
+def a_model(view, seed=0):
+    random = np.random.default_rng(seed)
+    names = view.names[1:]  # one arm is unknown to the model
+    return Model(
+        map=view.map,
+        theta=random.normal(size=view.d1),
+        beta=random.normal(size=(len(names), view.d2)),
+        names=names,
+    )
+
+
+@pytest.mark.parametrize("arms", ["articles", "positions"])
+@pytest.mark.parametrize("features", MAPS)
+def test_candidates_features_and_means(tmp_path, features, arms):
+    log = little_log(tmp_path)
+    view = View(log, features=features, arms=arms)
+    model = a_model(view)
+    expander = Expander(view, numbers=5_000)
+    t = 0
+    beta = dict(zip(model.names, model.beta, strict=True))
+    batches = list(log.batches())
+    users = np.concatenate([b.user for b in batches])
+    pools = np.concatenate([b.pool for b in batches])
+    for batch in batches:
+        for piece, rounds in expander(batch):
+            means = model.means(view, piece)
+            for i in range(0, piece.rounds, 7):
+                listed = log.pools.rows[log.pools.offsets[pools[t + i]] : log.pools.offsets[pools[t + i] + 1]]
+                if arms == "articles":
+                    expected = [(log.names[r], log.vectors[r]) for r in listed]
+                else:
+                    vectors = [log.vectors[r] for r in listed[:20]]
+                    vectors += [np.zeros(6)] * (20 - len(vectors))
+                    expected = list(enumerate(vectors))
+                n = rounds.counts[i]
+                assert n == len(expected)
+                assert [rounds.arms[k] for k in rounds.index[i, :n]] == [name for name, _ in expected]
+                xs, zs = rounds.features(i)
+                assert len(xs) == len(zs) == n
+                for k, (name, vector) in enumerate(expected):
+                    x, z = view.map(users[t + i], vector)
+                    np.testing.assert_array_equal(xs[k], x)
+                    np.testing.assert_array_equal(zs[k], z)
+                    mean = x @ model.theta + z @ beta.get(name, np.zeros(view.d2))
+                    np.testing.assert_allclose(means[i, k], mean, atol=1e-12)
+                assert (means[i, n:] == -np.inf).all()
+            t += piece.rounds
+    assert t == log.rounds
+
+
+def test_an_arm_is_met_in_the_first_round_of_a_block(tmp_path):
+    log = little_log(tmp_path, every=13, arms=30)
+    view = View(log)
+    met: set = set()
+    blocks = 0
+    expander = Expander(view)
+    for batch in log.batches():
+        for _, rounds in expander(batch):
+            blocks += 1
+            first = [rounds.arms[k] for k in rounds.index[0, : rounds.counts[0]]]
+            new = [arm for arm in rounds.arms if arm not in met]
+            assert set(new) <= set(first)
+            assert new == [arm for arm in first if arm in new]  # admitted in the order of the list
+            met |= set(rounds.arms)
+    assert blocks > 5
+
+
+def test_memory_of_a_piece_is_bounded(tmp_path):
+    view = View(little_log(tmp_path))
+    pieces = [r for b in view.log.batches() for _, r in Expander(view, numbers=2000)(b)]
+    assert max(_numbers(r) for r in pieces) <= 2000
+
+
+def _numbers(rounds):
+    """All that is laid out for some rounds."""
+    return sum(each.size for each in (rounds.x, rounds.z, rounds.index, rounds.made.vector, rounds.made.user))
+
+
+def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
+    view = View(little_log(tmp_path, arms=60, pool=2, every=10_000))
+    names = view.log.names
+    with LogWriter(tmp_path / "mixed", kind="test", user=view.log.user, arm=view.log.arm) as writer:
+        rows = [writer.tables.arm(name, vector) for name, vector in zip(names, view.log.vectors, strict=True)]
+        pools = [writer.tables.pool(rows[:1]), writer.tables.pool(rows)]
+        n = 400
+        pool = np.array([pools[0]] + [pools[1]] * (n - 1))
+        writer.source("f")
+        zeros = np.zeros(n)
+        user = np.ones((n, len(view.log.user)))
+        writer.write(Batch(zeros.astype(int), pool, zeros.astype(int), zeros, zeros + 1, no_places(n), user))
+        log = writer.finish(Problems())
+    view = View(log)
+    pieces = [rounds for batch in log.batches() for _, rounds in Expander(view, numbers=20_000)(batch)]
+    assert max(_numbers(r) for r in pieces) <= 20_000
+    assert sum(len(r.counts) for r in pieces) == n
+
+
+def test_candidates_plain_and_compiled(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches()).part(0, 5)
+    local = np.arange(len(view.names))[::-1].copy()
+    made = []
+    for function in (logged.list_candidates, logged.list_candidates.py_func):
+        index, vector = np.full((5, 9), -1), np.full((5, 9), -1)
+        function(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
+        made.append((index, vector))
+    for a, b in zip(*made, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.min() == 0
+
+
+@pytest.mark.parametrize("features", MAPS)
+def test_features_of_a_round_plain_and_compiled(features):
+    random = np.random.default_rng(4)
+    for du, dv in ((1, 1), (3, 2), (4, 4), (6, 5), (11, 3)):
+        map = FeatureMap(features, du, dv)
+        user, vectors = random.normal(size=(3, du)), random.normal(size=(7, dv))
+        vector = random.integers(7, size=(3, 4))
+        made = (map.code, user, vector, vectors)
+        for t in range(3):
+            expected_x, expected_z = map(user[t], vectors[vector[t, :3]])
+            for function in (lay_out, lay_out.py_func):
+                x, z = np.full((1, 4, map.d1), 7.0), np.full((1, 4, map.d2), 7.0)
+                assert function(made, t, 3, x, z) == 0
+                np.testing.assert_array_equal(x[0, :3], expected_x)
+                np.testing.assert_array_equal(z[0, :3], expected_z)
+                assert (x[0, 3] == 7.0).all()  # nothing beyond the last candidate
+                assert (z[0, 3] == 7.0).all()
+                given = (GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)))
+                assert function(given, t, 3, x, z) == t
+            both = np.full((4, map.d1 + map.d2), 7.0)
+            for function in (lay_side_by_side, lay_side_by_side.py_func):
+                both[:] = 7.0
+                function(made, t, 3, x, z, both)
+                np.testing.assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
+                assert (both[3] == 7.0).all()
+                both[:] = 7.0
+                function(given, 0, 3, x, z, both)
+                np.testing.assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
+
+
+MAKERS = {
+    "HyLinUCB": lambda d1, d2: HyLinUCB(d1=d1, d2=d2, noise=0.1, seed=1),
+    "LinUCB": lambda d1, d2: LinUCB(d1=d1, d2=d2, noise=0.1, seed=1),
+    "DisLinUCB": lambda d1, d2: DisLinUCB(d1=d1, d2=d2, noise=0.1, seed=1),
+    "HyThompson": lambda d1, d2: HyThompson(d1=d1, d2=d2, noise=0.1, seed=1),
+    "SupLinUCB": lambda d1, d2: SupLinUCB(d1=d1, d2=d2, horizon=300, alpha=0.3, seed=1),
+    "HyRan": lambda d1, d2: HyRan(d1=d1, d2=d2, arm_count=9, seed=1),
+    "EpsilonGreedy": lambda d1, d2: EpsilonGreedy(LinUCB(d1=d1, d2=d2, noise=0.1), epsilon=0.1, seed=1),
+}
+
+
+@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("name", MAKERS)
+def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name, features):
+    """To the bit, for every loop and for policies played by the contract."""
+    view = View(little_log(tmp_path), features=features)
+    model = a_model(view)
+    states = []
+    for given in (False, True):
+        policy = MAKERS[name](view.d1, view.d2)
+        expander = Expander(view, numbers=40_000)
+        picked = []
+        for batch in view.log.batches(0, 300):
+            for piece, rounds in expander(batch):
+                if given:
+                    x = np.zeros((*rounds.index.shape, view.d1))
+                    z = np.zeros((*rounds.index.shape, view.d2))
+                    for t, n in enumerate(rounds.counts):
+                        x[t, :n], z[t, :n] = rounds.features(t)
+                    rounds = rounds._replace(x=x, z=z, made=None)
+                picks = np.empty(piece.rounds, np.int64)
+                middle = piece.rounds // 2
+                means = model.means(view, piece)
+                for part in (slice(0, middle), slice(middle, piece.rounds)):
+                    play_rounds(policy, rounds.part(part.start, part.stop), means[part], picks[part])
+                picked.append(picks)
+        states.append((np.concatenate(picked), policy._pack()[1]))
+    (picks, arrays), (other_picks, other_arrays) = states
+    np.testing.assert_array_equal(picks, other_picks)
+    assert arrays.keys() == other_arrays.keys()
+    for key, array in arrays.items():
+        np.testing.assert_array_equal(array, other_arrays[key])
+
+
+def test_rounds_may_be_played_by_several_threads_at_once(tmp_path):
+    view = View(little_log(tmp_path, every=10_000))
+    model = a_model(view)
+    piece, rounds = next(Expander(view)(next(view.log.batches())))
+    means = model.means(view, piece)
+
+    def play_part(start):
+        policy = MAKERS["HyLinUCB"](view.d1, view.d2)
+        picks = np.empty(piece.rounds - start, np.int64)
+        play_rounds(policy, rounds.part(start, piece.rounds), np.ascontiguousarray(means[start:]), picks)
+        return picks
+
+    starts = [0, 1, 2, 3] * 8
+    alone = [play_part(start) for start in starts[:4]]
+    with ThreadPoolExecutor(4) as threads:
+        for start, picks in zip(starts, threads.map(play_part, starts), strict=True):
+            np.testing.assert_array_equal(picks, alone[start])
+
+
+def test_features_of_a_round_by_its_number(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches()).part(0, 5)
+    _, rounds = next(Expander(view)(batch))
+    x, z = (np.zeros((5, rounds.index.shape[1], d)) for d in (view.d1, view.d2))
+    for t, n in enumerate(rounds.counts):
+        x[t, :n], z[t, :n] = rounds.features(t)
+    for each in (rounds, rounds._replace(x=x, z=z, made=None)):
+        np.testing.assert_array_equal(each.features(-1)[0], rounds.features(4)[0])
+        for beyond in (5, -6):
+            with pytest.raises(IndexError):
+                each.features(beyond)
+
+
+def test_units_of_features_do_not_matter_to_ranks(tmp_path):
+    random = np.random.default_rng(0)
+    n = 500
+    user = np.column_stack([np.ones(n), random.normal(40, 12, n), random.normal(50_000, 10_000, n)])
+    with LogWriter(tmp_path / "units", kind="test", user=["1", "age", "income"], arm=["1"]) as writer:
+        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
+        writer.source("f")
+        zeros = np.zeros(n)
+        whole = zeros.astype(int)
+        writer.write(Batch(whole, whole + pool, whole, zeros, zeros + 0.5, no_places(n), user))
+        log = writer.finish(Problems())
+    found = describe(View(log, features="li"))
+    assert found.user_rank == found.x_rank == found.smallest_z_rank == (3, 3)
+    np.testing.assert_allclose(found.rho_x, np.linalg.eigvalsh(user.T @ user / n)[0], rtol=1e-3)
+    assert found.correlation == pytest.approx(1.0)  # with one vector for all, x is z
+
+
+def test_rows_of_a_batch_in_any_layout(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches())
+    arms, x, z = view.rows(batch)
+    other = view.rows(batch._replace(user=np.asfortranarray(batch.user)))
+    assert other[0] == arms
+    np.testing.assert_array_equal(other[1], x)
+    np.testing.assert_array_equal(other[2], z)
+
+
+def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
+    view = View(little_log(tmp_path))
+    _, good = next(Expander(view)(next(view.log.batches()).part(0, 5)))
+    assert good.made is not None
+
+    def refused(match, *, x=good.x, **made):
+        with pytest.raises(ValueError, match=match):
+            good._replace(x=x, made=good.made._replace(**made)).check(view.d1, view.d2)
+
+    good.check(view.d1, view.d2)
+    refused("features of 5 rounds and there is `made` too: give one", x=np.zeros((5, *good.x.shape[1:])))
+    refused(r"made.user must be .* of shape \(5, 6\)", user=good.made.user[:, :5])
+    refused("makes other features than d1 = 36, d2 = 6", map=FeatureMap("shared", 6, 6))
+    refused("made.vector must be .* of int64", vector=good.made.vector.astype(float))
+    refused(r"made.vectors must be .* 6\)", vectors=np.zeros((40, 5)))
+    refused("made.vector has numbers from 40 to 40, there are", vector=np.full_like(good.made.vector, 40))
+    refused("made.vector has numbers from -1", vector=np.full_like(good.made.vector, -1))
+    refused("index must be", user=good.made.user[:4], vector=good.made.vector[:4])
+
+
+def test_the_world_of_a_log(tmp_path):
+    log = little_log(tmp_path)
+    view = View(log)
+    world = LogWorld(view, a_model(view), start=100, noise=0.1, seed=3)
+    policy = HyLinUCB(d1=36, d2=6, noise=0.1, seed=0)
+    regret = play([Player(policy)], world, [100, 500])[0]
+    assert 0 < regret[0] < regret[1]
+    assert policy.rounds == 500
+    with pytest.raises(LogError, match="500 rounds from round 100 on, 501"):
+        play([Player(policy)], world, [501])
+    told = []
+    arms, lost = look_over(view, world.model, 0, 600, progress=told.append)
+    assert set(arms) == {log.names[r] for r in log.pools.rows}
+    assert sum(told) == 600
+    means = [world.model.means(view, batch) for batch in log.batches(0, 600)]
+    expected = sum((m.max(axis=1) - m.mean(axis=1, where=np.isfinite(m))).sum() for m in means)
+    np.testing.assert_allclose(lost, expected)
+    few, less = look_over(view, world.model, 0, 1)
+    assert len(few) == view.sizes[next(log.batches()).pool[0]]
+    assert 0 < less < lost
+
+
+def test_means_plain_and_compiled(tmp_path):
+    view = View(little_log(tmp_path))
+    batch = next(view.log.batches()).part(0, 20)
+    entries = a_model(view).per_entry(view)
+    given = (batch.user, batch.pool, view.offsets, *entries)
+    lost = logged.chance_regret(*given), logged.chance_regret.py_func(*given)
+    np.testing.assert_allclose(lost[0], lost[1], rtol=1e-14)
+    made = []
+    for function in (logged.mean_rewards, logged.mean_rewards.py_func):
+        out = np.full((20, 9), -np.inf)
+        function(*given, out)
+        made.append(out)
+    np.testing.assert_allclose(made[0], made[1], rtol=1e-14)
+
+
+def test_a_world_must_be_of_its_log(tmp_path):
+    log = little_log(tmp_path)
+    view = View(log)
+    model = a_model(view)
+    record = {"content": "other", "features": "das", "arms": "articles", "start": 0, "model": model.plain()}
+    with pytest.raises(LogError, match="content differs"):
+        LogWorld.of(record, str(log.path), noise=0.1, seed=0)
+    good = LogWorld.of(record | {"content": log.about["content"]}, str(log.path), noise=0.1, seed=0)
+    np.testing.assert_array_equal(good.model.beta, model.beta)
+    with pytest.raises(ValueError, match="same features"):
+        LogWorld(View(log, features="li"), model, start=0, noise=0.1)
+
+
+def test_unknown_arms_setting(tmp_path):
+    with pytest.raises(ValueError, match="articles, positions, got 'places'"):
+        View(little_log(tmp_path), arms="places")
+
+
+def uniform_cube(random, n):
+    return random.uniform(-1, 1, size=(n, 3))
+
+
+def test_description_of_a_log(tmp_path):
+    log = little_log(tmp_path)
+    found = describe(View(log))
+    assert found.rounds == 600
+    assert sum(s.rounds for s in found.slices) == 600
+    assert [s.start for s in found.slices] == list(range(0, 600, 60))
+    assert sum(s.new_arms for s in found.slices) == found.arms
+    assert found.uniform
+    assert found.display_bias < found.display_limit
+    rewards = np.concatenate([b.reward for b in log.batches()])
+    np.testing.assert_allclose(found.reward, rewards.mean())
+    assert found.user_rank == (5, 6)
+    assert found.x_rank[0] < 36
+    assert found.smallest_z_rank == (1, 6)
+    assert not found.diverse
+    assert "says nothing about this log" in found.guarantee
+
+
+@pytest.mark.parametrize("features", MAPS)
+def test_moments_against_dense_ones(tmp_path, features):
+    log = little_log(tmp_path, user=uniform_cube)
+    view = View(log, features=features)
+    found = describe(view)
+    x, z, arm = [], [], []
+    for batch in log.batches():
+        for _, rounds in Expander(view)(batch):
+            for t, n in enumerate(rounds.counts):
+                some_x, some_z = rounds.features(t)
+                x.append(some_x)
+                z.append(some_z)
+                arm += [rounds.arms[k] for k in rounds.index[t, :n]]
+    x, z, arm = np.vstack(x), np.vstack(z), np.array(arm)
+    if view.d1:
+        smallest = np.linalg.eigvalsh(x.T @ x / len(x))[0]
+        assert found.x_rank[0] == np.linalg.matrix_rank(x, tol=1e-5 * np.linalg.norm(x, 2))
+        if found.x_rank[0] == view.d1:
+            np.testing.assert_allclose(found.rho_x, smallest, rtol=1e-9)
+    if view.d2 and features != "das":
+        rho = min(np.linalg.eigvalsh(z[arm == a].T @ z[arm == a] / (arm == a).sum())[0] for a in set(arm))
+        np.testing.assert_allclose(found.rho_z, rho, rtol=1e-9)
+    both = np.column_stack([x, z])
+    relative = np.linalg.norm(both.mean(axis=0)) / np.sqrt((both**2).sum(axis=1).mean())
+    np.testing.assert_allclose(found.mean_norm, relative, rtol=1e-9)
+    if view.d1 and view.d2:
+        largest = 0.0
+        for a in set(arm):
+            qx, qz = np.linalg.qr(_span(x[arm == a]))[0], np.linalg.qr(_span(z[arm == a]))[0]
+            largest = max(largest, np.linalg.norm(qx.T @ qz, 2))
+        np.testing.assert_allclose(found.correlation, largest, atol=1e-6)
+
+
+def _span(rows):
+    u, s, _ = np.linalg.svd(rows, full_matrices=False)
+    return u[:, s > 1e-5 * s[0]]

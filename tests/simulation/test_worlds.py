@@ -1,0 +1,135 @@
+"""Synthetic worlds are what they say, whatever the size of a block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hybandits import Greedy, paper
+from hybandits.experiments.record import environment_seeds
+from hybandits.simulation import worlds as environments
+from hybandits.simulation.play import cumulative_regret
+from hybandits.simulation.worlds import LAWS, Synthetic
+
+WORLD = Synthetic(d1=3, d2=2, arms=4, noise=0.1, seed=7)
+
+
+def test_draws_follow_the_released_order() -> None:
+    random = np.random.default_rng(7)
+
+    def point(d: int, bound: float) -> np.ndarray:
+        direction = random.uniform(-1, 1, d)
+        return bound * random.uniform(0, 1) * direction / np.linalg.norm(direction)
+
+    theta, beta = WORLD.parameters()
+    assert_allclose(theta, point(3, 0.8))
+    assert_allclose(beta, [point(2, 0.5) for _ in range(4)])
+    (xs, zs, *_), means, _ = next(WORLD.rounds(2))
+    for t in range(2):
+        for arm in range(4):
+            x, z = random.uniform(-1, 1, 3), random.uniform(-1, 1, 2)
+            rx, rz = random.uniform(), random.uniform()
+            assert_allclose(xs[t, arm], rx * x / np.linalg.norm(x))
+            assert_allclose(zs[t, arm], rz * z / np.linalg.norm(z))
+            assert_allclose(means[t, arm], xs[t, arm] @ theta + zs[t, arm] @ beta[arm])
+
+
+def test_noise_differs_between_trials_only() -> None:
+    assert_array_equal(WORLD.noises(10), 0.1 * np.random.default_rng(7).standard_normal(10))
+    assert (WORLD.noises(10, trial=1) != WORLD.noises(10)).all()
+
+
+@pytest.mark.parametrize("law", ["ball", "inscribed-cube"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_noise_has_nothing_to_do_with_the_world(law: str, fresh: bool) -> None:
+    """No number of the world's first draws is among the noise's, for the first trials."""
+    world = Synthetic(d1=6, d2=4, arms=5, noise=1.0, seed=3, law=law, fresh_contexts=fresh)
+    rounds = next(world.rounds(200)).rounds
+    for trial in range(3):
+        noise = world.noises(200, trial)
+        for numbers in (*world.parameters(), rounds.x, rounds.z):
+            direction = (numbers / np.linalg.norm(numbers, axis=-1, keepdims=True)).reshape(-1)[:200]
+            pairs = zip(direction, noise, strict=False)
+            assert abs(np.corrcoef(np.array(list(pairs)).T)[0, 1]) < 0.9
+            both = np.correlate(direction - direction.mean(), noise - noise.mean(), "full")
+            assert np.abs(both).max() < 0.9 * np.linalg.norm(direction) * np.linalg.norm(noise)
+
+
+def test_released_seeds_are_what_their_generator_gives() -> None:
+    drawn = np.random.default_rng(194821263).integers(1074926307, size=5)
+    assert tuple(drawn.tolist()) == environment_seeds(paper.RELEASED_SEED, 5)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_blocks_of_any_size_give_the_same_rounds(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = replace(WORLD, law=law)
+    whole = next(world.rounds(50))
+    monkeypatch.setattr(environments, "BLOCK_NUMBERS", 100)
+    parts = list(world.rounds(50))
+    assert len(parts) > 5
+    for name in ("means", "best"):
+        assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
+    for name in ("x", "z", "index", "counts"):
+        assert_array_equal(np.concatenate([getattr(part.rounds, name) for part in parts]), getattr(whole.rounds, name))
+    assert_array_equal(whole.best, whole.means.max(axis=1))
+    theta, beta = world.parameters()
+    assert_allclose(whole.means, whole.rounds.x @ theta + np.einsum("tad,ad->ta", whole.rounds.z, beta))
+
+
+def test_all_arms_are_candidates_in_every_round() -> None:
+    rounds = next(WORLD.rounds(3)).rounds
+    rounds.check(3, 2)
+    assert list(rounds.arms) == [0, 1, 2, 3]
+    assert rounds.index.tolist() == [[0, 1, 2, 3]] * 3
+    assert rounds.counts.tolist() == [4] * 3
+
+
+def test_the_ball_is_filled_evenly() -> None:
+    """|x|^d is uniform in [0, 1] and the direction has mean 0; seeded, 5 standard errors (1 in a million)."""
+    rounds = next(Synthetic(d1=3, d2=2, arms=20, seed=1, law="ball").rounds(1000)).rounds
+    for points, d in ((rounds.x, 3), (rounds.z, 2)):
+        radius = np.linalg.norm(points, axis=2) ** d
+        n = radius.size
+        assert radius.max() <= 1
+        assert abs(radius.mean() - 1 / 2) < 5 * np.sqrt(1 / 12 / n)
+        assert abs((radius**2).mean() - 1 / 3) < 5 * np.sqrt(4 / 45 / n)
+        assert (np.abs(points.mean(axis=(0, 1))) < 5 / np.sqrt((d + 2) * n)).all()
+        assert_allclose(np.einsum("tad,tae->de", points, points) / n, np.eye(d) / (d + 2), atol=5 / np.sqrt(n))
+
+
+def test_the_inscribed_cube_has_its_corners_on_the_sphere() -> None:
+    rounds = next(Synthetic(d1=4, d2=1, arms=30, seed=1, law="inscribed-cube").rounds(500)).rounds
+    assert np.abs(rounds.x).max() <= 0.5
+    assert np.abs(rounds.x).max() > 0.499
+    assert np.abs(rounds.z).max() <= 1
+
+
+def test_fresh_contexts_differ_between_trials_and_parameters_do_not() -> None:
+    world = replace(WORLD, fresh_contexts=True)
+    first, again, other = (next(world.rounds(5, trial)) for trial in (0, 0, 1))
+    assert_array_equal(first.rounds.x, again.rounds.x)
+    assert (first.rounds.x != other.rounds.x).all()
+    theta, beta = WORLD.parameters()
+    assert_allclose(other.means, other.rounds.x @ theta + np.einsum("tad,ad->ta", other.rounds.z, beta))
+    assert_array_equal(next(WORLD.rounds(5, 0)).rounds.x, next(WORLD.rounds(5, 1)).rounds.x)
+
+
+def test_an_unknown_law_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"law must be one of .*got 'sphere'"):
+        Synthetic(d1=1, d2=1, arms=2, law="sphere")
+
+
+def test_regret_adds_up_and_progress_is_told() -> None:
+    told: list[int] = []
+    regret = cumulative_regret(Greedy(d1=3, d2=2), WORLD, 60, progress=told.append)
+    assert (np.diff(regret) >= 0).all()
+    assert sum(told) == 60
+
+
+@pytest.mark.parametrize("bad", [{"arms": 0}, {"d1": 0, "d2": 0}, {"noise": -1.0}, {"seed": -1}])
+def test_bad_worlds_are_refused(bad: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"must|both 0"):
+        Synthetic(**{"d1": 2, "d2": 2, "arms": 3, **bad})  # type: ignore[arg-type]

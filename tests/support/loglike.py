@@ -1,0 +1,94 @@
+"""Small logs for tests, made directly in the one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hybandits.logs.problems import Problems
+from hybandits.logs.store import Batch, Log, Tables, convert, no_places
+
+
+def memberships(random: np.random.Generator, n: int) -> np.ndarray:
+    """Constant and five memberships that sum to 1, to six decimals, as in the click logs."""
+    return np.column_stack([np.ones(n), np.round(random.dirichlet(np.ones(5) * 0.5, n), 6)])
+
+
+class LittleLog:
+    """A reader of nothing: rounds with changing pools from a linear model with noise."""
+
+    kind = "test"
+    binary_user = False
+    size = 0
+
+    def __init__(
+        self,
+        rounds: int = 600,
+        *,
+        arms: int = 8,
+        pool: int = 5,
+        every: int = 97,
+        sources: int = 2,
+        seed: int = 0,
+        user: Callable[[np.random.Generator, int], np.ndarray] = memberships,
+        clicks: bool = False,
+        batch: int = 211,
+    ) -> None:
+        self.rounds, self.arms, self.pool, self.every, self.sources = rounds, arms, pool, every, sources
+        self.seed, self.clicks, self.batch = seed, clicks, batch
+        self._user = user
+        random = np.random.default_rng(seed)
+        du = user(random, 1).shape[1]
+        self.user = [str(i + 1) for i in range(du)]
+        self.arm = [str(i + 1) for i in range(6)]
+        self.vectors = memberships(random, arms)
+        self.vectors[-1, 1:] = 0.0
+        self.theta = random.normal(size=(6, du)) * 0.05
+        self.beta = random.normal(size=(arms, 6)) * 0.05
+
+    def batches(
+        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+    ) -> Iterator[tuple[str, Batch]]:
+        random = np.random.default_rng((self.seed, 1))
+        rows = [tables.arm(f"a{i}", vector) for i, vector in enumerate(self.vectors)]
+        t = 0
+        members = np.arange(self.pool)
+        for s in range(self.sources):
+            left = self.rounds // self.sources
+            while left:
+                n = min(left, self.batch, self.every - t % self.every)
+                if t % self.every == 0:
+                    size = int(random.integers(max(1, self.pool - 1), self.pool + 2))
+                    members = random.choice(self.arms, size, replace=False)
+                pool = tables.pool([rows[i] for i in members])
+                user = self._user(random, n)
+                chosen = random.integers(0, len(members), n)
+                arm = members[chosen]
+                mean = np.einsum("ti,tj,ji->t", user, self.vectors[arm], self.theta)
+                mean += (self.vectors[arm] * self.beta[arm]).sum(axis=1)
+                if self.clicks:
+                    reward = (random.random(n) < np.clip(mean + 0.3, 0, 1)).astype(float)
+                else:
+                    reward = mean + 0.1 * random.normal(size=n)
+                yield (
+                    f"day{s}",
+                    Batch(
+                        time=1_241_160_900 + np.arange(t, t + n),
+                        pool=np.full(n, pool),
+                        chosen=chosen,
+                        reward=reward,
+                        propensity=np.full(n, 1 / len(members)),
+                        place=no_places(n),
+                        user=user,
+                    ),
+                )
+                t += n
+                left -= n
+            problems.read(f"day{s}", lines=self.rounds // self.sources, rounds=self.rounds // self.sources)
+
+
+def little_log(folder: Path, name: str = "log", **settings: object) -> Log:
+    """Such a log on disk."""
+    return convert(LittleLog(**settings), folder / name, Problems())  # type: ignore[arg-type]

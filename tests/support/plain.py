@@ -1,0 +1,41 @@
+"""Kernels without compilation: the same source run by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from hybandits.kernels import arrow, decisions, gram
+
+
+def kernels(module: ModuleType) -> dict[str, Any]:
+    """The kernels a module defines."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__
+    }
+
+
+def refresh_all(count: int, d1: int, d2: int, *parts: Any) -> None:
+    """L and C of every block made afresh from R and T."""
+    arm_factor, arm_score, shared_factor, shared_score = parts
+    for s in range(count):
+        f, h = s * arrow.factor_size(d2, d1), s * arrow.score_size(d2, d1)
+        arrow.refresh_block(arm_factor, f, arm_score, h, d2, d1)
+    arrow.refresh_block(shared_factor, 0, shared_score, 0, d1, 0)
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Within it every kernel, and every kernel a kernel calls, is the plain Python function."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (arrow, decisions, gram):
+            for name, value in list(vars(module).items()):
+                if hasattr(value, "py_func"):
+                    patch.setattr(module, name, value.py_func)
+        yield
