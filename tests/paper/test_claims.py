@@ -15,7 +15,7 @@ import pytest
 
 from hybandits import paper
 from hybandits.experiments import statistics
-from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, Unit
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, Unit, grid
 from hybandits.experiments.results import Outcome, Results, Run, unit_table
 from hybandits.foundation.checks import Doubles
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, Evidence, Verdict, judge, locate
@@ -62,7 +62,7 @@ def setting(name: str, **changes: Any) -> Experiment:
     """One of the paper's experiments, short, with the policies that its claim is about."""
     experiment = paper.experiment(name, "released").only([*paper.PAPER_POLICIES, "HyRan", HYRAN])
     horizon = 2_000
-    points = paper.grid(horizon, 40)
+    points = grid(horizon, 40)
     return replace(experiment, **({"horizon": horizon, "points": points, "probes": (), "trials": 3} | changes))
 
 
@@ -533,7 +533,7 @@ def test_claim_6_names_the_round_from_which_on_it_is_seen() -> None:
 @pytest.mark.parametrize(("z", "answer"), [(1.0, HOLDS), (9.0, FAILS)])
 def test_claim_6_after_the_burn_in(z: float, answer: str) -> None:
     """One arm and rho = 1 (no features have that, but made-up ones do): T_o is about 10,000 rounds."""
-    rounds = paper.grid(20_000, 24, keep=())
+    rounds = grid(20_000, 24, keep=())
     e = diversity(arms=(1,), horizon=20_000, points=rounds, probes=rounds)
 
     def design(unit: Unit, policy: str, trial: int) -> Any:
