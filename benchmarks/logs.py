@@ -21,7 +21,7 @@ from hybandits.experiments import runner
 from hybandits.logs.formats import reader_of
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Log, convert
-from hybandits.logs.synthetic import MadeLog
+from hybandits.logs.synthetic import SyntheticLog
 from hybandits.offline import fit
 from hybandits.offline.evaluation import Learning, gather
 from hybandits.offline.log_world import LogWorld
@@ -64,7 +64,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 def _log(rounds: int) -> Log:
     """A made log in the one form."""
     folder = Path(_folder().name) / str(rounds)
-    MadeLog(rounds=rounds).write(folder / "raw")
+    SyntheticLog(rounds=rounds).write(folder / "raw")
     return convert(reader_of(folder / "raw"), folder / "log", Problems())
 
 

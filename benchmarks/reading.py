@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.timing import Pair, each, interleave
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Tables
-from hybandits.logs.synthetic import MadeLog
+from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo.reader import YahooReader
 
 Plain = tuple[int, int, int, np.ndarray, np.ndarray]
@@ -89,9 +89,9 @@ def measure_reading(*, rounds: int = 400_000, plain_rounds: int = 20_000, repeat
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind, plain in (("R6A", plain_r6a), ("R6B", plain_r6b)):
-            (short,) = MadeLog(rounds=plain_rounds, kind=kind).write(folder / f"{kind} short")
+            (short,) = SyntheticLog(rounds=plain_rounds, kind=kind).write(folder / f"{kind} short")
             start = time.process_time()
-            (whole,) = MadeLog(rounds=rounds, kind=kind).write(folder / kind)
+            (whole,) = SyntheticLog(rounds=rounds, kind=kind).write(folder / kind)
             made = time.process_time() - start
             read_all(short)  # compiles
             pairs = interleave(

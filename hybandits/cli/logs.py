@@ -159,9 +159,9 @@ def make_log(
     What clicks depend on is written to truth.json beside the files.
     """
     with plain_errors():
-        from hybandits.logs.synthetic import MadeLog
+        from hybandits.logs.synthetic import SyntheticLog
 
-        made = MadeLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind)
+        made = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind)
         with tidying(), bar("writing", rounds) as advance:
             made.write(out, files=files, progress=advance)
         typer.echo(f"wrote {rounds:,} rounds in {files} {'file' if files == 1 else 'files'} to {out}")

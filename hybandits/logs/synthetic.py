@@ -85,7 +85,7 @@ class _Text(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MadeLog:
+class SyntheticLog:
     """A click log as a function of a seed.
 
     rounds: visits; pool: candidates of a visit, on average (two more or fewer at times); change_every: rounds between
@@ -93,7 +93,7 @@ class MadeLog:
     numbers for users and for articles) or R6B (136 features that are on or off for users, none for articles); rate: a
     click rate around which those of articles and users lie; spread: how far apart they lie, 1 for about 0.02 to 0.1.
 
-    >>> log = MadeLog(rounds=1000, seed=1)
+    >>> log = SyntheticLog(rounds=1000, seed=1)
     >>> article, vector = next(iter(log.articles.items()))
     >>> 0.02 < log.mean(vector, vector, article) < 0.1
     True

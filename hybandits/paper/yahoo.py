@@ -21,7 +21,7 @@ from hybandits.engines import Engine
 from hybandits.experiments.record import Entry, Experiment, Protocol
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import HEADER, Log, LogError, convert
-from hybandits.logs.synthetic import MadeLog
+from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo.reader import YahooReader
 from hybandits.offline import fit
 from hybandits.offline.log_world import look_over
@@ -57,7 +57,10 @@ def prepare(
     if data is None:
         data = out / "made"
         _make(
-            MadeLog(rounds=train + rounds, seed=seed), data, days=max(1, (train + rounds) // train), progress=progress
+            SyntheticLog(rounds=train + rounds, seed=seed),
+            data,
+            days=max(1, (train + rounds) // train),
+            progress=progress,
         )
     if not data.exists():
         raise LogError(f"{data} is not there: give the folder with the click log's files, or leave --data out")
@@ -75,7 +78,7 @@ def prepare(
     return Prepared(log, problems)
 
 
-def _make(made: MadeLog, folder: Path, *, days: int, progress: Progress) -> None:
+def _make(made: SyntheticLog, folder: Path, *, days: int, progress: Progress) -> None:
     """Write a made log unless it is there; a folder half written is begun anew."""
     note = folder.with_name("made.json")
     described = json.loads(json.dumps({**asdict(made), "days": days}))

@@ -12,12 +12,12 @@ import pytest
 
 from hybandits.logs import synthetic as module
 from hybandits.logs.store import LogError
-from hybandits.logs.synthetic import BLOCK, FIRST_SECOND, TRUTH, MadeLog, format_lines
+from hybandits.logs.synthetic import BLOCK, FIRST_SECOND, TRUTH, SyntheticLog, format_lines
 from hybandits.logs.yahoo.lines import Line, parse_line
 from hybandits.logs.yahoo.reader import YahooReader
 
 
-def lines_of(log: MadeLog, folder: Path, files: int = 1) -> list[bytes]:
+def lines_of(log: SyntheticLog, folder: Path, files: int = 1) -> list[bytes]:
     return [line for path in log.write(folder, files=files) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
@@ -30,7 +30,7 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
     of a Poisson variable of mean 10 (scores of a smaller variance are left out), so the false-alarm rate is below 5e-4;
     and the seed is fixed.
     """
-    log = MadeLog(rounds=6_000, seed=11, kind=kind, features=features)
+    log = SyntheticLog(rounds=6_000, seed=11, kind=kind, features=features)
     clicks: Counter[str] = Counter()
     scores: dict[str, list[float]] = {}
 
@@ -60,7 +60,7 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
     theta, beta = log.parameters
     assert truth["theta"] == theta.tolist()
     assert truth["beta"] == {name: each.tolist() for name, each in beta.items()}
-    assert MadeLog(**truth["made"]) == log
+    assert SyntheticLog(**truth["made"]) == log
     assert len(theta) == log.map.d1
     assert all(len(each) == log.map.d2 for each in beta.values())
 
@@ -68,7 +68,7 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
 @pytest.mark.parametrize("kind", ["R6A", "R6B"])
 @pytest.mark.parametrize("features", ["das", "li"])
 def test_means_differ_and_none_is_clipped(kind: str, features: str) -> None:
-    log = MadeLog(rounds=30_000, seed=4, kind=kind, features=features)
+    log = SyntheticLog(rounds=30_000, seed=4, kind=kind, features=features)
     random = np.random.default_rng(0)
     if kind == "R6A":
         users = np.column_stack([np.ones(300), random.dirichlet(np.full(5, 0.4), 300)])
@@ -86,14 +86,14 @@ def test_means_differ_and_none_is_clipped(kind: str, features: str) -> None:
 
 
 def test_clipping_is_counted(tmp_path: Path) -> None:
-    MadeLog(rounds=1000, rate=0.004).write(tmp_path)
+    SyntheticLog(rounds=1000, rate=0.004).write(tmp_path)
     truth = json.loads((tmp_path / TRUTH).read_text())
     assert truth["clipped"] > 100
 
 
 @pytest.mark.parametrize("rounds", [10_000, 200_000])
 def test_the_pool_changes(rounds: int) -> None:
-    log = MadeLog(rounds=rounds, seed=1)
+    log = SyntheticLog(rounds=rounds, seed=1)
     starts = [start for start, _ in log.schedule]
     assert len(starts) >= 5
     assert starts[0] == 0
@@ -107,11 +107,11 @@ def test_the_pool_changes(rounds: int) -> None:
     lifes = np.diff(starts)
     assert lifes.min() > 0.5 * min(35_000, rounds // 8)
     assert lifes.max() < 1.5 * min(35_000, rounds // 8)
-    assert len(MadeLog(rounds=rounds, change_every=1_000).schedule) > rounds / 1500
+    assert len(SyntheticLog(rounds=rounds, change_every=1_000).schedule) > rounds / 1500
 
 
 def test_memberships_are_as_in_the_real_log(tmp_path: Path) -> None:
-    log = MadeLog(rounds=500, seed=1)
+    log = SyntheticLog(rounds=500, seed=1)
     bare = [vector for vector in log.articles.values() if vector[1:].sum() == 0]
     assert 0 < len(bare) < len(log.articles) / 4
     for text in lines_of(log, tmp_path):
@@ -129,12 +129,12 @@ def test_memberships_are_as_in_the_real_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["R6A", "R6B"])
 def test_a_function_of_the_seed(kind: str, tmp_path: Path) -> None:
     rounds = BLOCK + 500
-    one = MadeLog(rounds=rounds, seed=5, kind=kind).write(tmp_path / "one", files=3)
-    two = MadeLog(rounds=rounds, seed=5, kind=kind).write(tmp_path / "two", files=3)
+    one = SyntheticLog(rounds=rounds, seed=5, kind=kind).write(tmp_path / "one", files=3)
+    two = SyntheticLog(rounds=rounds, seed=5, kind=kind).write(tmp_path / "two", files=3)
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
     assert (tmp_path / "one" / TRUTH).read_bytes() == (tmp_path / "two" / TRUTH).read_bytes()
-    other = lines_of(MadeLog(rounds=rounds, seed=6, kind=kind), tmp_path / "three")
-    whole = lines_of(MadeLog(rounds=rounds, seed=5, kind=kind), tmp_path / "four")
+    other = lines_of(SyntheticLog(rounds=rounds, seed=6, kind=kind), tmp_path / "three")
+    whole = lines_of(SyntheticLog(rounds=rounds, seed=5, kind=kind), tmp_path / "four")
     split = [line for path in one for line in gzip.decompress(path.read_bytes()).splitlines()]
     assert [line[10:] for line in whole] == [line[10:] for line in split]  # all but the times
     assert whole != other
@@ -142,7 +142,7 @@ def test_a_function_of_the_seed(kind: str, tmp_path: Path) -> None:
 
 def test_days(tmp_path: Path) -> None:
     told = []
-    paths = MadeLog(rounds=1000).write(tmp_path, files=32, progress=told.append)
+    paths = SyntheticLog(rounds=1000).write(tmp_path, files=32, progress=told.append)
     assert sum(told) == 1000
     assert paths[0].name == "ydata-fp-td-clicks-v1_0.20090501.gz"
     assert paths[-1].name == "ydata-fp-td-clicks-v1_0.20090601.gz"
@@ -160,18 +160,18 @@ def test_days(tmp_path: Path) -> None:
 
 def test_formatting_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("R6A", "R6B"):
-        compiled = lines_of(MadeLog(rounds=60, kind=kind), tmp_path / kind)
+        compiled = lines_of(SyntheticLog(rounds=60, kind=kind), tmp_path / kind)
         with monkeypatch.context() as patch:
             for name in ("format_lines", "put_number", "put_share"):
                 patch.setattr(module, name, getattr(module, name).py_func)
             assert module.format_lines is not format_lines
-            assert lines_of(MadeLog(rounds=60, kind=kind), tmp_path / f"{kind} plain") == compiled
+            assert lines_of(SyntheticLog(rounds=60, kind=kind), tmp_path / f"{kind} plain") == compiled
 
 
 def test_without_isal_the_text_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = lines_of(MadeLog(rounds=60), tmp_path / "fast")
+    fast = lines_of(SyntheticLog(rounds=60), tmp_path / "fast")
     monkeypatch.setattr(module, "_deflate", module.zlib)
-    assert lines_of(MadeLog(rounds=60), tmp_path / "slow") == fast
+    assert lines_of(SyntheticLog(rounds=60), tmp_path / "slow") == fast
 
 
 def test_refusals(tmp_path: Path) -> None:
@@ -182,14 +182,14 @@ def test_refusals(tmp_path: Path) -> None:
         ({"rate": 0.0}, "rate must be positive"), ({"spread": -1.0}, "spread must be positive"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
-            MadeLog(**{"rounds": 10, **settings})  # type: ignore[arg-type]
+            SyntheticLog(**{"rounds": 10, **settings})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="files must be between 1 and the 10 rounds, got 11"):
-        MadeLog(rounds=10).write(tmp_path, files=11)
-    MadeLog(rounds=10).write(tmp_path)
+        SyntheticLog(rounds=10).write(tmp_path, files=11)
+    SyntheticLog(rounds=10).write(tmp_path)
     with pytest.raises(LogError, match="is there already: give another folder"):
-        MadeLog(rounds=10).write(tmp_path)
+        SyntheticLog(rounds=10).write(tmp_path)
     with pytest.raises(LogError, match="is a file"):
-        MadeLog(rounds=10).write(tmp_path / TRUTH)
+        SyntheticLog(rounds=10).write(tmp_path / TRUTH)
 
 
 def test_half_a_log_is_none(tmp_path: Path) -> None:
@@ -197,5 +197,5 @@ def test_half_a_log_is_none(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        MadeLog(rounds=2000).write(tmp_path / "log", files=2, progress=fail)
+        SyntheticLog(rounds=2000).write(tmp_path / "log", files=2, progress=fail)
     assert list((tmp_path / "log").iterdir()) == []

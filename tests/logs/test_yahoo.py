@@ -22,7 +22,7 @@ from hybandits.logs import problems as reading
 from hybandits.logs import unpacking
 from hybandits.logs.problems import Problems, ReadError
 from hybandits.logs.store import LogError, Tables, convert
-from hybandits.logs.synthetic import MadeLog
+from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import compiled as yahoo_walk
 from hybandits.logs.yahoo import lines as yahoo_lines
 from hybandits.logs.yahoo import reader as yahoo
@@ -331,7 +331,7 @@ def test_walk_in_python_agrees_with_the_plain_parser(kind: str, data: st.DataObj
 @pytest.mark.parametrize("kind", [R6A, R6B])
 def test_mutations_of_a_made_log(kind: str, tmp_path: Path) -> None:
     """Thousands of changed bytes: never a crash, and every line accounted for as the plain parser says."""
-    (path,) = MadeLog(rounds=400, seed=3, kind=kind, pool=5, change_every=40).write(tmp_path / "made")
+    (path,) = SyntheticLog(rounds=400, seed=3, kind=kind, pool=5, change_every=40).write(tmp_path / "made")
     text = gzip.decompress(path.read_bytes())
     some = random.Random(5)
     for _ in range(15):
@@ -526,7 +526,7 @@ def unpacker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    (path,) = MadeLog(rounds=700, seed=1).write(tmp_path_factory.mktemp("made"))
+    (path,) = SyntheticLog(rounds=700, seed=1).write(tmp_path_factory.mktemp("made"))
     return gzip.decompress(path.read_bytes())
 
 
@@ -620,7 +620,7 @@ def test_examples_have_the_right_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [R6A, R6B])
 def test_converted(kind: str, tmp_path: Path) -> None:
-    made = MadeLog(rounds=3000, seed=2, kind=kind)
+    made = SyntheticLog(rounds=3000, seed=2, kind=kind)
     made.write(tmp_path / "raw", files=3)
     problems = Problems(strict=True)
     log = convert(YahooReader(tmp_path / "raw", batch_rows=100), tmp_path / "log", problems)
