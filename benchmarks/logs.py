@@ -27,6 +27,7 @@ from hybandits.offline.evaluation import Learning, gather
 from hybandits.offline.log_world import LogWorld
 from hybandits.offline.view import View
 from hybandits.paper import yahoo
+from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import Player, play
 
 READING_TARGET = 15.0
@@ -84,11 +85,13 @@ def run_fitting(plan: Plan) -> Section:
     shape = {"d1": 36, "d2": 6, "arms": len(view.names), "horizon": rounds, "seed": 0}
 
     def simulate(name: str) -> int:
-        play([Player(runner.make_policy(paper.yahoo_entry(name, "released"), **shape))], world, [rounds])
+        entry = paper.yahoo_entry(name, "released")
+        play([Player(make_policy(entry.policy, entry.settings, **shape))], world, [rounds])
         return rounds
 
     def replay() -> int:
-        policy = runner.make_policy(paper.yahoo_entry("HyLinUCB", "released"), **shape)
+        entry = paper.yahoo_entry("HyLinUCB", "released")
+        policy = make_policy(entry.policy, entry.settings, **shape)
         gather(view, {"it": Learning(policy)}, estimators=("replay",), stop=rounds, engine=Here())
         return rounds
 

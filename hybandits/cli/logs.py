@@ -387,14 +387,13 @@ def _range(text: str) -> tuple[float, float]:
 
 def _policy(spec: str, view: View, horizon: int, seed: int) -> Policy:
     """A new policy by name, whatever its capitals."""
-    from hybandits.experiments.config import entry
-    from hybandits.experiments.runner import make_policy, policy_names
+    from hybandits.policies.by_name import make_policy, parse_policy, policy_names, with_noise
 
-    kind, colon, rest = spec.partition(":")
-    right = {name.lower(): name for name in policy_names()}.get(kind.lower(), kind)
+    given, settings = parse_policy(spec)
+    name = {name.lower(): name for name in policy_names()}.get(given.lower(), given)
     # A click is 0 or 1: its standard deviation is at most 1/2.
-    made = entry(f"{right}{colon}{rest}", noise=0.5)
-    return make_policy(made, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
+    settings = with_noise(name, settings, 0.5)
+    return make_policy(name, settings, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
 
 
 def _must_be_writable(path: Path) -> None:

@@ -74,7 +74,7 @@ def _options(
 def list_experiments() -> None:
     """The paper's experiments, and the policies there are."""
     from hybandits import paper
-    from hybandits.experiments import runner
+    from hybandits.policies.by_name import policy_names
 
     typer.echo("experiments (hybandits reproduce NAME):")
     for name, s in paper.SETTINGS.items():
@@ -91,7 +91,7 @@ def list_experiments() -> None:
     typer.echo("protocols:  released (the published figure's), written (the paper's text)")
     every = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
     typer.echo(f"policies:   in reproduce --policies: {', '.join(every)}")
-    typer.echo(f"            in simulate --policy: {', '.join(runner.policy_names())}")
+    typer.echo(f"            in simulate --policy: {', '.join(policy_names())}")
 
 
 def _runs(environments: int, trials: int) -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hybandits import policies
 from hybandits.experiments.record import Entry, Experiment, environment_seeds, grid
-from hybandits.experiments.runner import make_policy, policy_names
 from hybandits.foundation.checks import nearest
+from hybandits.policies.by_name import make_policy, parse_policy, with_noise
 from hybandits.simulation.worlds import LAWS
 
 DEFAULTS: dict[str, Any] = {
@@ -71,7 +68,8 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
     )
     for policy in record.policies:  # a wrong setting is found now, not in a worker
         for k in record.arms:
-            make_policy(policy, d1=record.d1, d2=record.d2, arms=k, horizon=record.horizon, seed=0)
+            shape = {"d1": record.d1, "d2": record.d2, "arms": k, "horizon": record.horizon}
+            make_policy(policy.policy, policy.settings, **shape, seed=0)
     return record
 
 
@@ -99,9 +97,7 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     {'scale': 0.5, 'noise': 0.1}
     """
     if isinstance(policy, str):
-        kind, _, rest = policy.partition(":")
-        # A comma within braces or brackets belongs to a value.
-        settings = dict(_setting(policy, part) for part in re.split(r",(?![^{\[]*[}\]])", rest) if part)
+        kind, settings = parse_policy(policy)
         name = policy
     elif isinstance(policy, Mapping) and isinstance(policy.get("policy"), str):
         settings = {key: value for key, value in policy.items() if key not in ("policy", "name")}
@@ -109,27 +105,7 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
         name = str(policy.get("name", kind))
     else:
         raise ValueError(f"a policy must be a name or a table with the key policy, got {policy!r}")
-    names = policy_names()
-    if kind not in names:
-        raise ValueError(f"there is no policy {kind!r}{nearest(kind, names)}: there are {', '.join(names)}")
-    accepted = inspect.signature(getattr(policies, kind)).parameters
-    if "noise" in accepted and "exploration" not in settings:
-        settings.setdefault("noise", noise)
-    return Entry(name=name, policy=kind, settings=settings)
-
-
-def _setting(policy: str, part: str) -> tuple[str, Any]:
-    key, equals, text = part.partition("=")
-    if not equals:
-        raise ValueError(f"policy {policy!r}: expected setting=value after the colon, got {part!r}")
-    try:
-        return key, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        pass
-    try:
-        return key, float(text)  # .5 is no TOML
-    except ValueError:
-        return key, text
+    return Entry(name=name, policy=kind, settings=with_noise(kind, settings, noise))
 
 
 def read_file(path: Path) -> dict[str, Any]:

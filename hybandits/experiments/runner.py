@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import platform
 import sys
@@ -16,10 +15,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hybandits import policies
 from hybandits.engines import Engine, Local, Report
 from hybandits.experiments import design_matrix as diversity
-from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Entry, Experiment, ResultsError, Unit
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.experiments.results import (
     FORMAT,
     MANIFEST,
@@ -30,12 +28,11 @@ from hybandits.experiments.results import (
     read_unit,
     write_unit,
 )
-from hybandits.foundation import checks
 from hybandits.foundation.files import clear_parts, sha256, write_atomically
 from hybandits.foundation.version import __version__
-from hybandits.model import exploration as confidence
 from hybandits.offline.log_world import LogWorld
 from hybandits.policies.base import Policy
+from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World
 
@@ -67,46 +64,6 @@ class Unwatched:
 
 
 # ------------------------------------------------------------------ one unit
-
-
-def make_policy(entry: Entry, *, d1: int, d2: int, arms: int, horizon: int, seed: int | None = None) -> Policy:
-    """The policy of an entry for a problem of this shape.
-
-    >>> entry = Entry(name="as written", policy="HyLinUCB", settings={"exploration": {"kind": "AsWritten"}})
-    >>> make_policy(entry, d1=2, d2=1, arms=5, horizon=100).ridge
-    5.0
-    """
-    if entry.policy not in policy_names():
-        raise ValueError(f"there is no policy {entry.policy!r}: there are {', '.join(policy_names())}")
-    kind: Any = getattr(policies, entry.policy)
-    accepted = inspect.signature(kind.__init__).parameters
-    values = dict(entry.settings)
-    known = [name for name in accepted if name not in ("self", "d1", "d2", "seed")]
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        near = checks.nearest(unknown[0], known)
-        raise ValueError(f"{entry.policy} has no setting {unknown[0]!r}{near}: it has {', '.join(known)}")
-    if "exploration" in values:
-        if not isinstance(values["exploration"], Mapping):
-            raise ValueError(
-                f"exploration must be a table such as {{kind = 'Constant', alpha = 1.0}}, got {values['exploration']!r}"
-            )
-        plain = dict(values["exploration"])
-        if plain.get("kind") == "AsWritten":
-            plain = {"horizon": horizon, "arms": arms, **plain}
-        values["exploration"] = confidence.from_plain(plain)
-    for name, value in (("arm_count", arms), ("horizon", horizon)):
-        if name in accepted:
-            values.setdefault(name, max(value, 2) if name == "horizon" else value)
-    policy: Policy = kind(d1=d1, d2=d2, seed=seed, **values)
-    return policy
-
-
-def policy_names() -> list[str]:
-    """Policies that can be made from an entry: those that are not wrapped around another."""
-    kinds = {name: getattr(policies, name) for name in policies.__all__}
-    made = (n for n, k in kinds.items() if inspect.isclass(k) and issubclass(k, Policy) and not inspect.isabstract(k))
-    return sorted(name for name in made if "d1" in inspect.signature(kinds[name]).parameters)
 
 
 def policy_seed(unit: Unit, trial: int) -> int:
@@ -141,7 +98,10 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     shape = {"d1": experiment.d1, "d2": experiment.d2, "arms": unit.arms, "horizon": experiment.horizon}
     cast = [(entry, trial) for entry in unit.policies for trial in trials]
     players = [
-        Player(make_policy(e, **shape, seed=policy_seed(unit, trial)), trial, e.learns_from) for e, trial in cast
+        Player(
+            make_policy(entry.policy, entry.settings, **shape, seed=policy_seed(unit, trial)), trial, entry.learns_from
+        )
+        for entry, trial in cast
     ]
     measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
 

@@ -1,0 +1,124 @@
+"""Policies by name: text becomes a name and settings, and those become a policy; mistakes are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hybandits import AsWritten, Constant, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
+from hybandits.policies.by_name import make_policy, parse_policy, policy_names, setting_names, with_noise
+
+SHAPE = {"d1": 3, "d2": 2, "arms": 5, "horizon": 100}
+
+
+def test_every_policy_with_a_shape_of_its_own_has_a_name() -> None:
+    assert policy_names() == [
+        "DisLinUCB",
+        "Greedy",
+        "HyLinUCB",
+        "HyRan",
+        "HyRanWithoutCrossBlocks",
+        "HyThompson",
+        "LiHybrid",
+        "LinUCB",
+        "SupLinUCB",
+        "Uniform",
+    ]
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_every_name_makes_its_policy_without_settings(name: str) -> None:
+    policy = make_policy(name, {}, **SHAPE, seed=0)
+    assert type(policy).__name__ == name
+    assert (policy.d1, policy.d2) == (3, 2)
+    assert not {"self", "d1", "d2", "seed"} & set(setting_names(name))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("HyLinUCB", ("HyLinUCB", {})),
+        ("HyThompson:", ("HyThompson", {})),
+        ("HyThompson:scale=0.5", ("HyThompson", {"scale": 0.5})),
+        ("HyThompson:scale=.5,propensity_draws=10", ("HyThompson", {"scale": 0.5, "propensity_draws": 10})),
+        ("HyRan:ridge_schedule=theory", ("HyRan", {"ridge_schedule": "theory"})),
+        ('HyRan:ridge_schedule="theory"', ("HyRan", {"ridge_schedule": "theory"})),
+        (
+            'LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2.0',
+            ("LinUCB", {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}),
+        ),
+        ("Nobody:a=1", ("Nobody", {"a": 1})),
+    ],
+)
+def test_text_is_split_into_name_and_settings(spec: str, expected: tuple[str, dict[str, Any]]) -> None:
+    assert parse_policy(spec) == expected
+
+
+def test_a_setting_without_value_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"policy 'HyThompson:scale': expected setting=value .* got 'scale'"):
+        parse_policy("HyThompson:scale")
+
+
+def test_settings_reach_the_policy() -> None:
+    thompson = make_policy("HyThompson", {"noise": 0.2, "scale": 0.5}, **SHAPE)
+    assert isinstance(thompson, HyThompson)
+    assert (thompson.noise, thompson.scale) == (0.2, 0.5)
+    constant = make_policy("LinUCB", {"exploration": {"kind": "Constant", "alpha": 2.0}, "ridge": 3.0}, **SHAPE)
+    assert isinstance(constant, LinUCB)
+    assert (constant.exploration, constant.ridge) == (Constant(alpha=2.0), 3.0)
+
+
+def test_arms_and_horizon_come_from_the_problem_unless_the_settings_say_otherwise() -> None:
+    suplinucb = make_policy("SupLinUCB", {}, **SHAPE)
+    assert isinstance(suplinucb, SupLinUCB)
+    assert (suplinucb.horizon, suplinucb.arm_count) == (100, 5)
+    hyran = make_policy("HyRan", {"arm_count": 9}, **SHAPE)
+    assert isinstance(hyran, HyRan)
+    assert hyran.arm_count == 9
+    written = make_policy("HyLinUCB", {"exploration": {"kind": "AsWritten", "horizon": 7}}, **SHAPE)
+    assert isinstance(written, HyLinUCB)
+    assert written.exploration == AsWritten(horizon=7, arms=5)
+
+
+def test_one_round_is_enough_for_suplinucb_to_be_made() -> None:
+    policy = make_policy("SupLinUCB", {}, **{**SHAPE, "horizon": 1})
+    assert isinstance(policy, SupLinUCB)
+    assert policy.horizon == 2
+
+
+def test_the_same_seed_makes_the_same_policy() -> None:
+    x, z = [[0.0] * 3] * 5, [[0.0] * 2] * 5
+    runs = []
+    for seed in (1, 1, 2):
+        policy = make_policy("Uniform", {}, **SHAPE, seed=seed)
+        runs.append([policy.choose(x, z).index for _ in range(30)])
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_the_noise_of_the_problem_is_told_to_policies_that_take_it() -> None:
+    assert with_noise("HyThompson", {"scale": 0.5}, 0.1) == {"scale": 0.5, "noise": 0.1}
+    assert with_noise("HyThompson", {"noise": 0.3}, 0.1) == {"noise": 0.3}
+    assert with_noise("LinUCB", {"exploration": {"kind": "AsWritten"}}, 0.1) == {"exploration": {"kind": "AsWritten"}}
+    assert with_noise("Greedy", {}, 0.1) == {}
+    settings: dict[str, Any] = {}
+    with_noise("HyLinUCB", settings, 0.1)
+    assert settings == {}, "the settings given are not changed"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("HyLinUBC", {}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): there are DisLinUCB, "),
+        ("RidgePolicy", {}, "there is no policy 'RidgePolicy'"),
+        ("EpsilonGreedy", {}, "there is no policy 'EpsilonGreedy'"),
+        ("HyLinUCB", {"ridgee": 1.0}, r"HyLinUCB has no setting 'ridgee' \(did you mean ridge\?\): it has noise, "),
+        ("HyLinUCB", {"seed": 1}, "HyLinUCB has no setting 'seed'"),
+        ("HyLinUCB", {"ridge": -1.0}, "ridge must be positive, got -1.0"),
+        ("LinUCB", {"exploration": "Constant"}, "exploration must be a table such as .* got 'Constant'"),
+        ("LinUCB", {"exploration": {"alpha": 1.0}}, "exploration needs a kind"),
+    ],
+)
+def test_mistakes_are_named(name: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_policy(name, settings, **SHAPE)
