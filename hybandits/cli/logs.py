@@ -1,10 +1,10 @@
-"""The commands on logs: convert, describe, make-log, fit, evaluate."""
+"""The commands on logs: make-log, convert, describe, fit, evaluate."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hybandits.cli.shared import Address, EngineName, EngineOption, Workers, bar, make_engine, plain_errors
+from hybandits.cli.shared import Address, EngineName, EngineOption, Workers, account_for, bar, make_engine, plain_errors
 from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
-    from hybandits.logs.problems import Problems
     from hybandits.offline.view import View
     from hybandits.policies.base import Policy
 
@@ -65,7 +64,7 @@ def convert(
         problems = Problems(strict=strict)
         with tidying(), bar("reading", reader.size, unit="B") as advance:
             log = into_one_form(reader, out, problems, advance)
-        tell(problems)
+        account_for(problems)
         for name in (name for name in log.user if name.endswith(("=other", "=(all other)"))):
             typer.echo(
                 f"  too many categories: all but the most frequent of {name.partition('=')[0]} are {name}", err=True
@@ -88,23 +87,6 @@ def _mapping(path: Path | None) -> Any:
         raise ValueError(f"{path}: {problem}") from None
 
 
-def tell(problems: Problems | None) -> None:
-    """How every line read is accounted for, if not all became rounds."""
-    if problems is None:
-        return
-    typer.echo(f"{problems.lines:,} lines read: {problems.rounds:,} rounds, {problems.skipped:,} skipped", err=True)
-    ignored = [source["file"] for source in problems.sources if "ignored" in source]
-    if ignored:
-        some = ", ".join(Path(name).name for name in ignored[:5])
-        typer.echo(f"  not read: {some}{f' and {len(ignored) - 5} more' if len(ignored) > 5 else ''}", err=True)
-    for kind, count in problems.kinds.most_common():
-        typer.echo(f"  {count:,} {kind}", err=True)
-    for kind, count in problems.files.most_common():
-        typer.echo(f"  {count:,} {'file' if count == 1 else 'files'}: {kind}", err=True)
-    for example in problems.examples:
-        typer.echo(f"  {example}", err=True)
-
-
 @contextmanager
 def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View]:
     """A log, converted for the time being if it is raw."""
@@ -119,7 +101,7 @@ def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View
     with tidying(), ExitStack() as stack:
         with bar("reading", None, unit="B") as advance:
             log, problems = stack.enter_context(opened([path], strict=strict, progress=advance))
-        tell(problems if problems is not None and (problems.skipped or problems.files) else None)
+        account_for(problems if problems is not None and (problems.skipped or problems.files) else None)
         yield View(log, features=features)
 
 
@@ -408,12 +390,3 @@ def _write_json(path: Path, content: dict[str, Any], *, quiet: bool = False) -> 
     write_atomically(path, lambda name: Path(name).write_text(text))
     if not quiet:
         typer.echo(f"wrote {path}")
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "convert": convert,
-    "describe": describe,
-    "make-log": make_log,
-    "fit": fit,
-    "evaluate": evaluate,
-}

@@ -1,39 +1,44 @@
-"""What commands share: options, engines, bars, and how errors are told."""
+"""What several commands share: options, engines, bars, and how errors and skipped lines are reported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hybandits.foundation import interrupts
 
+if TYPE_CHECKING:
+    from hybandits.engines import Engine
+    from hybandits.logs.problems import Problems
 
-class EngineName(StrEnum):
-    local = "local"
-    ray = "ray"
-
+EngineName = StrEnum("EngineName", ["local", "ray"])
 
 EngineOption = Annotated[
-    EngineName, typer.Option("--engine", help="Where to run: processes of this machine, or a Ray cluster.")
+    EngineName, typer.Option("--engine", help="Where to run: processes on this machine, or a Ray cluster.")
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Units run at a time; one per core if left out.")]
-Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster, e.g. auto; one is started if left out.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Number of units to run at a time; by default one for each core.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="Address of a running Ray cluster, for example auto; by default one is started.")
+]
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """What a user can mend becomes one line and exit code 2."""
+    """Turn an error that the user can mend into one line and exit code 2."""
     from hybandits.engines import EngineError
     from hybandits.experiments.record import ResultsError
     from hybandits.logs.problems import ReadError
     from hybandits.logs.store import LogError
 
     def say(words: str) -> None:
-        if interrupts.interrupted:  # the error came of that
+        if interrupts.interrupted:  # then the error is a consequence of that
             raise interrupts.Interruption
         typer.echo(f"hybandits: {words}", err=True)
 
@@ -41,7 +46,7 @@ def plain_errors() -> Iterator[None]:
         yield
     except (ResultsError, EngineError, LogError, ReadError, ValueError, TypeError) as problem:
         say(str(problem))
-    except BrokenPipeError:  # whoever read the output has had enough: the command line's own business
+    except BrokenPipeError:  # whoever read the output has stopped reading, which Typer deals with
         raise
     except OSError as problem:
         where = f" {problem.filename}" if problem.filename else ""
@@ -53,21 +58,38 @@ def plain_errors() -> Iterator[None]:
     raise typer.Exit(2)
 
 
-def make_engine(name: EngineName, workers: int | None, address: str | None) -> Any:
-    """The engine of these options."""
+def make_engine(name: EngineName, workers: int | None, address: str | None) -> Engine:
+    """The engine that --engine, --workers and --address ask for."""
     from hybandits import engines
 
     if name is EngineName.ray:
         return engines.Ray(workers, address)
     if address is not None:
-        raise ValueError("--address is of a Ray cluster: say --engine ray too")
+        raise ValueError("--address is for a Ray cluster: add --engine ray")
     return engines.Local(workers)
 
 
 @contextmanager
 def bar(what: str, total: int | None, *, unit: str = "rounds") -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, and nothing when that is not a terminal; call what it gives with how much has been done."""
+    """Show a bar on stderr if that is a terminal; call what it yields with the amount of work done since."""
     from hybandits.cli.progress import simple_bar
 
     with simple_bar(what, total, unit=unit) as advance:
         yield advance
+
+
+def account_for(problems: Problems | None) -> None:
+    """Print how many of the lines read became rounds, and why the others were skipped."""
+    if problems is None:
+        return
+    typer.echo(f"{problems.lines:,} lines read: {problems.rounds:,} rounds, {problems.skipped:,} skipped", err=True)
+    ignored = [source["file"] for source in problems.sources if "ignored" in source]
+    if ignored:
+        some = ", ".join(Path(name).name for name in ignored[:5])
+        typer.echo(f"  not read: {some}{f' and {len(ignored) - 5} more' if len(ignored) > 5 else ''}", err=True)
+    for kind, count in problems.kinds.most_common():
+        typer.echo(f"  {count:,} {kind}", err=True)
+    for kind, count in problems.files.most_common():
+        typer.echo(f"  {count:,} {'file' if count == 1 else 'files'}: {kind}", err=True)
+    for example in problems.examples:
+        typer.echo(f"  {example}", err=True)

@@ -6,12 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hybandits.kernels import arrow
-from hybandits.model.exploration import AsWritten
-from hybandits.policies import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB, Uniform, load
-
 
 def warm_up() -> None:
     """Use every kernel once, so that its machine code is on disk: about half a minute the first time, then a second.
@@ -19,6 +13,22 @@ def warm_up() -> None:
     Without it kernels are compiled when first needed: most in the first choice and reward, some later (the refresh in
     an arm's 512th reward, merging, HyThompson, HyRan).
     """
+    import numpy as np
+
+    from hybandits.kernels import arrow
+    from hybandits.model.exploration import AsWritten
+    from hybandits.policies import (
+        DisLinUCB,
+        EpsilonGreedy,
+        HyLinUCB,
+        HyRan,
+        HyThompson,
+        Policy,
+        SupLinUCB,
+        Uniform,
+        load,
+    )
+
     shape: dict[str, Any] = {"d1": 2, "d2": 1}
     policies: list[Policy] = [
         HyLinUCB(**shape),
@@ -47,3 +57,13 @@ def warm_up() -> None:
             policy.save(Path(folder) / "policy.npz")
             policy.merge(load(Path(folder) / "policy.npz"))
             policy.forget(choice.arm)
+
+
+def warmup() -> None:
+    """Compile everything now, so that nothing has to wait for it later."""
+    from hybandits import paper
+    from hybandits.experiments import runner
+
+    warm_up()
+    runner.compile_loops(paper.experiments(list(paper.SETTINGS), ("released", "written")))
+    print("compiled; the machine code is on disk")

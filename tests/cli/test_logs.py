@@ -292,13 +292,13 @@ def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Pat
 def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     code = (
         "import os, signal, sys\n"
-        "from hybandits.logs import table\n"
-        "write = table.LogWriter.write\n"
+        "from hybandits.logs import store\n"
+        "write = store.LogWriter.write\n"
         "def interrupted(self, batch):\n"
         "    write(self, batch)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "table.LogWriter.write = interrupted\n"
-        "from hybandits.cli import main\n"
+        "store.LogWriter.write = interrupted\n"
+        "from hybandits.cli.main import main\n"
         "main()\n"
     )
     got = subprocess.run(

@@ -103,7 +103,7 @@ def test_list_names_what_there_is() -> None:
         (["reproduce", "--engine", "slurm"], "--engine"),
         (["reproduce", "--workers", "0"], "--workers"),
         (["reproduce", "--seed", "-1"], "--seed"),
-        (["reproduce", "--address", "auto"], "--address is of a Ray cluster"),
+        (["reproduce", "--address", "auto"], "--address is for a Ray cluster"),
         (["nonsense"], "nonsense"),
         (["reproduc"], "reproduc"),
         (["reproduce", "--out", str(Path(__file__))], "is a file: give a folder"),
@@ -146,7 +146,7 @@ def test_version_and_help() -> None:
 
 
 def test_importing_and_helping_does_not_load_the_compiler() -> None:
-    for code in ("import hybandits", "import hybandits.cli"):
+    for code in ("import hybandits", "import hybandits.cli.main"):
         got = subprocess.run(
             [sys.executable, "-c", f"{code}; import sys; print('numba' in sys.modules, 'numpy' in sys.modules)"],
             capture_output=True, text=True, check=True,
@@ -250,13 +250,13 @@ Library._object_compiled_hook = lambda *arguments: (_Notice.announced and interr
 
 
 AFTER_WORK = """
-from hybandits.cli import main as cli
+from hybandits.cli import experiments
 from hybandits import engines
 from hybandits.foundation import interrupts
 def after_work(*arguments):
     interrupts.note_workers()
     {what}
-cli._report = after_work
+experiments._report = after_work
 """
 
 
@@ -292,7 +292,7 @@ def test_a_process_told_to_ignore_interruptions_does(tmp_path: Path) -> None:
 
 
 def test_importing_the_command_line_leaves_interruptions_alone() -> None:
-    import hybandits.cli  # noqa: F401
+    import hybandits.cli.main  # noqa: F401
 
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
