@@ -151,7 +151,7 @@ def _closeness(section: Section, results: Results) -> None:
     section.rule()
     for policies, what in (
         (paper.PAPER_POLICIES, "UCB read-outs within 1 % or 10 units"),
-        (("HyRan (released)",), "HyRan (released) read-outs within 10 %"),
+        ((paper.HYRAN_RELEASED,), f"{paper.HYRAN_RELEASED} read-outs within 10 %"),
     ):
         found = [row for outcome in results.outcomes.values() for row in _read_outs(outcome, policies)]
         within = sum(agrees(row["policy"], row["ours"], row["published"]) for row in found)
@@ -179,7 +179,9 @@ def _thompson(section: Section, results: Results) -> None:
     for (name, _), outcome in results.outcomes.items():
         best = 0.0
         for arms in outcome.arms:
-            read_outs = [paper.published(name, policy, arms) for policy in (*paper.PAPER_POLICIES, "HyRan (released)")]
+            read_outs = [
+                paper.published(name, policy, arms) for policy in (*paper.PAPER_POLICIES, paper.HYRAN_RELEASED)
+            ]
             ends = [values[outcome.experiment.horizon] for values in read_outs if outcome.experiment.horizon in values]
             if ends:
                 best = max(best, outcome.final("HyThompson", arms).mean() / min(ends))

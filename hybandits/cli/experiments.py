@@ -176,7 +176,7 @@ def _paper_policies(text: str) -> list[str]:
     """The policies of the paper's experiments that --policies names."""
     from hybandits import paper
 
-    other = {"HyRanWithoutCrossBlocks": "HyRan (released)"}
+    other = {"HyRanWithoutCrossBlocks": paper.HYRAN_RELEASED}
     kept = [other.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
     known = list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
     for name in kept:

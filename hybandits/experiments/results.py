@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.foundation.checks import Doubles
@@ -184,6 +185,21 @@ class Outcome:
     def environments(self, policy: str, arms: int | None = None) -> Doubles:
         """The environment of every run."""
         return np.array(self._rows(policy, self.arms[0] if arms is None else arms)["environment"].to_pylist())
+
+    @property
+    def has_independent_trials(self) -> bool:
+        """Whether trials are independent of each other: each draws contexts of its own, or all play the one log."""
+        return self.experiment.fresh_contexts or self.experiment.log is not None
+
+    def independent_units(self, policy: str, arms: int | None = None) -> NDArray[Any]:
+        """The independent unit of every run, which intervals are built on.
+
+        Runs of one environment share its parameters, so environments are the units. With a single environment the
+        trials are, provided they are independent of each other (`has_independent_trials`).
+        """
+        environments = self.environments(policy, arms)
+        by_trial = self.has_independent_trials and len(np.unique(environments)) == 1
+        return np.arange(len(environments)) if by_trial else environments
 
     def design(self, policy: str, arms: int | None = None) -> Design | None:
         """Measures of the design matrix; None if there are none for this policy."""

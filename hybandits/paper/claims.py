@@ -53,15 +53,13 @@ from hybandits.experiments.statistics import (
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.paper import theorems
+from hybandits.paper.settings import HYRAN_RELEASED
 
 Answer = Literal["holds", "does not hold", "undecided"]
 
 HOLDS: Answer = "holds"
 FAILS: Answer = "does not hold"
 OPEN: Answer = "undecided"
-
-PUBLISHED_HYRAN = "HyRan (released)"
-"""The variant behind the published curves: its matrix has no cross blocks."""
 
 LINEAR = (0.9, 1.1)
 """Exponents called linear; below the first, sublinear. The published curves have 0.95 (HyRan in setting 2, called
@@ -287,17 +285,6 @@ class _Case:
         given = self.settings(policy).get("ridge")
         return float(given) if given is not None else theorems.prescribed_ridge(_bounded(policy), arms=arms)
 
-    @property
-    def over_trials(self) -> bool:
-        """Whether trials are what is independent: each draws contexts anew, or the one log is all there is."""
-        return self.experiment.fresh_contexts or self.experiment.log is not None
-
-    def units(self, policy: str, arms: int | None = None) -> NDArray[Any]:
-        """What is independent: environments; trials where there is one environment and they are (`over_trials`)."""
-        environments = self.outcome.environments(policy, arms)
-        alone = len(np.unique(environments)) == 1 and self.over_trials
-        return np.arange(len(environments)) if alone else environments
-
     def design(self, policy: str, arms: int) -> Design | None:
         if (policy, arms) not in self._designs:
             self._designs[policy, arms] = self.outcome.design(policy, arms)
@@ -345,7 +332,7 @@ class _Case:
     def said(self, found: Interval | None, units: NDArray[Any], *, name: str = "") -> str:
         """An interval in words, or why there is none."""
         if found is None:
-            alone = f"one {'trial' if self.over_trials else 'environment'} only"
+            alone = f"one {'trial' if self.outcome.has_independent_trials else 'environment'} only"
             return f"no interval: {alone if len(np.unique(units)) < 2 else 'too few runs with a usable value'}"
         lead = f"{name} {_number(found.mean)}".strip()
         return f"{lead}, {_percent(self.confidence)} interval {_number(found.low)} to {_number(found.high)}"
@@ -360,7 +347,7 @@ def _order(
 ) -> Evidence:
     """Whether one policy's regret at T is below another's, paired over runs."""
     a, b = case.outcome.final(smaller, arms), case.outcome.final(larger, arms)
-    units = case.units(smaller, arms)
+    units = case.outcome.independent_units(smaller, arms)
     answer, found = locate(a - b, units, most=0.0, confidence=case.confidence, parts=parts)
     value = (
         f"{_mean(a)} against {_mean(b)}; {case.said(found, units, name='difference')}; smaller in {int((a < b).sum())} "
@@ -374,7 +361,7 @@ def _order(
 
 def _shape(case: _Case, policy: str, *, linear: bool, parts: int = 1, decides: bool = True) -> Evidence:
     """Whether a policy's regret is linear or sublinear at the end."""
-    units = case.units(policy)
+    units = case.outcome.independent_units(policy)
     least, most = LINEAR if linear else (-math.inf, LINEAR[0])
     answer, found = locate(case.growth(policy), units, least=least, most=most, confidence=case.confidence, parts=parts)
     what = f"{policy} {'linear' if linear else 'sublinear'}"
@@ -401,7 +388,7 @@ def _order_test(case: _Case) -> str:
 
 
 def _claim_1(case: _Case, protocol: str) -> Verdict:
-    order = ("HyLinUCB", "LinUCB", "DisLinUCB", PUBLISHED_HYRAN)
+    order = ("HyLinUCB", "LinUCB", "DisLinUCB", HYRAN_RELEASED)
     test = _order_test(case)
     if lacking := case.lacking(order):
         return _verdict("1", protocol, test=test, answer=OPEN, summary=lacking, rows=())
@@ -413,7 +400,7 @@ def _claim_1(case: _Case, protocol: str) -> Verdict:
 
 
 def _claim_2(case: _Case, protocol: str) -> Verdict:
-    order = ("DisLinUCB", "HyLinUCB", PUBLISHED_HYRAN, "LinUCB")
+    order = ("DisLinUCB", "HyLinUCB", HYRAN_RELEASED, "LinUCB")
     test = (
         f"{_order_test(case)} Shape: the exponent of the regret over the last half of the rounds; linear if its "
         f"interval lies in {LINEAR[0]} to {LINEAR[1]}, sublinear if below {LINEAR[0]}."
@@ -421,7 +408,7 @@ def _claim_2(case: _Case, protocol: str) -> Verdict:
     if lacking := case.lacking(order):
         return _verdict("2", protocol, test=test, answer=OPEN, summary=lacking, rows=())
     rows = [_order(case, a, b, parts=7) for a, b in itertools.pairwise(order)]
-    rows += [_shape(case, name, linear=name == PUBLISHED_HYRAN, parts=7) for name in order]
+    rows += [_shape(case, name, linear=name == HYRAN_RELEASED, parts=7) for name in order]
     answer, summary = together(rows), _summary(rows, "Order and shapes are as stated.")
     if not case.lacking(["HyRan"]):
         proper = [_order(case, a, b, decides=False) for a, b in (("HyLinUCB", "HyRan"), ("HyRan", "LinUCB"))]
@@ -430,7 +417,7 @@ def _claim_2(case: _Case, protocol: str) -> Verdict:
 
 
 def _claim_3(case: _Case, protocol: str) -> Verdict:
-    order = ("HyLinUCB", "DisLinUCB", "LinUCB", PUBLISHED_HYRAN)
+    order = ("HyLinUCB", "DisLinUCB", "LinUCB", HYRAN_RELEASED)
     test = (
         f"{_order_test(case)} Growth is fitted per run and compared in the same way, both as a power of K (slope of "
         f"log regret against log K) and as regret added per arm (slope of regret against K); where the two measures "
@@ -469,7 +456,7 @@ def _slower(case: _Case, smaller: str, larger: str, parts: int) -> tuple[Evidenc
     """Whether one policy's regret grows slower with K: as a power of K, and per added arm."""
     cases = case.outcome.arms
     arms = np.array(cases, dtype=float)
-    units = case.units(smaller, cases[0])
+    units = case.outcome.independent_units(smaller, cases[0])
     regrets = [np.stack([case.outcome.final(policy, k) for k in cases], axis=1) for policy in (smaller, larger)]
     centred = arms - arms.mean()
 
@@ -500,7 +487,7 @@ def _claim_4(case: _Case, protocol: str) -> Verdict:
         return _verdict("4", protocol, test=test, answer=OPEN, summary=lacking, rows=())
     rows, readings = [], []
     for policy in theorems.POLICIES:
-        units = case.units(policy)
+        units = case.outcome.independent_units(policy)
         answer, found = locate(case.growth(policy), units, most=limit, confidence=case.confidence, parts=3)
         value = case.said(found, units)
         if found is not None:
@@ -580,7 +567,7 @@ def _spectrum(case: _Case, policy: str) -> list[Evidence]:
         if probes is None or not enough[:, probes[0]].any():
             why = "no arm was pulled often enough" if probes else "too few probes in the last half of the rounds"
             return Evidence(f"{policy}: {what}", why, OPEN)
-        units, use = case.units(policy), enough[:, probes[0]]
+        units, use = case.outcome.independent_units(policy), enough[:, probes[0]]
         answer, found = locate(
             increment_exponents(rows[:, probes], y[:, probes], use), units, least=1 - DESIGN_TOLERANCE,
             margin=1 - DESIGN_TOLERANCE - BETWEEN, confidence=case.confidence, parts=7,
@@ -596,7 +583,7 @@ def _spectrum(case: _Case, policy: str) -> list[Evidence]:
         late = enough & case.late(t)
         if not late.any():
             return Evidence(f"{policy}: {what}", "no arm was pulled often enough", OPEN)
-        units = case.units(policy)
+        units = case.outcome.independent_units(policy)
         answer, found = locate(
             exponents(rows, y, late), units, most=0.5 + DESIGN_TOLERANCE, margin=BETWEEN - 0.5 - DESIGN_TOLERANCE,
             confidence=case.confidence, parts=7,
@@ -684,7 +671,9 @@ def _lemma(case: _Case, policy: str, arms: int) -> tuple[Evidence, str]:
     floor = proportion_floor(small, trials, case.confidence)
     ceiling = 1 - proportion_floor(trials - small, trials, (1 + case.confidence) / 2)  # two policies: half the error
     slopes = exponents(t[None, :], z, case.late(t)[None, :])
-    falling = locate(slopes, case.units(policy), most=0.0, confidence=case.confidence).answer == HOLDS
+    falling = (
+        locate(slopes, case.outcome.independent_units(policy), most=0.0, confidence=case.confidence).answer == HOLDS
+    )
     answer = HOLDS if floor >= goal and (reached or falling) else OPEN
     if reached and ceiling < goal:
         answer = FAILS
@@ -781,7 +770,7 @@ def _below(case: _Case, policy: theorems.Policy, arms: int) -> _Bounded:
 
 # ------------------------------------------------------------------ claim 8: a click log
 
-_RIVALS = ("LinUCB", "DisLinUCB", PUBLISHED_HYRAN)
+_RIVALS = ("LinUCB", "DisLinUCB", HYRAN_RELEASED)
 
 
 def _claim_8(case: _Case, protocol: str) -> Verdict:
@@ -842,7 +831,7 @@ def _yahoo_parts(case: _Case) -> list[Evidence]:
 def _close(case: _Case, rival: str, parts: int) -> Evidence:
     """Whether LinUCB's excess over HyLinUCB is less than the share CLOSE of another's."""
     best, near, far = (case.outcome.final(name) for name in ("HyLinUCB", "LinUCB", rival))
-    units = case.units("HyLinUCB")
+    units = case.outcome.independent_units("HyLinUCB")
     margin = (near - best) - CLOSE * (far - best)
     answer, found = locate(margin, units, most=0.0, confidence=case.confidence, parts=parts)
     value = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hybandits.paper.settings import HYRAN_RELEASED
+
 READ_OUT_ERROR = 10.0
 """How far a published number may be off: it was read off the figure's pixels."""
 
@@ -151,7 +153,7 @@ def published(experiment: str, policy: str, arms: int | None = None) -> dict[int
     >>> published("setting-1", "HyLinUCB")[80_000], published("setting-3", "LinUCB", 400)
     (197, {30000: 5407})
     """
-    name = {"HyRan (released)": "HyRan", "HyRan": ""}.get(policy, policy)
+    name = {HYRAN_RELEASED: "HyRan", "HyRan": ""}.get(policy, policy)
     if experiment == "setting-3":
         value = PUBLISHED_SETTING_3.get(name, {}).get(arms or 0)
         return {} if value is None else {30_000: value}

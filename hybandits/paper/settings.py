@@ -29,9 +29,12 @@ HYRAN_P = 0.5
 THOMPSON_SCALE = 0.1
 """Prior standard deviation of every parameter in HyThompson, the same in all experiments."""
 
+HYRAN_RELEASED = "HyRan (released)"
+"""HyRan as the paper's code runs it, behind the published curves: its matrix has no cross blocks."""
+
 PAPER_POLICIES = ("HyLinUCB", "LinUCB", "DisLinUCB")
 """The three upper confidence bound algorithms of the paper."""
-BASELINES = ("HyRan", "HyRan (released)", "SupLinUCB")
+BASELINES = ("HyRan", HYRAN_RELEASED, "SupLinUCB")
 BEYOND = ("HyThompson", "Greedy")
 """Not in the paper: in figures of their own."""
 
@@ -45,9 +48,9 @@ YAHOO_SIGMA = 0.01
 """The noise that the released algorithms are told."""
 YAHOO_RIDGE = {"LinUCB": 1e3, "DisLinUCB": 1e2, "HyLinUCB": 1e3}
 YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
-YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", "HyRan (released)")
+YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", HYRAN_RELEASED)
 """The released code's list of algorithms: the one in place j learns from the reward of candidate j."""
-YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", "HyRan (released)", "HyThompson")
+YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, "HyThompson")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +110,7 @@ SETTINGS = {
             trials=5,
             quick_horizon=10_000,
             quick_trials=1,
-            policies=(*PAPER_POLICIES, "HyRan", "HyRan (released)", *BEYOND),
+            policies=(*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, *BEYOND),
         ),
         Setting(
             name="diversity",
@@ -187,7 +190,7 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
             if ridge is not None:
                 settings["ridge"] = ridge
         return Entry(name=name, policy=name, settings=settings)
-    if name in ("HyRan", "HyRan (released)"):
+    if name in ("HyRan", HYRAN_RELEASED):
         kind = "HyRan" if name == "HyRan" else "HyRanWithoutCrossBlocks"
         return Entry(name=name, policy=kind, settings={"p": HYRAN_P})
     if name == "SupLinUCB":

@@ -59,15 +59,8 @@ class _Series(NamedTuple):
     arms: int
     regret: Doubles
     environments: NDArray[Any]
-
-    @property
-    def units(self) -> NDArray[Any]:
-        """What is independent: environments, or trials where there is one environment and each has its own contexts,
-        or where one log is all there is."""
-        alone = len(np.unique(self.environments)) == 1
-        e = self.outcome.experiment
-        trials = alone and (e.fresh_contexts or e.log is not None)
-        return np.arange(len(self.environments)) if trials else self.environments
+    units: NDArray[Any]
+    """The independent unit of every run."""
 
     def means(self) -> Doubles:
         """Of the environments (environments, points)."""
@@ -112,7 +105,7 @@ def agrees(policy: str, mean: float, published: float) -> bool:
 
 def tolerance(policy: str, published: float) -> float:
     """How far a mean may be from a published read-out."""
-    share = HYRAN_TOLERANCE if policy == "HyRan (released)" else TOLERANCE
+    share = HYRAN_TOLERANCE if policy == paper.HYRAN_RELEASED else TOLERANCE
     return max(share * published, paper.READ_OUT_ERROR)
 
 
@@ -134,8 +127,14 @@ def all_series(results: Results) -> Iterator[_Series]:
     for outcome in in_order(results):
         for arms in outcome.arms:
             for policy in outcome.policies:
-                regret, environments = outcome.regret(policy, arms), outcome.environments(policy, arms)
-                yield _Series(outcome, policy, arms, regret, environments)
+                yield _Series(
+                    outcome,
+                    policy,
+                    arms,
+                    regret=outcome.regret(policy, arms),
+                    environments=outcome.environments(policy, arms),
+                    units=outcome.independent_units(policy, arms),
+                )
 
 
 def regret_rows(results: Results) -> list[Row]:
@@ -178,7 +177,7 @@ def published(experiment: str, policy: str, arms: int | None = None) -> Mapping[
     """Read-outs {rounds: regret}; for the click log {rounds: regret beyond HyLinUCB's}, released HyRan being HyRan."""
     if experiment not in claims.YAHOO:
         return paper.published(experiment, policy, arms)
-    name = {"HyRan (released)": "HyRan", "HyRan": ""}.get(policy, policy)
+    name = {paper.HYRAN_RELEASED: "HyRan", "HyRan": ""}.get(policy, policy)
     return paper.PUBLISHED_YAHOO.get(name, {})
 
 

@@ -39,7 +39,7 @@ POLICIES = {
     "d1 + d2 parameters only",
     "LinUCB": "the same estimate, explores for all d1 + d2 K parameters",
     "DisLinUCB": "every arm learns by itself from (x, z); nothing is shared",
-    "HyRan (released)": "the baseline as the paper's code runs it: the blocks that couple shared and own parameters "
+    paper.HYRAN_RELEASED: "the baseline as the paper's code runs it: the blocks that couple shared and own parameters "
     "are never filled in",
     "HyRan": "the baseline (Kim, Paik and Oh 2023) with these blocks",
     "SupLinUCB": "a baseline in levels (Chu et al. 2011); run but not plotted by the paper's code",
@@ -66,8 +66,9 @@ it sees point in all directions. Then the smallest eigenvalues of the shared blo
 linearly, the cross blocks B grow like a square root only, and shared and own parameters decouple. These are measured
 here while the algorithms run, in every trial with new contexts."""
 
-HYRAN = """In the code published with the paper, HyRan never fills in the blocks that couple shared and own parameters,
-so what was plotted is not a hybrid algorithm. Here it runs both ways: bug for bug (“HyRan (released)”, which is what
+HYRAN = f"""In the code published with the paper, HyRan never fills in the blocks that couple shared and own parameters,
+so what was plotted is not a hybrid algorithm. Here it runs both ways: bug for bug \
+(“{paper.HYRAN_RELEASED}”, which is what
 published read-outs are compared with) and with the blocks (“HyRan”)."""
 
 BEYOND = """Two policies that the paper does not have, beside the best of those it has: posterior sampling of all

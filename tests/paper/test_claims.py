@@ -20,7 +20,7 @@ from hybandits.experiments.results import Outcome, Results, Run, unit_table
 from hybandits.foundation.checks import Doubles
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, Evidence, Verdict, judge, locate
 
-HYRAN = "HyRan (released)"
+HYRAN = paper.HYRAN_RELEASED
 
 Curve = Callable[[str, int, int, int], Doubles]
 """Regret by policy, arms, environment and trial."""

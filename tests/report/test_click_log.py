@@ -25,7 +25,7 @@ from hybandits.report.figures import outcomes
 from tests.report.test_figures import fabricate, small
 from tests.report.test_report import Page
 
-HYRAN = "HyRan (released)"
+HYRAN = paper.HYRAN_RELEASED
 MADE = {"rounds": 300_000, "seed": 0, "pool": 20, "rate": 0.06}
 LEVELS = {
     "HyLinUCB": 1000.0, "LinUCB": 1100.0, "DisLinUCB": 1400.0, HYRAN: 2000.0, "HyRan": 1700.0, "HyThompson": 50.0,

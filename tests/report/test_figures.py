@@ -77,7 +77,7 @@ def fabricate(folder: Path, *records: Experiment, leave_out: str = "", **about: 
     return read_results(folder)
 
 
-POLICIES = ("HyLinUCB", "LinUCB", "HyRan", "HyRan (released)", "Greedy")
+POLICIES = ("HyLinUCB", "LinUCB", "HyRan", paper.HYRAN_RELEASED, "Greedy")
 
 
 @pytest.fixture(scope="module")

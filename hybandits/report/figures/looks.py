@@ -20,13 +20,14 @@ from PIL import Image
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.files import write_atomically
+from hybandits.paper import HYRAN_RELEASED
 from hybandits.report.figures.outcomes import ASIDE, MADE, Curve, Figure, is_made, many_arms, under
 
 COLOURS = {
     "HyLinUCB": "#0072B2",
     "LinUCB": "#D55E00",
     "DisLinUCB": "#009E73",
-    "HyRan (released)": "#56B4E9",
+    HYRAN_RELEASED: "#56B4E9",
     "HyRan": "#E69F00",
     "SupLinUCB": "#000000",
     "HyThompson": "#CC79A7",
@@ -40,7 +41,7 @@ _DASHES: dict[str, Any] = {
     "HyLinUCB": "-",
     "LinUCB": (0, (6, 2)),
     "DisLinUCB": (0, (6, 1.5, 1, 1.5)),
-    "HyRan (released)": (0, (1.5, 1)),
+    HYRAN_RELEASED: (0, (1.5, 1)),
     "HyRan": (0, (3, 1)),
     "SupLinUCB": (0, (1, 2.5)),
     "HyThompson": (0, (10, 2, 2, 2)),
@@ -50,7 +51,7 @@ _MARKERS = {
     "HyLinUCB": "o",
     "LinUCB": "s",
     "DisLinUCB": "^",
-    "HyRan (released)": "D",
+    HYRAN_RELEASED: "D",
     "HyRan": "v",
     "SupLinUCB": "X",
     "HyThompson": "P",

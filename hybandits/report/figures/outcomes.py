@@ -11,6 +11,7 @@ import numpy as np
 
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
+from hybandits.paper import HYRAN_RELEASED
 
 Published = Callable[[str, str, int | None], Mapping[int, float]]
 """(experiment, policy, arms) to the read-outs {rounds: regret} of the published figure; empty where there are none. In
@@ -18,11 +19,11 @@ experiments on a click log they are of the regret beyond HyLinUCB's."""
 
 Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
-REPRODUCED = ("HyLinUCB", "LinUCB", "DisLinUCB", "HyRan (released)")
+REPRODUCED = ("HyLinUCB", "LinUCB", "DisLinUCB", HYRAN_RELEASED)
 """The curves of the published figure."""
 ASIDE = ("HyRan", "SupLinUCB")
 """Baselines that the published figure does not show: thinner."""
-DEFECT = ("HyRan (released)", "HyRan")
+DEFECT = (HYRAN_RELEASED, "HyRan")
 BEST = "HyLinUCB"
 """What regret on a click log is relative to."""
 DEFECTIVE = ", defect"

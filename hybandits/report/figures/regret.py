@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from hybandits.experiments.results import Outcome
+from hybandits.paper import HYRAN_RELEASED
 from hybandits.report.figures.looks import (
     NARROW,
     WIDE,
@@ -215,11 +216,11 @@ def _few(outcome: Outcome, names: Sequence[str], out: Path, *, section: Section,
 def draw_hyran(outcome: Outcome, out: Path) -> Figure:
     """What the blocks that the released HyRan leaves out change."""
     e, arms = outcome.experiment, outcome.arms[-1]
-    ratio = outcome.final("HyRan (released)", arms).mean() / max(outcome.final("HyRan", arms).mean(), 1e-12)
+    ratio = outcome.final(HYRAN_RELEASED, arms).mean() / max(outcome.final("HyRan", arms).mean(), 1e-12)
     return _few(
         outcome, DEFECT, out, section="hyran",
         title=f"HyRan with and without its cross blocks, {name_of(e.name)}, {under(e.protocol)}",
-        caption="HyRan (released) leaves out the blocks that couple shared and own parameters. "
+        caption=f"{HYRAN_RELEASED} leaves out the blocks that couple shared and own parameters. "
         f"At T with {arms} arms its regret is {ratio:.2f} times that of HyRan. {lines_and_bands(outcome)}",
     )  # fmt: skip
 
