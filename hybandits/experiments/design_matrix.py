@@ -30,7 +30,7 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
     ids = range(arms)
     t = max(estimator.rounds, 1)
     v, b, w, eliminated = estimator.design(ids)
-    pulls = np.array([estimator.pulls_of(i) if i in estimator._slots else 0 for i in ids])
+    pulls = np.array([estimator.pulls_of(i) if estimator.knows(i) else 0 for i in ids])
     if isinstance(policy, DisLinUCB):
         d1 = policy.d1
         whole, ridge = w, estimator.ridge * np.eye(w.shape[1])

@@ -21,7 +21,7 @@ MANY = 16
 """Candidates from which on a look at the slots finds duplicates faster than a set of the ids."""
 
 
-class Rows(NamedTuple):
+class CheckedCandidates(NamedTuple):
     """Checked candidates: features ready for the kernels, ids, and where each arm's block lies (-1: none yet)."""
 
     x: Doubles
@@ -63,6 +63,7 @@ class ArmTable(ABC):
         self.epoch = 0
         self.rounds = 0
         self.pulls: Slots = np.zeros(0, np.int64)
+        self.known = 0
         self._slots: dict[Hashable, int] = {}
         self._used = 0
         self._free: list[int] = []
@@ -77,10 +78,13 @@ class ArmTable(ABC):
         """Every arm met and not forgotten, in the order met."""
         return list(self._slots)
 
-    @property
-    def known(self) -> int:
-        """How many arms have been met and not forgotten."""
-        return len(self._slots)
+    def knows(self, arm: Hashable) -> bool:
+        """Whether the arm has been met and not forgotten."""
+        return arm in self._slots
+
+    def unmet(self, arms: Iterable[Hashable]) -> int:
+        """How many of the arms are not known yet."""
+        return sum(arm not in self._slots for arm in arms)
 
     @property
     def learned(self) -> dict[Hashable, int]:
@@ -107,11 +111,13 @@ class ArmTable(ABC):
         """Make arms known. Costs nothing but the id until they learn."""
         for arm in arms:
             self._slots.setdefault(arm, -1)
+        self.known = len(self._slots)
 
     def forget(self, arm: Hashable) -> None:
         """Drop an arm's block and id. Its slot is used again."""
         slot = self.slot(arm)
         del self._slots[arm]
+        self.known -= 1
         if slot >= 0:
             self._free.append(slot)
             self.pulls[slot] = 0
@@ -129,6 +135,7 @@ class ArmTable(ABC):
         self._clear(slot)
         self.pulls[slot] = 0
         self._slots[arm] = slot
+        self.known = len(self._slots)
         self.epoch += 1
         return slot
 
@@ -167,6 +174,7 @@ class ArmTable(ABC):
         taken = [slot for slot in fresh.tolist() if slot in owner]
         for slot in taken:
             self._slots[owner[slot]] = slot
+        self.known = len(self._slots)
         again = min(len(taken), len(self._free))
         del self._free[len(self._free) - again :]
         self._used += len(taken) - again
@@ -218,7 +226,7 @@ class ArmTable(ABC):
         return checked_matrices(x, z, self.d1, self.d2)
 
     def ready_slots(self, x: Any, z: Any, arms: Any) -> Slots | None:
-        """The candidates' slots if everything can go to the kernels as it is, else None: `rows` will sort it out.
+        """The candidates' slots if everything can go to the kernels as it is, else None: see `checked_candidates`.
 
         Ids that equal those of the call before are not looked up again.
         """
@@ -252,7 +260,7 @@ class ArmTable(ABC):
             return slots
         return None
 
-    def rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Rows:
+    def checked_candidates(self, x: Any, z: Any, arms: Any, *, admit: bool) -> CheckedCandidates:
         """Everything `choose` and `predict` check; with `admit`, unknown arms become known if all is well."""
         x, z = self.matrices(x, z)
         n = x.shape[0]
@@ -277,4 +285,4 @@ class ArmTable(ABC):
                 self.admit(ids)
         if admit and type(arms) is CandidateSet:
             arms.slots, arms.owner, arms.epoch = slots, self, self.epoch
-        return Rows(x, z, ids, slots)
+        return CheckedCandidates(x, z, ids, slots)

@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""What a policy or a part of one is saved as: a header that JSON can hold, and plain arrays."""
+
 FORMAT = "hybandits-policy"
 VERSION = 1
 

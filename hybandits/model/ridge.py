@@ -125,7 +125,7 @@ class HybridRidge(ArmTable):
     # -------------------------------------------------------------- reading
 
     def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
-        """Means and widths of checked candidates (see `rows`)."""
+        """Means and widths of checked candidates (see `checked_candidates`)."""
         mean = np.empty(len(slots))
         width = np.empty(len(slots))
         if not arrow.score_rows(x, z, slots, self.arm_score, self.shared_score, self.ridge, mean, width):
@@ -134,7 +134,7 @@ class HybridRidge(ArmTable):
 
     def predict(self, x: Any, z: Any, arms: Any = None) -> Prediction:
         """Means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; changes nothing."""
-        rows = self.rows(x, z, arms, admit=False)
+        rows = self.checked_candidates(x, z, arms, admit=False)
         return self.score(rows.x, rows.z, rows.slots)
 
     @property
@@ -311,6 +311,7 @@ class HybridRidge(ArmTable):
         except (KeyError, TypeError) as problem:
             raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
         made._slots = dict(zip(arms, slots.tolist(), strict=True))
+        made.known = len(arms)
         made._used = n
         made.pulls = pulls.copy()
         made.arm_factor = grown(arrays["arm_factor"].reshape(-1), n * f)

@@ -13,12 +13,10 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model import policy_file as storage
-from hybandits.model.arms import ArmTable, CandidateSet, Rows, Slots
+from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
 from hybandits.model.inputs import id_list, not_finite
-from hybandits.model.policy_file import FileError
+from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
-
-Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 class Choice(NamedTuple):
@@ -242,11 +240,6 @@ def check_receipts(receipts: Sequence[Any] | None, n: int) -> Sequence[Any]:
     return receipts
 
 
-def unmet(table: ArmTable, arms: Sequence[Hashable]) -> int:
-    """How many of the candidates `choose` would admit."""
-    return sum(arm not in table._slots for arm in arms)
-
-
 class RidgePolicy(Policy):
     """A policy on one `HybridRidge`; a subclass says how to pick, in `_pick`, and how likely, in `propensities`."""
 
@@ -298,10 +291,10 @@ class RidgePolicy(Policy):
             x, z = self._matrices(x, z)
         slots = estimator.ready_slots(x, z, arms)
         if slots is None:
-            x, z, ids, slots = estimator.rows(x, z, arms, admit=True)
+            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=True)
         else:
             ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
-        if len(estimator._slots) != self._arms_sized:
+        if estimator.known != self._arms_sized:
             self._arms_changed()
         picked = self._pick(x, z, slots)
         index = picked[0]
@@ -313,7 +306,7 @@ class RidgePolicy(Policy):
         if self._embeds:
             x, z = self._vectors(x, z)
         self._estimator.learn(arm, x, z, reward)
-        if len(self._estimator._slots) != self._arms_sized:
+        if self._estimator.known != self._arms_sized:
             self._arms_changed()
 
     def learn_many(
@@ -346,9 +339,9 @@ class RidgePolicy(Policy):
             estimator.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
         estimator.rounds = rounds + sum(pulls.values())
 
-    def _rows(self, x: Any, z: Any, arms: Any) -> Rows:
+    def _rows(self, x: Any, z: Any, arms: Any) -> CheckedCandidates:
         x, z = self._matrices(x, z)
-        return self._estimator.rows(x, z, arms, admit=False)
+        return self._estimator.checked_candidates(x, z, arms, admit=False)
 
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
         rows = self._rows(x, z, arms)
@@ -417,7 +410,7 @@ def one_hot(n: int, index: int) -> Doubles:
     return p
 
 
-def score_one(estimator: HybridRidge, rows: Rows, index: int) -> tuple[float, float]:
+def score_one(estimator: HybridRidge, rows: CheckedCandidates, index: int) -> tuple[float, float]:
     """Mean and width of one of the candidates."""
     keep = slice(index, index + 1)
     mean, width = estimator.score(rows.x[keep], rows.z[keep], rows.slots[keep])

@@ -10,17 +10,14 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, gram
-from hybandits.model import policy_file as storage
-from hybandits.model.arms import ArmTable, CandidateSet, Slots
+from hybandits.model.arms import CandidateSet
 from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
-from hybandits.model.policy_file import FileError
+from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
-from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot, unmet
+from hybandits.model.sums import NO_ROOM, GramTable, unsound
+from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
 
 Schedule = Literal["experiments", "theory"]
-
-NO_ROOM = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0))
-"""A workspace for learning that solves nothing."""
 
 
 class Pool(NamedTuple):
@@ -29,149 +26,6 @@ class Pool(NamedTuple):
     arms: tuple[Hashable, ...]
     x: Doubles
     z: Doubles
-
-
-class Estimate(NamedTuple):
-    """theta, beta of every slot, and the factor they come from, at one ridge."""
-
-    theta: Doubles
-    beta: Doubles
-    factor: Doubles
-    shared_factor: Doubles
-    ridge: float
-
-
-class GramTable(ArmTable):
-    """The sums behind HyRan in the layout of `gram`: V, B_i, W_i and right-hand sides, ridge not included."""
-
-    def __init__(self, d1: int, d2: int, *, cross: bool) -> None:
-        super().__init__(d1, d2)
-        self.cross = cross
-        self.shared: Doubles = np.zeros(d1 * gram.padded(d1))
-        self.own: Doubles = np.zeros(0)
-
-    @property
-    def block(self) -> int:
-        """Entries of an arm's block."""
-        return int(gram.block_size(self.d2, self.d1 if self.cross else 0))
-
-    @property
-    def groups(self) -> int:
-        """Groups of four arms that there is room for."""
-        return (len(self.pulls) + 3) // 4
-
-    def _reserve(self, capacity: int) -> None:
-        new = np.zeros((capacity + 3) // 4 * 4 * self.block)
-        new[: len(self.own)] = self.own
-        self.own = new
-
-    def _entries(self, slots: Slots | list[int]) -> Any:
-        """Indices of every entry of the arms' blocks in `own`, a row per arm."""
-        arms = np.asarray(slots, np.int64)[:, None]
-        return 4 * (arms // 4 * self.block + np.arange(self.block)) + arms % 4
-
-    def _clear(self, slot: int) -> None:
-        self.own[self._entries([slot])] = 0.0
-
-    def slots_of(self, arms: Sequence[Hashable]) -> Slots:
-        """The arms' slots; arms that have none, but are known, get one."""
-        for arm in arms:
-            if self._slots.get(arm) == -1:
-                self._new_slot(arm)
-        return self.lookup(arms)
-
-    def workspace(self) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-        """Room for a factor and the parameters that come from it."""
-        beta = np.zeros((4 * self.groups, self.d2))
-        return np.zeros_like(self.own), np.zeros_like(self.shared), np.zeros(self.d1), beta
-
-    def estimate(self, ridge: float) -> Estimate:
-        """Factor M + ridge I and solve."""
-        factor, shared_factor, theta, beta = self.workspace()
-        sums = self.shared, self.own, factor, shared_factor
-        if not gram.estimate(self.groups, ridge, self.cross, self.d1, self.d2, *sums, theta, beta):
-            raise unsound()
-        return Estimate(theta, beta, factor, shared_factor, ridge)
-
-    def predict(self, x: Doubles, z: Doubles, slots: Slots, ridge: float) -> Prediction:
-        """Means and widths at one ridge."""
-        made = self.estimate(ridge)
-        mean = np.array([gram.mean_of(*row, made.theta, made.beta) for row in zip(x, z, slots, strict=True)])
-        return Prediction(mean, np.array([self.width(*row, made) for row in zip(x, z, slots, strict=True)]))
-
-    def width(self, x: Doubles, z: Doubles, slot: int, made: Estimate) -> float:
-        """sqrt(x~' (M + ridge I)^-1 x~) of one candidate."""
-        return float(gram.width_of(x, z, slot, made.ridge, self.cross, made.factor, made.shared_factor))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that learning changes, to go back to."""
-        kept = {name: getattr(self, name).copy() for name in ("shared", "own", "pulls")}
-        return {**self.__dict__, **kept, "_slots": dict(self._slots), "_free": list(self._free)}
-
-    def marginalise(self, arm: Hashable, ridge: float) -> None:
-        """Forget an arm with beta_i integrated out at this ridge: V -= B_i (W_i + ridge I)^-1 B_i', b_0 likewise."""
-        slot = self.slot(arm)
-        if slot >= 0 and self.cross:
-            n = self.d2 + self.d1 + 1
-            rows = np.zeros((self.d2, n))
-            rows[np.triu_indices(self.d2, m=n)] = self.own[self._entries([slot])[0]]
-            own = np.triu(rows[:, : self.d2]) + np.triu(rows[:, : self.d2], 1).T + ridge * np.eye(self.d2)
-            cross = rows[:, self.d2 :]
-            shared = self.shared.reshape(self.d1, gram.padded(self.d1))
-            shared[:, : self.d1 + 1] -= np.triu(cross[:, :-1].T @ np.linalg.solve(own, cross))
-        self.forget(arm)
-        if slot >= 0:
-            self._clear(slot)  # now: what lies in a slot, free or not, is part of the sums
-
-    def merge(self, other: GramTable) -> None:
-        """Sums add up."""
-        self.shared += other.shared
-        for arm, its in other.learned.items():
-            slot = self._slots.get(arm, -1)
-            if slot < 0:
-                slot = self._new_slot(arm)
-            self.own[self._entries([slot])] += other.own[other._entries([its])]
-            self.pulls[slot] += other.pulls[its]
-        self.admit(other._slots)
-        self.rounds += other.rounds
-
-    def pack(self) -> Packed:
-        """Slots as they are, free ones included: sums over arms are taken in their order."""
-        slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
-        header = {"arms": storage.plain_ids(self._slots), "rounds": self.rounds, "free": list(self._free)}
-        own = self.own[self._entries(np.arange(self._used))]
-        arrays = {"own": own, "pulls": self.pulls[: self._used].copy(), "slots": slots, "shared": self.shared.copy()}
-        return header, arrays
-
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """The inverse of `pack`, on a fresh table; FileError if the parts do not fit together."""
-        arms, free = storage.arm_ids(header["arms"]), header["free"]
-        slots, pulls = arrays["slots"], arrays["pulls"]
-        n = len(pulls)
-        empty = [storage.counter("free", slot) for slot in free]
-        storage.check_slots(
-            [*arms, *(("free", slot) for slot in empty)], np.append(slots, empty).astype(np.int64), pulls
-        )
-        for name, shape in (("shared", self.shared.shape), ("own", (n, self.block))):
-            got = arrays[name]
-            if got.shape != shape or got.dtype != checks.FLOAT64 or not np.isfinite(got).all():
-                raise FileError(f"{name} is not an array of finite float64 of shape {shape}: the file is corrupt")
-        self.shared = arrays["shared"].copy()
-        self._reserve(n)
-        self.own[self._entries(np.arange(n))] = arrays["own"]
-        self.pulls = pulls.copy()
-        self._slots = dict(zip(arms, slots.tolist(), strict=True))
-        self._used = n
-        self._free = empty
-        self.rounds = storage.counter("rounds", header["rounds"])
-
-
-def unsound() -> ValueError:
-    """The error for sums whose matrix is no longer positive definite."""
-    return ValueError(
-        "HyRan's sums have lost their positive definiteness to rounding: its ridge moves, so it keeps sums and "
-        "not factors, and features beyond about 1e6 with x and z alike are too much for them; rescale x and z"
-    )
 
 
 class HyRan(Policy):
@@ -245,7 +99,7 @@ class HyRan(Policy):
     def _rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Any:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
-        return self._table.rows(x, z, arms, admit=admit)
+        return self._table.checked_candidates(x, z, arms, admit=admit)
 
     def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         rows = self._rows(x, z, arms, admit=True)
@@ -258,7 +112,7 @@ class HyRan(Policy):
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
         """1 for the highest mean, 0 for the others: the choice itself is deterministic."""
         rows = self._rows(x, z, arms, admit=False)
-        made = self._table.estimate(self._ridge(unmet(self._table, rows.arms)))
+        made = self._table.estimate(self._ridge(self._table.unmet(rows.arms)))
         return one_hot(len(rows.arms), gram.best_mean(rows.x, rows.z, rows.slots, made.theta, made.beta)[0])
 
     def _check_pool(self, arm: Hashable, x: Doubles, z: Doubles, receipt: Any) -> Pool:

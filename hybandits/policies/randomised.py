@@ -10,10 +10,11 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow
-from hybandits.model.arms import CandidateSet, Rows, Slots
+from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
 from hybandits.model.inputs import check_finite, id_list
+from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
-from hybandits.policies.base import Choice, Packed, Policy, RidgePolicy, check_mergeable, score_one
+from hybandits.policies.base import Choice, Policy, RidgePolicy, check_mergeable, score_one
 
 
 class Uniform(RidgePolicy):
@@ -26,7 +27,7 @@ class Uniform(RidgePolicy):
         if not arrow.usable(x, z):
             return -1, 0.0, 0.0, None
         index = int(self._random.integers(len(slots)))
-        mean, width = score_one(self._estimator, Rows(x, z, (), slots), index)
+        mean, width = score_one(self._estimator, CheckedCandidates(x, z, (), slots), index)
         return index, mean, width, 1.0 / len(slots)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:

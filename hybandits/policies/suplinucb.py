@@ -13,9 +13,9 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, decisions
 from hybandits.model.arms import CandidateSet
 from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
-from hybandits.model.policy_file import FileError, counter
+from hybandits.model.policy_file import FileError, Packed, counter
 from hybandits.model.ridge import HybridRidge, Prediction
-from hybandits.policies.base import Choice, Packed, Policy, check_mergeable, check_receipts, one_hot, unmet
+from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
 
 
 class SupLinUCB(Policy):
@@ -70,7 +70,7 @@ class SupLinUCB(Policy):
 
     def _walk(self, x: Doubles, z: Doubles, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
         """(index, level, mean, width); level 0: not to be learned."""
-        alpha = self.width_factor(self._levels[0].known + unmet(self._levels[0], ids))
+        alpha = self.width_factor(self._levels[0].known + self._levels[0].unmet(ids))
         left, count = np.arange(len(ids)), len(ids)
         for s, level in enumerate(self._levels, start=1):
             index, found, mean, width, count = decisions.walk_level(
@@ -94,7 +94,7 @@ class SupLinUCB(Policy):
     def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
-        rows = self._levels[0].rows(x, z, arms, admit=True)
+        rows = self._levels[0].checked_candidates(x, z, arms, admit=True)
         index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
         return Choice(rows.arms[index], index, mean, width, 1.0, level)
 
@@ -102,7 +102,7 @@ class SupLinUCB(Policy):
         """1 for the arm the walk ends at, 0 for the others: the rule is deterministic."""
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
-        rows = self._levels[0].rows(x, z, arms, admit=False)
+        rows = self._levels[0].checked_candidates(x, z, arms, admit=False)
         return one_hot(len(rows.arms), self._walk(rows.x, rows.z, rows.arms)[0])
 
     def _check_level(self, receipt: Any) -> int | None:
@@ -160,7 +160,7 @@ class SupLinUCB(Policy):
     def beta(self, arm: Hashable) -> Doubles:
         self._levels[0].slot(arm)
         together = self._together()
-        return together.beta(arm) if arm in together._slots else np.zeros(self.d2)
+        return together.beta(arm) if together.knows(arm) else np.zeros(self.d2)
 
     @property
     def arms(self) -> list[Hashable]:
@@ -173,7 +173,7 @@ class SupLinUCB(Policy):
     def forget(self, arm: Hashable) -> None:
         self._levels[0].forget(arm)
         for level in self._levels[1:]:
-            if arm in level._slots:
+            if level.knows(arm):
                 level.forget(arm)
         self._all = None
 

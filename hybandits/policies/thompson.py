@@ -11,8 +11,8 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, decisions
 from hybandits.model.arms import Slots
 from hybandits.model.inputs import not_finite
-from hybandits.model.policy_file import FileError
-from hybandits.policies.base import Packed, RidgePolicy
+from hybandits.model.policy_file import FileError, Packed
+from hybandits.policies.base import RidgePolicy
 
 NORMALS = 4096
 """Standard normals drawn at a time."""

@@ -14,7 +14,7 @@ from hybandits.model.arms import Slots
 from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised
 from hybandits.model.inputs import not_finite
 from hybandits.model.ridge import HybridRidge
-from hybandits.policies.base import RidgePolicy, one_hot, unmet
+from hybandits.policies.base import RidgePolicy, one_hot
 
 
 class UCBPolicy(RidgePolicy):
@@ -100,7 +100,7 @@ class UCBPolicy(RidgePolicy):
         """1 for the arm with the highest bound, 0 for the others: the rule is deterministic."""
         rows = self._rows(x, z, arms)
         estimator, coefficients = self._estimator, self._coefficients
-        new = unmet(estimator, rows.arms)
+        new = estimator.unmet(rows.arms)
         if new:  # `choose` would admit them first, which may change gamma and lambda
             met = estimator.known + new
             coefficients = self._coefficients_for(met)

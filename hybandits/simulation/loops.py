@@ -16,8 +16,9 @@ from hybandits.kernels.decisions import choose_thompson, choose_ucb, walk_level
 from hybandits.kernels.gram import best_mean, estimate, learn_round
 from hybandits.model.arms import ArmTable
 from hybandits.model.features import lay_out, lay_side_by_side, room_for
-from hybandits.policies.base import Policy, unmet
-from hybandits.policies.hyran import HyRan, unsound
+from hybandits.model.sums import unsound
+from hybandits.policies.base import Policy
+from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson
 from hybandits.policies.ucb import UCBPolicy
@@ -32,8 +33,8 @@ Picks = NDArray[np.int64]
 def _admit(table: ArmTable, rounds: Rounds) -> None:
     """Make the arms known that enter, in the order in which `choose` would have met them."""
     entering = [rounds.arms[j] for j in rounds.index[0, : rounds.counts[0]].tolist()]
-    new = unmet(table, entering)
-    late = unmet(table, rounds.arms) - new
+    new = table.unmet(entering)
+    late = table.unmet(rounds.arms) - new
     if late:
         raise ValueError(
             f"{late} arm(s) that the policy has not met are not candidates in the first round: "

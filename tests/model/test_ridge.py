@@ -223,11 +223,11 @@ def test_candidate_sets_follow_what_happens_to_their_arms() -> None:
     pool = estimator.candidates(["a", "b", "c"])
     assert len(pool) == 3
     assert "CandidateSet" in repr(pool)
-    estimator.rows(x, z, pool, admit=True)
+    estimator.checked_candidates(x, z, pool, admit=True)
     for step in range(3):
         estimator.learn("abc"[step], x[step], z[step], 1.0)
         assert_array_equal(estimator.predict(x, z, pool), estimator.predict(x, z, ["a", "b", "c"]))
-        estimator.rows(x, z, pool, admit=True)
+        estimator.checked_candidates(x, z, pool, admit=True)
     estimator.forget("b")
     assert_array_equal(estimator.predict(x, z, pool), estimator.predict(x, z, ["a", "b", "c"]))
     other = HybridRidge(d1=2, d2=1)

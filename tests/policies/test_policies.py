@@ -271,7 +271,7 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
     # Joint draws: the kernel returns only the winner, so count wins against those of draws from the dense posterior.
     n = 20_000
     random = np.random.default_rng(1)
-    rows = policy.estimator.rows(x, z, ARMS, admit=False)
+    rows = policy.estimator.checked_candidates(x, z, ARMS, admit=False)
     y, square, product = np.empty((5, 4)), np.empty(5), np.empty(5)
     arrow.eliminate_rows(x, z, rows.slots, policy.estimator.arm_score, policy.ridge, y, square, product)
     theta_root = np.linalg.inv(np.linalg.cholesky(np.linalg.inv(np.linalg.inv(dense.matrix)[:4, :4])).T)
