@@ -12,7 +12,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import Batch, Log, LogError
 from hybandits.model.features import FeatureMap, fill
-from hybandits.simulation.rounds import Made, Rounds
+from hybandits.simulation.rounds import FeatureSource, Rounds
 from hybandits.simulation.worlds import BLOCK_NUMBERS
 
 ARMS = {
@@ -115,9 +115,9 @@ def fill_shown(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-de
 class Expander:
     """Turns batches of a log, in order, into rounds to play.
 
-    Keeps what a world promises: an arm new to the log is a candidate in the first round of a block. Features are made
-    as rounds are played (`Made`); a block has at most so many `numbers` of them all the same, since nothing is heard
-    of a block, and no Ctrl-C by it, until it has been played.
+    Keeps what a world promises: an arm new to the log is a candidate in the first round of a block. Features are
+    computed as rounds are played (`FeatureSource`); a block has at most so many `numbers` of them all the same, since
+    nothing is heard of a block, and no Ctrl-C by it, until it has been played.
     """
 
     def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
@@ -166,8 +166,8 @@ class Expander:
         index, vector = np.empty((n, most), np.int64), np.empty((n, most), np.int64)
         list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
         x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
-        made = Made(view.map, np.ascontiguousarray(batch.user), vector, view.vectors)
-        return Rounds(x, z, [view.names[a] for a in arms], index, counts, made)
+        source = FeatureSource(view.map, np.ascontiguousarray(batch.user), vector, view.vectors)
+        return Rounds(x, z, [view.names[a] for a in arms], index, counts, source)
 
 
 @kernel

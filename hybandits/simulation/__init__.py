@@ -1,1 +1,1 @@
-"""Worlds, the rounds they give, and the loops that play policies on rounds."""
+"""Simulation: worlds, the rounds they give, and policies playing them."""

@@ -1,9 +1,15 @@
-"""The compiled round loops, one for every policy that has one."""
+"""Compiled loops over rounds, and the one table that says which policy is played by which.
+
+Each loop takes the decisions that `choose` and `learn` would take, to the bit, because it calls the same kernels on
+blocks laid out the same way. To give a policy a loop of its own, write the kernel and its caller here and add a line to
+`COMPILED_LOOPS`: simulation, replay and the evaluation of frozen policies all look it up there.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +31,21 @@ from hybandits.policies.ucb import UCBPolicy
 from hybandits.simulation.rounds import Rounds
 
 Picks = NDArray[np.int64]
+"""The place of the candidate played in each round."""
 
 
 # ------------------------------------------------------------------ before and after a loop
 
 
 def _admit(table: ArmTable, rounds: Rounds) -> None:
-    """Make the arms known that enter, in the order in which `choose` would have met them."""
+    """Admit the arms that enter with these rounds, in the order in which `choose` would have met them."""
     entering = [rounds.arms[j] for j in rounds.index[0, : rounds.counts[0]].tolist()]
     new = table.unmet(entering)
     late = table.unmet(rounds.arms) - new
     if late:
         raise ValueError(
             f"{late} arm(s) that the policy has not met are not candidates in the first round: "
-            "start new rounds where an arm enters"
+            "start a new block of rounds where an arm enters"
         )
     if new:
         for arm in entering:
@@ -47,28 +54,30 @@ def _admit(table: ArmTable, rounds: Rounds) -> None:
 
 
 def _check_played(rounds: Rounds, rewards: Doubles, picks: Picks, played: int) -> None:
-    """Raise, saying why, if a loop has stopped early."""
+    """Raise an error that says why, if a loop stopped before the last round."""
     if played == len(picks):
         return
     if usable(*rounds.features(played)):
         i = picks[played]
         raise ValueError(
-            f"rewards[{played}, {i}] is {float(rewards[played, i])!r}: a reward must be at most {LIMIT:g} in absolute "
+            f"rewards[{played}, {i}] is {float(rewards[played, i])!r}: give a reward of at most {LIMIT:g} in absolute "
             "value, or NaN if there is none"
         )
-    raise ValueError(f"the world's features in round {played} are not finite or too large: rescale them")
+    raise ValueError(
+        f"the features of round {played} are not finite or exceed {LIMIT:g} in absolute value: clean or rescale them"
+    )
 
 
 @kernel
 def look_up(candidates, count, slots, here):  # type: ignore[no-untyped-def]
-    """here[i] = the slot of candidate i, of a round with so many."""
+    """here[i] = the slot of candidate i, for each of the `count` candidates of a round."""
     for i in range(count):
         here[i] = slots[candidates[i]]
 
 
 @kernel
 def take_slot(arm, slots, fresh, taken):  # type: ignore[no-untyped-def]
-    """Give an arm that has none the next fresh slot; returns how many are taken."""
+    """Give an arm without a slot the next fresh one; returns how many fresh slots are taken."""
     if slots[arm] < 0:
         slots[arm] = fresh[taken]
         taken += 1
@@ -79,7 +88,7 @@ def take_slot(arm, slots, fresh, taken):  # type: ignore[no-untyped-def]
 def learn_played(  # type: ignore[no-untyped-def]
     slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
 ):  # fmt: skip
-    """`learn_row` with its refresh."""
+    """`learn_row`, and the refresh of the blocks when it is due."""
     if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
         refresh_due(slot, x.shape[0], z.shape[0], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
 
@@ -108,11 +117,11 @@ def play_ucb(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Rounds of choose (`choose_ucb`) and, unless the reward is NaN, learn (`learn_played`).
 
-    by_arm: the disjoint reduction, in which no feature is shared and an arm's own are (x, z). Returns the rounds
-    played, all of them but where a number is beyond bounds, and the rewards learned.
+    by_arm: the disjoint reduction, in which no feature is shared and an arm's own are (x, z). Returns the number of
+    rounds played, which is short of all only if a number is out of bounds, and the number of rewards learned.
     """
-    made, x, z, index, counts = shown
-    x, z = room_for(made, x, z)
+    source, x, z, index, counts = shown
+    x, z = room_for(source, x, z)
     n = counts.shape[0]
     _, most, d1 = x.shape
     d2 = z.shape[2]
@@ -125,10 +134,10 @@ def play_ucb(  # type: ignore[no-untyped-def]
         count = counts[t]
         look_up(index[t], count, slots, here)
         if by_arm:
-            lay_side_by_side(made, t, count, x, z, both)
+            lay_side_by_side(source, t, count, x, z, both)
             shared, own = none[:count], both[:count]
         else:
-            row = lay_out(made, t, count, x, z)
+            row = lay_out(source, t, count, x, z)
             shared, own = x[row, :count], z[row, :count]
         i, _, _, _ = choose_ucb(
             shared, own, here[:count], arm_score, pulls, shared_score, ridge, coefficients,
@@ -170,9 +179,9 @@ def play_thompson(  # type: ignore[no-untyped-def]
     shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
     noise, normals, rounds, picks,
 ):  # fmt: skip
-    """`play_ucb` with the choice by `choose_thompson`; normals: d1 and one per candidate for each round in turn."""
-    made, x, z, index, counts = shown
-    x, z = room_for(made, x, z)
+    """`play_ucb` with the choice by `choose_thompson`; each round uses d1 normals and one per candidate."""
+    source, x, z, index, counts = shown
+    x, z = room_for(source, x, z)
     n = counts.shape[0]
     d1 = x.shape[2]
     here = np.empty(index.shape[1], np.int64)
@@ -182,7 +191,7 @@ def play_thompson(  # type: ignore[no-untyped-def]
     for t in range(n):
         count = counts[t]
         look_up(index[t], count, slots, here)
-        row = lay_out(made, t, count, x, z)
+        row = lay_out(source, t, count, x, z)
         i, _, _ = choose_thompson(
             x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, normals, start
         )
@@ -229,11 +238,11 @@ def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks)
 
 
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:
-    """Arrays of different lengths as rows of one, 0 at their ends."""
-    made = np.zeros((len(arrays), max(map(len, arrays))), arrays[0].dtype)
-    for row, array in zip(made, arrays, strict=True):
+    """Arrays of different lengths as the rows of one array, padded with 0."""
+    stacked = np.zeros((len(arrays), max(map(len, arrays))), arrays[0].dtype)
+    for row, array in zip(stacked, arrays, strict=True):
         row[: len(array)] = array
-    return made
+    return stacked
 
 
 @kernel
@@ -241,13 +250,13 @@ def play_sup(  # type: ignore[no-untyped-def]
     shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha,
     least, rows, picks,
 ):  # fmt: skip
-    """Rounds of SupLinUCB: `walk_level` down the levels, `learn_played` at the one where the walk ends, if any.
+    """Rounds of SupLinUCB: `walk_level` down the levels, then `learn_played` at the level where the walk ends, if any.
 
-    Row s of slots, fresh, the blocks and rows (how many it has learned) is level s + 1. Returns the rounds played and
-    those of them with a reward, learned or not.
+    Level s + 1 is row s of slots, fresh, the blocks, and rows (how many rewards it has learned). Returns the number of
+    rounds played and the number of those that had a reward, learned or not.
     """
-    made, x, z, index, counts = shown
-    x, z = room_for(made, x, z)
+    source, x, z, index, counts = shown
+    x, z = room_for(source, x, z)
     n, most = index.shape
     here = np.empty(most, np.int64)
     left = np.empty(most, np.int64)
@@ -257,7 +266,7 @@ def play_sup(  # type: ignore[no-untyped-def]
         count = counts[t]
         for i in range(count):
             left[i] = i
-        row = lay_out(made, t, count, x, z)
+        row = lay_out(source, t, count, x, z)
         i, level, remaining = -1, 0, count
         for s in range(slots.shape[0]):
             look_up(index[t], count, slots[s], here)
@@ -312,11 +321,11 @@ def play_hyran(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Rounds of HyRan: `estimate` and `best_mean`, then, unless the reward is NaN, `learn_round`.
 
-    The ridges are those of the rounds learned, draws those of rounds learned with more than one candidate. Returns the
-    rounds played, the rewards learned, the draws used, and whether the sums are still sound.
+    There is one ridge per reward learned, and one draw per reward learned with more than one candidate. Returns the
+    number of rounds played, rewards learned and draws used, and whether the sums are still sound.
     """
-    made, x, z, index, counts = shown
-    x, z = room_for(made, x, z)
+    source, x, z, index, counts = shown
+    x, z = room_for(source, x, z)
     n = counts.shape[0]
     _, most, d1 = x.shape
     d2 = z.shape[2]
@@ -326,7 +335,7 @@ def play_hyran(  # type: ignore[no-untyped-def]
     drawn = 0
     for t in range(n):
         count = counts[t]
-        row = lay_out(made, t, count, x, z)
+        row = lay_out(source, t, count, x, z)
         xs, zs = x[row, :count], z[row, :count]
         if not usable(xs, zs):
             return t, learned, drawn, True
@@ -357,9 +366,41 @@ def play_hyran(  # type: ignore[no-untyped-def]
     return n, learned, drawn, True
 
 
-_LOOPS: dict[type[Policy], Callable[..., None]] = {
-    UCBPolicy: _play_ucb,
-    HyThompson: _play_thompson,
-    SupLinUCB: _play_sup,
-    HyRan: _play_hyran,
-}
+# ------------------------------------------------------------------ which policy has which loop
+
+
+class CompiledLoop(NamedTuple):
+    """The loop that plays all policies of one kind."""
+
+    kind: type[Policy]
+    """The class that the loop is for; its subclasses share it as long as they keep the methods that it stands for."""
+
+    play: Callable[..., None]
+    """play(policy, rounds, rewards, picks): see `hybandits.simulation.play.play_rounds`."""
+
+    samples: bool = False
+    """Whether a choice draws random numbers, so that its probabilities are known only as shares of many draws."""
+
+
+COMPILED_LOOPS: tuple[CompiledLoop, ...] = (
+    CompiledLoop(UCBPolicy, _play_ucb),
+    CompiledLoop(HyThompson, _play_thompson, samples=True),
+    CompiledLoop(SupLinUCB, _play_sup),
+    CompiledLoop(HyRan, _play_hyran),
+)
+"""Every policy with a compiled loop: the one place to register a new one."""
+
+
+def compiled_loop(policy: Policy, *, standing_for: Sequence[str] = ("choose", "learn", "_pick")) -> CompiledLoop | None:
+    """The loop that can stand for these methods of a policy; None if it has no loop or overrides one of them."""
+    for loop in COMPILED_LOOPS:
+        if keeps_methods(policy, loop.kind, standing_for):
+            return loop
+    return None
+
+
+def keeps_methods(policy: Policy, kind: type[Policy], methods: Sequence[str]) -> bool:
+    """Whether the policy is of this kind and its class overrides none of these methods, as a user's subclass may."""
+    return isinstance(policy, kind) and all(
+        getattr(type(policy), name, None) is getattr(kind, name, None) for name in methods
+    )

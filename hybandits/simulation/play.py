@@ -1,9 +1,7 @@
-"""The round loop: policies in a world, and the regret they run up.
+"""Playing policies: in a world, for the regret they run up, or on given rounds, as replay does.
 
-The loops are compiled from context to decision and call the kernels that `choose` and `learn` call, so the decisions
-are the same to the bit. A policy without a loop of its own is played through the contract. Rounds come in blocks, and
-all policies and trials play one block before the next is drawn. Candidates may change from round to round, and a round
-may go unanswered: `play_rounds` is also what replays a log.
+Policies with a compiled loop (see `loops`) are played by it, all others by calling `choose` and `learn`; the decisions
+are the same to the bit. A world gives its rounds in blocks, and all players play one block before the next is drawn.
 """
 
 from __future__ import annotations
@@ -18,16 +16,23 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.policies.base import Policy
-from hybandits.simulation.loops import _LOOPS, Picks
+from hybandits.simulation.loops import Picks, compiled_loop
 from hybandits.simulation.rounds import Block, Rounds, check_array
 from hybandits.simulation.worlds import World
 
 
 class Player(NamedTuple):
-    """A policy and the trial whose noise it meets.
+    """A policy that plays in a world, and the noise that it meets there.
 
-    learns_from = j gives it the reward of candidate j (of the last one, where there are fewer) whatever it has played:
-    a slip of research code, kept to show what it does. The features it learns with are still those of the arm played.
+    Attributes
+    ----------
+    policy : Policy
+        It learns as it plays.
+    trial : int
+        Which trial's noise it meets. Players of the same trial meet the same noise.
+    learns_from : int, optional
+        If given, the policy is told the reward of this candidate (of the last one, in rounds that have fewer) whichever
+        it played, with the features of the arm it played: a slip of the paper's released code, kept to show its effect.
     """
 
     policy: Policy
@@ -43,8 +48,31 @@ def cumulative_regret(
     trial: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Doubles:
-    """Play `horizon` rounds; entry t is the regret (in mean reward) summed over rounds 0..t.
+    """Play a policy for `horizon` rounds and return the regret after each of them.
 
+    Regret is what the policy missed: the largest mean reward among the candidates minus the mean reward of the one it
+    played, summed over the rounds so far.
+
+    Parameters
+    ----------
+    policy : Policy
+        It learns as it plays.
+    world : World
+        Where it plays.
+    horizon : int
+        Number of rounds.
+    trial : int
+        Which trial's noise it meets.
+    progress : callable, optional
+        Called with the number of rounds played since the last call.
+
+    Returns
+    -------
+    array of shape (horizon,)
+        Entry t is the regret summed over rounds 0..t.
+
+    Examples
+    --------
     >>> from hybandits import Greedy
     >>> from hybandits.simulation.worlds import Synthetic
     >>> regret = cumulative_regret(Greedy(d1=2, d2=1), Synthetic(d1=2, d2=1, arms=3), 100)
@@ -65,22 +93,44 @@ def play(
     probes: Sequence[int] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Doubles:
-    """Regret of every player after each of the rounds in `points` (increasing); the last is the number of rounds.
+    """Play several policies on the same contexts and return their regret after some of the rounds.
 
-    All players see the same contexts; with a world of fresh contexts they must be of one trial. `probe(player, t,
-    policy)` is called after each of the rounds in `probes`; `progress` with the rounds played since the last call,
-    summed over players. Memory grows with the points, not with the rounds.
+    Parameters
+    ----------
+    players : sequence of Player
+        In a world with fresh contexts they must all be of one trial.
+    world : World
+        Where they play.
+    points : sequence of int
+        The rounds after which the regret is kept, in increasing order; the last is the number of rounds played. Memory
+        grows with the number of points, not with the number of rounds.
+    probe : callable, optional
+        probe(number of the player, t, policy) is called after each of the rounds t in `probes`.
+    probes : sequence of int
+        The rounds after which `probe` is called.
+    progress : callable, optional
+        Called with the number of rounds played since the last call, summed over players.
+
+    Returns
+    -------
+    array of shape (players, points)
+        The cumulative regret.
     """
     marks = np.asarray(points, np.int64)
     horizon = int(marks[-1])
     trials = sorted({player.trial for player in players})
     if world.fresh_contexts and len(trials) > 1:
-        raise ValueError(f"players of trials {trials} do not share contexts that are drawn anew for every trial")
+        raise ValueError(
+            f"players of trials {trials} do not share contexts in a world with fresh contexts: play one trial at a time"
+        )
     for policy, _, learns_from in players:
         _check_dimensions(policy, world.d1, world.d2)
         if learns_from is not None:
             checks.count(
-                "learns_from", learns_from, least=0, why="it is the place of a candidate; None for the one played"
+                "learns_from",
+                learns_from,
+                least=0,
+                why="it is the place of a candidate; None for the one played",
             )
     streams = {trial: world.noise_stream(trial) for trial in trials}
     regret = np.empty((len(players), len(marks)))
@@ -115,18 +165,39 @@ def play(
 
 
 def _split(block: Block, start: int, at: Sequence[int]) -> list[Block]:
-    """The block in pieces that end where a probe is due."""
+    """The block, cut after the rounds at which a probe is due."""
     n = len(block.best)
     cuts = [0, *(t - start for t in sorted(at) if 0 < t - start < n), n]
     return [Block(block.rounds.part(a, b), block.means[a:b], block.best[a:b]) for a, b in itertools.pairwise(cuts)]
 
 
 def play_rounds(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
-    """Play consecutive rounds: write the candidate played to picks[t] and learn its reward, rewards[t, picks[t]].
+    """Play a policy on consecutive rounds; it learns the rewards of the candidates that it plays.
 
-    rewards is (rounds, n); where it is NaN there is no answer, and nothing is learned. Equal to the bit to `choose`
-    and, with the receipt, `learn`, round by round. An arm that the policy has not met must be a candidate in the first
-    round. If a number is refused, the rounds before it have been played.
+    The decisions are those of `choose` and, with the receipt, `learn`, round by round, to the bit. If a number is
+    refused, the rounds before it have been played.
+
+    Parameters
+    ----------
+    policy : Policy
+        It changes as it learns.
+    rounds : Rounds
+        An arm that the policy has not met must be a candidate in the first round.
+    rewards : array of shape (rounds, n)
+        The reward of every candidate, as doubles in C order. Where it is NaN there is no answer, and nothing is
+        learned.
+    picks : int array of shape (rounds,)
+        Filled with the place of the candidate played in each round.
+
+    Examples
+    --------
+    >>> from hybandits import Greedy
+    >>> from hybandits.simulation.worlds import Synthetic
+    >>> block = next(Synthetic(d1=2, d2=1, arms=3, seed=1).rounds(50))
+    >>> policy, picks = Greedy(d1=2, d2=1), np.empty(50, np.int64)
+    >>> play_rounds(policy, block.rounds, block.means, picks)
+    >>> policy.rounds
+    50
     """
     _check_dimensions(policy, rounds.x.shape[-1], rounds.z.shape[-1])
     rounds.check(policy.d1, policy.d2)
@@ -138,23 +209,23 @@ def play_rounds(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) 
 def _check_dimensions(policy: Policy, d1: int, d2: int) -> None:
     if (policy.d1, policy.d2) != (d1, d2):
         raise ValueError(
-            f"the policy has d1={policy.d1}, d2={policy.d2} and the rounds d1={d1}, d2={d2}: make them of one shape"
+            f"the policy has d1={policy.d1}, d2={policy.d2} and the rounds d1={d1}, d2={d2}: "
+            f"construct the policy with d1={d1}, d2={d2}"
         )
 
 
 def _play_checked(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
     if len(picks) == 0:
         return
-    for kind, loop in _LOOPS.items():
-        if isinstance(policy, kind) and all(
-            getattr(type(policy), name, None) is getattr(kind, name, None) for name in ("choose", "learn", "_pick")
-        ):
-            loop(policy, rounds, rewards, picks)
-            return
-    _play_by_contract(policy, rounds, rewards, picks)
+    loop = compiled_loop(policy)
+    if loop is None:
+        play_by_contract(policy, rounds, rewards, picks)
+    else:
+        loop.play(policy, rounds, rewards, picks)
 
 
-def _play_by_contract(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def play_by_contract(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    """`play_rounds` by calls to `choose` and `learn`, without checks: it works for every policy."""
     shown, pool = b"", None
     for t, count in enumerate(rounds.counts.tolist()):
         candidates = rounds.index[t, :count]

@@ -1,4 +1,8 @@
-"""Rounds to play: candidates that may come and go, and their features."""
+"""Rounds to play: who the candidates are, and their features.
+
+`Rounds` is what worlds give and loops take: some consecutive rounds as arrays. Their features are either there already
+or computed while the rounds are played (`FeatureSource`). `Block` adds what only a simulation knows, the mean rewards.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,21 @@ from hybandits.foundation.compiling import kernel
 from hybandits.model.features import GIVEN, FeatureMap, lay_out, room_for
 
 
-class Made(NamedTuple):
-    """What the features of rounds are made from as they are played, so that room for one round is enough.
+class FeatureSource(NamedTuple):
+    """What the features of rounds are computed from while they are played, so that memory for one round is enough.
 
-    Those of candidate k of round t come from user[t] (rounds, du) and vectors[vector[t, k]], by the map.
+    The features of candidate k of round t are those that `map` gives for user[t] and vectors[vector[t, k]].
+
+    Attributes
+    ----------
+    map : FeatureMap
+        How x and z come from a user's and an arm's vector.
+    user : array of shape (rounds, map.user)
+        The user's vector of every round.
+    vector : int array of shape (rounds, n)
+        For every candidate, the row of `vectors` that describes it; any row for padding.
+    vectors : array of shape (number of vectors, map.arm)
+        The arms' vectors, each stored once.
     """
 
     map: FeatureMap
@@ -29,10 +44,34 @@ class Made(NamedTuple):
 class Rounds(NamedTuple):
     """Some consecutive rounds and their candidates, at most n in each.
 
-    x (rounds, n, d1) and z (rounds, n, d2) are the features, doubles in C order; arms the ids of all candidates of
-    these rounds, each once; index (rounds, n) says which of `arms` a candidate is. Round t has counts[t] candidates;
-    what stands behind them is padding (in index: any arm). With `made`, x (0, n, d1) and z (0, n, d2) say no more than
-    what shape the features have: ask `features` for them.
+    Attributes
+    ----------
+    x : array of shape (rounds, n, d1)
+        Shared features of every candidate, as doubles in C order.
+    z : array of shape (rounds, n, d2)
+        Arm-specific features of every candidate, as doubles in C order.
+    arms : sequence of hashable
+        The ids of all candidates of these rounds, each once.
+    index : int array of shape (rounds, n)
+        Which of `arms` each candidate is.
+    counts : int array of shape (rounds,)
+        How many candidates each round has. The entries of x, z and index beyond them are padding; in index, padding may
+        be any arm.
+    source : FeatureSource, optional
+        What the features are computed from, if they are not stored. Then x has shape (0, n, d1) and z (0, n, d2): they
+        only say how large the features are, and `features` computes them.
+
+    Examples
+    --------
+    Two rounds with two candidates each, of three arms in all:
+
+    >>> rounds = Rounds(
+    ...     x=np.ones((2, 2, 4)), z=np.ones((2, 2, 1)), arms=["a", "b", "c"],
+    ...     index=np.array([[0, 1], [2, 1]]), counts=np.array([2, 2]),
+    ... )
+    >>> rounds.check(d1=4, d2=1)
+    >>> rounds.part(1, 2).index.tolist()
+    [[2, 1]]
     """
 
     x: Doubles
@@ -40,49 +79,53 @@ class Rounds(NamedTuple):
     arms: Sequence[Hashable]
     index: NDArray[np.int64]  # type: ignore[assignment]  # not tuple.index
     counts: NDArray[np.int64]
-    made: Made | None = None
+    source: FeatureSource | None = None
 
     def part(self, first: int, last: int) -> Rounds:
         """The rounds first..last-1, without a copy."""
-        x, z, made = self.x, self.z, self.made
-        if made is None:
+        x, z, source = self.x, self.z, self.source
+        if source is None:
             x, z = x[first:last], z[first:last]
         else:
-            made = made._replace(user=made.user[first:last], vector=made.vector[first:last])
-        return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], made)
+            source = source._replace(user=source.user[first:last], vector=source.vector[first:last])
+        return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], source)
 
     def features(self, t: int) -> tuple[Doubles, Doubles]:
-        """x and z of the candidates of round t, not to be written to."""
+        """x and z of the candidates of round t; do not write to them."""
         t = range(len(self.counts))[t]
         count = int(self.counts[t])
-        if self.made is None:
+        if self.source is None:
             return self.x[t, :count], self.z[t, :count]
-        made, x, z, _, _ = self.for_kernels
-        x, z = room_for(made, x, z)
-        lay_out(made, t, count, x, z)
+        source, x, z, _, _ = self.for_kernels
+        x, z = room_for(source, x, z)
+        lay_out(source, t, count, x, z)
         return x[0, :count], z[0, :count]
 
     @property
     def for_kernels(self) -> tuple[Any, Doubles, Doubles, NDArray[np.int64], NDArray[np.int64]]:
-        """All but the ids: what `lay_out` makes features from, x, z, index and counts."""
-        made: Any = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0))
-        if self.made is not None:
-            made = self.made.map.code, self.made.user, self.made.vector, self.made.vectors
-        return made, self.x, self.z, self.index, self.counts
+        """Everything but the ids: the source as `lay_out` takes it, x, z, index and counts."""
+        source: Any = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0))
+        if self.source is not None:
+            source = self.source.map.code, self.source.user, self.source.vector, self.source.vectors
+        return source, self.x, self.z, self.index, self.counts
 
     def check(self, d1: int, d2: int) -> None:
-        """Raise unless the arrays fit together and every candidate is one of the arms, once per round."""
+        """Raise unless the arrays fit together and the candidates of every round are different arms of `arms`."""
         if self.x.ndim != 3:
             raise ValueError(f"x must have shape (rounds, n, d1), got {self.x.shape}: pad all rounds to n candidates")
-        laid_out, n, _ = self.x.shape
-        rounds = laid_out
-        if self.made is not None:
-            rounds = self._check_made(self.made, laid_out, n)
-            if (self.made.map.d1, self.made.map.d2) != (d1, d2):
-                raise ValueError(f"{self.made.map} makes other features than d1 = {d1}, d2 = {d2}: take another map")
+        stored, n, _ = self.x.shape
+        rounds = stored
+        if self.source is not None:
+            rounds = self._check_source(self.source, stored, n)
+            size = self.source.map.d1, self.source.map.d2
+            if size != (d1, d2):
+                raise ValueError(
+                    f"{self.source.map} gives features of d1={size[0]}, d2={size[1]}, not d1={d1}, d2={d2}: "
+                    "take another map"
+                )
         wanted = {
-            "x": (np.float64, (laid_out, n, d1)),
-            "z": (np.float64, (laid_out, n, d2)),
+            "x": (np.float64, (stored, n, d1)),
+            "z": (np.float64, (stored, n, d2)),
             "index": (np.int64, (rounds, n)),
             "counts": (np.int64, (rounds,)),
         }
@@ -90,30 +133,40 @@ class Rounds(NamedTuple):
             check_array(name, getattr(self, name), dtype, shape)
         if len(set(self.arms)) != len(self.arms):
             raise ValueError(f"arms holds an id more than once, got {checks.short(self.arms)}: list each arm once")
-        wrong = wrong_round(self.index, self.counts, len(self.arms))
+        wrong = first_wrong_round(self.index, self.counts, len(self.arms))
         if wrong >= 0:
             raise ValueError(
                 f"round {wrong} has counts {self.counts[wrong]} and index {checks.short(self.index[wrong].tolist())}: "
-                f"give it 1 to {n} candidates, each another one of the {len(self.arms)} arms"
+                f"give it 1 to {n} candidates, each a different one of the {len(self.arms)} arms"
             )
 
-    def _check_made(self, made: Made, laid_out: int, n: int) -> int:
-        """The number of rounds."""
-        if laid_out != 0:
-            raise ValueError(f"x has features of {laid_out} rounds and there is `made` too: give one of the two")
-        check_array("made.user", made.user, np.float64, (len(made.user), made.map.user))
-        check_array("made.vector", made.vector, np.int64, (len(made.user), n))
-        check_array("made.vectors", made.vectors, np.float64, (len(made.vectors), made.map.arm))
-        if made.vector.size and not 0 <= made.vector.min() <= made.vector.max() < len(made.vectors):
+    def _check_source(self, source: FeatureSource, stored: int, n: int) -> int:
+        """Raise unless the source's arrays fit together; returns the number of rounds."""
+        if stored != 0:
+            raise ValueError(f"x holds the features of {stored} rounds and `source` is given too: give one of the two")
+        check_array("source.user", source.user, np.float64, (len(source.user), source.map.user))
+        check_array("source.vector", source.vector, np.int64, (len(source.user), n))
+        check_array("source.vectors", source.vectors, np.float64, (len(source.vectors), source.map.arm))
+        if source.vector.size and not 0 <= source.vector.min() <= source.vector.max() < len(source.vectors):
             raise ValueError(
-                f"made.vector has numbers from {made.vector.min()} to {made.vector.max()}, there are "
-                f"{len(made.vectors)} vectors: they are rows of made.vectors, padding too"
+                f"source.vector has numbers from {source.vector.min()} to {source.vector.max()} but there are "
+                f"{len(source.vectors)} vectors: every entry, padding too, must be a row of source.vectors"
             )
-        return len(made.user)
+        return len(source.user)
 
 
 class Block(NamedTuple):
-    """Rounds with the mean reward of every candidate, (rounds, n) with padding, and the largest mean of each round."""
+    """Rounds of a world, with what the policies are not told.
+
+    Attributes
+    ----------
+    rounds : Rounds
+        What the policies see.
+    means : array of shape (rounds, n)
+        The mean reward of every candidate; anything for padding.
+    best : array of shape (rounds,)
+        The largest mean of every round, which regret is measured against.
+    """
 
     rounds: Rounds
     means: Doubles
@@ -125,13 +178,13 @@ def check_array(name: str, value: np.ndarray, dtype: type, shape: tuple[int, ...
     if value.dtype != dtype or value.shape != shape or not value.flags.carray:
         raise ValueError(
             f"{name} must be a writeable array of {dtype.__name__} in C order of shape {shape}, got {value.dtype} "
-            f"{value.shape}: convert it with np.array(.., {dtype.__name__}, order='C')"
+            f"{value.shape}: convert it with np.array({name}, np.{dtype.__name__}, order='C')"
         )
 
 
 @kernel
-def wrong_round(index, counts, arms):  # type: ignore[no-untyped-def]
-    """The first round with no candidate, one that is not among so many arms, or one that is there twice; -1: none."""
+def first_wrong_round(index, counts, arms):  # type: ignore[no-untyped-def]
+    """The first round without candidates, with one beyond so many arms, or with one twice; -1 if all are right."""
     seen = np.full(arms, -1)
     for t in range(index.shape[0]):
         if not 1 <= counts[t] <= index.shape[1]:

@@ -1,4 +1,8 @@
-"""Worlds to play in: candidates that may come and go, their contexts, mean rewards and the best of them."""
+"""Worlds to play in: where rounds, mean rewards and noise come from.
+
+`World` is what `hybandits.simulation.play.play` needs; `Synthetic` is the paper's world. The world of a log is
+`hybandits.offline.log_world.LogWorld`.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +19,45 @@ from hybandits.foundation.compiling import kernel
 from hybandits.simulation.rounds import Block, Rounds
 
 BLOCK_NUMBERS = 1_000_000
-"""Features drawn at a time: memory does not grow with the number of rounds, and the draws do not depend on it."""
+"""How many features are drawn at a time. Memory stays the same for any number of rounds; so do the draws."""
 
 LAWS = {
     "cube-direction": "the direction of a uniform point of a cube, times a radius uniform in [0, bound]",
     "ball": "uniform in the ball of radius bound",
     "inscribed-cube": "features uniform in the cube inscribed in the unit ball, parameters uniform in a ball",
 }
-"""How features and parameters are drawn; features have bound 1."""
+"""How features and parameters may be drawn; the bound is 1 for features, theta_bound and beta_bound for parameters."""
 
 _CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
 
 
 class World(Protocol):
-    """What `simulate.play` plays in.
+    """What a policy can be simulated in: a source of rounds, their mean rewards, and noise.
 
-    A world promises that an arm which is in no earlier block is a candidate in the first round of its block. So a
-    policy that counts the arms it has met (for gamma, the ridge, HyRan's schedule) counts as it would round by round.
+    A world of your own is any class with these attributes and methods.
+
+    Attributes
+    ----------
+    d1, d2 : int
+        Number of shared and of arm-specific features.
+    noise : float
+        Standard deviation of a reward around its mean.
+    fresh_contexts : bool
+        Whether every trial has rounds of its own; if not, all trials see the same rounds and differ by noise alone.
+
+    Notes
+    -----
+    An arm that was in no earlier block must be a candidate in the first round of its block. Then a policy whose
+    exploration depends on how many arms it has met counts them as it would round by round.
     """
 
     @property
     def d1(self) -> int:
-        """Shared features."""
+        """Number of shared features."""
 
     @property
     def d2(self) -> int:
-        """Arm-specific features."""
+        """Number of arm-specific features."""
 
     @property
     def noise(self) -> float:
@@ -54,16 +71,37 @@ class World(Protocol):
         """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """Where the noise of a trial comes from: one standard normal per round."""
+        """The generator of a trial's noise, of which every round takes one standard normal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """The paper's synthetic world: features and parameters drawn by one of `LAWS`, Gaussian noise.
+    """The paper's synthetic world: reward = x.theta + z.beta_arm + noise, with everything drawn at random.
 
-    Parameters and contexts are functions of the seed alone, the noise of the seed and the trial. With
-    `fresh_contexts` every trial has contexts of its own. "cube-direction" is what the paper's released code does, drawn
-    in the same order from the same generator: with its seeds it gives its environments.
+    Parameters
+    ----------
+    d1, d2 : int
+        Number of shared and of arm-specific features; one of them may be 0.
+    arms : int
+        Number of arms K. All of them, 0..K-1, are candidates in every round.
+    noise : float
+        Standard deviation of the Gaussian noise.
+    theta_bound, beta_bound : float
+        Largest norm of theta and of every beta_arm.
+    seed : int
+        Decides parameters and contexts; together with the trial, the noise.
+    law : str
+        How features and parameters are drawn, one of `LAWS`. "cube-direction" draws what the paper's released code
+        draws, in the same order from the same generator: its seeds give its environments.
+    fresh_contexts : bool
+        Whether every trial has contexts of its own. Parameters are the same in all trials.
+
+    Examples
+    --------
+    >>> world = Synthetic(d1=3, d2=2, arms=4, seed=7)
+    >>> block = next(world.rounds(10))
+    >>> block.rounds.x.shape, block.means.shape
+    ((10, 4, 3), (10, 4))
     """
 
     d1: int
@@ -90,7 +128,7 @@ class Synthetic:
         return theta, beta
 
     def _start(self) -> tuple[Doubles, Doubles, np.random.Generator]:
-        """theta, beta, and the generator where the released code goes on to draw contexts."""
+        """theta, beta, and their generator, from which the released code goes on to draw contexts."""
         random = np.random.default_rng(self.seed)
         if self.law == "cube-direction":
             theta = self.theta_bound * _cube_direction(random.random(self.d1 + 1))
@@ -127,21 +165,22 @@ class Synthetic:
             yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
 
     def noises(self, horizon: int, trial: int = 0) -> Doubles:
-        """One noise per round, the same for every policy."""
+        """The noise of the first `horizon` rounds of a trial, the same for every policy."""
         return self.noise * self.noise_stream(trial).standard_normal(horizon)
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """Where the noise of a trial comes from, to be drawn piece by piece.
+        """The generator of a trial's noise, of which every round takes one standard normal.
 
-        The released code draws it from seed + trial, which for trial 0 is the stream that the world itself comes from:
-        harmless there, where the world takes uniforms. Other laws take normals, so their noise has a stream of its own.
+        The released code seeds it with seed + trial, which for trial 0 is the generator that the world itself is drawn
+        from. That does no harm there, because the world takes uniforms. Other laws take normals, so their noise has a
+        stream of its own.
         """
         return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
 
 
 @kernel
 def place(law, raw, radii, theta, beta, x, z, means, best):  # type: ignore[no-untyped-def]
-    """Raw draws (rounds, arms, d1 + d2 ..) to features, means x.theta + z.beta_i and the best mean of every round.
+    """Turn raw draws (rounds, arms, d1 + d2 ..) into features, means x.theta + z.beta_i and every round's best mean.
 
     With v = 2 raw - 1 (uniform draws) or v = raw (normals): v r / |v| for a direction and a radius r (uniform, or
     u^(1/d) in the ball), or v / sqrt(d) for the inscribed cube.
@@ -161,8 +200,8 @@ def place(law, raw, radii, theta, beta, x, z, means, best):  # type: ignore[no-u
                 v = raw[t, a, d1 + k] if law == _BALL else 2.0 * raw[t, a, d1 + k] - 1.0
                 z[t, a, k] = v
                 sum_z += v * v
-            scale_x = radius(law, radii[t, a, 0], sum_x, d1)
-            scale_z = radius(law, radii[t, a, radii.shape[2] - 1], sum_z, d2)
+            scale_x = scale_to_law(law, radii[t, a, 0], sum_x, d1)
+            scale_z = scale_to_law(law, radii[t, a, radii.shape[2] - 1], sum_z, d2)
             mean = 0.0
             for k in range(d1):
                 x[t, a, k] *= scale_x
@@ -176,8 +215,8 @@ def place(law, raw, radii, theta, beta, x, z, means, best):  # type: ignore[no-u
 
 
 @kernel
-def radius(law, u, squares, d):  # type: ignore[no-untyped-def]
-    """What to multiply v with, given |v|^2 and the draw of the radius."""
+def scale_to_law(law, u, squares, d):  # type: ignore[no-untyped-def]
+    """The factor that turns v into a point of the law, given |v|^2 and the uniform draw u of the radius."""
     if d == 0 or squares == 0.0:
         return 0.0
     if law == _INSCRIBED:
@@ -188,7 +227,7 @@ def radius(law, u, squares, d):  # type: ignore[no-untyped-def]
 
 
 def _cube_direction(u: Doubles) -> Doubles:
-    """Uniforms (.., d + 1) to points: the first d give the direction, the last the radius."""
+    """Points from uniforms (.., d + 1): the first d give the direction, the last the radius."""
     cube = 2.0 * u[..., :-1] - 1.0
     norm = np.linalg.norm(cube, axis=-1, keepdims=True)
     point: Doubles = cube * (u[..., -1:] / np.where(norm == 0, 1.0, norm))
@@ -196,7 +235,7 @@ def _cube_direction(u: Doubles) -> Doubles:
 
 
 def _ball(random: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
-    """Uniform points of unit balls of dimension shape[-1]."""
+    """Points uniform in the unit ball of dimension shape[-1]."""
     direction = random.standard_normal(shape)
     norm = np.linalg.norm(direction, axis=-1, keepdims=True)
     radius = random.random((*shape[:-1], 1)) ** (1.0 / max(shape[-1], 1))

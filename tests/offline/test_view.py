@@ -95,7 +95,7 @@ def test_memory_of_a_piece_is_bounded(tmp_path):
 
 def _numbers(rounds):
     """All that is laid out for some rounds."""
-    return sum(each.size for each in (rounds.x, rounds.z, rounds.index, rounds.made.vector, rounds.made.user))
+    return sum(each.size for each in (rounds.x, rounds.z, rounds.index, rounds.source.vector, rounds.source.user))
 
 
 def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
@@ -190,7 +190,7 @@ def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name,
                     z = np.zeros((*rounds.index.shape, view.d2))
                     for t, n in enumerate(rounds.counts):
                         x[t, :n], z[t, :n] = rounds.features(t)
-                    rounds = rounds._replace(x=x, z=z, made=None)
+                    rounds = rounds._replace(x=x, z=z, source=None)
                 picks = np.empty(piece.rounds, np.int64)
                 middle = piece.rounds // 2
                 means = model.means(view, piece)
@@ -231,7 +231,7 @@ def test_features_of_a_round_by_its_number(tmp_path):
     x, z = (np.zeros((5, rounds.index.shape[1], d)) for d in (view.d1, view.d2))
     for t, n in enumerate(rounds.counts):
         x[t, :n], z[t, :n] = rounds.features(t)
-    for each in (rounds, rounds._replace(x=x, z=z, made=None)):
+    for each in (rounds, rounds._replace(x=x, z=z, source=None)):
         np.testing.assert_array_equal(each.features(-1)[0], rounds.features(4)[0])
         for beyond in (5, -6):
             with pytest.raises(IndexError):
@@ -268,21 +268,21 @@ def test_rows_of_a_batch_in_any_layout(tmp_path):
 def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
     view = View(little_log(tmp_path))
     _, good = next(Expander(view)(next(view.log.batches()).part(0, 5)))
-    assert good.made is not None
+    assert good.source is not None
 
-    def refused(match, *, x=good.x, **made):
+    def refused(match, *, x=good.x, **changes):
         with pytest.raises(ValueError, match=match):
-            good._replace(x=x, made=good.made._replace(**made)).check(view.d1, view.d2)
+            good._replace(x=x, source=good.source._replace(**changes)).check(view.d1, view.d2)
 
     good.check(view.d1, view.d2)
-    refused("features of 5 rounds and there is `made` too: give one", x=np.zeros((5, *good.x.shape[1:])))
-    refused(r"made.user must be .* of shape \(5, 6\)", user=good.made.user[:, :5])
-    refused("makes other features than d1 = 36, d2 = 6", map=FeatureMap("shared", 6, 6))
-    refused("made.vector must be .* of int64", vector=good.made.vector.astype(float))
-    refused(r"made.vectors must be .* 6\)", vectors=np.zeros((40, 5)))
-    refused("made.vector has numbers from 40 to 40, there are", vector=np.full_like(good.made.vector, 40))
-    refused("made.vector has numbers from -1", vector=np.full_like(good.made.vector, -1))
-    refused("index must be", user=good.made.user[:4], vector=good.made.vector[:4])
+    refused("features of 5 rounds and `source` is given too: give one", x=np.zeros((5, *good.x.shape[1:])))
+    refused(r"source.user must be .* of shape \(5, 6\)", user=good.source.user[:, :5])
+    refused("gives features of d1=36, d2=0, not d1=36, d2=6", map=FeatureMap("shared", 6, 6))
+    refused("source.vector must be .* of int64", vector=good.source.vector.astype(float))
+    refused(r"source.vectors must be .* 6\)", vectors=np.zeros((40, 5)))
+    refused("source.vector has numbers from 40 to 40 but there are", vector=np.full_like(good.source.vector, 40))
+    refused("source.vector has numbers from -1", vector=np.full_like(good.source.vector, -1))
+    refused("index must be", user=good.source.user[:4], vector=good.source.vector[:4])
 
 
 def test_the_world_of_a_log(tmp_path):

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import Greedy, paper
+from hybandits import paper
 from hybandits.experiments.record import environment_seeds
-from hybandits.simulation import worlds as environments
-from hybandits.simulation.play import cumulative_regret
+from hybandits.simulation import worlds
 from hybandits.simulation.worlds import LAWS, Synthetic
 
 WORLD = Synthetic(d1=3, d2=2, arms=4, noise=0.1, seed=7)
@@ -67,7 +66,7 @@ def test_released_seeds_are_what_their_generator_gives() -> None:
 def test_blocks_of_any_size_give_the_same_rounds(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world = replace(WORLD, law=law)
     whole = next(world.rounds(50))
-    monkeypatch.setattr(environments, "BLOCK_NUMBERS", 100)
+    monkeypatch.setattr(worlds, "BLOCK_NUMBERS", 100)
     parts = list(world.rounds(50))
     assert len(parts) > 5
     for name in ("means", "best"):
@@ -120,13 +119,6 @@ def test_fresh_contexts_differ_between_trials_and_parameters_do_not() -> None:
 def test_an_unknown_law_is_refused() -> None:
     with pytest.raises(ValueError, match=r"law must be one of .*got 'sphere'"):
         Synthetic(d1=1, d2=1, arms=2, law="sphere")
-
-
-def test_regret_adds_up_and_progress_is_told() -> None:
-    told: list[int] = []
-    regret = cumulative_regret(Greedy(d1=3, d2=2), WORLD, 60, progress=told.append)
-    assert (np.diff(regret) >= 0).all()
-    assert sum(told) == 60
 
 
 @pytest.mark.parametrize("bad", [{"arms": 0}, {"d1": 0, "d2": 0}, {"noise": -1.0}, {"seed": -1}])

@@ -16,16 +16,16 @@ from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
-from hybandits.policies.hyran import HyRan
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
-from hybandits.policies.suplinucb import SupLinUCB
-from hybandits.policies.thompson import HyThompson
-from hybandits.policies.ucb import UCBPolicy
+from hybandits.simulation.loops import compiled_loop, keeps_methods
 from hybandits.simulation.play import play_rounds
 from hybandits.simulation.rounds import Rounds
 
-THOMPSON_DRAWS = 100
-"""Draws that stand for the probabilities of HyThompson, unless its propensity_draws says how many."""
+SAMPLED_DRAWS = 100
+"""Draws that stand for the probabilities of a policy that samples, unless its propensity_draws says how many."""
+
+RULE = ("choose", "propensities", "_pick")
+"""The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
 
 Chances = Callable[[Batch, Rounds | None], Doubles]
 """Rounds of a log to probabilities (rounds, most candidates) of their candidates; a row of zeros: no answer."""
@@ -151,16 +151,16 @@ class Frozen(_Saved):
 def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
     """The probability (rounds, n) with which the policy, as it is, picks each candidate; 0 beyond a round's last."""
     n, most = rounds.index.shape
-    if _ordinary(policy, EpsilonGreedy):
+    if keeps_methods(policy, EpsilonGreedy, RULE):
         assert isinstance(policy, EpsilonGreedy)
         inside = np.arange(most) < rounds.counts[:, None]
         inner = probabilities(policy.policy, rounds)
         return (1 - policy.epsilon) * inner + inside * (policy.epsilon / rounds.counts[:, None])
-    if _ordinary(policy, Uniform):
+    if keeps_methods(policy, Uniform, RULE):
         return _even(rounds.counts, most)
-    sampled = _ordinary(policy, HyThompson)
-    if sampled or any(_ordinary(policy, kind) for kind in (UCBPolicy, SupLinUCB, HyRan)):
-        draws = (policy.propensity_draws or THOMPSON_DRAWS) if isinstance(policy, HyThompson) else 1
+    loop = compiled_loop(policy, standing_for=RULE)
+    if loop is not None:
+        draws = (getattr(policy, "propensity_draws", None) or SAMPLED_DRAWS) if loop.samples else 1
         nothing, picks = np.full((n, most), np.nan), np.empty(n, np.int64)
         made = np.zeros((n, most))
         for _ in range(draws):
@@ -177,14 +177,6 @@ def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
 def _even(counts: np.ndarray, most: int) -> Doubles:
     """1 / counts for every candidate, 0 beyond a round's last."""
     return np.where(np.arange(most) < counts[:, None], 1.0 / counts[:, None], 0.0)
-
-
-def _ordinary(policy: Policy, kind: type[Policy]) -> bool:
-    """Whether the policy chooses as `kind` does: a subclass of a user's may not."""
-    names = ("choose", "propensities", "_pick")
-    return isinstance(policy, kind) and all(
-        getattr(type(policy), name, None) is getattr(kind, name, None) for name in names
-    )
 
 
 def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bool) -> Target | Learning:

@@ -1,0 +1,119 @@
+"""Rounds are checked before they are played, and say what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from hybandits.model.features import FeatureMap
+from hybandits.simulation.play import play_rounds
+from hybandits.simulation.rounds import FeatureSource, Rounds, check_array, first_wrong_round
+from tests.support.rounds import MAKERS, changing, together
+
+
+def test_rounds_that_do_not_fit_are_refused_before_anything_is_played() -> None:
+    policy = MAKERS["as written"]()
+    good, _, rewards = together(changing(0, length=10))
+    picks = np.empty(10, np.int64)
+
+    def refused(message: str, **changed: Any) -> None:
+        values = {"rewards": rewards, "picks": picks, **changed}
+        given = (values.pop("rewards"), values.pop("picks"))
+        with pytest.raises(ValueError, match=message):
+            play_rounds(policy, good._replace(**{k: v for k, v in values.items() if k in good._fields}), *given)
+
+    refused("the policy has d1=4, d2=3 and the rounds d1=3, d2=3", x=good.x[:, :, :3])
+    refused("x must be a writeable array of float64 in C order", x=np.asfortranarray(good.x))
+    refused(r"x must have shape \(rounds, n, d1\), got \(3, 4\)", x=good.x[0])
+    refused(r"z must be .* got float32", z=good.z.astype(np.float32))
+    refused("counts must be .* of shape", counts=good.counts[:5])
+    refused("index must be", index=good.index[0])
+    refused("rewards must be", rewards=rewards[:5])
+    refused("picks must be .*int64.* got float64", picks=np.empty(10))
+    refused("more than once", arms=[*good.arms[1:], good.arms[1]])
+    refused("round 0 has counts 0", counts=0 * good.counts)
+    refused("give it 1 to", counts=good.counts + good.index.shape[1])
+    refused("each a different one of", index=good.index - 1)
+    refused("each a different one of", index=good.index + 9)
+    wide = int(np.argmax(good.counts))
+    assert good.counts[wide] > 1
+    refused(f"round {wide} has", index=np.where(np.arange(10)[:, None] == wide, 0, good.index))
+    assert policy.arms == []
+
+
+def sourced(map_: FeatureMap, *, rounds: int = 5, n: int = 3) -> Rounds:
+    """Rounds whose features are computed from random vectors."""
+    random = np.random.default_rng(0)
+    source = FeatureSource(
+        map_, random.normal(size=(rounds, map_.user)), random.integers(0, 4, size=(rounds, n)),
+        random.normal(size=(4, map_.arm)),
+    )  # fmt: skip
+    x, z = np.empty((0, n, map_.d1)), np.empty((0, n, map_.d2))
+    return Rounds(x, z, range(n), np.tile(np.arange(n), (rounds, 1)), np.array([n, n - 1] * rounds)[:rounds], source)
+
+
+@pytest.mark.parametrize("name", ["das", "li", "shared", "disjoint"])
+def test_features_are_those_of_the_map(name: str) -> None:
+    map_ = FeatureMap(name, 3, 2)
+    rounds = sourced(map_)
+    rounds.check(map_.d1, map_.d2)
+    assert rounds.source is not None
+    for t, count in enumerate(rounds.counts):
+        x, z = map_(rounds.source.user[t], rounds.source.vectors[rounds.source.vector[t, :count]])
+        assert_array_equal(rounds.features(t)[0], x)
+        assert_array_equal(rounds.features(t)[1], z)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_part_has_the_features_of_its_rounds(stored: bool) -> None:
+    rounds = together(changing(0, length=5))[0] if stored else sourced(FeatureMap("das", 3, 2))
+    part = rounds.part(2, 4)
+    assert len(part.counts) == 2
+    for t in range(2):
+        assert_array_equal(part.features(t)[0], rounds.features(t + 2)[0])
+        assert_array_equal(part.features(t)[1], rounds.features(t + 2)[1])
+    with pytest.raises(IndexError):
+        part.features(2)
+
+
+def test_a_source_that_does_not_fit_is_refused() -> None:
+    rounds = sourced(FeatureMap("das", 3, 2))
+    assert rounds.source is not None
+
+    def refused(message: str, *, x: np.ndarray = rounds.x, **changes: Any) -> None:
+        assert rounds.source is not None
+        with pytest.raises(ValueError, match=message):
+            rounds._replace(x=x, source=rounds.source._replace(**changes)).check(6, 2)
+
+    refused("x holds the features of 5 rounds and `source` is given too", x=np.zeros((5, 3, 6)))
+    refused("gives features of d1=6, d2=0, not d1=6, d2=2: take another map", map=FeatureMap("shared", 3, 2))
+    refused(r"source.user must be .* of shape \(5, 3\)", user=rounds.source.user[:, :2])
+    refused("source.vector must be .* of int64", vector=rounds.source.vector.astype(float))
+    refused(r"source.vectors must be .* of shape \(4, 2\)", vectors=np.zeros((4, 1)))
+    refused("source.vector has numbers from 4 to 4 but there are 4 vectors", vector=np.full((5, 3), 4))
+
+
+def test_the_remedy_for_an_array_names_it() -> None:
+    check_array("picks", np.zeros(3, np.int64), np.int64, (3,))
+    with pytest.raises(ValueError, match=r"convert it with np.array\(picks, np.int64, order='C'\)"):
+        check_array("picks", np.zeros(3), np.int64, (3,))
+
+
+@pytest.mark.parametrize(
+    ("index", "counts", "wrong"),
+    [
+        ([[0, 1], [1, 2]], [2, 2], -1),
+        ([[0, 0], [1, 2]], [1, 2], -1),
+        ([[0, 1], [1, 1]], [2, 2], 1),
+        ([[0, 3], [1, 2]], [2, 2], 0),
+        ([[0, -1], [1, 2]], [2, 2], 0),
+        ([[0, 1], [1, 2]], [2, 0], 1),
+        ([[0, 1], [1, 2]], [3, 2], 0),
+    ],
+)
+def test_the_first_wrong_round(index: list[list[int]], counts: list[int], wrong: int) -> None:
+    arguments = np.array(index), np.array(counts), 3
+    assert first_wrong_round(*arguments) == first_wrong_round.py_func(*arguments) == wrong
