@@ -1,40 +1,44 @@
-# Everything runs in a virtual environment in the checkout, made on first use and made again when pyproject.toml changes.
+# Everything runs in a virtual environment in the checkout. It is created on first use, and updated when pyproject.toml changes.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
+PARTS ?=
 
-.PHONY: help reproduce paper test lint bench soak docs wheel clean
+.PHONY: help reproduce paper quick test lint bench soak docs wheel clean
 
-help:            ## what there is
+help:            ## list these targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-reproduce: $(VENV)/lab.stamp  ## the paper's evaluation, short version: report in out/report/index.html
+reproduce: $(VENV)/lab.stamp  ## run the paper's evaluation, short version: report in out/report/index.html
 	$(BIN)/hybandits reproduce --scale quick --protocol both --out out
 
-paper: $(VENV)/lab.stamp  ## the paper's evaluation at full length (the best part of an hour on two cores)
+paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (the best part of an hour on two cores)
 	$(BIN)/hybandits reproduce --scale paper --protocol both --out out-paper
 
-test: lint       ## everything that must hold: lint, types, layers, tests, doctests
+quick: lint      ## lint, types and the fast tests: under a minute on two cores once everything is compiled
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+test: lint       ## everything that must hold: lint, types, layers, all tests and doctests (about six minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
+lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench.stamp  ## speed, memory, the paper at full length, coverage (an hour in all); writes bench.json
-	$(BIN)/python -m benchmarks --json bench.json
+bench: $(VENV)/bench.stamp  ## measure speed and memory (an hour; some parts: make bench PARTS="rounds reading"); writes bench.json
+	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
-soak: $(VENV)/dev.stamp  ## millions of updates against extended precision (minutes)
+soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision (minutes)
 	$(BIN)/python -m soak
 
-docs: $(VENV)/dev.stamp  ## run every example and command in the documentation
+docs: $(VENV)/dev.stamp  ## run every example and check every link in the documentation
 	$(BIN)/python -m pytest README.md docs tests/test_docs.py
 
-wheel: $(VENV)/dev.stamp  ## build sdist and wheel into dist/
+wheel: $(VENV)/dev.stamp  ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build
 
 clean:           ## remove the environment, caches and results
@@ -43,7 +47,7 @@ clean:           ## remove the environment, caches and results
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" && $(PYTHON) -c '$(NEW_ENOUGH)' || \
-		{ echo "hybandits needs Python 3.11 or newer and found none: install one, or say make PYTHON=/path/to/python"; exit 1; }
+		{ echo "hybandits needs Python 3.11 or newer, and none was found: install one, or run make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
