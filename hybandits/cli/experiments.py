@@ -16,6 +16,7 @@ from hybandits.cli.shared import (
     EngineOption,
     Workers,
     account_for,
+    command_line,
     make_engine,
     plain_errors,
 )
@@ -75,6 +76,7 @@ def _runs(environments: int, trials: int) -> str:
 
 
 def reproduce(
+    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -168,7 +170,7 @@ def reproduce(
                 seed=0 if seed is None else seed, strict=strict,
             )  # fmt: skip
             records += yahoo_records
-        _run(records, out, chosen_engine, {"scale": scale.value, "seed": start}, log)
+        _run(records, out, chosen_engine, {"scale": scale.value, "seed": start}, command_line(context), log)
         _report(out)
 
 
@@ -245,6 +247,7 @@ def report(
 
 
 def simulate(
+    context: typer.Context,
     config: Annotated[
         Path | None,
         typer.Argument(
@@ -296,7 +299,7 @@ def simulate(
         }  # fmt: skip
         settings = {} if config is None else read_file(config)
         record = experiment(settings | {key: value for key, value in given.items() if value is not None})
-        _run([record], out, make_engine(engine, workers, address), {})
+        _run([record], out, make_engine(engine, workers, address), {}, command_line(context))
         _report(out)
 
 
@@ -314,12 +317,14 @@ def _whole_numbers(option: str, text: str) -> list[int]:
         raise ValueError(f"{option} must be whole numbers separated by commas, got {text!r}") from None
 
 
-def _run(records: list[Experiment], out: Path, engine: Engine, about: dict[str, Any], data: Path | None = None) -> None:
+def _run(
+    records: list[Experiment], out: Path, engine: Engine, about: dict[str, Any], command: str, data: Path | None = None
+) -> None:
     from hybandits.cli.progress import Bars
     from hybandits.experiments import runner
 
     with Bars() as bars:
-        runner.run(records, out, engine=engine, watcher=bars, about=about, data=data)
+        runner.run(records, out, engine=engine, watcher=bars, about=about, command=command, data=data)
 
 
 def _report(folder: Path) -> None:
@@ -337,5 +342,6 @@ def _report(folder: Path) -> None:
     verdicts = judge(results)
     print_summary(results, verdicts)
     with Console(stderr=True).status("drawing figures"):
-        page = write_report(folder, results=results, engine=Local(min(cores(), len(results.protocols))))
+        engine = Local(min(cores(), len(results.protocols)))
+        page = write_report(folder, results=results, verdicts=verdicts, engine=engine)
     typer.echo(f"wrote {page}")

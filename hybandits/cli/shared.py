@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -67,6 +68,32 @@ def make_engine(name: EngineName, workers: int | None, address: str | None) -> E
     if address is not None:
         raise ValueError("--address is for a Ray cluster: add --engine ray")
     return engines.Local(workers)
+
+
+IDLE = frozenset({"engine", "workers", "address", "out", "strict"})
+"""Options that change where and how a command runs and nothing in its results."""
+
+
+def command_line(context: typer.Context) -> str:
+    """The command that gives the same results as this one, wherever it is typed.
+
+    Only arguments and options that differ from their defaults and change results are in it, so that equal results
+    name equal commands; `--scale` is always named, for the reader. Folders are the user's own: `--data` is followed
+    by DIR, files by their bare names.
+    """
+    words = ["hybandits", str(context.info_name)]
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        default = parameter.name != "scale" and value == parameter.get_default(context)
+        if parameter.name in IDLE or value is None or default:
+            continue
+        option = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
+        if value is True:
+            words += option
+            continue
+        for one in value if isinstance(value, list | tuple) else [value]:
+            words += [*option, "DIR" if parameter.name == "data" else one.name if isinstance(one, Path) else str(one)]
+    return shlex.join(words)
 
 
 @contextmanager

@@ -250,9 +250,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if version != FORMAT:
         made = manifest.get("version")
         raise ResultsError(f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {made}")
-    parts = {"version": str, "versions": dict, "experiments": list, "units": dict}
+    parts = {"version": str, "versions": dict, "experiments": list, "units": dict, "commands": list}
     for name, kind in parts.items():
-        if not isinstance(manifest.get(name), kind):
+        optional = name == "commands"  # older folders do not have it
+        if not (optional and name not in manifest) and not isinstance(manifest.get(name), kind):
             raise ResultsError(f"{path} is damaged ({name} is not a {kind.__name__}): remove it")
     return manifest  # type: ignore[no-any-return]
 

@@ -163,18 +163,20 @@ def run(
     engine: Engine | None = None,
     watcher: Watcher | None = None,
     about: Mapping[str, Any] | None = None,
+    command: str | None = None,
     data: Path | str | None = None,
 ) -> Results:
     """Run what is not in the folder yet and read everything back.
 
     Units that are there are kept if they are of the same record and version; otherwise ResultsError, and nothing is
-    changed. `about` goes into the manifest. `data`: the log of records that play on one.
+    changed. `about` goes into the manifest. `command`: what a user types for these results; it joins the manifest's
+    list. `data`: the log of records that play on one.
     """
     folder = Path(folder)
     watcher = watcher or Unwatched()
     records = list(experiments)
     prepare(folder)
-    manifest = _manifest(folder, records, about or {})
+    manifest = _manifest(folder, records, about or {}, command)
     todo: list[Unit] = []
     done: list[Unit] = []
     units = manifest["units"]
@@ -271,7 +273,7 @@ WORDS = {"horizon": "rounds"}
 """Fields of a record that go by another name outside."""
 
 
-def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any], command: str | None) -> dict[str, Any]:
     """The folder's manifest with these records added."""
     path = folder / MANIFEST
     known: dict[str, Any] = {}
@@ -289,6 +291,7 @@ def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any])
             for e in known["experiments"]
             if any((folder / "units" / e["name"] / e["protocol"]).glob("*.parquet"))
         }
+    commands = _commands(known if kept else None, command)
     if kept:
         for name in ("numpy", "numba"):  # they decide the last digits
             if known["versions"].get(name) != versions[name]:
@@ -310,12 +313,26 @@ def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any])
         "versions": known["versions"] if kept and known else versions,
         **{name: value for name, value in known.items() if name in ABOUT},
         **about,
+        **commands,
         "experiments": [kept[key] for key in sorted(kept)],
         "units": {path: digest for path, digest in known.get("units", {}).items() if (folder / path).exists()},
     }
 
 
 ABOUT = ("scale", "seed")
+
+
+def _commands(known: Mapping[str, Any] | None, command: str | None) -> dict[str, list[str]]:
+    """The commands that filled the folder, each once, under their key of the manifest.
+
+    Left out if results are there (`known` is their manifest) without the command that gave them: a list of the later
+    ones alone would mislead.
+    """
+    if known is not None and "commands" not in known:
+        return {}
+    before = [] if known is None else known["commands"]
+    commands = list(dict.fromkeys([*before, *([] if command is None else [command])]))
+    return {"commands": commands} if commands else {}
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:

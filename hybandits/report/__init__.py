@@ -36,15 +36,39 @@ from hybandits.report.numbers import (
 from hybandits.report.page import page_of
 
 
-def write_report(folder: Path, *, results: Results | None = None, engine: Engine | None = None) -> Path:
+def write_report(
+    folder: Path,
+    *,
+    results: Results | None = None,
+    verdicts: Sequence[Verdict] | None = None,
+    engine: Engine | None = None,
+) -> Path:
     """Write figures/, report/index.html, report/summary.json and report/regret.csv into a results folder.
 
-    Returns the path of the page. ResultsError if the folder holds no results. engine: where to draw the figures; in
-    this process if left out.
+    Parameters
+    ----------
+    folder : Path
+        The results folder.
+    results : Results, optional
+        What the folder holds, if it has been read already.
+    verdicts : sequence of Verdict, optional
+        The paper's claims judged on these results, if they have been judged already.
+    engine : Engine, optional
+        Where to draw the figures; in this process if left out.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    ResultsError
+        If the folder holds no results.
     """
     results = read_results(folder) if results is None else results
     drawn = figures.draw_all(results, folder / "figures", published, read_out_error=paper.READ_OUT_ERROR, engine=engine)
-    verdicts = claims.judge(results, confidence=CONFIDENCE)
+    verdicts = claims.judge(results, confidence=CONFIDENCE) if verdicts is None else verdicts
     rows, read_outs = regret_rows(results), read_out_rows(results)
     out = folder / "report"
     _write_text(out / "regret.csv", regret_csv(results))
@@ -83,7 +107,7 @@ def summary_of(
     results: Results, verdicts: Sequence[Verdict], rows: Sequence[Row], read_outs: Sequence[Row]
 ) -> dict[str, Any]:
     """What the page says, as JSON-able values."""
-    known = ("version", "scale", "seed", "command", "versions")
+    known = ("version", "scale", "seed", "versions")
     return {
         "format": 1,
         **{key: results.manifest[key] for key in known if key in results.manifest},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 from hybandits import paper
 from hybandits.experiments.record import Entry
 from hybandits.experiments.results import Results
-from hybandits.paper import claims
 from hybandits.report.figures.outcomes import is_made, name_of, twins
 from hybandits.report.numbers import any_synthetic, in_order, on_logs
 from hybandits.report.tables import html_table
@@ -149,8 +147,9 @@ def made_by(results: Results) -> str:
     facts = {"scale": manifest.get("scale"), "seed": manifest.get("seed"), "hybandits": manifest.get("version")}
     facts |= dict(manifest.get("versions", {}))
     known = [[str(name), str(value)] for name, value in facts.items() if value is not None]
-    command = command_of(results)
-    made = f"<p>The command is</p>\n<pre>{escape(command)}</pre>\n" if command else ""
+    commands = manifest.get("commands", [])
+    are = "command is" if len(commands) == 1 else "commands are"
+    made = f"<p>The {are}</p>\n<pre>{escape(chr(10).join(commands))}</pre>\n" if commands else ""
     return made + html_table(("what", "value"), [known])
 
 
@@ -202,8 +201,8 @@ def _scale(results: Results) -> str:
         text += f'<p class="note"><strong>Made log.</strong> {escape(note)}</p>\n'
     if lacking:
         text += f'<p class="note"><strong>Not finished:</strong> {escape("; ".join(lacking))}.</p>\n'
-    scale, command = results.manifest.get("scale"), command_of(results)
-    made = f", made by <code>{escape(command)}</code>" if command else ""
+    scale, commands = results.manifest.get("scale"), results.manifest.get("commands", [])
+    made = ", made by " + " and ".join(f"<code>{escape(c)}</code>" for c in commands) if commands else ""
     named = f"Scale: {escape(str(scale))}. " if scale else ""
     return f'{text}<p class="soft">{named}{escape(_lengths(results))}{made}.</p>\n'
 
@@ -216,55 +215,6 @@ def made_note(results: Results) -> str:
         "The Yahoo experiment was played on a made log in the format of Yahoo's, not on Yahoo's data: it shows how "
         "everything runs and says nothing about the paper's result. With the data: --data DIR."
     )
-
-
-def command_of(results: Results) -> str:
-    """The command that gives these results, if it is known or can be told from the records; else nothing."""
-    manifest = results.manifest
-    if manifest.get("command"):
-        return str(manifest["command"])
-    records = manifest.get("experiments", [])
-    known = (*paper.SETTINGS, *claims.YAHOO)
-    if "scale" not in manifest or any(record["name"] not in known for record in records):
-        return ""
-    synthetic = [record for record in records if record["name"] in paper.SETTINGS]
-    # One command plays the log with articles or with positions as arms: two of them if there are results of both.
-    logged = [found for name in claims.YAHOO if (found := [record for record in records if record["name"] == name])]
-    if not logged:
-        return _command(manifest, synthetic, [])
-    first, *others = logged
-    return " && ".join([_command(manifest, synthetic, first), *(_command(manifest, [], other) for other in others)])
-
-
-def _command(
-    manifest: Mapping[str, Any], synthetic: Sequence[Mapping[str, Any]], logged: Sequence[Mapping[str, Any]]
-) -> str:
-    """The command for these records; those in `logged` are of the click log and differ by their protocol alone."""
-    records = [*synthetic, *logged]
-    names = [name for name in paper.SETTINGS if any(record["name"] == name for record in synthetic)]
-    entries = [entry for record in records for entry in record["policies"]]
-    protocols = sorted({record["protocol"] for record in records})
-    present = list(dict.fromkeys(entry["name"] for entry in entries if entry.get("learns_from") is None))
-    every = {policy for name in names for policy in paper.SETTINGS[name].policies}
-    every |= set(paper.YAHOO_POLICIES) if logged else set()
-    named = [*names, "yahoo"] if logged else names if len(names) < len(paper.SETTINGS) else []
-    words = ["hybandits reproduce", *named, f"--scale {manifest['scale']}"]
-    words += [f"--protocol {protocols[0]}"] if len(protocols) == 1 else []
-    words += [f"--seed {manifest['seed']}"] if manifest.get("seed", paper.RELEASED_SEED) != paper.RELEASED_SEED else []
-    words += [f'--policies "{",".join(present)}"'] if set(present) != every else []
-    return " ".join([*words, *(_log_options(logged[0], str(manifest["scale"])) if logged else [])])
-
-
-def _log_options(record: Mapping[str, Any], scale: str) -> list[str]:
-    """Options of `reproduce yahoo` that differ from its defaults."""
-    log = record["log"]
-    usual = paper.QUICK_YAHOO if scale == "quick" else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
-    words = ["--data DIR"] if log["made"] is None else []
-    lengths = zip(("train", "rounds"), usual, strict=True)
-    words += [f"--{name} {log[name]}" for name, length in lengths if log[name] != length]
-    words += [f"--trials {record['trials']}"] if record["trials"] != 1 else []
-    words += [f"--arms {log['arms']}"] if log["arms"] != "articles" else []
-    return words + ["--released-defect"] * any(entry.get("learns_from") is not None for entry in record["policies"])
 
 
 def _lengths(results: Results) -> str:

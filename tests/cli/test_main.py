@@ -35,7 +35,11 @@ def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: 
     assert f"wrote {out / 'report' / 'index.html'}" in got.stdout
     assert (out / "report" / "index.html").read_text().startswith("<!DOCTYPE html>")
     assert list((out / "figures").glob("*.png"))
-    assert json.loads((out / "manifest.json").read_text())["scale"] == "quick"
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["scale"] == "quick"
+    assert manifest["commands"] == [
+        "hybandits reproduce diversity --protocol released --scale quick --policies HyLinUCB"
+    ]
     assert "\x1b" not in got.stdout + got.stderr, "no bars and no colours when nobody watches"
     times = {path: path.stat().st_mtime_ns for path in out.rglob("units/**/*.parquet")}
     assert run(*QUICK, "--out", str(out)).stdout == got.stdout

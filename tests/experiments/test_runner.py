@@ -132,6 +132,24 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Pa
     assert contents(tmp_path) == before
 
 
+def test_commands_are_noted_once_and_bind_nobody(whole: Path, tmp_path: Path) -> None:
+    def commands() -> object:
+        return json.loads((tmp_path / "manifest.json").read_text()).get("commands")
+
+    for command, noted in (("one", ["one"]), ("two", ["one", "two"]), ("one", ["one", "two"]), (None, ["one", "two"])):
+        run([SMALL], tmp_path, engine=Here(), command=command)
+        assert commands() == noted
+    assert "commands" not in json.loads((whole / "manifest.json").read_text()), "none was given"
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    del manifest["commands"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    run([SMALL], tmp_path, engine=Here(), command="three")
+    assert commands() is None, "what filled the folder before is not known, so the list would not be whole"
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "commands": "one"}))
+    with pytest.raises(ResultsError, match="commands is not a list"):
+        run([SMALL], tmp_path, engine=Here(), command="three")
+
+
 SCRIPT = """
 from pathlib import Path
 from hybandits.engines import Local

@@ -311,7 +311,6 @@ def test_the_page_of_a_made_log(tmp_path: Path) -> None:
         "interval over trials; made log, not Yahoo's data",
         "200,000 of 10,000,000 rounds, 100,000 of 1,000,000 rounds to fit on",
         "200,000 rounds, 2 trials on one log",
-        "hybandits reproduce yahoo --scale quick --trials 2 --released-defect",
         "There is one log",
     ):
         assert said in page.text, said
@@ -333,10 +332,6 @@ def test_the_page_of_real_data(tmp_path: Path) -> None:
     assert "published beyond it" in page.text
     assert "97,200" in page.text
     assert "What the defect does" not in page.text
-    assert (
-        "hybandits reproduce yahoo --scale paper --protocol released --data DIR --trials 2 && hybandits reproduce "
-        "yahoo --scale paper --protocol released --data DIR --arms positions"
-    ) in page.text
 
 
 @pytest.mark.usefixtures("_no_drawing")
@@ -351,7 +346,6 @@ def test_the_page_of_both_kinds_of_experiment(tmp_path: Path) -> None:
         "Yahoo: 200,000 of 10,000,000 rounds",
         "On the click log: noise of standard deviation 1e-05",
         "Yahoo, released protocol: regret after 200,000 rounds; 1 run; made log, not Yahoo's data",
-        "hybandits reproduce setting-1 yahoo --scale quick --protocol released",
         "Five environments are few",
         "There is one log",
     ):
@@ -407,26 +401,3 @@ def test_an_unfinished_log_is_said(tmp_path: Path) -> None:
     results = both(tmp_path / "out", small("setting-1"), clicks)
     next(results.folder.glob("units/yahoo/released/*HyThompson*")).unlink()
     assert words.unfinished(read_results(results.folder)) == ["Yahoo, released protocol"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "about", "options"),
-    [
-        ({}, {}, "--protocol released --trials 2"),
-        (
-            {"trials": 1, "rounds": 300_000, "train": 50_000},
-            {},
-            "--protocol released --train 50000 --rounds 300000",
-        ),
-        (
-            {"policies": ("HyLinUCB", "LinUCB"), "defect": True},
-            {"seed": 7},
-            '--protocol released --seed 7 --policies "HyLinUCB,LinUCB" --trials 2 --released-defect',
-        ),
-    ],
-)
-def test_the_command_is_told_from_the_record(
-    tmp_path: Path, changes: dict[str, Any], about: dict[str, Any], options: str
-) -> None:
-    results = click_log(tmp_path, record(**changes), **{"scale": "quick", "seed": paper.RELEASED_SEED, **about})
-    assert words.command_of(results) == f"hybandits reproduce yahoo --scale quick {options}"

@@ -18,7 +18,7 @@ from hybandits.experiments.record import ResultsError
 from hybandits.experiments.results import Results
 from hybandits.paper import claims
 from hybandits.paper.claims import Evidence, Verdict
-from hybandits.report import numbers, pictures, terminal, words
+from hybandits.report import numbers, pictures, terminal
 from hybandits.report.figures import Figure
 from tests.report.test_figures import fabricate, small
 
@@ -96,7 +96,7 @@ def fabricated(folder: Path, **about: object) -> Results:
 
 @pytest.mark.usefixtures("_no_drawing")
 def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
-    results = fabricated(tmp_path, command="hybandits reproduce <out>", versions={"python": "3.11", "numpy": "2"})
+    results = fabricated(tmp_path, commands=["hybandits reproduce <out>"], versions={"python": "3.11", "numpy": "2"})
     written = report.write_report(tmp_path)
     assert written == tmp_path / "report" / "index.html"
     text = written.read_text(encoding="utf-8")
@@ -247,11 +247,18 @@ def test_a_large_picture_is_embedded_as_png(tmp_path: Path, monkeypatch: pytest.
     assert "svg" not in page.tags
 
 
-def test_command_is_told_from_the_records(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small("setting-1", policies=("Greedy",)), scale="quick", seed=7)
-    assert words.command_of(results) == (
-        'hybandits reproduce setting-1 --scale quick --protocol released --seed 7 --policies "Greedy"'
-    )
+def test_commands_are_said_where_they_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybandits.report.figures.draw_all", lambda *_, **__: [])
+    record = small("setting-1", policies=("Greedy",))
+    for commands, said in (
+        ([], []),
+        (["a --b"], ["The command is", "made by a --b."]),
+        (["a --b", "c"], ["The commands are", "made by a --b and c."]),
+    ):
+        results = fabricate(tmp_path, record, **({"commands": commands} if commands else {}))
+        page = Page(report.write_report(tmp_path, results=results).read_text(encoding="utf-8"))
+        assert [words for words in ("The command is", "The commands are") if words in page.text] == said[:1]
+        assert all(words in page.text for words in said)
 
 
 def test_terminal_summary(tmp_path: Path) -> None:
