@@ -28,7 +28,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogWriter, no_places
 from hybandits.offline import fit
-from hybandits.offline.evaluation import Chance, Frozen, Learning, Target, gather
+from hybandits.offline.evaluation import Frozen, Learning, Target, UniformChoice, gather
 from hybandits.offline.evaluation.intervals import METHODS
 from hybandits.offline.view import Expander, View
 from hybandits.simulation.play import play_rounds
@@ -164,7 +164,7 @@ def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
             trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
             fit.warm_start(trained, fit.collect(view))
             targets: dict[str, Any] = {
-                "uniform": Chance(),
+                "uniform": UniformChoice(),
                 "trained": Frozen(trained),
                 "epsilon": Frozen(EpsilonGreedy(trained, epsilon=0.2, seed=0)),
             }

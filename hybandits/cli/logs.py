@@ -246,7 +246,7 @@ def evaluate(
         from hybandits import load
         from hybandits.experiments.runner import prepare
         from hybandits.offline.evaluation import evaluate as evaluated
-        from hybandits.offline.evaluation import work
+        from hybandits.offline.evaluation import progress_total
         from hybandits.report.logs import draw_running, print_evaluation
 
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
@@ -262,7 +262,7 @@ def evaluate(
             names = _estimators(estimators, targets)
             bounds = None if reward_range is None else _range(reward_range)
             made = make_engine(engine, workers, address)
-            with bar("evaluating", work(view, targets, estimators=names, start=start, stop=stop)) as advance:
+            with bar("evaluating", progress_total(view, targets, estimators=names, start=start, stop=stop)) as advance:
                 found = evaluated(
                     view, targets, estimators=names, interval=interval.value, level=level, seed=seed, clip=clip,
                     reward_range=bounds, start=start, stop=stop, engine=made, progress=advance,

@@ -9,11 +9,9 @@ of the group, and the arrow structure does the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,12 +22,10 @@ from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import Batch, LogError
 from hybandits.model.features import fill
 from hybandits.model.ridge import HybridRidge
-from hybandits.offline.reward_model import Model
+from hybandits.offline.reward_model import RewardModel
+from hybandits.offline.tasks import LogTask, in_order, tasks_of, view_of
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy, RidgePolicy
-
-TASK_ROUNDS = 1_000_000
-"""Rounds that a worker fits at a time, rounded up to whole row groups: never depends on who does the work."""
 
 RCOND = 1e-5
 """Directions weaker than this, relative to the strongest, count as absent. Click logs give features to six decimals, so
@@ -167,21 +163,7 @@ def unfold(code, groups, triangles, group_vector, vectors, x, z, reward):  # typ
 # ------------------------------------------------------------------ collecting, on any engine
 
 
-class Task(NamedTuple):
-    """Rounds start..stop-1 of a view."""
-
-    view: dict[str, Any]
-    start: int
-    stop: int
-
-
-@lru_cache(maxsize=2)
-def view_of(log: str, content: str, features: str, arms: str) -> View:
-    """The view so described (`View.described`), made once per process: for work on engines."""
-    return View.again({"log": log, "content": content, "features": features, "arms": arms})
-
-
-def part_of(task: Task, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
+def part_of(task: LogTask, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
     """The statistics of a task's rounds."""
     view = view_of(**task.view)
     made = Statistics(view)
@@ -189,18 +171,6 @@ def part_of(task: Task, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray
         made.add(batch)
         report(batch.rounds)
     return made.packed()
-
-
-def tasks(view: View, start: int, stop: int, *, size: int | None = None) -> list[Task]:
-    """Rounds start..stop-1 in parts of whole row groups, but for the ends."""
-    described = view.described()
-    size = TASK_ROUNDS if size is None else size
-    cuts = [start]
-    for shard in view.log.shards:
-        end = shard.start + shard.rounds
-        if cuts[-1] < end < stop and end - cuts[-1] >= size:
-            cuts.append(end)
-    return [Task(described, a, b) for a, b in zip(cuts, [*cuts[1:], stop], strict=True) if a < b]
 
 
 def collect(
@@ -219,29 +189,9 @@ def collect(
     if not 0 <= start < stop:
         raise LogError(f"rounds {start} to {stop} of {view.log} are none: it has {view.log.rounds}")
     whole = Statistics(view)
-    for part in in_order(engine or Here(), part_of, tasks(view, start, stop), progress):
+    for part in in_order(engine or Here(), part_of, tasks_of(view, start, stop), progress):
         whole.merge(*part)
     return whole
-
-
-def in_order(
-    engine: Engine, work: Any, todo: list[Any], progress: Callable[[int], None] = lambda amount: None
-) -> Iterator[Any]:
-    """Results of tasks in the order of the tasks, handed on as soon as their turn has come."""
-    so_far = [0] * len(todo)
-
-    def told(i: int, amount: int) -> None:
-        progress(amount - so_far[i])
-        so_far[i] = amount
-
-    waiting: dict[int, Any] = {}
-    turn = 0
-    with closing(engine.map(work, todo, told)) as running:
-        for i, result in running:
-            waiting[i] = result
-            while turn in waiting:
-                yield waiting.pop(turn)
-                turn += 1
 
 
 # ------------------------------------------------------------------ models
@@ -251,7 +201,7 @@ def in_order(
 class Fitted:
     """A model and how it was found: rows and rank of the problem, residual standard deviation."""
 
-    model: Model
+    model: RewardModel
     rounds: int
     parameters: int
     rank: int
@@ -309,7 +259,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     for a, slope, constant in solved:
         beta[a] = constant - slope @ theta
     squares = rows.noise + float(missed @ missed)
-    model = Model(map=view.map, theta=theta, beta=beta, names=view.names)
+    model = RewardModel(map=view.map, theta=theta, beta=beta, names=view.names)
     parameters = d1 + d2 * len(arm)
     degrees = max(statistics.rounds - rank, 1)
     return Fitted(
@@ -327,7 +277,7 @@ def _factor(rows: Doubles) -> Doubles:
     return factor
 
 
-def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[Model, HybridRidge]:
+def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardModel, HybridRidge]:
     """The ridge estimate, and the estimator behind it."""
     view = statistics.view
     rows = statistics.rows()
@@ -339,7 +289,7 @@ def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[Model, H
     for i, name in enumerate(view.names):
         if name in known:
             beta[i] = estimator.beta(name)
-    return Model(map=view.map, theta=estimator.theta, beta=beta, names=view.names), estimator
+    return RewardModel(map=view.map, theta=estimator.theta, beta=beta, names=view.names), estimator
 
 
 def warm_start(policy: Policy, statistics: Statistics) -> None:

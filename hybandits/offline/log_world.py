@@ -10,7 +10,7 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.logs.store import Log, LogError
-from hybandits.offline.reward_model import Model, chance_regret
+from hybandits.offline.reward_model import RewardModel, uniform_choice_regret
 from hybandits.offline.view import Expander, View
 from hybandits.simulation.rounds import Block
 
@@ -23,7 +23,7 @@ class LogWorld:
 
     fresh_contexts = False
 
-    def __init__(self, view: View, model: Model, *, start: int, noise: float, seed: int = 0) -> None:
+    def __init__(self, view: View, model: RewardModel, *, start: int, noise: float, seed: int = 0) -> None:
         if model.map != view.map:
             raise ValueError(f"the model is for {model.map}, the view gives {view.map}: fit it to the same features")
         self.view, self.model, self.start, self.seed = view, model, start, seed
@@ -39,7 +39,7 @@ class LogWorld:
         if found.about.get("content") != log["content"]:
             raise LogError(f"{data} is not the log of the record: its content differs; convert the same files again")
         view = View(found, features=log["features"], arms=log["arms"])
-        return cls(view, Model.from_plain(dict(log["model"])), start=log["start"], noise=noise, seed=seed)
+        return cls(view, RewardModel.from_plain(dict(log["model"])), start=log["start"], noise=noise, seed=seed)
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks, the same for every trial."""
@@ -63,12 +63,12 @@ class Overview(NamedTuple):
 
     arms: list[Hashable]
     """That are candidates in any of them."""
-    chance_regret: float
+    uniform_choice_regret: float
     """Of choosing evenly among the candidates of every round, in expectation."""
 
 
 def look_over(
-    view: View, model: Model, start: int, stop: int, *, progress: Callable[[int], None] = lambda rounds: None
+    view: View, model: RewardModel, start: int, stop: int, *, progress: Callable[[int], None] = lambda rounds: None
 ) -> Overview:
     """Rounds start..stop-1, in one pass; progress is told of rounds as they are done."""
     pools = np.zeros(len(view.sizes), bool)
@@ -76,7 +76,7 @@ def look_over(
     lost = 0.0
     for batch in view.log.batches(start, stop):
         pools[batch.pool] = True
-        lost += chance_regret(batch.user, batch.pool, view.offsets, *entries)
+        lost += uniform_choice_regret(batch.user, batch.pool, view.offsets, *entries)
         progress(batch.rounds)
     shown = np.repeat(pools, view.sizes)
     return Overview([view.names[a] for a in np.unique(view.arm[shown])], lost)

@@ -18,7 +18,7 @@ from hybandits.offline.view import View
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class RewardModel:
     """Mean rewards x.theta + z.beta_arm; beta has one row per name. An arm that is not named has beta = 0."""
 
     map: FeatureMap
@@ -69,7 +69,7 @@ class Model:
         }  # fmt: skip
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Model:
+    def from_plain(cls, plain: dict[str, Any]) -> RewardModel:
         """The inverse of `plain`."""
         made = FeatureMap(plain["features"], plain["user"], plain["arm"])
         beta = np.array(plain["beta"], float).reshape(len(plain["names"]), made.d2)
@@ -95,7 +95,7 @@ def mean_rewards(user, pool, offsets, weights, constant, out):  # type: ignore[n
 
 
 @kernel
-def chance_regret(user, pool, offsets, weights, constant):  # type: ignore[no-untyped-def]
+def uniform_choice_regret(user, pool, offsets, weights, constant):  # type: ignore[no-untyped-def]
     """Over all rounds, the best candidate's mean reward less the average of the candidates'."""
     lost = 0.0
     for t in range(user.shape[0]):

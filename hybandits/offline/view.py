@@ -75,15 +75,15 @@ class View:
         """Candidates of every pool."""
         return np.diff(self.offsets)
 
-    def described(self) -> dict[str, Any]:
-        """What makes the view again: `View.again`."""
+    def recipe(self) -> dict[str, Any]:
+        """What makes the view again: `View.from_recipe`."""
         return {
             "log": str(self.log.path.resolve()), "content": self.log.about["content"], "features": self.map.name,
             "arms": self.arms_are,
         }  # fmt: skip
 
     @staticmethod
-    def again(described: dict[str, Any]) -> View:
+    def from_recipe(described: dict[str, Any]) -> View:
         """The view that was described, in another process perhaps; LogError if the log is another by now."""
         log = Log(Path(described["log"]))
         if log.about["content"] != described["content"]:

@@ -316,15 +316,15 @@ def test_a_killed_worker_costs_its_part_only(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     """A worker that kills itself once: its part is done again, and the result is the same to the bit."""
-    from hybandits.offline import fit
+    from hybandits.offline import fit, tasks
     from hybandits.offline.view import View
 
     view = View(Log(folder / "log"))
-    monkeypatch.setattr(fit, "TASK_ROUNDS", 1000)
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 1000)
     whole = fit.collect(view)
-    todo = [(task, str(tmp_path / f"killed-{workers}")) for task in fit.tasks(view, 0, 6000)]
+    todo = [(task, str(tmp_path / f"killed-{workers}")) for task in tasks.tasks_of(view, 0, 6000)]
     merged = fit.Statistics(view)
-    for part in fit.in_order(Local(workers), killing, todo):
+    for part in tasks.in_order(Local(workers), killing, todo):
         merged.merge(*part)
     assert (tmp_path / f"killed-{workers}").exists()
     assert (merged.triangles == whole.triangles).all()

@@ -16,20 +16,21 @@ from hybandits import DisLinUCB, EpsilonGreedy, Greedy, HyLinUCB, HyRan, HyThomp
 from hybandits.engines import Engine, Here, Local, Ray
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogError, LogWriter, no_places
-from hybandits.offline import evaluation as module
-from hybandits.offline import fit
+from hybandits.offline import fit, tasks
 from hybandits.offline.evaluation import (
+    ESTIMATORS,
     Always,
-    Chances,
+    ChoiceProbabilities,
     Evaluation,
     Frozen,
     Learning,
+    api,
     evaluate,
     gather,
-    plan,
-    terms,
-    work,
+    progress_total,
+    terms_by_round,
 )
+from hybandits.offline.evaluation.parts import BlockLayout
 from hybandits.offline.view import View
 from hybandits.simulation.rounds import Rounds
 
@@ -168,7 +169,7 @@ class Tilted:
 
     wants_features: ClassVar[bool] = True
 
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         def chances(batch: Batch, rounds: Rounds | None) -> np.ndarray:
             assert rounds is not None
             made = np.zeros(rounds.index.shape)
@@ -186,7 +187,7 @@ class Ranked:
     first: float
     wants_features: ClassVar[bool] = False
 
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         def chances(batch: Batch, rounds: Rounds | None) -> np.ndarray:
             sizes = view.sizes[batch.pool]
             made = np.zeros((batch.rounds, sizes.max()))
@@ -211,7 +212,7 @@ def test_plain_formulas(view: View, name: str, features: str, folds: int) -> Non
     w, r, n = plain.weight, plain.reward, plain.n
     assert made.of("it", "ips").value == pytest.approx((w * r).mean())
     assert made.of("it", "snips").value == pytest.approx((w * r).sum() / w.sum())
-    layout = plan(0, n, folds)
+    layout = BlockLayout.of(0, n, folds)
     fold = (np.arange(n) // layout.deal) % folds
     models = plain.models(fold, 2.0)
     direct = np.array([plain.mixed[t] @ models[fold[t]][1] for t in range(n)])
@@ -240,7 +241,7 @@ def test_dm_moves_as_its_influence_says(view: View) -> None:
     """Shift one reward by a little: dm moves by c_s / e_s, exactly, the fit being linear in rewards."""
     plain = Plain(view, lambda x, z, arms: np.full(len(arms), 1 / len(arms)))
     n = plain.n
-    fold = (np.arange(n) // plan(0, n, 2).deal) % 2
+    fold = (np.arange(n) // BlockLayout.of(0, n, 2).deal) % 2
 
     def dm() -> float:
         models = plain.models(fold, 1.0)
@@ -373,8 +374,8 @@ def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest
     targets = several(view, trained)
     del targets["thompson"]  # its draws start anew with every part
     whole = evaluate(view, targets, start=5)
-    monkeypatch.setattr(fit, "TASK_ROUNDS", 700)
-    assert len(fit.tasks(view, 5, 3001)) > 3
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 700)
+    assert len(tasks.tasks_of(view, 5, 3001)) > 3
     apart = evaluate(view, targets, start=5)
     np.testing.assert_allclose(numbers(whole), numbers(apart), rtol=1e-9)
     assert whole.diagnostics["own"].rounds == 2996
@@ -382,7 +383,7 @@ def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest
 
 def engines_agree(engine: Engine, path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     view = View(make(path, 3000, parts=6, uniform=True, clicks=True, pools=SAME))
-    monkeypatch.setattr(fit, "TASK_ROUNDS", 700)
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 700)
     targets = several(view, trained)
     del targets["own"]  # workers would have to import this file
     targets["learning"] = Learning(HyLinUCB(d1=view.d1, d2=view.d2, seed=0))
@@ -437,7 +438,7 @@ def test_thompson_is_frozen_by_draws(view: View) -> None:
     fit.learn_log(policy, view, 0, 200)
     policy.choose(np.zeros((ARMS, view.d1)), np.zeros((ARMS, view.d2)), view.names)
     plain = Plain(view, policy.propensities)
-    found = [t["it"]["match"] for _, t in terms(view, {"it": policy})]
+    found = [t["it"]["match"] for _, t in terms_by_round(view, {"it": policy})]
     # Two shares of 2000 draws each differ by 5 standard errors (0.08) with a chance of 400 times 1e-6.
     assert np.abs(np.concatenate(found) - plain.match).max() < 0.08
 
@@ -562,7 +563,7 @@ def test_plain_and_progress(view: View, trained: Greedy) -> None:
     ):
         told: list[int] = []
         made = evaluate(view, targets, estimators=estimators, progress=told.append)
-        assert sum(told) == work(view, targets, estimators=estimators)
+        assert sum(told) == progress_total(view, targets, estimators=estimators)
         assert json.loads(json.dumps(made.plain(), allow_nan=False))["rounds"] == 400
 
 
@@ -570,12 +571,12 @@ def test_progress_of_replay(uniform_view: View) -> None:
     told: list[int] = []
     targets = {"a": HyLinUCB(d1=9, d2=3), "b": HyLinUCB(d1=9, d2=3), "c": "logged"}
     evaluate(uniform_view, targets, estimators=["replay"], progress=told.append)
-    assert sum(told) == work(uniform_view, targets, estimators=["replay"]) == 1200
+    assert sum(told) == progress_total(uniform_view, targets, estimators=["replay"]) == 1200
 
 
 def test_terms_are_those_of_the_estimates(view: View, trained: Greedy) -> None:
     made = evaluate(view, {"it": trained, "logged": "logged"}, estimators=["ips", "snips"], clip=3.0)
-    found = [t for _, t in terms(view, {"it": trained, "logged": "logged"}, clip=3.0)]
+    found = [t for _, t in terms_by_round(view, {"it": trained, "logged": "logged"}, clip=3.0)]
     weight = np.concatenate([t["it"]["weight"] for t in found])
     ips = np.concatenate([t["it"]["ips"] for t in found])
     assert weight.max() == 3.0
@@ -720,7 +721,7 @@ def test_numbers_that_are_none(tmp_path: Path, name: str, value: float) -> None:
 
 
 class Wrong(Ranked):
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         good = super().prepared(view)
         return lambda batch, rounds: self.first * good(batch, rounds)
 
@@ -756,7 +757,7 @@ def test_slips(view: View, trained: Greedy) -> None:
     with pytest.raises(KeyError, match="no estimate"):
         evaluate(view, {"it": "uniform"}).of("it", "replay")
     with pytest.raises(ValueError, match="give Frozen"):
-        next(terms(view, {"it": Learning(trained)}))  # type: ignore[dict-item]
+        next(terms_by_round(view, {"it": Learning(trained)}))  # type: ignore[dict-item]
 
 
 def test_too_few_rounds_for_folds(view: View) -> None:
@@ -775,8 +776,8 @@ def test_part_of_a_log(view: View) -> None:
 
 def test_names_are_documented() -> None:
     for name in ("ips", "snips", "dm", "dr", "replay"):
-        assert name in module.ESTIMATORS
-        assert name in str(module.__doc__)
+        assert name in ESTIMATORS
+        assert name in str(api.__doc__)
 
 
 def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from hybandits.engines import Here, Local, Ray
 from hybandits.logs import store as table
 from hybandits.logs.store import LogError
 from hybandits.model.features import MAPS
-from hybandits.offline import fit
-from hybandits.offline.reward_model import Model
+from hybandits.offline import fit, tasks
+from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
 
@@ -39,7 +39,7 @@ def normal(random, n):
     return random.normal(size=(n, 3))
 
 
-def stacked(model: Model) -> np.ndarray:
+def stacked(model: RewardModel) -> np.ndarray:
     return np.concatenate([model.theta, model.beta.ravel()])
 
 
@@ -82,7 +82,7 @@ def test_ridge_is_the_dense_ridge(tmp_path, features):
 @pytest.mark.parametrize("engine", [Local, pytest.param(Ray, marks=pytest.mark.xdist_group("ray"))])
 def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine):
     monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
-    monkeypatch.setattr(fit, "TASK_ROUNDS", 100)
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 100)
     view = View(little_log(tmp_path))
     here = fit.collect(view, 10, 530, engine=Here())
     there = fit.collect(view, 10, 530, engine=engine(2))
@@ -100,10 +100,10 @@ def test_tasks_cover_every_round_once(tmp_path, monkeypatch):
     monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
     view = View(little_log(tmp_path))
     for start, stop, size in ((0, 600, 100), (0, 600, 1), (17, 599, 64), (0, 600, 10**6), (3, 4, 1)):
-        tasks = fit.tasks(view, start, stop, size=size)
-        assert tasks[0].start == start
-        assert tasks[-1].stop == stop
-        assert all(a.stop == b.start for a, b in itertools.pairwise(tasks))
+        cut = tasks.tasks_of(view, start, stop, size=size)
+        assert cut[0].start == start
+        assert cut[-1].stop == stop
+        assert all(a.stop == b.start for a, b in itertools.pairwise(cut))
 
 
 def test_kernels_plain_and_compiled_agree(tmp_path):

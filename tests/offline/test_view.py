@@ -11,10 +11,11 @@ from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, Lin
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, LogError, LogWriter, no_places
 from hybandits.model.features import GIVEN, MAPS, FeatureMap, lay_out, lay_side_by_side
+from hybandits.offline import reward_model
 from hybandits.offline import view as logged
 from hybandits.offline.describe import describe
 from hybandits.offline.log_world import LogWorld, look_over
-from hybandits.offline.reward_model import Model
+from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.view import Expander, View
 from hybandits.simulation.play import Player, play, play_rounds
 from tests.support.loglike import little_log
@@ -23,7 +24,7 @@ from tests.support.loglike import little_log
 def a_model(view, seed=0):
     random = np.random.default_rng(seed)
     names = view.names[1:]  # one arm is unknown to the model
-    return Model(
+    return RewardModel(
         map=view.map,
         theta=random.normal(size=view.d1),
         beta=random.normal(size=(len(names), view.d2)),
@@ -312,10 +313,10 @@ def test_means_plain_and_compiled(tmp_path):
     batch = next(view.log.batches()).part(0, 20)
     entries = a_model(view).per_entry(view)
     given = (batch.user, batch.pool, view.offsets, *entries)
-    lost = logged.chance_regret(*given), logged.chance_regret.py_func(*given)
+    lost = reward_model.uniform_choice_regret(*given), reward_model.uniform_choice_regret.py_func(*given)
     np.testing.assert_allclose(lost[0], lost[1], rtol=1e-14)
     made = []
-    for function in (logged.mean_rewards, logged.mean_rewards.py_func):
+    for function in (reward_model.mean_rewards, reward_model.mean_rewards.py_func):
         out = np.full((20, 9), -np.inf)
         function(*given, out)
         made.append(out)

@@ -28,19 +28,20 @@ from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import Batch
 from hybandits.model.features import fill
 from hybandits.model.ridge import HybridRidge
-from hybandits.offline.evaluation.parts import Part
-from hybandits.offline.fit import Statistics, in_order, ridge_model, view_of
-from hybandits.offline.reward_model import Model
+from hybandits.offline.evaluation.parts import LogPart
+from hybandits.offline.fit import Statistics, ridge_model
+from hybandits.offline.reward_model import RewardModel
+from hybandits.offline.tasks import in_order, view_of
 from hybandits.offline.view import View
 
 
-def fold_part(task: Part, report: Report) -> list[tuple[np.ndarray, Doubles, np.ndarray, int]]:
+def fold_part(task: LogPart, report: Report) -> list[tuple[np.ndarray, Doubles, np.ndarray, int]]:
     """The statistics of every fold."""
     view = view_of(**task.view)
-    made = [Statistics(view) for _ in range(task.plan.folds)]
+    made = [Statistics(view) for _ in range(task.layout.folds)]
     start = task.start
     for batch in view.log.batches(task.start, task.stop):
-        fold = task.plan.fold(start, batch.rounds)
+        fold = task.layout.fold(start, batch.rounds)
         for f, statistics in enumerate(made):
             kept = fold == f
             statistics.add(Batch(*(column[kept] for column in batch)))
@@ -50,10 +51,10 @@ def fold_part(task: Part, report: Report) -> list[tuple[np.ndarray, Doubles, np.
 
 
 def cross_fitted(
-    view: View, parts: list[Part], ridge: float, engine: Engine, progress: Callable[[int], None]
-) -> tuple[list[Model], list[HybridRidge]] | None:
+    view: View, parts: list[LogPart], ridge: float, engine: Engine, progress: Callable[[int], None]
+) -> tuple[list[RewardModel], list[HybridRidge]] | None:
     """For every fold the model fitted on the others, and its estimator; None if one has nothing to be fitted on."""
-    layout = parts[0].plan
+    layout = parts[0].layout
     folds = [Statistics(view) for _ in range(layout.folds)]
     for part in in_order(engine, fold_part, parts, progress):
         for statistics, packed in zip(folds, part, strict=True):
@@ -72,8 +73,8 @@ def cross_fitted(
     return models, estimators
 
 
-def stacked(models: Sequence[Model], view: View) -> tuple[Doubles, Doubles]:
-    """`Model.per_group` of several, one after the other."""
+def stacked(models: Sequence[RewardModel], view: View) -> tuple[Doubles, Doubles]:
+    """`RewardModel.per_group` of several, one after the other."""
     made = [model.per_group(view) for model in models]
     return np.stack([weights for weights, _ in made]), np.stack([constant for _, constant in made])
 
@@ -140,7 +141,7 @@ def solve(estimator: HybridRidge, x: Doubles, own: Doubles, names: Sequence[Hash
     return theta, beta
 
 
-def slopes_of(view: View, estimators: list[HybridRidge], features: Doubles) -> tuple[Model, ...]:
+def slopes_of(view: View, estimators: list[HybridRidge], features: Doubles) -> tuple[RewardModel, ...]:
     """g_h for every fold h: sum over f != h of M_-f^-1 Phi_f."""
     moved = []
     for f, estimator in enumerate(estimators):
@@ -151,13 +152,13 @@ def slopes_of(view: View, estimators: list[HybridRidge], features: Doubles) -> t
     for h in range(len(estimators)):
         theta = sum((moved[f][0] for f in range(len(moved)) if f != h), np.zeros(view.d1))
         beta = sum((moved[f][1] for f in range(len(moved)) if f != h), np.zeros((len(view.names), view.d2)))
-        made.append(Model(map=view.map, theta=theta, beta=beta, names=view.names))
+        made.append(RewardModel(map=view.map, theta=theta, beta=beta, names=view.names))
     return tuple(made)
 
 
-def influence_part(task: Part, report: Report) -> tuple[int, Doubles]:
+def influence_part(task: LogPart, report: Report) -> tuple[int, Doubles]:
     """The first block, and c of rounds summed up by blocks for every policy."""
-    view, layout = view_of(**task.view), task.plan
+    view, layout = view_of(**task.view), task.layout
     weights, constant = stacked(task.models, view)
     made = [stacked(models, view) for models in task.slopes]
     slopes, offsets = np.stack([slope for slope, _ in made]), np.stack([offset for _, offset in made])

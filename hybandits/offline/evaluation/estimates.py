@@ -11,8 +11,8 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.offline.evaluation import intervals
-from hybandits.offline.evaluation.evidence import Evidence, diagnosed
-from hybandits.offline.evaluation.parts import Plan, Survey
+from hybandits.offline.evaluation.evidence import LogEvidence, diagnosed
+from hybandits.offline.evaluation.parts import BlockLayout, Survey
 from hybandits.offline.evaluation.results import Difference, Estimate, Evaluation, Running
 from hybandits.offline.evaluation.sequences import no_sequence, sequence, sequence_of_difference
 from hybandits.offline.evaluation.terms import PR, P
@@ -46,9 +46,9 @@ def checked(interval: str, level: float) -> float:
 class Gathered:
     """What a log says of policies, summed up by blocks: estimates and intervals are made of it without another look."""
 
-    policies: list[Evidence]
+    policies: list[LogEvidence]
     estimators: list[str]
-    plan: Plan
+    layout: BlockLayout
     survey: Survey
     clip: float | None
     reward_range: tuple[float, float] | None
@@ -97,9 +97,9 @@ class Gathered:
         else:
             estimates = _sequences(self, level)
         weighted = bool(set(self.estimators) & {"ips", "snips", "dr"})
-        diagnostics = {one.name: diagnosed(one, self.survey, weighted, self.plan) for one in self.policies}
+        diagnostics = {one.name: diagnosed(one, self.survey, weighted, self.layout) for one in self.policies}
         return Evaluation(
-            rounds=self.plan.rounds, level=level, interval=interval, estimates=estimates, diagnostics=diagnostics
+            rounds=self.layout.rounds, level=level, interval=interval, estimates=estimates, diagnostics=diagnostics
         )
 
     @cached_property
@@ -121,14 +121,14 @@ class Gathered:
         return {name for name, bound in zip(names, low, strict=True) if not math.isfinite(bound)}
 
 
-def _points(layout: Plan, supported: Doubles) -> tuple[np.ndarray, np.ndarray]:
+def _points(layout: BlockLayout, supported: Doubles) -> tuple[np.ndarray, np.ndarray]:
     """Blocks after which a running estimate is given, where it has support, and the rounds so far."""
     ends = np.unique(np.linspace(0, layout.blocks - 1, min(POINTS, layout.blocks)).round().astype(int))
     ends = ends[np.cumsum(supported)[ends] > 0]
     return ends, np.minimum((ends + 1) * layout.size, layout.rounds)
 
 
-def running(upper: Doubles, lower: Doubles, layout: Plan, level: float, *, banded: bool = True) -> Running:
+def running(upper: Doubles, lower: Doubles, layout: BlockLayout, level: float, *, banded: bool = True) -> Running:
     """The ratio of sums over blocks so far, with a band of the normal approximation at each point by itself.
 
     The band is NaN where fewer than FEWEST blocks have spread to show, and throughout unless `banded`.
@@ -147,7 +147,7 @@ def running(upper: Doubles, lower: Doubles, layout: Plan, level: float, *, bande
 
 
 def _bootstrapped(gathered: Gathered, level: float, method: str, resampled: intervals.Resampled) -> list[Estimate]:
-    policies, names, layout = gathered.policies, gathered.estimators, gathered.plan
+    policies, names, layout = gathered.policies, gathered.estimators, gathered.layout
     made, value = resampled.intervals(level, method), resampled.value
     places = {key: i for i, key in enumerate(gathered.ratios)}
     gaps = {key: i for i, key in enumerate(gathered.pairs)}
@@ -201,7 +201,7 @@ def _number(value: float) -> float | None:
 
 
 def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
-    policies, names, layout, bounds = gathered.policies, gathered.estimators, gathered.plan, gathered.reward_range
+    policies, names, layout, bounds = gathered.policies, gathered.estimators, gathered.layout, gathered.reward_range
     if bounds is None:
         raise ValueError("bernstein needs the range of rewards: give reward_range=(lowest, highest)")
     largest = min(math.inf if gathered.clip is None else gathered.clip, 1 / gathered.survey.smallest)

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from hybandits.foundation.checks import Doubles
-from hybandits.offline.evaluation.parts import ROUNDED, Plan, Summed, Survey
+from hybandits.offline.evaluation.parts import ROUNDED, BlockLayout, BlockSums, Survey
 from hybandits.offline.evaluation.results import Diagnostics
 from hybandits.offline.evaluation.targets import Learning, Logged, Target
 from hybandits.offline.evaluation.terms import CERTAIN, CLIPPED, LARGEST, PADDED, PR, PRR, SILENT, WW, D, N, P, W, X, Y
@@ -26,7 +26,7 @@ UNSEEN = 0.05
 
 
 @dataclass
-class Evidence:
+class LogEvidence:
     """A policy and what the log says of it; `why` holds refusals by estimator."""
 
     name: str
@@ -47,14 +47,14 @@ class Evidence:
         return isinstance(self.target, Logged)
 
     @classmethod
-    def none(cls, name: str, target: Target | Learning, layout: Plan, arms: int) -> Self:
+    def none(cls, name: str, target: Target | Learning, layout: BlockLayout, arms: int) -> Self:
         """Before anything is read."""
         return cls(
             name, target, np.zeros((layout.blocks, layout.folds, PRR + 1)), np.zeros(arms), np.zeros(arms, np.int64),
             np.zeros(6), np.zeros(layout.blocks),
         )  # fmt: skip
 
-    def take_in(self, part: Summed) -> None:
+    def take_in(self, part: BlockSums) -> None:
         """Add what some rounds sum up to."""
         self.sums[part.block : part.block + len(part.sums)] += part.sums
         self.mass += part.mass
@@ -81,7 +81,9 @@ class Evidence:
         return self.blocks(upper), self.blocks(lower)
 
 
-def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfitted: bool, layout: Plan) -> None:
+def refuse(
+    policy: LogEvidence, view: View, survey: Survey, names: list[str], unfitted: bool, layout: BlockLayout
+) -> None:
     """Find out what cannot be estimated, and what should be warned of."""
     n = layout.rounds
     if isinstance(policy.target, Learning):
@@ -167,7 +169,7 @@ def refuse(policy: Evidence, view: View, survey: Survey, names: list[str], unfit
             )
 
 
-def _look_at_weights(policy: Evidence) -> None:
+def _look_at_weights(policy: LogEvidence) -> None:
     """Whether a few rounds carry all."""
     total, squares = policy.total(W), policy.total(WW)
     effective = total * total / squares if squares else 0.0
@@ -203,7 +205,7 @@ def _uneven_lists(survey: Survey) -> str:
     )
 
 
-def diagnosed(policy: Evidence, survey: Survey, weighted: bool, layout: Plan) -> Diagnostics:
+def diagnosed(policy: LogEvidence, survey: Survey, weighted: bool, layout: BlockLayout) -> Diagnostics:
     """How well the log supports a policy; weighted: whether an estimator asked for weighs rounds."""
     n = layout.rounds
     matched = policy.total(P) / n

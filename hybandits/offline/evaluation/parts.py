@@ -15,7 +15,7 @@ import numpy as np
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.evaluation.targets import Learning, Target
-from hybandits.offline.reward_model import Model
+from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.view import View
 
 BLOCKS = 2000
@@ -25,7 +25,7 @@ DEAL = 1024
 """Consecutive rounds that go to the same fold."""
 
 
-class Plan(NamedTuple):
+class BlockLayout(NamedTuple):
     """How rounds are summed up: `first` is the first of all, blocks have `size`, `deal` in a row go to one fold."""
 
     first: int
@@ -33,6 +33,12 @@ class Plan(NamedTuple):
     size: int
     deal: int
     folds: int
+
+    @classmethod
+    def of(cls, start: int, stop: int, folds: int) -> BlockLayout:
+        """Blocks and folds of rounds start..stop-1: functions of these alone, whoever does the work."""
+        n = stop - start
+        return cls(start, n, -(-n // BLOCKS), min(DEAL, max(1, n // (8 * folds))), folds)
 
     @property
     def blocks(self) -> int:
@@ -48,37 +54,31 @@ class Plan(NamedTuple):
         return (np.arange(start - self.first, start - self.first + rounds) // self.deal) % self.folds
 
 
-def plan(start: int, stop: int, folds: int) -> Plan:
-    """Blocks and folds of rounds start..stop-1: functions of these alone, whoever does the work."""
-    n = stop - start
-    return Plan(start, n, -(-n // BLOCKS), min(DEAL, max(1, n // (8 * folds))), folds)
-
-
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """Work on rounds start..stop-1 of a view: statistics for the model, terms, or influence, by what is given."""
 
     view: dict[str, Any]
     start: int
     stop: int
-    plan: Plan
+    layout: BlockLayout
     targets: tuple[Target, ...] = ()
-    models: tuple[Model, ...] = ()
-    slopes: tuple[tuple[Model, ...], ...] = ()
+    models: tuple[RewardModel, ...] = ()
+    slopes: tuple[tuple[RewardModel, ...], ...] = ()
     clip: float = math.inf
     low: float = -math.inf
     high: float = math.inf
     features: bool = False
 
 
-class Replay(NamedTuple):
+class ReplayTask(NamedTuple):
     """Have one learning policy play all rounds."""
 
     view: dict[str, Any]
-    plan: Plan
+    layout: BlockLayout
     policy: Learning
 
 
-class Summed(NamedTuple):
+class BlockSums(NamedTuple):
     """What a policy's rounds sum up to: `sums` of the blocks from number `block` on."""
 
     block: int

@@ -13,11 +13,11 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.evaluation.crossfit import add_features, cross_fitted, influence_part, slopes_of, stacked
-from hybandits.offline.evaluation.evidence import Evidence, not_uniform
-from hybandits.offline.evaluation.parts import Part, Plan, Replay, Summed, Survey
+from hybandits.offline.evaluation.evidence import LogEvidence, not_uniform
+from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, LogPart, ReplayTask, Survey
 from hybandits.offline.evaluation.targets import Learning, Logged
 from hybandits.offline.evaluation.terms import DM, DR, HIT, IPS, LARGEST, MATCH, PRR, TERMS, add_up, round_terms
-from hybandits.offline.fit import in_order, tasks, view_of
+from hybandits.offline.tasks import in_order, tasks_of, view_of
 from hybandits.offline.view import Expander, View
 from hybandits.policies.base import Policy
 from hybandits.simulation.play import play_rounds
@@ -27,7 +27,7 @@ from hybandits.simulation.rounds import Rounds
 class Walker:
     """Goes over rounds and works out the terms of fixed policies."""
 
-    def __init__(self, view: View, task: Part) -> None:
+    def __init__(self, view: View, task: LogPart) -> None:
         self.view, self.task = view, task
         self.targets = [target.prepared(view) for target in task.targets]
         self._expander = Expander(view) if any(target.wants_features for target in task.targets) else None
@@ -39,7 +39,7 @@ class Walker:
         many = len(task.targets)
         self.mass, self.asked = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
         self.tally = np.zeros((many, 6))
-        shape = (many, task.plan.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
+        shape = (many, task.layout.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
         self.features = np.zeros(shape)
 
     def _pieces(self, batch: Batch) -> Iterator[tuple[Batch, Rounds | None]]:
@@ -57,7 +57,7 @@ class Walker:
             counts, first = view.sizes[piece.pool], view.offsets[piece.pool]
             real = view.log.pools.sizes[piece.pool]
             shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
-            fold = task.plan.fold(start, n)
+            fold = task.layout.fold(start, n)
             made = []
             for j, target in enumerate(task.targets):
                 if isinstance(target, Logged):
@@ -90,9 +90,9 @@ class Walker:
             start += n
 
 
-def walk_part(task: Part, report: Report) -> tuple[Survey, list[Summed]]:
+def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
     """The terms of all policies, summed up by blocks."""
-    view, layout = view_of(**task.view), task.plan
+    view, layout = view_of(**task.view), task.layout
     walker = Walker(view, task)
     survey = Survey(np.zeros(len(view.names), np.int64))
     blocks = layout.touched(task.start, task.stop)
@@ -111,14 +111,14 @@ def walk_part(task: Part, report: Report) -> tuple[Survey, list[Summed]]:
         groups = np.flatnonzero(walker.features[j, :, :, -1].any(axis=0)) if task.features else np.zeros(0, np.int64)
         features = walker.features[j][:, groups]
         results.append(
-            Summed(blocks.start, sums[j], walker.mass[j], walker.asked[j], walker.tally[j], groups, features)
+            BlockSums(blocks.start, sums[j], walker.mass[j], walker.asked[j], walker.tally[j], groups, features)
         )
     return survey, results
 
 
-def replay_part(task: Replay, report: Report) -> tuple[Survey, Doubles]:
+def replay_part(task: ReplayTask, report: Report) -> tuple[Survey, Doubles]:
     """A learning policy over the whole log: its sums by blocks; stops at the first round that was not uniform."""
-    view, layout = view_of(**task.view), task.plan
+    view, layout = view_of(**task.view), task.layout
     policy = task.policy.policy()
     survey = Survey(np.zeros(len(view.names), np.int64))
     sums = np.zeros((layout.blocks, 1, PRR + 1))
@@ -144,16 +144,16 @@ def replay_part(task: Replay, report: Report) -> tuple[Survey, Doubles]:
     return survey, sums
 
 
-def do_part(task: Part | Replay, report: Report) -> Any:
+def do_part(task: LogPart | ReplayTask, report: Report) -> Any:
     """What the task asks for: replay, or terms."""
-    return replay_part(task, report) if isinstance(task, Replay) else walk_part(task, report)
+    return replay_part(task, report) if isinstance(task, ReplayTask) else walk_part(task, report)
 
 
 def read(
     view: View,
-    policies: list[Evidence],
+    policies: list[LogEvidence],
     names: list[str],
-    layout: Plan,
+    layout: BlockLayout,
     ridge: float,
     clip: float | None,
     bounds: tuple[float, float] | None,
@@ -165,11 +165,14 @@ def read(
     learning = [policy for policy in policies if isinstance(policy.target, Learning)] if "replay" in names else []
     fixed = [(policy, policy.target) for policy in policies if not isinstance(policy.target, Learning)]
     modelled = bool({"dm", "dr"} & set(names)) and any(not policy.logged for policy, _ in fixed)
-    parts = [Part(*part, plan=layout) for part in tasks(view, layout.first, layout.first + layout.rounds)]
+    parts = [
+        LogPart(view=task.view, start=task.start, stop=task.stop, layout=layout)
+        for task in tasks_of(view, layout.first, layout.first + layout.rounds)
+    ]
     fitted = cross_fitted(view, parts, ridge, engine, progress) if modelled else None
     direct = fitted is not None and "dm" in names
     # Those who learn come first: each takes as long as the whole log does.
-    todo: list[Part | Replay] = [Replay(view.described(), layout, p.target) for p in learning]  # type: ignore[arg-type]
+    todo: list[LogPart | ReplayTask] = [ReplayTask(view.recipe(), layout, p.target) for p in learning]  # type: ignore[arg-type]
     if fixed:
         low, high = bounds or (-math.inf, math.inf)
         todo += [
@@ -204,7 +207,7 @@ def read(
     return survey, modelled and fitted is None
 
 
-def work(
+def progress_total(
     view: View,
     targets: Mapping[str, Any],
     *,

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybandits.foundation.checks import Doubles
 from hybandits.offline.evaluation import intervals
-from hybandits.offline.evaluation.evidence import Evidence
+from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.terms import MIXED, PR, PRR, X0, XX, Y0, YY, N, P, X, Y
 
 
@@ -19,7 +19,7 @@ class Sequence(NamedTuple):
     high: Doubles
 
 
-def no_sequence(policy: Evidence, name: str) -> str | None:
+def no_sequence(policy: LogEvidence, name: str) -> str | None:
     """Why an estimate has no such interval; None if it has."""
     if name in ("snips", "dm") and not policy.logged:
         what = "a ratio of weighted sums" if name == "snips" else "a model's estimate"
@@ -36,7 +36,7 @@ def _terms_of(name: str) -> tuple[int, int, int]:
     return (N, Y, YY) if name == "dr" else (N, X, XX)
 
 
-def _range_of(policy: Evidence, name: str, bounds: tuple[float, float], largest: float) -> tuple[float, float]:
+def _range_of(policy: LogEvidence, name: str, bounds: tuple[float, float], largest: float) -> tuple[float, float]:
     """Between what a term must lie."""
     low, high = bounds
     if policy.logged or name == "replay":
@@ -48,7 +48,7 @@ def _range_of(policy: Evidence, name: str, bounds: tuple[float, float], largest:
 
 
 def sequence(
-    policy: Evidence, name: str, bounds: tuple[float, float], largest: float, level: float, at: np.ndarray
+    policy: LogEvidence, name: str, bounds: tuple[float, float], largest: float, level: float, at: np.ndarray
 ) -> Sequence:
     """Of one estimate, after the blocks `at`; largest: the weight that no other can exceed."""
     low, high = _range_of(policy, name, bounds, largest)
@@ -89,8 +89,8 @@ def _by_fold(
 
 
 def sequence_of_difference(
-    policy: Evidence,
-    first: Evidence,
+    policy: LogEvidence,
+    first: LogEvidence,
     name: str,
     bounds: tuple[float, float],
     largest: float,

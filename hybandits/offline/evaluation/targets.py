@@ -27,7 +27,7 @@ SAMPLED_DRAWS = 100
 RULE = ("choose", "propensities", "_pick")
 """The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
 
-Chances = Callable[[Batch, Rounds | None], Doubles]
+ChoiceProbabilities = Callable[[Batch, Rounds | None], Doubles]
 """Rounds of a log to probabilities (rounds, most candidates) of their candidates; a row of zeros: no answer."""
 
 
@@ -40,17 +40,17 @@ class Target(Protocol):
         """Whether `prepared(view)(batch, rounds)` is to be given rounds to play; the features of the candidates of
         round t are `rounds.features(t)`."""
 
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         """Made ready for the rounds of a view, once per part of the log."""
 
 
 @dataclass(frozen=True)
-class Chance:
+class UniformChoice:
     """Every candidate with the same probability."""
 
     wants_features: ClassVar[bool] = False
 
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         sizes = view.sizes
 
         def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
@@ -67,7 +67,7 @@ class Always:
     arm: Hashable
     wants_features: ClassVar[bool] = False
 
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         number = view.names.index(self.arm)
 
         def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
@@ -85,7 +85,7 @@ class Logged:
 
     wants_features: ClassVar[bool] = False
 
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         return lambda batch, rounds: np.zeros((batch.rounds, 1))
 
 
@@ -135,7 +135,7 @@ class Frozen(_Saved):
 
     wants_features: ClassVar[bool] = True
 
-    def prepared(self, view: View) -> Chances:
+    def prepared(self, view: View) -> ChoiceProbabilities:
         policy = self.policy()
         for start in range(0, len(view.names), 4096):
             names = view.names[start : start + 4096]
@@ -187,7 +187,7 @@ def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bo
     elif isinstance(given, str):
         words = given.split(maxsplit=1)
         if given == "uniform":
-            made = Chance()
+            made = UniformChoice()
         elif given == "logged":
             made = Logged()
         elif len(words) == 2 and words[0] == "always":
