@@ -1,48 +1,89 @@
-"""Files: written whole or not at all, digests, and who is still writing."""
+"""Files that appear whole or not at all, their digests, and the clearing away of what killed processes left behind.
+
+A file is written under a temporary name beside its place, `.NAME.PROCESS-THREAD.part`, and moved into place in one step
+when it is whole. The number of the process in the name tells whether somebody may still be writing it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+import re
+import shutil
+import stat
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+
+_PART_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>\d+)(-\d+)?\.part")
+
+
+def part_of(path: Path) -> Path:
+    """Return the temporary name under which this thread writes the file or folder `path` until it is whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.part")
+
+
+def write_atomically(path: Path, write: Callable[..., object]) -> None:
+    """Write a file so that readers see either the old content or the new one, never a part of it.
+
+    The folder is created if it does not exist. A file that is replaced keeps its permissions, and a symbolic link keeps
+    pointing to it. If writing fails, the old file stays as it was and the temporary one is removed.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write or replace.
+    write : callable
+        Called with the name of a temporary file, which it fills.
+    """
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = part_of(path)
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        discard(temporary)
+        # What may hold private data is nobody else's to read while it is being written.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600))
+        write(str(temporary))
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    finally:
+        discard(temporary)
+
+
+def discard(path: Path) -> None:
+    """Remove a file or a whole folder, if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def clear_parts(paths: Iterable[Path]) -> None:
+    """Remove what processes that are no longer running left when they were killed while writing one of these paths."""
+    names = {(path.parent, path.name) for path in paths}
+    for folder in {parent for parent, _ in names}:
+        for part in folder.glob(".*.part"):
+            fields = _PART_NAME.fullmatch(part.name)
+            if fields and (folder, fields["name"]) in names and not alive(int(fields["process"])):
+                discard(part)
 
 
 def alive(process: int) -> bool:
-    """Whether there is a process of this number: one that is writing a file, say."""
+    """Return whether a process with this number is running on this machine."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # somebody else's
+    except OSError:  # it belongs to another user
         return True
     return True
 
 
-def write_atomically(path: Path, write: Any) -> None:
-    """Have `write(file name)` fill a temporary file, and put that in the place of `path` once it is on disk whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(str(temporary))
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def clear_parts(paths: Iterable[Path]) -> None:
-    """Remove temporary files that runs left which were killed while they wrote one of these files."""
-    names = {(path.parent, path.name) for path in paths}
-    for folder in {parent for parent, _ in names}:
-        for part in folder.glob(".*.part"):
-            name, _, process = part.name[1 : -len(".part")].rpartition(".")
-            if (folder, name) in names and process.isdigit() and not alive(int(process)):
-                part.unlink(missing_ok=True)
-
-
 def sha256(path: Path) -> str:
-    """Digest of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Return the SHA-256 digest of a file as 64 hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -22,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hybandits.foundation.checks import Doubles
-from hybandits.foundation.files import alive
+from hybandits.foundation.files import clear_parts, discard, part_of
 from hybandits.foundation.version import __version__
 from hybandits.logs.problems import Problems
 
@@ -215,13 +214,11 @@ class LogWriter:
         self._digests = [hashlib.blake2b(digest_size=16) for _ in _KINDS]
         self._file: pq.ParquetWriter | None = None
         self._sources: list[str] = []
-        self._part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self._part = part_of(self.path)
 
     def __enter__(self) -> Self:
-        for left in self.path.parent.glob(f".{self.path.name}.*.part"):  # by a run that was killed
-            process = left.name.split(".")[-2]
-            if process.isdigit() and (left == self._part or not alive(int(process))):
-                shutil.rmtree(left, ignore_errors=True)
+        clear_parts([self.path])
+        discard(self._part)
         (self._part / "rounds").mkdir(parents=True)
         return self
 
@@ -229,7 +226,7 @@ class LogWriter:
         if self._file is not None:
             self._file.close()
             self._file = None
-        shutil.rmtree(self._part, ignore_errors=True)
+        discard(self._part)
 
     def source(self, name: str) -> None:
         """What follows comes from this file."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-import tempfile
 import zipfile
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from hybandits.foundation.files import write_atomically
 
 Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What a policy or a part of one is saved as: a header that JSON can hold, and plain arrays."""
@@ -95,26 +95,12 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
         raise PermissionError(f"the folder {target.parent} is not writable: save elsewhere or change its permissions")
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
+
+    def write_content(name: str) -> None:
+        with open(name, "wb") as file:  # given the name alone, NumPy would append .npz to it
             np.savez(file, **content)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target))
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
-
-def _mode(target: Path) -> int:
-    """The permissions of the file that is replaced, or those a new file would have."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
+    write_atomically(target, write_content)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
