@@ -1,8 +1,7 @@
-"""Where work runs: this process, local processes, or a Ray cluster. Knows nothing of what the work is.
+"""Where work runs: in this process (`Here`), in processes of this machine (`Local`), or on a Ray cluster (`Ray`).
 
-An engine maps a function over tasks and yields results as they finish. `function(task, report)` must be importable by
-name and depend on its task alone, so that neither the number of workers nor the engine shows in the results;
-`report(amount)` says how far it has come.
+An engine maps a function over tasks and yields the results as they finish; it knows nothing of what the work is. All
+engines give the same results: see `Engine` for what the function must promise.
 """
 
 from hybandits.engines.interface import Engine, EngineError, Progress, Report, Work, cores

@@ -1,4 +1,7 @@
-"""This process, or processes of this machine."""
+"""Engines on this machine: `Here`, this very process, and `Local`, a pool of processes.
+
+The pool is our own around `concurrent.futures`: that gives up when a worker dies and cannot tell how far a task is.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,19 @@ from hybandits.foundation import checks, interrupts
 
 
 class Here:
-    """This very process, one task after the other; its BLAS may use several threads, which can show in a last digit."""
+    """Runs tasks in this process, one after the other.
+
+    Notes
+    -----
+    Unlike the workers of other engines, this process is not held to one thread of BLAS, which can change last digits.
+
+    Examples
+    --------
+    >>> def square(task, report):
+    ...     return task * task
+    >>> dict(Here().map(square, [2, 3], progress=lambda task, amount: None))
+    {0: 4, 1: 9}
+    """
 
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         for i, task in enumerate(tasks):
@@ -35,7 +50,21 @@ class Here:
 
 
 class Local:
-    """Processes of this machine, one per core unless told otherwise; a process that dies costs its task a new try."""
+    """Runs tasks in processes of this machine.
+
+    When a process dies, its task is started again, at most three times in all. Scripts must start their work under
+    ``if __name__ == "__main__":``, because the processes import the script.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of processes; by default, one per core.
+
+    Attributes
+    ----------
+    workers : int
+        Number of processes.
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         why = "it is the number of processes; leave it out for one per core"
@@ -44,17 +73,17 @@ class Local:
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         tries = dict.fromkeys(range(len(tasks)), 0)
         while tries:
-            for i, result in self._round(work, tasks, tries, progress):
+            for i, result in self._one_pool(work, tasks, tries, progress):
                 del tries[i]
                 yield i, result
 
-    def _round(
+    def _one_pool(
         self, work: Work, tasks: Sequence[Any], tries: dict[int, int], progress: Progress
     ) -> Iterator[tuple[int, Any]]:
-        """Run what is left in one pool; ends early when a worker has died, which spoils a pool."""
+        """Run the tasks that are left in one pool; ends early when a worker dies, because that breaks the pool."""
         interrupts.note_workers()
         context = multiprocessing.get_context("spawn")
-        # A plain array of counters: no lock that a killed worker could take with it.
+        # Without a lock, which a killed worker might never release: every counter has one writer.
         counters: Any = context.Array("q", len(tasks), lock=False)
         others = set(multiprocessing.active_children())
         with environment(ONE_THREAD):
@@ -65,10 +94,10 @@ class Local:
             futures: dict[Future[Any], int] = {}
             try:
                 while waiting or futures:
-                    while waiting and len(futures) < size:  # no more than can run: a dead pool costs those tasks only
+                    while waiting and len(futures) < size:  # a broken pool costs a try only of what was running
                         i = waiting.pop(0)
                         tries[i] += 1
-                        with uninterrupted():  # it starts a worker
+                        with uninterrupted():  # submitting may start a worker
                             futures[pool.submit(_call, work, i, tasks[i])] = i
                     done, _ = wait(futures, timeout=0.2, return_when=FIRST_COMPLETED)
                     for i in futures.values():
@@ -78,11 +107,10 @@ class Local:
             except BrokenProcessPool:
                 for i in futures.values():
                     progress(i, 0)
-                worn = [i for i in tries if tries[i] >= TRIES]
-                if worn:
+                if any(count >= TRIES for count in tries.values()):
                     raise EngineError(
-                        f"worker processes died {TRIES} times at the same task: memory may be short, try --workers 1; "
-                        "or a script starts work outside of `if __name__ == '__main__':`, which workers import"
+                        f"worker processes died {TRIES} times at the same task: if memory is short, try --workers 1; "
+                        "if this is a script, start its work under `if __name__ == '__main__':`, as workers import it"
                     ) from None
             finally:
                 with uninterrupted():
@@ -97,7 +125,7 @@ _counters: Any = None
 
 
 def _begin(counters: Any) -> None:
-    """In a new local worker: leave Ctrl-C to the parent, end with it, and know where to count."""
+    """Start of a worker: leave Ctrl-C to the parent, end when it ends, and keep the counters at hand."""
     global _counters
     _counters = counters
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,8 +1,7 @@
-"""A Ray cluster."""
+"""The engine on a Ray cluster. Ray is imported when work starts, so that it need not be installed otherwise."""
 
 from __future__ import annotations
 
-import importlib
 import socket
 import time
 from collections.abc import Generator, Sequence
@@ -22,9 +21,24 @@ from hybandits.foundation import checks, interrupts
 
 
 class Ray:
-    """A Ray cluster: one at `address`, or one of this machine's own for as long as the work lasts.
+    """Runs tasks on a Ray cluster.
 
-    A worker that dies costs its task a new try; Ray sees to that.
+    When a worker dies, Ray starts its task again, at most three times in all.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of tasks that run at a time; by default, the number of CPUs of the cluster.
+    address : str, optional
+        Where the cluster is, e.g. "10.0.0.1:6379" or "auto". By default, a cluster that this process is connected to
+        already is used; if there is none, one is started on this machine for as long as the work lasts.
+
+    Attributes
+    ----------
+    workers : int or None
+        As given.
+    address : str or None
+        As given.
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
@@ -34,7 +48,7 @@ class Ray:
 
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
         try:
-            ray: Any = importlib.import_module("ray")
+            import ray
         except ImportError:
             raise EngineError("the Ray engine needs ray: pip install 'hybandits[ray]'") from None
         if self.address is not None:
@@ -44,11 +58,11 @@ class Ray:
         running: dict[Any, int] = {}
         try:
             if own:
-                with uninterrupted():  # a cluster half started leaves processes for a minute
+                with uninterrupted():  # a cluster that is interrupted as it starts leaves processes behind
                     self._start(ray)
             options: dict[str, Any] = {"runtime_env": {"env_vars": ONE_THREAD}}
             remote = ray.remote(num_cpus=1, max_retries=TRIES - 1, **options)(_call_counted)
-            counters = ray.remote(num_cpus=0, **options)(Counters).remote()
+            counters: Any = ray.remote(num_cpus=0, **options)(Counters).remote()
             size = self.workers or int(ray.cluster_resources().get("CPU", 1))
             waiting = list(range(len(tasks)))
             while waiting or running:
@@ -67,32 +81,34 @@ class Ray:
                     except ray.exceptions.RayError as problem:
                         raise EngineError(
                             f"Ray workers died {TRIES} times at the same task ({type(problem).__name__}): "
-                            "memory may be short; try --workers 1"
+                            "if memory is short, try --workers 1"
                         ) from None
                     yield running.pop(reference), result
         finally:
             with uninterrupted():
-                for reference in running:  # left over when the work ended early
+                for reference in running:  # the caller has stopped early
                     ray.cancel(reference, force=True)
                 if own:
                     ray.shutdown()
 
     def _start(self, ray: Any) -> None:
         options: dict[str, Any] = {"address": self.address}
-        if self.address is None:  # "local": a new one, whatever the environment says of others
+        if self.address is None:  # "local" starts a new cluster even if the environment names another
             options = {"address": "local", "num_cpus": self.workers or cores(), "include_dashboard": False}
         try:
             with environment({"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}):
                 ray.init(log_to_driver=False, logging_level="error", configure_logging=False, **options)
         except (ConnectionError, ValueError, RuntimeError) as problem:
-            first = str(problem).splitlines()[0]
-            raise EngineError(
-                f"no Ray cluster at {self.address or 'this machine'} ({first}): check --address"
-            ) from None
+            reason = str(problem).splitlines()[0]
+            if self.address is None:
+                raise EngineError(
+                    f"Ray could not start on this machine ({reason}): try --engine local, or give --address"
+                ) from None
+            raise EngineError(f"there is no Ray cluster at {self.address} ({reason}): check --address") from None
 
 
 def _must_answer(address: str) -> None:
-    """EngineError if nobody listens at host:port; Ray itself would go on trying for minutes."""
+    """Raise EngineError if nothing listens at host:port; Ray itself would keep trying for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
         return
@@ -100,11 +116,13 @@ def _must_answer(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except OSError as problem:
         reason = problem.strerror or str(problem)
-        raise EngineError(f"nobody answers at --address {address} ({reason}): is the Ray cluster up?") from None
+        raise EngineError(
+            f"nothing answers at --address {address} ({reason}): check the address, and whether the Ray cluster is up"
+        ) from None
 
 
 class Counters:
-    """How far each task has come, kept by a Ray actor."""
+    """A Ray actor that knows how much of each task is done."""
 
     def __init__(self) -> None:
         self._amounts: dict[int, int] = {}
@@ -117,7 +135,7 @@ class Counters:
 
 
 def _call_counted(work: Work, i: int, task: Any, counters: Any) -> Any:
-    """In a Ray worker: tell the counters at most twice a second."""
+    """Run the work in a Ray worker, telling the counters at most twice a second how much is done."""
     so_far, told = 0, time.monotonic()
     counters.write.remote(i, 0)
 

@@ -220,3 +220,8 @@ def test_a_loop_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch) -> N
     assert_array_equal(picks, rounds.counts - 1)
     assert_array_equal(np.argmax(probabilities(policy, rounds), axis=1), rounds.counts - 1)
     assert played == [20, 20]
+
+
+def test_every_loop_is_compared_with_the_contract() -> None:
+    covered = {compiled_loop(maker()) for maker in MAKERS.values()}
+    assert covered == set(loops.COMPILED_LOOPS), "add a policy to tests.support.rounds.MAKERS for every compiled loop"
