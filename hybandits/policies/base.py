@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import zlib
 from abc import ABC, abstractmethod
@@ -56,6 +57,9 @@ class Policy(ABC):
 
     receipt_is_of_the_round: ClassVar[bool] = False
     """Whether a receipt holds for any candidate of its round (HyRan), not only for the one chosen."""
+
+    _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
+    """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -141,10 +145,6 @@ class Policy(ABC):
         """How many rewards have been learned."""
 
     @abstractmethod
-    def _config(self) -> dict[str, Any]:
-        """The constructor's arguments but the seed, JSON-able."""
-
-    @abstractmethod
     def _pack_parts(self) -> dict[str, Packed]:
         """Whatever has been learned, by name."""
 
@@ -152,8 +152,44 @@ class Policy(ABC):
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         """The inverse of `_pack_parts`, on a policy made from `_config`."""
 
+    # -------------------------------------------------------------- settings
+
+    @classmethod
+    def _setting_names(cls) -> list[str]:
+        """The constructor's arguments; one that takes ``**kwargs`` is asked together with the one it extends."""
+        names: dict[str, None] = {}
+        for kind in cls.__mro__:
+            if "__init__" not in kind.__dict__:
+                continue
+            _, *arguments = inspect.signature(kind.__dict__["__init__"]).parameters.values()
+            named = (argument.name for argument in arguments if argument.kind is not argument.VAR_KEYWORD)
+            names.update(dict.fromkeys(named))
+            if all(argument.kind is not argument.VAR_KEYWORD for argument in arguments):
+                break
+        return [name for name in names if name not in cls._not_settings]
+
+    def _settings(self) -> dict[str, Any]:
+        """The constructor's arguments as they are now, read from the attributes of the same names."""
+        missing = [name for name in self._setting_names() if not hasattr(self, name)]
+        if missing:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute {missing[0]!r}, so its settings cannot be told or saved: keep "
+                f"each argument of the constructor in an attribute of the same name, as in self.{missing[0]} = .."
+            )
+        return {name: getattr(self, name) for name in self._setting_names()}
+
+    def _config(self) -> dict[str, Any]:
+        """The settings as a saved file holds them; a wrapped policy is not among them, it is saved as a part."""
+        settings = self._settings().items()
+        return {name: self._plain(name, value) for name, value in settings if not isinstance(value, Policy)}
+
+    def _plain(self, name: str, value: Any) -> Any:
+        """A setting as JSON holds it, for subclasses with settings that JSON does not know."""
+        return value
+
     @classmethod
     def _from_config(cls, config: dict[str, Any]) -> Self:
+        """A new policy with these settings, the inverse of `_config`."""
         return cls(**config)
 
     @classmethod
@@ -165,9 +201,6 @@ class Policy(ABC):
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
         return f"{type(self).__name__}({settings}): {len(self.arms)} arms known, {self.rounds} rewards learned"
-
-    def _settings(self) -> dict[str, Any]:
-        return self._config()
 
     # -------------------------------------------------------------- files
 

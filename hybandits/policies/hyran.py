@@ -211,16 +211,6 @@ class HyRan(Policy):
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         return self._table.candidates(arms)
 
-    def _config(self) -> dict[str, Any]:
-        return {
-            "d1": self.d1,
-            "d2": self.d2,
-            "p": self.p,
-            "ridge_schedule": self.ridge_schedule,
-            "delta": self.delta,
-            "arm_count": self.arm_count,
-        }
-
     def _pack_parts(self) -> dict[str, Packed]:
         return {"sums": self._table.pack()}
 

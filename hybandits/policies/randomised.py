@@ -36,9 +36,6 @@ class Uniform(RidgePolicy):
         check_finite(rows.x, rows.z)
         return np.full(len(rows.slots), 1.0 / len(rows.slots))
 
-    def _config(self) -> dict[str, Any]:
-        return {"d1": self.d1, "d2": self.d2, "ridge": self.ridge}
-
 
 class EpsilonGreedy(Policy):
     """With probability epsilon a candidate at random, else what the wrapped policy would choose.
@@ -125,12 +122,6 @@ class EpsilonGreedy(Policy):
 
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         return self.policy.candidates(arms)
-
-    def _config(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon}
-
-    def _settings(self) -> dict[str, Any]:
-        return {"policy": self.policy, "epsilon": self.epsilon}
 
     def _pack_parts(self) -> dict[str, Packed]:
         return {"policy": self.policy._pack()}

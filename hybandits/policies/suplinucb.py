@@ -187,17 +187,6 @@ class SupLinUCB(Policy):
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         return self._levels[0].candidates(arms)
 
-    def _config(self) -> dict[str, Any]:
-        return {
-            "d1": self.d1,
-            "d2": self.d2,
-            "horizon": self.horizon,
-            "delta": self.delta,
-            "alpha": self.alpha,
-            "arm_count": self.arm_count,
-            "ridge": self.ridge,
-        }
-
     def _pack_parts(self) -> dict[str, Packed]:
         parts = {f"level{s}": level.pack() for s, level in enumerate(self._levels, start=1)}
         parts["skipped"] = ({"rows": self._skipped}, {})

@@ -128,12 +128,3 @@ class HyThompson(RidgePolicy):
         if left.dtype != np.float64 or left.ndim != 1 or not np.isfinite(left).all():
             raise FileError("the normals left to use are not finite numbers: the file is corrupt")
         self._normals, self._used = left.copy(), 0
-
-    def _config(self) -> dict[str, Any]:
-        return {
-            "d1": self.d1,
-            "d2": self.d2,
-            "noise": self.noise,
-            "scale": self.scale,
-            "propensity_draws": self.propensity_draws,
-        }

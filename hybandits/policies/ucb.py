@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class UCBPolicy(RidgePolicy):
     """The rule itself; subclasses name the reduction that sizes gamma."""
 
     reduction: ClassVar[Reduction]
+    _not_settings = ("seed", "noise")  # the coefficient holds the noise
     _by_arm: ClassVar[bool] = False
     """Whether gamma is a function of each arm's own pulls instead of all rows learned."""
 
@@ -118,19 +119,15 @@ class UCBPolicy(RidgePolicy):
         """gamma as it is now (for the disjoint reduction: of an arm that has not learned)."""
         return float(decisions.radius(self._coefficients, 0 if self._by_arm else self._estimator.rounds))
 
-    def _config(self) -> dict[str, Any]:
-        return {
-            "d1": self.d1,
-            "d2": self.d2,
-            "exploration": confidence.to_plain(self.exploration),
-            "ridge": self._ridge_given,
-        }
-
-    def _settings(self) -> dict[str, Any]:
-        return {"d1": self.d1, "d2": self.d2, "exploration": self.exploration, "ridge": self.ridge}
+    def _plain(self, name: str, value: Any) -> Any:
+        if name == "exploration":
+            return confidence.to_plain(value)
+        if name == "ridge":  # not as it is now: a ridge that grows with the arms must go on growing
+            return self._ridge_given
+        return value
 
     @classmethod
-    def _from_config(cls, config: dict[str, Any]) -> Any:
+    def _from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**{**config, "exploration": confidence.from_plain(config["exploration"])})
 
 
@@ -169,14 +166,8 @@ class _ConstantPolicy(UCBPolicy):
         super().__init__(d1=d1, d2=d2, exploration=Constant(alpha=alpha), ridge=ridge, seed=seed)
         self.alpha = float(alpha)
 
-    def _config(self) -> dict[str, Any]:
-        return {"d1": self.d1, "d2": self.d2, "alpha": self.alpha, "ridge": self._ridge_given}
-
-    def _settings(self) -> dict[str, Any]:
-        return self._config()
-
     @classmethod
-    def _from_config(cls, config: dict[str, Any]) -> Any:
+    def _from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**config)
 
 
@@ -195,6 +186,3 @@ class Greedy(_ConstantPolicy):
 
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, alpha=0.0, ridge=ridge, seed=seed)
-
-    def _config(self) -> dict[str, Any]:
-        return {"d1": self.d1, "d2": self.d2, "ridge": self._ridge_given}
