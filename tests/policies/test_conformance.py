@@ -1,0 +1,119 @@
+"""Every policy passes the conformance suite."""
+
+from __future__ import annotations
+
+from hybandits import (
+    AsWritten,
+    DisLinUCB,
+    EpsilonGreedy,
+    Greedy,
+    HyLinUCB,
+    HyRan,
+    HyRanWithoutCrossBlocks,
+    HyThompson,
+    LiHybrid,
+    LinUCB,
+    Policy,
+    SupLinUCB,
+    Uniform,
+)
+from hybandits.testing import PolicyConformance
+
+
+class TestHyLinUCB(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyLinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
+
+
+class TestHyLinUCBAsWritten(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyLinUCB(d1=d1, d2=d2, exploration=AsWritten(horizon=1000, arms=5), seed=seed)
+
+    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyLinUCB(d1=d1, d2=d2, exploration=AsWritten(horizon=1000), seed=seed)
+
+
+class TestLinUCB(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return LinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
+
+
+class TestDisLinUCB(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return DisLinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
+
+
+class TestLiHybrid(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return LiHybrid(d1=d1, d2=d2, alpha=0.5, seed=seed)
+
+
+class TestHyRan(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyRan(d1=d1, d2=d2, arm_count=8, seed=seed)
+
+    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyRan(d1=d1, d2=d2, seed=seed)
+
+
+class TestHyRanTheory(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyRan(d1=d1, d2=d2, p=0.8, ridge_schedule="theory", arm_count=8, seed=seed)
+
+
+class TestHyRanWithoutCrossBlocks(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyRanWithoutCrossBlocks(d1=d1, d2=d2, arm_count=8, seed=seed)
+
+
+class TestSupLinUCB(PolicyConformance):
+    exact_merge = False  # which level a row without receipt goes to depends on what was learned before it
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return SupLinUCB(d1=d1, d2=d2, horizon=200, arm_count=8, seed=seed)
+
+    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
+        return SupLinUCB(d1=d1, d2=d2, horizon=200, seed=seed)
+
+
+class TestHyThompson(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, noise=0.1, seed=seed)
+
+
+class TestHyThompsonWithPropensities(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=2.0, propensity_draws=20, seed=seed)
+
+
+class TestGreedy(PolicyConformance):
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return Greedy(d1=d1, d2=d2, seed=seed)
+
+
+class TestUniform(PolicyConformance):
+    deterministic = False
+    exact_propensities = True
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return Uniform(d1=d1, d2=d2, seed=seed)
+
+
+class TestEpsilonGreedy(PolicyConformance):
+    deterministic = False
+    exact_propensities = True
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=seed), epsilon=0.3, seed=seed)
+
+
+class TestEpsilonAroundThompson(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        inner = HyThompson(d1=d1, d2=d2, noise=0.1, propensity_draws=10, seed=seed)
+        return EpsilonGreedy(inner, epsilon=0.3, seed=seed)

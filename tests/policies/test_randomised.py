@@ -1,0 +1,80 @@
+"""Uniform and EpsilonGreedy: the probabilities they state are those they choose with."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from hybandits import (
+    EpsilonGreedy,
+    Greedy,
+    HyRan,
+    SupLinUCB,
+    Uniform,
+)
+from hybandits.testing import ARMS, Page
+
+
+def test_epsilon_greedy_propensities_are_true() -> None:
+    """20,000 choices; each arm's frequency within 6 standard errors of its propensity."""
+    policy = EpsilonGreedy(Greedy(d1=4, d2=3), epsilon=0.4, seed=0)
+    page = Page(4, 3)
+    page.play(policy, 20)
+    x, z = page.features()
+    p = policy.propensities(x, z, ARMS)
+    assert sorted(p.tolist()) == pytest.approx([0.08] * 4 + [0.68])
+    counts = np.zeros(5)
+    n = 20_000
+    for _ in range(n):
+        choice = policy.choose(x, z, ARMS)
+        assert choice.propensity == pytest.approx(p[choice.index])
+        counts[choice.index] += 1
+    assert (np.abs(counts / n - p) < 6 * np.sqrt(p * (1 - p) / n)).all()
+
+
+def test_the_same_seed_in_a_wrapper_and_what_it_wraps_does_not_tie_their_draws() -> None:
+    """40,000 choices; frequencies within 6 standard errors of the stated propensities."""
+    policy = EpsilonGreedy(EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=0.3, seed=0), epsilon=0.3, seed=0)
+    policy.learn("a", [1.0], [1.0], 1.0)
+    x = np.ones((3, 1))
+    p = policy.propensities(x, x, ["a", "b", "c"])
+    counts = np.zeros(3)
+    for _ in range(40_000):
+        counts[policy.choose(x, x, ["a", "b", "c"]).index] += 1
+    assert (np.abs(counts / 4e4 - p) < 6 * np.sqrt(p * (1 - p) / 4e4)).all()
+    policies = Uniform(d1=1, d2=1, seed=0)
+    drawn = [policies.choose(x, x).index for _ in range(100)]
+    assert drawn != np.random.default_rng(0).integers(3, size=100).tolist()
+
+
+def test_epsilon_greedy_keeps_receipts_of_the_round_and_drops_those_of_the_choice() -> None:
+    x = np.ones((3, 1))
+    for inner, kept in ((HyRan(d1=1, d2=1), True), (SupLinUCB(d1=1, d2=1, horizon=50), False)):
+        policy = EpsilonGreedy(inner, epsilon=1.0, seed=0)
+        for _ in range(30):
+            choice = policy.choose(x, x, ["a", "b", "c"])
+            explored = choice.arm != inner.choose(x, x, ["a", "b", "c"]).arm
+            if explored:
+                assert (choice.receipt is not None) == kept
+            policy.learn(choice.arm, x[choice.index], x[choice.index], 1.0, receipt=choice.receipt)
+
+
+def test_epsilon_greedy_bounds_and_what_it_wraps() -> None:
+    with pytest.raises(ValueError, match=r"epsilon must lie in \[0, 1\], got 1.5"):
+        EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=1.5)
+    with pytest.raises(TypeError, match="policy must be a policy to wrap"):
+        EpsilonGreedy("greedy")  # type: ignore[arg-type]
+
+
+def test_uniform_is_uniform() -> None:
+    """10,000 choices, 6 standard errors."""
+    policy = Uniform(d1=1, d2=1, seed=0)
+    x = np.ones((4, 1))
+    counts = np.zeros(4)
+    for _ in range(10_000):
+        choice = policy.choose(x, x, list("abcd"))
+        assert choice.propensity == 0.25
+        counts[choice.index] += 1
+    assert (np.abs(counts / 1e4 - 0.25) < 6 * math.sqrt(0.25 * 0.75 / 1e4)).all()

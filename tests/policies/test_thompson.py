@@ -1,0 +1,83 @@
+"""Thompson sampling: draws are from the joint posterior, and propensities are frequencies of choices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from hybandits import (
+    HyThompson,
+)
+from hybandits.kernels import arrow, decisions
+from hybandits.testing import ARMS, Page
+from tests.support.oracle import Dense
+
+
+def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> None:
+    """20,000 joint draws of five arms' scores; mean and covariance within 6 standard errors (false alarms < 1e-6)."""
+    noise, scale = 0.5, 1.5
+    policy = HyThompson(d1=4, d2=3, noise=noise, scale=scale, seed=0)
+    page = Page(4, 3)
+    dense = Dense(4, 3, ARMS, noise**2 / scale**2)
+    for t in range(15):
+        x, z = page.features(1)
+        row = ARMS[t % 4], x[0], z[0], page.reward(t % 4, x[0], z[0])
+        policy.learn(*row)
+        dense.learn(*row)
+    x, z = page.features()
+    embedded = np.array([dense.embed(arm, x[i], z[i]) for i, arm in enumerate(ARMS)])
+    mean = embedded @ dense.parameters
+    covariance = noise**2 * embedded @ np.linalg.solve(dense.matrix, embedded.T)
+    # Joint draws: the kernel returns only the winner, so count wins against those of draws from the dense posterior.
+    n = 20_000
+    random = np.random.default_rng(1)
+    rows = policy.estimator.checked_candidates(x, z, ARMS, admit=False)
+    y, square, product = np.empty((5, 4)), np.empty(5), np.empty(5)
+    arrow.eliminate_rows(x, z, rows.slots, policy.estimator.arm_score, policy.ridge, y, square, product)
+    theta_root = np.linalg.inv(np.linalg.cholesky(np.linalg.inv(np.linalg.inv(dense.matrix)[:4, :4])).T)
+    scores = np.empty((n, 5))
+    wins = np.zeros(5)
+    for k in range(n):
+        xi = random.standard_normal(4 + 5)
+        theta = policy.theta + noise * theta_root @ xi[:4]
+        scores[k] = y @ theta + product + noise * np.sqrt(square) * xi[4:]
+        if k < 4000:
+            best = decisions.sample_best(y, 4, square, product, policy.estimator.shared_score, noise, xi, 0)
+            assert best == int(np.argmax(scores[k]))
+        wins[int(np.argmax(scores[k]))] += 1
+    error = np.sqrt(np.diag(covariance) / n)
+    assert (np.abs(scores.mean(axis=0) - mean) < 6 * error).all()
+    spread = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / n)
+    assert (np.abs(np.cov(scores.T) - covariance) < 6 * spread).all()
+    reference = np.random.default_rng(2).multivariate_normal(mean, covariance, size=n)
+    expected = np.bincount(reference.argmax(axis=1), minlength=5) / n
+    assert (np.abs(wins / n - expected) < 6 * np.sqrt(2 * expected.clip(1e-3) / n)).all()
+
+
+def test_thompson_propensities_are_sampled_frequencies_and_leave_decisions_alone() -> None:
+    """Choices of 3,000 policies that differ in nothing but the seed; frequencies within 6 standard errors."""
+    page = Page(4, 3)
+    x, z = page.features()
+    log = [(ARMS[t % 5], *(part[0] for part in page.features(1)), 0.1 * t) for t in range(10)]
+    counts = np.zeros(5)
+    n = 3000
+    for seed in range(n):
+        policy = HyThompson(d1=4, d2=3, noise=0.5, seed=seed)
+        for row in log:
+            policy.learn(*row)
+        counts[policy.choose(x, z, ARMS).index] += 1
+    frequencies = counts / n
+    teller = HyThompson(d1=4, d2=3, noise=0.5, propensity_draws=4000, seed=0)
+    quiet = HyThompson(d1=4, d2=3, noise=0.5, seed=0)
+    for row in log:
+        teller.learn(*row)
+        quiet.learn(*row)
+    p = teller.propensities(x, z, ARMS)
+    assert (np.abs(p - frequencies) < 6 * np.sqrt(2 * frequencies.clip(1e-3) / n)).all()
+    for _ in range(5):
+        a, b = teller.choose(x, z, ARMS), quiet.choose(x, z, ARMS)
+        assert a.index == b.index
+        assert b.propensity is None
+        assert a.propensity == pytest.approx(p[a.index], abs=6 * math.sqrt(0.25 / 4000) * 1.5)

@@ -1,0 +1,145 @@
+"""Upper confidence bounds: choices are those of the formulas, and gamma and the ridge those of the paper."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from hybandits import (
+    AsWritten,
+    Constant,
+    Greedy,
+    HyLinUCB,
+    LiHybrid,
+    LinUCB,
+    SelfNormalised,
+)
+from hybandits.testing import ARMS, Page
+from tests.support.oracle import Dense
+from tests.support.radius import self_normalised_radius
+
+
+@pytest.mark.parametrize(
+    ("kind", "dimension", "size"),
+    [
+        (HyLinUCB, 4 + 3, math.sqrt(0.8**2 + 0.5**2)),
+        (LinUCB, 4 + 3 * 5, math.sqrt(0.8**2 + 5 * 0.5**2)),
+    ],
+)
+def test_choices_are_those_of_the_formulas(kind: Any, dimension: int, size: float) -> None:
+    ridge, noise, delta, lx, lz = 0.3, 0.2, 0.05, 1.5, 0.7
+    coefficient = SelfNormalised(noise=noise, bound=(0.8, 0.5), feature_bound=(lx, lz), delta=delta)
+    policy = kind(d1=4, d2=3, exploration=coefficient, ridge=ridge, seed=0)
+    page = Page(4, 3)
+    dense = Dense(4, 3, ARMS, ridge)
+    for t in range(80):
+        x, z = page.features()
+        mean, width = dense.score(ARMS, x, z)
+        values = mean + width * self_normalised_radius(
+            t, size=size, ridge=ridge, noise=noise, delta=delta, dimension=dimension, length=math.hypot(lx, lz)
+        )
+        choice = policy.choose(x, z, ARMS)
+        i = choice.index
+        assert values[i] == pytest.approx(max(values), rel=1e-9)
+        reward = page.reward(i, x[i], z[i])
+        policy.learn(choice.arm, x[i], z[i], reward)
+        dense.learn(choice.arm, x[i], z[i], reward)
+
+
+def test_radii_and_ridges_as_written_in_the_paper() -> None:
+    k, horizon, delta, s = 5, 10_000, 0.02, 1.7
+    coefficient = AsWritten(horizon=horizon, delta=delta, bound=s, arms=k)
+    expected = {
+        LinUCB: (1.0, s * math.sqrt(k) + math.sqrt(2 * (4 + 3 * k) * math.log(horizon / delta))),
+        HyLinUCB: (5.0, 2 * (s * math.sqrt(k) + math.sqrt(2 * 7 * math.log(horizon / delta)))),
+    }
+    for kind, (ridge, gamma) in expected.items():
+        policy = kind(d1=4, d2=3, exploration=coefficient)
+        assert policy.ridge == ridge
+        assert policy.radius == pytest.approx(gamma, rel=1e-14)
+
+
+def test_the_number_of_arms_met_sizes_radius_and_ridge() -> None:
+    free = HyLinUCB(d1=4, d2=3, exploration=AsWritten(horizon=1000))
+    fixed = HyLinUCB(d1=4, d2=3, exploration=AsWritten(horizon=1000, arms=7))
+    page = Page(4, 3)
+    for t in range(40):
+        x, z = page.features()
+        arms = ARMS[:3] if t < 20 else ARMS
+        choice = free.choose(x[: len(arms)], z[: len(arms)], arms)
+        assert free.ridge == len(arms)
+        for policy in (free, fixed):
+            policy.learn(choice.arm, x[choice.index], z[choice.index], 0.1 * t)
+    free.choose(*page.features(2), ["six", "seven"])
+    assert free.ridge == 7.0
+    assert free.radius == fixed.radius
+    x, z = page.features()
+    assert_allclose(free.predict(x, z, ARMS), fixed.predict(x, z, ARMS), rtol=1e-10)
+    free.forget("six")
+    assert free.ridge == 7.0, "a ridge is never lowered"
+
+    shared = LinUCB(d1=4, d2=3, noise=0.1)
+    before = shared.radius
+    shared.choose(*page.features(5), ARMS)
+    assert shared.radius > before
+
+
+def test_learning_new_arms_without_choosing_raises_the_ridge_too() -> None:
+    policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10))
+    for i in range(4):
+        policy.learn(i, [1.0], [1.0], 1.0)
+        assert policy.ridge == i + 1
+
+
+def test_plain_linucb_is_the_case_without_arm_features() -> None:
+    policy = LinUCB(d1=3, d2=0, noise=0.1)
+    random = np.random.default_rng(0)
+    x = random.normal(size=(4, 3))
+    choice = policy.choose(x, None, list("abcd"))
+    policy.learn(choice.arm, x[choice.index], None, reward=1.0)
+    expected = np.linalg.solve(np.eye(3) + np.outer(x[choice.index], x[choice.index]), x[choice.index])
+    assert_allclose(policy.theta, expected)
+    assert policy.choose(x=x, arms=list("abcd")).arm in "abcd"
+
+
+def test_constant_coefficients() -> None:
+    page = Page(4, 3)
+    li, same, greedy = (
+        LiHybrid(d1=4, d2=3, alpha=0.7),
+        HyLinUCB(d1=4, d2=3, exploration=Constant(alpha=0.7), ridge=1.0),
+        Greedy(d1=4, d2=3),
+    )
+    for _ in range(30):
+        x, z = page.features()
+        choice = li.choose(x, z, ARMS)
+        assert choice == same.choose(x, z, ARMS)
+        assert greedy.choose(x, z, ARMS).index == int(np.argmax(greedy.predict(x, z, ARMS).mean))
+        reward = page.reward(choice.index, x[choice.index], z[choice.index])
+        for policy in (li, same, greedy):
+            policy.learn(choice.arm, x[choice.index], z[choice.index], reward)
+
+
+def test_the_ridge_given_counts_before_the_one_prescribed() -> None:
+    policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10, arms=9), ridge=2.0)
+    policy.learn_many(range(4), np.ones((4, 1)), np.ones((4, 1)), np.ones(4))
+    assert policy.ridge == 2.0
+
+
+def test_a_ridge_that_grows_goes_on_growing_after_loading(tmp_path: Path) -> None:
+    policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10))
+    policy.learn_many(range(4), np.ones((4, 1)), np.ones((4, 1)), np.ones(4))
+    policy.save(tmp_path / "policy.npz")
+    restored = HyLinUCB.load(tmp_path / "policy.npz")
+    assert restored.ridge == 4.0
+    restored.learn("new", [1.0], [1.0], 1.0)
+    assert restored.ridge == 5.0
+
+
+def test_greedy_takes_the_first_candidate_among_equals() -> None:
+    policy = Greedy(d1=1, d2=1)
+    assert policy.choose(np.ones((3, 1)), np.ones((3, 1)), ["b", "c", "a"]).arm == "b"
