@@ -1,4 +1,4 @@
-"""The experiment on a click log, from made-up results: claim 8, figures, page; on a made log, and as if on Yahoo's."""
+"""The experiment on a click log, from made-up results: figures and page; on a made log, and as if on Yahoo's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from hybandits import __version__, paper, report
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import FORMAT, Results, Run, read_results, write_unit
 from hybandits.paper import claims
-from hybandits.paper.claims import FAILS, HOLDS, OPEN, Verdict
 from hybandits.report import figures, numbers, terminal, words
 from hybandits.report.figures import outcomes
 from tests.report.test_figures import fabricate, small
@@ -77,103 +76,6 @@ def click_log(
     manifest = {"format": FORMAT, "version": __version__, "versions": {}, "experiments": plain, "units": {}, **about}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return read_results(folder)
-
-
-def only(verdicts: list[Verdict], protocol: str = "released") -> Verdict:
-    (found,) = [verdict for verdict in verdicts if verdict.protocol == protocol]
-    return found
-
-
-# ------------------------------------------------------------------ claim 8
-
-
-def test_the_claim_holds_on_real_data_with_two_trials(tmp_path: Path) -> None:
-    verdict = only(claims.judge(click_log(tmp_path, record(made=None))))
-    assert (verdict.claim, verdict.verdict) == ("8", HOLDS)
-    decide = {row.what: row for row in verdict.evidence if row.verdict is not None}
-    assert list(decide) == [
-        "HyLinUCB < LinUCB",
-        "HyLinUCB < DisLinUCB",
-        "HyLinUCB < HyRan (released)",
-        "excess of LinUCB < 0.5 of DisLinUCB's",
-        "excess of LinUCB < 0.5 of HyRan (released)'s",
-    ]
-    # Differences of -99.8 and -100.2: Student's t with one degree of freedom is 12.706.
-    found = decide["HyLinUCB < LinUCB"].value
-    assert "difference -100, 95 % interval -103 to -97.5" in found
-    assert "smaller in 2 of 2 runs" in found
-    assert "environments" not in found, "there is one log"
-    assert "about this log" in verdict.test
-
-
-@pytest.mark.parametrize(
-    ("changes", "answer", "lost"),
-    [
-        ({"DisLinUCB": 950.0}, FAILS, "HyLinUCB < DisLinUCB"),
-        ({"LinUCB": 1300.0}, FAILS, "excess of LinUCB < 0.5 of DisLinUCB's"),
-        ({"LinUCB": 1000.0}, OPEN, "HyLinUCB < LinUCB"),
-        ({"HyRan": 10.0, "HyThompson": 10.0}, HOLDS, ""),
-    ],
-)
-def test_parts_of_the_claim(tmp_path: Path, changes: dict[str, float], answer: str, lost: str) -> None:
-    verdict = only(claims.judge(click_log(tmp_path, record(made=None), levels={**LEVELS, **changes})))
-    assert verdict.verdict == answer
-    assert lost in verdict.summary
-
-
-def test_algorithms_that_still_explore_are_not_ranked(tmp_path: Path) -> None:
-    verdict = only(claims.judge(click_log(tmp_path, record(made=None, chance_regret=1050.0))))
-    assert verdict.verdict == OPEN
-    assert verdict.summary.startswith("Too early to tell: after 200,000 rounds HyLinUCB has lost 95 % of what")
-    assert {row.verdict for row in verdict.evidence} == {None}
-    assert "so far: holds" in verdict.evidence[0].value
-
-
-def test_one_trial_gives_numbers_and_no_verdict(tmp_path: Path) -> None:
-    verdict = only(claims.judge(click_log(tmp_path, record(made=None, trials=1), spread=0.0)))
-    assert verdict.verdict == OPEN
-    assert verdict.summary == (
-        "Not settled: one trial gives no interval (--trials 2 or more would). In that trial: HyLinUCB 1,000, LinUCB "
-        "1,100, DisLinUCB 1,400, HyRan (released) 2,000."
-    )
-    assert {row.verdict for row in verdict.evidence} == {OPEN, None}
-    assert "no interval: one trial only" in verdict.evidence[0].value
-
-
-@pytest.mark.parametrize("levels", [LEVELS, {**LEVELS, "DisLinUCB": 10.0}])
-@pytest.mark.parametrize("trials", [1, 3])
-def test_a_made_log_never_decides(tmp_path: Path, levels: dict[str, float], trials: int) -> None:
-    verdict = only(claims.judge(click_log(tmp_path, record(trials=trials, defect=True), levels=levels)))
-    assert verdict.verdict == OPEN
-    assert verdict.summary.startswith(
-        "No real data: the log is made, not Yahoo's, so nothing is known about the claim."
-    )
-    assert {row.verdict for row in verdict.evidence} == {None}
-    assert all(row.what.startswith("made log: ") and row.what.endswith("(not deciding)") for row in verdict.evidence)
-    said = [row.value.rpartition("; in this made log: ")[2] for row in verdict.evidence[:5]]
-    if trials == 1:
-        assert said == [OPEN] * 5
-    else:
-        assert set(said) == ({HOLDS} if levels == LEVELS else {HOLDS, FAILS})
-
-
-def test_missing_policies_are_named(tmp_path: Path) -> None:
-    results = click_log(tmp_path, record(made=None, policies=("HyLinUCB", "LinUCB", "HyRan")))
-    verdict = only(claims.judge(results))
-    assert (verdict.verdict, verdict.summary) == (OPEN, "No results of DisLinUCB and HyRan (released).")
-    assert [row.what for row in verdict.evidence] == ["HyLinUCB < HyRan (not deciding)"]
-
-
-def test_positions_as_arms_are_a_claim_of_their_own(tmp_path: Path) -> None:
-    records = [record(made=None), record(made=None, arms="positions", defect=True), record("written", made=None)]
-    verdicts = claims.judge(click_log(tmp_path, *records))
-    found = [(v.claim, v.protocol) for v in verdicts]
-    assert found == [("8", "released"), ("8", "written"), ("8 (positions)", "released")]
-    assert "positions" in verdicts[2].statement
-    assert verdicts[2].evidence[-1].what == "HyLinUCB, defect < HyRan (released), defect (not deciding)"
-    for verdict in verdicts:
-        assert verdict.statement.endswith(".")
-        assert verdict.test.endswith(".")
 
 
 # ------------------------------------------------------------------ figures
@@ -393,7 +295,7 @@ def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
     assert [line.split()[-1] for line in lines[at + 2 : at + 5]] == ["0", "+100.0", "+1,500"]
     assert lines[at + 4].startswith("even choice (expected)")
     (claim,) = [line for line in lines if line.startswith("8 ")]
-    assert "undecided  No real data: the log is made" in claim
+    assert "undecided  No real data: the log is synthetic" in claim
 
 
 def test_an_unfinished_log_is_said(tmp_path: Path) -> None:

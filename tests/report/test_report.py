@@ -17,7 +17,7 @@ from hybandits import paper, report
 from hybandits.experiments.record import ResultsError
 from hybandits.experiments.results import Results
 from hybandits.paper import claims
-from hybandits.paper.claims import Evidence, Verdict
+from hybandits.paper.claims import Finding, Verdict
 from hybandits.report import numbers, pictures, terminal
 from hybandits.report.figures import Figure
 from tests.report.test_figures import fabricate, small
@@ -126,7 +126,7 @@ def test_text_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     nasty = '<b a="1">&amp;'
     verdict = Verdict(
         claim=nasty, protocol="released", title=nasty, statement=nasty, test=nasty, verdict="holds", summary=nasty,
-        evidence=(Evidence(nasty, nasty, None),),
+        evidence=(Finding(nasty, nasty, None),),
     )  # fmt: skip
     monkeypatch.setattr("hybandits.paper.claims.judge", lambda *_, **__: [verdict])
     record = small("setting-1", policies=("Greedy",))
