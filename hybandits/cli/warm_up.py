@@ -1,22 +1,53 @@
-"""Compile everything ahead of time, for servers and images that should not wait later."""
+"""Compile everything ahead of time, for servers and images that should not wait for it later.
+
+Nothing beyond the core is imported at the top: `hybandits.warm_up` works without the laboratory installed.
+"""
 
 from __future__ import annotations
 
 import tempfile
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+LABORATORY = ("isal", "pyarrow", "scipy")
+"""What the functions on logs need beyond the core."""
+
 
 def warm_up() -> None:
-    """Use every kernel once, so that its machine code is on disk: about half a minute the first time, then a second.
+    """Compile every kernel for this machine and keep the machine code on disk.
 
-    Without it kernels are compiled when first needed: most in the first choice and reward, some later (the refresh in
-    an arm's 512th reward, merging, HyThompson, HyRan).
+    The first call takes about a minute (half of that without the laboratory installed), a later one a few seconds.
+    Without it each kernel is compiled when it is first needed: most in the first choice and the first reward, some much
+    later, such as the one that refreshes an arm's factors after 512 rewards.
+
+    Examples
+    --------
+    >>> import hybandits
+    >>> hybandits.warm_up()  # doctest: +SKIP
     """
+    _use_policies()
+    _play_rounds()
+    if all(find_spec(name) is not None for name in LABORATORY):
+        with tempfile.TemporaryDirectory() as folder:
+            _use_logs(Path(folder))
+
+
+def warmup() -> None:
+    """Compile everything now, so that nothing has to wait for it later. Takes about a minute the first time."""
+    start = time.perf_counter()
+    warm_up()
+    print(f"compiled in {time.perf_counter() - start:.0f} seconds; the machine code is on disk")
+
+
+def _use_policies() -> None:
+    """Let every kind of policy choose, learn, merge, forget, and be saved and loaded."""
     import numpy as np
 
-    from hybandits.kernels import arrow
+    from hybandits.kernels.arrow import REFRESH
     from hybandits.model.exploration import AsWritten
+    from hybandits.model.features import FeatureMap
     from hybandits.policies import (
         DisLinUCB,
         EpsilonGreedy,
@@ -39,7 +70,7 @@ def warm_up() -> None:
         SupLinUCB(**shape, horizon=10),
         HyRan(**shape, p=0.99),
     ]
-    many = 2 * arrow.REFRESH
+    many = 2 * REFRESH
     x, z = np.ones((many, 2)), np.ones((many, 1))
     with tempfile.TemporaryDirectory() as folder:
         for policy in policies:
@@ -49,21 +80,66 @@ def warm_up() -> None:
                 policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
                 policy.choose(x[:n], z[:n], arms)
                 policy.propensities(x[:n], z[:n], arms)
+                policy.predict(x[:n], z[:n], arms)
             if isinstance(policy, HyLinUCB):
                 policy.learn_many(["a"] * many, x, z, np.ones(many))
-                for _ in range(arrow.REFRESH):
+                for _ in range(REFRESH):
                     policy.learn("b", x[0], z[0], 1.0)
             policy.beta(choice.arm)
             policy.save(Path(folder) / "policy.npz")
             policy.merge(load(Path(folder) / "policy.npz"))
             policy.forget(choice.arm)
+    FeatureMap("das", 2, 1)([1.0, 2.0], [3.0])
 
 
-def warmup() -> None:
-    """Compile everything now, so that nothing has to wait for it later."""
-    from hybandits import paper
-    from hybandits.experiments import runner
+def _play_rounds() -> None:
+    """Play two rounds of every compiled loop in worlds of every law."""
+    from hybandits.policies import DisLinUCB, HyLinUCB, HyRan, HyThompson, SupLinUCB
+    from hybandits.simulation.play import cumulative_regret
+    from hybandits.simulation.worlds import LAWS, Synthetic
 
-    warm_up()
-    runner.compile_loops(paper.experiments(list(paper.SETTINGS), ("released", "written")))
-    print("compiled; the machine code is on disk")
+    shape: dict[str, Any] = {"d1": 2, "d2": 1}
+    policies = [
+        HyLinUCB(**shape),
+        DisLinUCB(**shape),
+        HyThompson(**shape),
+        SupLinUCB(**shape, horizon=2),
+        HyRan(**shape),
+    ]
+    for policy in policies:
+        cumulative_regret(policy, Synthetic(**shape, arms=2), 2)
+    for law in LAWS:
+        cumulative_regret(HyLinUCB(**shape), Synthetic(**shape, arms=2, law=law), 2)
+
+
+def _use_logs(folder: Path) -> None:
+    """Write small click logs, read them, and describe, fit, simulate and evaluate on one."""
+    from hybandits.logs.formats import reader_of
+    from hybandits.logs.problems import Problems
+    from hybandits.logs.store import convert
+    from hybandits.logs.synthetic import SyntheticLog
+    from hybandits.offline.describe import describe
+    from hybandits.offline.evaluation import Frozen, Learning, evaluate
+    from hybandits.offline.fit import collect, learn_log, least_squares, warm_start
+    from hybandits.offline.log_world import LogWorld, look_over
+    from hybandits.offline.view import View
+    from hybandits.policies import HyLinUCB, Uniform
+    from hybandits.simulation.play import cumulative_regret
+
+    for kind in ("R6B", "R6A"):
+        SyntheticLog(rounds=400, kind=kind).write(folder / kind / "raw")
+        log = convert(reader_of(folder / kind / "raw"), folder / kind / "log", Problems())
+    view = View(log)
+    describe(view)
+    sums = collect(view)
+    model = least_squares(sums).model
+    shape: dict[str, Any] = {"d1": view.d1, "d2": view.d2}
+    policy = HyLinUCB(**shape, noise=0.5)
+    learn_log(policy, view, 0, 10)
+    warm_start(policy, sums)
+    look_over(view, model, 0, 10)
+    world = LogWorld(view, model, start=0, noise=0.1)
+    for player in (HyLinUCB(**shape), Uniform(**shape)):
+        cumulative_regret(player, world, 2)
+    evaluate(view, {"frozen": Frozen(policy), "uniform": "uniform"})
+    evaluate(view, {"learning": Learning(policy)}, estimators=("replay",))
