@@ -1,78 +1,27 @@
-"""What verdicts are measured with: intervals on the means of units, exponents of growth, eigenvalues of chance."""
+"""What results are judged with: intervals of means over independent units, exponents of growth, proportions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 
 
-def incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by Lentz's continued fraction.
-
-    >>> round(incomplete_beta(2.0, 3.0, 0.4), 4)
-    0.5248
-    """
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast on the other side
-        return 1 - incomplete_beta(b, a, 1 - x)
-    log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    front = math.exp(a * math.log(x) + b * math.log1p(-x) - log_beta) / a
-    tiny = 1e-300
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    value = d
-    for m in range(1, 1000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            d = 1 / (1 + term * d or tiny)
-            c = 1 + term / c or tiny
-            value *= c * d
-        if abs(c * d - 1) < 1e-15:
-            break
-    return front * value
-
-
-def _solve(rising: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Where a rising function meets a value, by bisection to the last bit."""
-    for _ in range(200):
-        middle = (low + high) / 2
-        if rising(middle) < target:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-@lru_cache(maxsize=256)
 def student_quantile(probability: float, freedom: int) -> float:
-    """The quantile of Student's t: P(t <= q) = probability, with `freedom` degrees of freedom.
-
-    P(t <= q) = 1 - I_x(n/2, 1/2)/2 with x = n/(n + q^2), for q >= 0.
+    """The quantile q of Student's t with `freedom` degrees of freedom: P(t <= q) = probability.
 
     >>> round(student_quantile(0.975, 4), 3)
     2.776
     """
     checks.probability("probability", probability, "quantiles of 0 and 1 are infinite")
     checks.count("freedom", freedom, least=1, why="it takes two values to see a spread")
-    if probability < 0.5:
-        return -student_quantile(1 - probability, freedom)
-
-    def below(q: float) -> float:
-        return 1 - incomplete_beta(freedom / 2, 0.5, freedom / (freedom + q * q)) / 2
-
-    high = 1.0
-    while below(high) < probability:
-        high *= 2
-    return _solve(below, probability, 0.0, high)
+    return float(special.stdtrit(freedom, probability))
 
 
 def proportion_floor(successes: int, trials: int, confidence: float) -> float:
@@ -83,11 +32,11 @@ def proportion_floor(successes: int, trials: int, confidence: float) -> float:
     """
     if successes <= 0:
         return 0.0
-    return _solve(lambda p: incomplete_beta(successes, trials - successes + 1, p), 1 - confidence, 0.0, 1.0)
+    return float(special.betaincinv(successes, trials - successes + 1, 1 - confidence))
 
 
 class Interval(NamedTuple):
-    """A mean over independent units with its confidence interval."""
+    """A mean over independent units with its confidence interval, from `low` to `high`."""
 
     mean: float
     low: float
@@ -96,7 +45,27 @@ class Interval(NamedTuple):
 
 
 def interval(values: Doubles, units: NDArray[Any], confidence: float) -> Interval | None:
-    """Student's interval on the means of the units; None if fewer than two units have a finite value."""
+    """Student's interval of a mean over independent units.
+
+    Parameters
+    ----------
+    values, units : arrays of shape (runs,)
+        A value per run, and the unit that the run belongs to. Runs are averaged per unit first. Values that are not
+        finite are left out.
+    confidence : float
+        How often such intervals hold the mean, e.g. 0.95.
+
+    Returns
+    -------
+    Interval or None
+        None if fewer than two units have a finite value.
+
+    Examples
+    --------
+    >>> mean, low, high, units = interval(np.array([1.0, 3.0, 6.0, 8.0]), np.array([0, 0, 1, 1]), 0.5)
+    >>> mean, round(low, 9), round(high, 9), units
+    (4.5, 2.0, 7.0, 2)
+    """
     finite = np.isfinite(values)
     names, unit = np.unique(units[finite], return_inverse=True)
     if len(names) < 2:
@@ -108,9 +77,10 @@ def interval(values: Doubles, units: NDArray[Any], confidence: float) -> Interva
 
 
 def interval_within(values: Doubles, units: NDArray[Any], confidence: float) -> Interval | None:
-    """The interval of the mean over these very units, whose runs differ by noise and the policies' own draws alone.
+    """The interval of the mean over these very units, whose runs differ only by noise and the policies' own draws.
 
-    Variances are pooled within units: (runs - units) degrees of freedom. None if no unit has two runs.
+    It says how well the mean of these units is known; `interval` says what other units would show. Variances are pooled
+    within units, with (runs - units) degrees of freedom. None if no unit has two runs.
     """
     finite = np.isfinite(values)
     names, unit = np.unique(units[finite], return_inverse=True)
@@ -128,10 +98,26 @@ def interval_within(values: Doubles, units: NDArray[Any], confidence: float) -> 
 
 
 def exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_] | None = None) -> Doubles:
-    """One exponent per run, of y ~ x^p: the least-squares slope of log y on log x, every series with its own intercept.
+    """The exponent p of y ~ x^p, one per run: the least-squares slope of log y on log x.
 
-    x, y and use have shapes that broadcast to (runs, points) or (runs, points, series); points that are not positive
-    are left out. NaN where nothing is left to fit.
+    Parameters
+    ----------
+    x, y : arrays
+        Of shapes that broadcast to (runs, points) or (runs, points, series). The series of a run share one slope, and
+        each has an intercept of its own. Points that are not positive are left out.
+    use : array of bool, optional
+        The points to fit, all of them by default; it broadcasts with x and y.
+
+    Returns
+    -------
+    array of shape (runs,)
+        NaN where nothing is left to fit.
+
+    Examples
+    --------
+    >>> t = np.array([[1.0, 10.0, 100.0]])
+    >>> exponents(t, 3 * t**0.5).round(9)
+    array([0.5])
     """
     x, y, use = np.broadcast_arrays(x, y, True if use is None else use)
     if y.ndim == 2:
@@ -148,9 +134,10 @@ def exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_] | None = None) -> D
 
 
 def increment_exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_]) -> Doubles:
-    """One exponent per run, of y ~ c + x^p, from how much y grows per x: between three points (runs, 3, series).
+    """The exponent p of y ~ c + x^p, one per run, from how much y grows between three points (runs, 3, series).
 
-    y ~ c + x^p grows by x^(p - 1) per x, whatever c is. The series in `use` (runs, series) count alike.
+    y ~ c + x^p grows by x^(p - 1) per x, whatever c is. The series in `use` (runs, series) count alike. NaN where y
+    does not grow or nothing is left to fit.
     """
     step_x, step_y = np.diff(x, axis=1), np.diff(y, axis=1)
     good = use & (step_x > 0).all(axis=1) & np.isfinite(step_y).all(axis=1)
