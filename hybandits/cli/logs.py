@@ -169,7 +169,7 @@ def fit(
     with plain_errors():
         from hybandits import HyRan, SupLinUCB
         from hybandits.offline import fit as fitting
-        from hybandits.policies.base import RidgePolicy
+        from hybandits.policies.ridge_policy import RidgePolicy
 
         _must_be_writable(out)
         with _viewed(log, features.value, strict=strict) as view:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from hybandits.foundation.checks import Doubles
-from hybandits.policies.base import Policy, RidgePolicy
+from hybandits.policies.base import Policy
 from hybandits.policies.disjoint import DisLinUCB
+from hybandits.policies.ridge_policy import RidgePolicy
 
 
 def measure(policy: Policy, arms: int) -> dict[str, Any] | None:

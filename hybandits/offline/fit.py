@@ -25,7 +25,8 @@ from hybandits.model.ridge import HybridRidge
 from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.tasks import LogTask, in_order, tasks_of, view_of
 from hybandits.offline.view import View
-from hybandits.policies.base import Policy, RidgePolicy
+from hybandits.policies.base import Policy
+from hybandits.policies.ridge_policy import RidgePolicy
 
 RCOND = 1e-5
 """Directions weaker than this, relative to the strongest, count as absent. Click logs give features to six decimals, so

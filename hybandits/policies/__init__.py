@@ -1,9 +1,10 @@
-"""Rules for exploring on top of the estimator, one file per idea."""
+"""The policies: rules for choosing on top of the estimator, one file per idea."""
 
-from hybandits.policies.base import Choice, Policy, RidgePolicy, load
+from hybandits.policies.base import Choice, Policy, load
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.hyran import HyRan, HyRanWithoutCrossBlocks
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
+from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson
 from hybandits.policies.ucb import Greedy, HyLinUCB, LiHybrid, LinUCB

@@ -1,4 +1,4 @@
-"""The disjoint reduction: one ridge regression per arm on (x, z) together (paper, Algorithm 2)."""
+"""The disjoint reduction: one ridge regression per arm, on x and z together (paper, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,51 @@ from hybandits.policies.ucb import UCBPolicy
 
 
 class DisLinUCB(UCBPolicy):
-    """One estimator per arm on (x, z) together; nothing is shared: `beta(arm)` has d1 + d2 entries, `theta` none."""
+    """Explore by optimism with every arm on its own: what one arm learns says nothing about the others.
+
+    Each arm has a regression of its own on x and z together, so ``beta(arm)`` has d1 + d2 entries and `theta` has none.
+    Use it where the arms have nothing in common; every arm then needs rewards of its own for all features.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        The numbers of features in x and in z; each arm learns the effect of all of them for itself.
+    noise : float, optional
+        The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
+        at most 0.5. A larger value explores more. ``noise=0.1`` is short for
+        ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
+    exploration : SelfNormalised, AsWritten or Constant, optional
+        How much to explore, instead of `noise`.
+    ridge : float, optional
+        How strongly the estimates are drawn towards zero (lambda). The default is the value that `exploration`
+        prescribes, or 1.0 if it prescribes none.
+    seed : int, optional
+        The seed of the random state; this rule does not draw random numbers.
+
+    Attributes
+    ----------
+    exploration : SelfNormalised, AsWritten or Constant
+        The exploration coefficient.
+    ridge : float
+        The present value of lambda.
+    radius : float
+        The value of gamma for an arm that has not learned; it is different for every arm.
+
+    Notes
+    -----
+    This is the reduction of the hybrid problem to the disjoint one, Algorithm 2 of [1]_.
+
+    References
+    ----------
+    .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024.
+
+    Examples
+    --------
+    >>> policy = DisLinUCB(d1=2, d2=1, noise=0.1)
+    >>> policy.learn("sports", [1.0, 0.0], [1.0], reward=1.0)
+    >>> policy.beta("sports").round(2).tolist()
+    [0.33, 0.0, 0.33]
+    """
 
     reduction = "disjoint"
     _by_arm = True
@@ -34,6 +78,6 @@ class DisLinUCB(UCBPolicy):
         return np.empty(0), np.concatenate((x, z))
 
     def _check_finite(self, x: Doubles, z: Doubles) -> None:
-        """Here rather than in the estimator, which would speak of columns of (x, z)."""
+        """Check here rather than in the estimator, whose message would name columns of x and z put together."""
         if not (arrow.within_limit(x) and arrow.within_limit(z)):
             raise not_finite(x, z)

@@ -1,4 +1,4 @@
-"""HyRan (Kim, Paik & Oh 2023, Algorithm 1) on the arrow structure, and the variant that the paper's code really ran."""
+"""HyRan (Kim, Paik & Oh 2023, Algorithm 1), and the variant that the released code of the paper runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Schedule = Literal["experiments", "theory"]
 
 
 class Pool(NamedTuple):
-    """HyRan's receipt: the candidates of the round, all of whose features it learns from."""
+    """The receipt of `HyRan`: all candidates of the round, because the policy learns from all of their features."""
 
     arms: tuple[Hashable, ...]
     x: Doubles
@@ -29,18 +29,63 @@ class Pool(NamedTuple):
 
 
 class HyRan(Policy):
-    """Doubly robust estimation with a greedy choice (Kim, Paik & Oh 2023, Algorithm 1) in the hybrid model.
+    """Choose greedily, and learn from all candidates of a round instead of only from the one that was played.
 
-    In round t, with D = d1 + d2 K and the matrix V = I + sums:
+    In some of the rounds, chosen at random, the policy fills in the rewards that it has not seen with estimates. It
+    needs all candidates of the round for that, so pass ``receipt=choice.receipt`` to `learn`. Without the receipt, a
+    row counts as a round in which that arm was the only candidate.
 
-    - play the highest x.theta + z.beta_i of (V + lambda_t I)^-1 Z;
-    - after the reward Y of arm a draw h, which is a with probability p and another candidate else, evenly;
-    - if h = a, add every candidate i with the pseudo-reward (1 - 1{h=i}/pi_i) X_i.check + 1{h=i}/pi_i Y, where
-      check = (V + sqrt(t) I)^-1 Z; else add arm a alone with Y.
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    p : float, optional
+        The share of rounds in which the policy learns from all candidates.
+    ridge_schedule : {"experiments", "theory"}, optional
+        How the ridge lambda_t grows: 2 D log(t + 1) or D log(4 t^2 / delta), with D = d1 + d2 K.
+    delta : float, optional
+        The failure probability in the schedule "theory".
+    arm_count : int, optional
+        The number of arms K. By default the policy counts the arms that it has met.
+    seed : int, optional
+        The seed of the random draws in learning. The default draws fresh entropy.
 
-    It learns from all candidates, so pass `receipt=choice.receipt` (the round's candidates) to `learn`; without it the
-    row is a round with that arm alone, which adds it with Y. ridge_schedule: "experiments", lambda_t = 2 D log(t + 1),
-    or "theory", D log(4 t^2 / delta). K is `arm_count` where given, else the number of arms met so far.
+    Attributes
+    ----------
+    p, delta : float
+        As given.
+    ridge_schedule : str
+        As given.
+    arm_count : int or None
+        As given.
+    table : GramTable
+        The sums that the estimates are solved from.
+
+    Notes
+    -----
+    HyRan is Algorithm 1 of [1]_ in the hybrid model. In round t, with the matrix V = I + sums:
+
+    - it plays the highest x.theta + z.beta_i of (V + lambda_t I)^-1 Z;
+    - after the reward Y of arm a it draws h, which is a with probability p and otherwise one of the other candidates,
+      all equally likely;
+    - if h = a, it adds every candidate i with the pseudo-reward (1 - 1{h=i}/pi_i) X_i.check + 1{h=i}/pi_i Y, where
+      check = (V + sqrt(t) I)^-1 Z; otherwise it adds arm a alone with Y.
+
+    References
+    ----------
+    .. [1] Kim, Paik & Oh, "Squeeze All: Novel Estimator and Self-Normalized Bound for Linear Contextual Bandits", 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> policy = HyRan(d1=2, d2=1, seed=0)
+    >>> x, z = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])
+    >>> choice = policy.choose(x, z, arms=["sports", "politics"])
+    >>> policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
+    >>> policy.rounds
+    1
     """
 
     _cross = True
@@ -63,37 +108,38 @@ class HyRan(Policy):
             raise ValueError(f"ridge_schedule must be 'experiments' or 'theory', got {ridge_schedule!r}")
         self.ridge_schedule = ridge_schedule
         self.delta = checks.probability("delta", delta, "it is a failure probability, e.g. 0.01")
-        why = "it is the number of arms K; leave it out to count arms met"
+        why = "it is the number of arms K; leave it out to count the arms met"
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self._table = GramTable(self.d1, self.d2, cross=self._cross)
 
     @property
     def table(self) -> GramTable:
-        """The sums."""
+        """The sums that the estimates are solved from."""
         return self._table
 
     def ridges(self, count: int, new: int = 0) -> tuple[Doubles, Doubles]:
-        """The ridges of the next `count` rounds, with `new` more arms met: of the choice and of the imputation.
+        """Return the ridges of the next `count` rounds, with `new` more arms met: for choosing and for filling in.
 
-        The choice's is 1 (the V = I that Algorithm 1 starts from) + lambda_t, the imputation's 1 + sqrt(t - 1).
+        Choosing uses 1 + lambda_t, where the 1 is the V = I that Algorithm 1 starts from, and filling in rewards uses
+        1 + sqrt(t - 1).
         """
         t = np.arange(self._table.rounds + 1, self._table.rounds + count + 1, dtype=float)
         dimension = self.d1 + self.d2 * (self.arm_count or max(self._table.known + new, 1))
         if self.ridge_schedule == "experiments":
-            choice = 1.0 + 2 * dimension * np.log(t + 1)
+            choosing = 1.0 + 2 * dimension * np.log(t + 1)
         else:
-            choice = 1.0 + dimension * np.log(4 * t**2 / self.delta)
-        return choice, 1.0 + np.sqrt(np.maximum(t - 1, 1))
+            choosing = 1.0 + dimension * np.log(4 * t**2 / self.delta)
+        return choosing, 1.0 + np.sqrt(np.maximum(t - 1, 1))
 
     def _ridge(self, new: int = 0) -> float:
         return float(self.ridges(1, new)[0][0])
 
     def draws(self, count: int) -> Doubles:
-        """The uniforms behind h of the next `count` rounds with more than one candidate."""
+        """Draw the uniforms that decide about h in the next `count` rounds with more than one candidate."""
         return self._random.random(count)
 
     def give_back(self, count: int) -> None:
-        """Take back the last `count` of the `draws`, which were of rounds that have not been learned."""
+        """Take back the last `count` of the `draws`, because their rounds have not been learned."""
         self._random.bit_generator.advance(-count)  # type: ignore[attr-defined]  # it is a PCG64
 
     def _rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Any:
@@ -103,17 +149,17 @@ class HyRan(Policy):
 
     def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         rows = self._rows(x, z, arms, admit=True)
-        made = self._table.estimate(self._ridge())
-        index, mean = gram.best_mean(rows.x, rows.z, rows.slots, made.theta, made.beta)
-        width = self._table.width(rows.x[index], rows.z[index], int(rows.slots[index]), made)
+        solved = self._table.estimate(self._ridge())
+        index, mean = gram.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)
+        width = self._table.width(rows.x[index], rows.z[index], int(rows.slots[index]), solved)
         pool = Pool(tuple(rows.arms), rows.x.copy(), rows.z.copy())
         return Choice(rows.arms[index], index, mean, width, 1.0, pool)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """1 for the highest mean, 0 for the others: the choice itself is deterministic."""
+        """Return 1 for the highest mean and 0 for the others: the choice itself is deterministic."""
         rows = self._rows(x, z, arms, admit=False)
-        made = self._table.estimate(self._ridge(self._table.unmet(rows.arms)))
-        return one_hot(len(rows.arms), gram.best_mean(rows.x, rows.z, rows.slots, made.theta, made.beta)[0])
+        solved = self._table.estimate(self._ridge(self._table.unmet(rows.arms)))
+        return one_hot(len(rows.arms), gram.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)[0])
 
     def _check_pool(self, arm: Hashable, x: Doubles, z: Doubles, receipt: Any) -> Pool:
         if receipt is None:
@@ -127,7 +173,8 @@ class HyRan(Policy):
         at = receipt.arms.index(arm)
         if (rows[0][at] != x).any() or (rows[1][at] != z).any():
             raise ValueError(
-                f"the features given for arm {arm!r} are not those of its receipt: pass the rows that were shown"
+                f"the features given for arm {arm!r} are not those of its receipt: "
+                "pass the arm's rows of x and z that choose() was given"
             )
         return Pool(receipt.arms, *rows)
 
@@ -157,7 +204,7 @@ class HyRan(Policy):
         try:
             for i, arm in enumerate(ids):
                 self._learn_round(arm, float(values[i]), pools[i])
-        except ValueError:  # the sums have become unsound on the way
+        except ValueError:  # rounding has spoiled the sums: take everything back
             self._table.__dict__.update(before)
             self._random.bit_generator.state = random
             raise
@@ -201,7 +248,7 @@ class HyRan(Policy):
         return self._table.rounds
 
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm, its beta integrated out at the ridge of the moment; what it taught the shared part stays."""
+        """Drop an arm; what it taught about the shared features stays, at the ridge of the present round."""
         self._table.marginalise(arm, self._ridge())
 
     def merge(self, other: Self) -> None:
@@ -219,9 +266,18 @@ class HyRan(Policy):
 
 
 class HyRanWithoutCrossBlocks(HyRan):
-    """Not HyRan: the paper's released code never accumulates B_i, so shared and own parts are fitted as if unrelated.
+    """Reproduce the HyRan curves of the paper, whose released code leaves out the blocks that tie x and z together.
 
-    Kept only to match the published curves; use `HyRan` for anything else.
+    The shared and the arm-specific parts are fitted as if they had nothing to do with each other, so this is not HyRan.
+    It is kept to match the published curves; use `HyRan` for anything else. Parameters and attributes are those of
+    `HyRan`.
+
+    Examples
+    --------
+    >>> policy = HyRanWithoutCrossBlocks(d1=2, d2=1, seed=0)
+    >>> policy.learn("sports", [1.0, 0.0], [1.0], reward=1.0)
+    >>> policy.rounds
+    1
     """
 
     _cross = False

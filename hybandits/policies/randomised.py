@@ -1,4 +1,4 @@
-"""Floors to compare with, and exploration by chance: Uniform and EpsilonGreedy."""
+"""Baselines that choose by chance: Uniform, and EpsilonGreedy around any other policy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,41 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow
-from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
+from hybandits.model.arms import CandidateSet, Slots
 from hybandits.model.inputs import check_finite, id_list
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
-from hybandits.policies.base import Choice, Policy, RidgePolicy, check_mergeable, score_one
+from hybandits.policies.base import Choice, Policy, check_mergeable
+from hybandits.policies.ridge_policy import RidgePolicy
 
 
 class Uniform(RidgePolicy):
-    """Every candidate with the same probability. It still fits the model, so that its data can start another policy."""
+    """Choose every candidate with the same probability: the baseline to beat, and the way to collect an unbiased log.
+
+    The policy still estimates rewards, so `predict` and `theta` work as for the other policies.
+
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    ridge : float, optional
+        How strongly the estimates are drawn towards zero (lambda).
+    seed : int, optional
+        The seed of the random draws. The default draws fresh entropy.
+
+    Attributes
+    ----------
+    ridge : float
+        As given.
+
+    Examples
+    --------
+    >>> policy = Uniform(d1=1, d2=0, seed=0)
+    >>> policy.choose([[1.0], [1.0], [1.0], [1.0]], arms=["a", "b", "c", "d"]).propensity
+    0.25
+    """
 
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
@@ -27,27 +53,57 @@ class Uniform(RidgePolicy):
         if not arrow.usable(x, z):
             return -1, 0.0, 0.0, None
         index = int(self._random.integers(len(slots)))
-        mean, width = score_one(self._estimator, CheckedCandidates(x, z, (), slots), index)
-        return index, mean, width, 1.0 / len(slots)
+        chosen = slice(index, index + 1)
+        mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
+        return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """1 / n each."""
+        """Return 1/n for each of the n candidates."""
         rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
         return np.full(len(rows.slots), 1.0 / len(rows.slots))
 
 
 class EpsilonGreedy(Policy):
-    """With probability epsilon a candidate at random, else what the wrapped policy would choose.
+    """Explore by chance around any policy: with probability epsilon choose a candidate at random.
 
+    Otherwise the choice is that of the wrapped policy. Every candidate has a positive probability, so the choices can
+    be evaluated offline afterwards. All learning goes to the wrapped policy.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy to wrap.
+    epsilon : float, optional
+        The share of choices that are made at random.
+    seed : int, optional
+        The seed of the random choices. The default draws fresh entropy.
+
+    Attributes
+    ----------
+    policy : Policy
+        The wrapped policy.
+    epsilon : float
+        As given.
+
+    Notes
+    -----
     The propensity is that of the mixture, (1 - epsilon) p(arm) + epsilon / n, where p is the wrapped policy's own
-    probability of the arm. All learning goes to the wrapped policy.
+    probability of the arm.
+
+    Examples
+    --------
+    >>> from hybandits import Greedy
+    >>> policy = EpsilonGreedy(Greedy(d1=1, d2=0), epsilon=0.2, seed=0)
+    >>> policy.propensities([[1.0], [1.0]], arms=["a", "b"]).tolist()
+    [0.9, 0.1]
     """
 
     def __init__(self, policy: Policy, *, epsilon: float = 0.1, seed: int | None = None) -> None:
         if not isinstance(policy, Policy):
             raise TypeError(
-                f"policy must be a policy to wrap, got {checks.short(policy)}: e.g. EpsilonGreedy(Greedy(d1=2, d2=1))"
+                f"policy must be a policy to wrap, got {checks.short(policy)}: "
+                "construct one first, as in EpsilonGreedy(Greedy(d1=2, d2=1))"
             )
         self.epsilon = checks.real("epsilon", epsilon)
         if not 0 <= self.epsilon <= 1:
@@ -77,7 +133,7 @@ class EpsilonGreedy(Policy):
         return choice._replace(propensity=propensity)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """(1 - epsilon) p + epsilon / n with the wrapped policy's p."""
+        """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
         p = self.policy.propensities(x, z, arms)
         return (1 - self.epsilon) * p + self.epsilon / len(p)
 

@@ -1,4 +1,4 @@
-"""SupLinUCB (Chu et al. 2011) on the hybrid estimator: levels of ever narrower widths, each with data of its own."""
+"""SupLinUCB (Chu et al. 2011) on the hybrid estimator: levels of ever narrower widths, each with its own data."""
 
 from __future__ import annotations
 
@@ -19,15 +19,60 @@ from hybandits.policies.base import Choice, Policy, check_mergeable, check_recei
 
 
 class SupLinUCB(Policy):
-    """Walk down the levels s = 1..ceil(log T), with alpha = sqrt(log(2 T K / delta) / 2) and w = alpha width:
+    """Explore in stages, so that the estimates of each stage rest on independent rewards; made for its regret bound.
 
-    - all w <= 1/sqrt(T): play the highest mean + w, and do not learn from it;
-    - all w <= 2^-s: keep the arms within 2^(1-s) of the highest mean + w and go to level s + 1;
-    - else: play the widest arm; its reward is learned at level s.
+    The policy is of interest for theory and as a baseline. It must know which stage a choice was made in, so pass
+    ``receipt=choice.receipt`` to `learn`. Without the receipt, a row counts as a round in which that arm was the only
+    candidate, and goes to the stage where such a round would have ended.
 
-    Which level that was is `choice.receipt`; hand it to `learn`. Without it a row counts as a round with that arm
-    alone, and goes to the level where such a walk would have stopped. `predict`, `theta` and `beta` speak of all
-    levels' data together. K is `arm_count` where given, else the number of arms met so far.
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    horizon : int
+        The number of rounds T that will be played.
+    delta : float, optional
+        The probability with which the bound may fail.
+    alpha : float, optional
+        How many widths count as the uncertainty of an arm; sqrt(log(2 T K / delta) / 2) by default.
+    arm_count : int, optional
+        The number of arms K. By default the policy counts the arms that it has met.
+    ridge : float, optional
+        How strongly the estimates are drawn towards zero (lambda).
+    seed : int, optional
+        The seed of the random state; this rule does not draw random numbers.
+
+    Attributes
+    ----------
+    horizon, delta, alpha, arm_count, ridge
+        As given.
+    levels : list of HybridRidge
+        The estimators of the stages, first stage first. `predict`, `theta` and `beta` use the data of all stages
+        together.
+
+    Notes
+    -----
+    With w = alpha width, the rule of [1]_ walks down the levels s = 1, ..., ceil(log T):
+
+    - if all w <= 1/sqrt(T), play the highest mean + w, and do not learn from it;
+    - if all w <= 2^-s, keep the arms within 2^(1-s) of the highest mean + w and go to level s + 1;
+    - otherwise play the arm with the largest w; its reward is learned at level s.
+
+    References
+    ----------
+    .. [1] Chu, Li, Reyzin & Schapire, "Contextual Bandits with Linear Payoff Functions", 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> policy = SupLinUCB(d1=2, d2=1, horizon=1000)
+    >>> x, z = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])
+    >>> choice = policy.choose(x, z, arms=["sports", "politics"])
+    >>> choice.arm, choice.receipt
+    ('sports', 1)
+    >>> policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
     """
 
     def __init__(
@@ -47,7 +92,7 @@ class SupLinUCB(Policy):
         self.delta = checks.probability("delta", delta, "it is a failure probability, e.g. 0.01")
         why = "it multiplies the width; leave it out for the value of Chu et al."
         self.alpha = None if alpha is None else checks.positive("alpha", alpha, why)
-        why = "it is the number of arms K; leave it out to count arms met"
+        why = "it is the number of arms K; leave it out to count the arms met"
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self.ridge = checks.ridge(ridge)
         self._levels = [
@@ -58,36 +103,36 @@ class SupLinUCB(Policy):
 
     @property
     def levels(self) -> list[HybridRidge]:
-        """The estimators, level 1 first."""
+        """The estimators, that of level 1 first."""
         return self._levels
 
     def width_factor(self, arms_met: int) -> float:
-        """alpha, with that many arms met."""
+        """Return alpha once this many arms have been met."""
         if self.alpha is not None:
             return self.alpha
         arms = self.arm_count or max(arms_met, 1)
         return math.sqrt(math.log(2 * self.horizon * arms / self.delta) / 2)
 
     def _walk(self, x: Doubles, z: Doubles, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
-        """(index, level, mean, width); level 0: not to be learned."""
+        """Return index, level, mean and width of the choice; at level 0 its reward is not learned."""
         alpha = self.width_factor(self._levels[0].known + self._levels[0].unmet(ids))
         left, count = np.arange(len(ids)), len(ids)
         for s, level in enumerate(self._levels, start=1):
-            index, found, mean, width, count = decisions.walk_level(
+            index, receipt, mean, width, count = decisions.walk_level(
                 s, x, z, level.lookup(ids), left, count, alpha, self.least, level.arm_score, level.shared_score,
                 level.ridge,
             )  # fmt: skip
             if index >= 0:
-                return int(index), int(found), mean, width
+                return int(index), int(receipt), mean, width
         raise AssertionError("the last level's 2^-s lies below 1/sqrt(T), so the walk has ended")
 
     @property
     def least(self) -> float:
-        """1/sqrt(T): widths below it are not worth a reward."""
+        """1/sqrt(T): nothing is learned from rounds in which all widths are below it."""
         return 1 / math.sqrt(self.horizon)
 
     def count_skipped(self, rows: int) -> None:
-        """Rounds played at level 0, and any level's data changed, by a loop outside Python."""
+        """Count rounds that a compiled loop has played at level 0; the data of the levels may have changed too."""
         self._skipped += rows
         self._all = None
 
@@ -99,7 +144,7 @@ class SupLinUCB(Policy):
         return Choice(rows.arms[index], index, mean, width, 1.0, level)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """1 for the arm the walk ends at, 0 for the others: the rule is deterministic."""
+        """Return 1 for the arm that the walk ends at and 0 for the others: the rule is deterministic."""
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
         rows = self._levels[0].checked_candidates(x, z, arms, admit=False)
@@ -143,7 +188,7 @@ class SupLinUCB(Policy):
         self._all = None
 
     def _together(self) -> HybridRidge:
-        """All levels' data in one estimator."""
+        """One estimator with the data of all levels."""
         if self._all is None:
             self._all = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
             for level in self._levels:

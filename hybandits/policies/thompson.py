@@ -1,4 +1,4 @@
-"""Posterior sampling: draw (theta, beta_1, .., beta_K) from the joint posterior, play the best arm of the draw."""
+"""Thompson sampling: draw all parameters from their joint posterior and play the arm that is best in the draw."""
 
 from __future__ import annotations
 
@@ -12,22 +12,67 @@ from hybandits.kernels import arrow, decisions
 from hybandits.model.arms import Slots
 from hybandits.model.inputs import not_finite
 from hybandits.model.policy_file import FileError, Packed
-from hybandits.policies.base import RidgePolicy
+from hybandits.policies.ridge_policy import RidgePolicy
 
 NORMALS = 4096
-"""Standard normals drawn at a time."""
+"""How many standard normals are drawn at a time."""
 
 
 class HyThompson(RidgePolicy):
-    """Thompson sampling with the exact joint posterior of the hybrid model.
+    """Explore by chance, each arm as often as it is likely to be the best: Thompson sampling.
 
-    Prior: every parameter N(0, scale^2) independently; noise N(0, noise^2); so ridge = noise^2 / scale^2 and the
-    posterior is N((theta, beta), noise^2 M^-1). Given a draw of theta the arms are independent, so one decision costs
-    one triangular solve of size d1, whatever the number of candidates.
+    The policy draws one plausible set of parameters from what it knows and chooses the arm that is best for them. The
+    less it knows, the more the draws differ, and the more it explores.
 
-    The probability of a choice has no closed form. With propensity_draws = m > 0 it is estimated by m further draws,
-    (1 + times the chosen arm won) / (1 + m); with 0, the default, `choice.propensity` is None. `propensities` uses m
-    draws, or 1,000 if m is 0. The further draws come from a stream of their own and leave the decisions as they are.
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    noise : float, optional
+        The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
+        at most 0.5.
+    scale : float, optional
+        How large you expect the entries of theta and of every beta to be: their standard deviation before any reward
+        has been seen.
+    propensity_draws : int, optional
+        How many further draws estimate the probability of each choice. With 0, the default, ``choice.propensity`` is
+        None.
+    seed : int, optional
+        The seed of the random draws. The default draws fresh entropy.
+
+    Attributes
+    ----------
+    noise, scale : float
+        As given.
+    propensity_draws : int
+        As given.
+    ridge : float
+        (noise / scale)^2, the ridge of the estimate.
+
+    Notes
+    -----
+    The prior of every parameter is N(0, scale^2) and the noise is N(0, noise^2), so the posterior is
+    N((theta, beta), noise^2 M^-1) with ridge = noise^2 / scale^2. The draw is from the exact joint posterior. Given a
+    draw of theta the arms are independent, so a decision costs one triangular solve of size d1, whatever the number of
+    candidates. For linear rewards the rule is analysed in [1]_.
+
+    The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as
+    (1 + times the chosen arm won) / (1 + m); `propensities` uses m draws, or 1,000 if m is 0. These draws come from a
+    stream of their own and do not change the decisions.
+
+    References
+    ----------
+    .. [1] Agrawal & Goyal, "Thompson Sampling for Contextual Bandits with Linear Payoffs", 2013.
+
+    Examples
+    --------
+    >>> policy = HyThompson(d1=1, d2=1, noise=0.1, propensity_draws=100, seed=0)
+    >>> policy.learn("a", [1.0], [1.0], reward=1.0)
+    >>> choice = policy.choose([[1.0], [1.0]], [[1.0], [1.0]], arms=["a", "b"])
+    >>> 0 < choice.propensity <= 1
+    True
     """
 
     def __init__(
@@ -42,7 +87,7 @@ class HyThompson(RidgePolicy):
     ) -> None:
         self.noise = checks.positive("noise", noise, "it is the standard deviation of the reward's noise")
         self.scale = checks.positive("scale", scale, "it is the prior standard deviation of each parameter")
-        why = "it is how many posterior draws estimate a propensity; 0 for none"
+        why = "it is the number of posterior draws that estimate a propensity, or 0 for no estimate"
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         if not 1e-10 <= self.noise / self.scale <= 1e10 or not 1e-50 <= self.noise <= 1e50:
             raise ValueError(
@@ -54,6 +99,7 @@ class HyThompson(RidgePolicy):
         super().__init__(d1=d1, d2=d2, ridge=(self.noise / self.scale) ** 2, seed=seed)
 
     def _eliminate(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Doubles, Doubles, Doubles]:
+        """The part of each score that does not depend on the draw (see `arrow.eliminate_rows`)."""
         n = len(slots)
         y = np.empty((n, 4 * ((self.d1 + 3) // 4)))
         square = np.empty(n)
@@ -84,7 +130,7 @@ class HyThompson(RidgePolicy):
         return index, mean, width, propensity
 
     def take_normals(self, need: int) -> Doubles:
-        """The next normals of the stream, for a loop outside Python: d1 + n for a decision among n candidates."""
+        """Return the next normals of the stream for a compiled loop: d1 + n for a decision among n candidates."""
         if self._used + need > len(self._normals):
             self._draw(need)
         start = self._used
@@ -92,13 +138,13 @@ class HyThompson(RidgePolicy):
         return self._normals[start : self._used]
 
     def _draw(self, need: int) -> None:
-        """Normals for this decision and many more, after those that are left: drawn one by one they cost twice."""
+        """Draw normals for this decision and many more; drawn one decision at a time they would cost twice as much."""
         left = self._normals[self._used :]
         self._normals = np.concatenate((left, self._random.standard_normal(max(need, NORMALS))))
         self._used = 0
 
     def _wins(self, parts: tuple[Doubles, Doubles, Doubles], n: int, draws: int) -> Doubles:
-        """How often each candidate wins in further draws, from a stream seeded by the state the decisions are in."""
+        """Count how often each candidate wins in further draws, from a stream seeded by the present random state."""
         state = self._random.bit_generator.state["state"]
         left = len(self._normals) - self._used
         stream = np.random.Generator(np.random.PCG64([int(state["state"]), int(state["inc"]), left]))
@@ -111,7 +157,7 @@ class HyThompson(RidgePolicy):
         return wins
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """The share of posterior draws each candidate wins (propensity_draws of them, or 1,000)."""
+        """Return the share of posterior draws that each candidate wins, of `propensity_draws` draws or of 1,000."""
         rows = self._rows(x, z, arms)
         if not arrow.usable(rows.x, rows.z):
             raise not_finite(rows.x, rows.z)

@@ -1,4 +1,4 @@
-"""Upper confidence bounds on the hybrid estimator: argmax of mean + gamma width (paper, Algorithm 1)."""
+"""Upper confidence bounds on the hybrid estimator: play the highest mean + gamma width (paper, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import decisions
-from hybandits.model import exploration as confidence
 from hybandits.model.arms import Slots
-from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised
+from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
 from hybandits.model.inputs import not_finite
 from hybandits.model.ridge import HybridRidge
-from hybandits.policies.base import RidgePolicy, one_hot
+from hybandits.policies.base import one_hot
+from hybandits.policies.ridge_policy import RidgePolicy
 
 
 class UCBPolicy(RidgePolicy):
-    """The rule itself; subclasses name the reduction that sizes gamma."""
+    """The rule of upper confidence bounds; a subclass names the reduction that determines the size of gamma."""
 
     reduction: ClassVar[Reduction]
     _not_settings = ("seed", "noise")  # the coefficient holds the noise
     _by_arm: ClassVar[bool] = False
-    """Whether gamma is a function of each arm's own pulls instead of all rows learned."""
+    """Whether gamma depends on the rewards of each arm instead of on all rewards learned."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class UCBPolicy(RidgePolicy):
         elif noise is not None:
             raise ValueError(
                 f"noise={noise!r} and exploration={exploration!r} were both given: "
-                "say the noise inside the coefficient, e.g. SelfNormalised(noise=0.1)"
+                "put the noise into the coefficient, as in exploration=SelfNormalised(noise=0.1)"
             )
         if isinstance(exploration, type) or not isinstance(exploration, Exploration):
             raise TypeError(
@@ -67,11 +67,11 @@ class UCBPolicy(RidgePolicy):
 
     @property
     def coefficients(self) -> Doubles:
-        """The five numbers of gamma as `decisions.radius` takes them."""
+        """The five numbers that determine gamma, as `decisions.radius` takes them."""
         return self._coefficients
 
     def _ridge_for(self, arms: int) -> float:
-        """The ridge with that many arms met: the one prescribed, if it is higher than now."""
+        """The ridge once this many arms have been met: the prescribed one, if it is higher than the present one."""
         now = self._estimator.ridge
         prescribed = None if self._ridge_given is not None else self.exploration.ridge(self.reduction, arms)
         return now if prescribed is None else max(now, prescribed)
@@ -88,7 +88,7 @@ class UCBPolicy(RidgePolicy):
         estimator: HybridRidge | None = None,
         coefficients: Doubles | None = None,
     ) -> tuple[int, float, float, float]:
-        """The highest bound; `propensities` gives the estimator and coefficients that `choose` would come to have."""
+        """Pick the highest bound; `propensities` passes the estimator and coefficients that `choose` would use."""
         if estimator is None:
             estimator, coefficients = self._estimator, self._coefficients
         picked: tuple[int, float, float, float] = decisions.choose_ucb(
@@ -98,7 +98,7 @@ class UCBPolicy(RidgePolicy):
         return picked
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """1 for the arm with the highest bound, 0 for the others: the rule is deterministic."""
+        """Return 1 for the arm with the highest bound and 0 for the others: the rule is deterministic."""
         rows = self._rows(x, z, arms)
         estimator, coefficients = self._estimator, self._coefficients
         new = estimator.unmet(rows.arms)
@@ -116,31 +116,69 @@ class UCBPolicy(RidgePolicy):
 
     @property
     def radius(self) -> float:
-        """gamma as it is now (for the disjoint reduction: of an arm that has not learned)."""
+        """The present value of gamma; for `DisLinUCB`, that of an arm that has not learned."""
         return float(decisions.radius(self._coefficients, 0 if self._by_arm else self._estimator.rounds))
 
     def _plain(self, name: str, value: Any) -> Any:
         if name == "exploration":
-            return confidence.to_plain(value)
-        if name == "ridge":  # not as it is now: a ridge that grows with the arms must go on growing
+            return to_plain(value)
+        if name == "ridge":  # not the present value: a ridge that grows with the arms must go on growing
             return self._ridge_given
         return value
 
     @classmethod
     def _from_config(cls, config: dict[str, Any]) -> Self:
-        return cls(**{**config, "exploration": confidence.from_plain(config["exploration"])})
+        return cls(**{**config, "exploration": from_plain(config["exploration"])})
 
 
 class HyLinUCB(UCBPolicy):
-    """The paper's algorithm (section 3.2): hybrid estimator, exploration radius in d1 + d2.
+    """Explore by optimism, with features that arms share and features of their own: the algorithm of the paper.
 
-    d1, d2: numbers of shared and of arm-specific features. noise: standard deviation of the reward around its mean (1.0
-    if left out), the short form of exploration=SelfNormalised(noise=..). exploration: how much to explore;
-    SelfNormalised also takes the norm bounds that scale it. ridge: lambda, 1.0 or what the coefficient prescribes if
-    left out; a value given counts before that. seed: of the random state (this rule draws nothing).
+    For every candidate the policy estimates the reward, adds a bonus for what it does not know yet, and chooses the
+    highest sum. With the default coefficient the bonus depends on d1 + d2 and not on the number of arms, so the policy
+    explores little even when there are many of them.
 
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    noise : float, optional
+        The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
+        at most 0.5. A larger value explores more. ``noise=0.1`` is short for
+        ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
+    exploration : SelfNormalised, AsWritten or Constant, optional
+        How much to explore, instead of `noise`.
+    ridge : float, optional
+        How strongly the estimates are drawn towards zero (lambda). The default is the value that `exploration`
+        prescribes, or 1.0 if it prescribes none.
+    seed : int, optional
+        The seed of the random state; this rule does not draw random numbers.
+
+    Attributes
+    ----------
+    exploration : SelfNormalised, AsWritten or Constant
+        The exploration coefficient.
+    ridge : float
+        The present value of lambda.
+    radius : float
+        The present value of gamma: how many widths above its mean an arm is judged by.
+
+    Notes
+    -----
+    The rule is the argmax of mean + gamma width, on the ridge estimate of (theta, beta_1, ..., beta_K) [1]_. The
+    default coefficient is the self-normalised one that the released code of the paper uses; docs/notation.md has all
+    formulas.
+
+    References
+    ----------
+    .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024, section 3.2.
+
+    Examples
+    --------
     >>> import numpy as np
-    >>> policy = HyLinUCB(d1=2, d2=1, noise=0.1, seed=0)
+    >>> policy = HyLinUCB(d1=2, d2=1, noise=0.1)
     >>> x, z = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])
     >>> choice = policy.choose(x, z, arms=["sports", "politics"])
     >>> choice.arm, choice.index, choice.propensity
@@ -152,13 +190,59 @@ class HyLinUCB(UCBPolicy):
 
 
 class LinUCB(UCBPolicy):
-    """The reduction to the shared setting (section 3.1): same estimator, radius in d1 + d2 K. d2 = 0: plain LinUCB."""
+    """Explore by optimism as if all features of all arms were one long vector; with d2 = 0 it is plain LinUCB.
+
+    The estimates are those of `HyLinUCB`. The bonus grows with d1 + d2 K, where K is the number of arms met so far, so
+    the policy explores more the more arms there are.
+
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    noise : float, optional
+        The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
+        at most 0.5. A larger value explores more. ``noise=0.1`` is short for
+        ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
+    exploration : SelfNormalised, AsWritten or Constant, optional
+        How much to explore, instead of `noise`.
+    ridge : float, optional
+        How strongly the estimates are drawn towards zero (lambda). The default is the value that `exploration`
+        prescribes, or 1.0 if it prescribes none.
+    seed : int, optional
+        The seed of the random state; this rule does not draw random numbers.
+
+    Attributes
+    ----------
+    exploration : SelfNormalised, AsWritten or Constant
+        The exploration coefficient.
+    ridge : float
+        The present value of lambda.
+    radius : float
+        The present value of gamma: how many widths above its mean an arm is judged by.
+
+    Notes
+    -----
+    This is the reduction of the hybrid problem to the shared one [1]_.
+
+    References
+    ----------
+    .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024, section 3.1.
+
+    Examples
+    --------
+    >>> policy = LinUCB(d1=2, d2=0, noise=0.1)
+    >>> policy.learn("politics", [0.0, 1.0], reward=1.0)
+    >>> policy.choose([[1.0, 0.0], [0.0, 1.0]], arms=["sports", "politics"]).arm
+    'politics'
+    """
 
     reduction = "shared"
 
 
 class _ConstantPolicy(UCBPolicy):
-    """Same estimator and rule, gamma fixed by hand."""
+    """The same estimator and rule with a gamma that is set by hand."""
 
     reduction = "hybrid"
 
@@ -172,9 +256,44 @@ class _ConstantPolicy(UCBPolicy):
 
 
 class LiHybrid(_ConstantPolicy):
-    """Hybrid LinUCB of Li et al. 2010 (Algorithm 2): ridge 1 and a constant alpha tuned by hand.
+    """Explore by optimism with a bonus that you tune by hand: the hybrid LinUCB of Li et al.
 
-    Its names are the other way round: Li et al. write z, beta for the shared part and x, theta for an arm's own.
+    The estimates are those of `HyLinUCB`; the bonus is `alpha` times the width and does not change over time.
+
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    alpha : float, optional
+        How many widths are added to the mean. A larger value explores more.
+    ridge : float, optional
+        How strongly the estimates are drawn towards zero (lambda).
+    seed : int, optional
+        The seed of the random state; this rule does not draw random numbers.
+
+    Attributes
+    ----------
+    alpha, ridge : float
+        As given.
+
+    Notes
+    -----
+    This is Algorithm 2 of [1]_. Its names are the other way round: Li et al. write z and beta for the shared part, and
+    x and theta for an arm's own part.
+
+    References
+    ----------
+    .. [1] Li, Chu, Langford & Schapire, "A Contextual-Bandit Approach to Personalized News Article Recommendation",
+           2010.
+
+    Examples
+    --------
+    >>> policy = LiHybrid(d1=2, d2=1, alpha=0.5)
+    >>> policy.learn("sports", [1.0, 0.0], [1.0], reward=1.0)
+    >>> policy.choose([[1.0, 0.0], [0.0, 0.5]], [[1.0], [0.5]], arms=["sports", "politics"]).arm
+    'sports'
     """
 
     def __init__(self, *, d1: int, d2: int, alpha: float = 1.0, ridge: float = 1.0, seed: int | None = None) -> None:
@@ -182,7 +301,34 @@ class LiHybrid(_ConstantPolicy):
 
 
 class Greedy(_ConstantPolicy):
-    """The highest mean, no exploration; the first candidate among equals."""
+    """Always choose the candidate with the highest estimated reward, without any exploration.
+
+    It is a baseline. Among equal estimates the first candidate is chosen. Wrap it in `EpsilonGreedy` to explore by
+    chance.
+
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    ridge : float, optional
+        How strongly the estimates are drawn towards zero (lambda).
+    seed : int, optional
+        The seed of the random state; this rule does not draw random numbers.
+
+    Attributes
+    ----------
+    ridge : float
+        As given.
+
+    Examples
+    --------
+    >>> policy = Greedy(d1=1, d2=1)
+    >>> policy.learn("b", [1.0], [1.0], reward=1.0)
+    >>> policy.choose([[1.0], [1.0]], [[1.0], [1.0]], arms=["a", "b"]).arm
+    'b'
+    """
 
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, alpha=0.0, ridge=ridge, seed=seed)

@@ -1,0 +1,187 @@
+"""The part that policies with one ridge estimator have in common: everything but the rule that chooses."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
+from hybandits.model.inputs import id_list, not_finite
+from hybandits.model.policy_file import FileError, Packed
+from hybandits.model.ridge import HybridRidge, Prediction
+from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
+
+_new = tuple.__new__
+"""Makes a Choice in half the time that its own constructor takes."""
+
+
+class RidgePolicy(Policy):
+    """A policy that estimates rewards with one `HybridRidge`; a subclass adds the rule that chooses.
+
+    A subclass implements `_pick`, which chooses among checked candidates, and `propensities`, which says how likely
+    each of them is. Checks, learning, forgetting, merging and files are inherited. See docs/adding-a-policy.md.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        The numbers of shared and of arm-specific features.
+    ridge : float
+        How strongly the estimates are drawn towards zero (lambda).
+    seed : int or None
+        The seed of the policy's random draws.
+
+    Attributes
+    ----------
+    estimator : HybridRidge
+        The estimator.
+    ridge : float
+        The present value of lambda.
+    """
+
+    _embeds: ClassVar[bool] = False
+    """Whether the estimator sees other features than the caller gives (`_matrices`, `_vectors`)."""
+
+    def __init__(self, *, d1: int, d2: int, ridge: float, seed: int | None) -> None:
+        super().__init__(d1=d1, d2=d2, seed=seed)
+        self._estimator = self._make_estimator(ridge)
+        self._arms_sized = 0
+
+    def _make_estimator(self, ridge: float) -> HybridRidge:
+        return HybridRidge(d1=self.d1, d2=self.d2, ridge=ridge)
+
+    @property
+    def estimator(self) -> HybridRidge:
+        """The estimator of the rewards."""
+        return self._estimator
+
+    @property
+    def ridge(self) -> float:
+        """The present value of lambda."""
+        return self._estimator.ridge
+
+    def _matrices(self, x: Any, z: Any) -> tuple[Any, Any]:
+        """Turn the caller's features into the estimator's; the disjoint reduction puts x and z together."""
+        return x, z
+
+    def _vectors(self, x: Any, z: Any) -> tuple[Any, Any]:
+        """Do the same as `_matrices` for the features of one arm."""
+        return x, z
+
+    def _arms_changed(self) -> None:
+        """Follow a change in the number of known arms."""
+        self._arms_sized = self._estimator.known
+
+    def meet(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
+        """Admit arms and set blocks aside for them, for a compiled loop: see `ArmTable.set_aside`."""
+        self._estimator.admit(arms)
+        self._arms_changed()
+        return self._estimator.set_aside(arms)
+
+    @abstractmethod
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
+        """Return index, mean, width and propensity of the choice, or index -1 if a feature is not finite.
+
+        In that case nothing must have changed, the random state included.
+        """
+
+    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+        estimator = self._estimator
+        if self._embeds:
+            x, z = self._matrices(x, z)
+        slots = estimator.ready_slots(x, z, arms)
+        if slots is None:
+            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=True)
+        else:
+            ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
+        if estimator.known != self._arms_sized:
+            self._arms_changed()
+        picked = self._pick(x, z, slots)
+        index = picked[0]
+        if index < 0:
+            raise not_finite(x, z)
+        return _new(Choice, (ids[index], *picked, None))
+
+    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
+        if self._embeds:
+            x, z = self._vectors(x, z)
+        self._estimator.learn(arm, x, z, reward)
+        if self._estimator.known != self._arms_sized:
+            self._arms_changed()
+
+    def learn_many(
+        self,
+        arms: Iterable[Hashable],
+        x: Any = None,
+        z: Any = None,
+        rewards: Any = None,
+        *,
+        receipts: Sequence[Any] | None = None,
+    ) -> None:
+        if receipts is not None:
+            arms = list(id_list(arms))
+            check_receipts(receipts, len(arms))
+        x, z = self._matrices(x, z)
+        self._estimator.learn_many(arms, x, z, rewards)
+        self._arms_changed()
+
+    def learn_summary(
+        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, *, pulls: Mapping[Hashable, int]
+    ) -> None:
+        """Learn rows that stand for a larger number of rewards (see `fit`); `pulls` says for how many of each arm."""
+        for arm, count in pulls.items():
+            checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")
+        estimator = self._estimator
+        rounds = estimator.rounds
+        before = {arm: estimator.pulls_of(arm) for arm in estimator.learned}
+        self.learn_many(arms, x, z, rewards)
+        for arm, slot in estimator.learned.items():
+            estimator.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
+        estimator.rounds = rounds + sum(pulls.values())
+
+    def _rows(self, x: Any, z: Any, arms: Any) -> CheckedCandidates:
+        x, z = self._matrices(x, z)
+        return self._estimator.checked_candidates(x, z, arms, admit=False)
+
+    def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
+        rows = self._rows(x, z, arms)
+        return self._estimator.score(rows.x, rows.z, rows.slots)
+
+    @property
+    def theta(self) -> Doubles:
+        return self._estimator.theta
+
+    def beta(self, arm: Hashable) -> Doubles:
+        return self._estimator.beta(arm)
+
+    @property
+    def arms(self) -> list[Hashable]:
+        return self._estimator.arms
+
+    @property
+    def rounds(self) -> int:
+        return self._estimator.rounds
+
+    def forget(self, arm: Hashable) -> None:
+        self._estimator.forget(arm)
+        self._arms_changed()
+
+    def merge(self, other: Self) -> None:
+        check_mergeable(self, other)
+        self._estimator.merge(other._estimator)
+        self._arms_changed()
+
+    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
+        return self._estimator.candidates(arms)
+
+    def _pack_parts(self) -> dict[str, Packed]:
+        return {"estimator": self._estimator.pack()}
+
+    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
+        estimator = HybridRidge.unpack(*parts["estimator"])
+        if (estimator.d1, estimator.d2) != (self._estimator.d1, self._estimator.d2):
+            raise FileError("the estimator's dimensions do not fit the policy's: the file is corrupt")
+        self._estimator = estimator
+        self._arms_changed()
