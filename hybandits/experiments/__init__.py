@@ -1,1 +1,1 @@
-"""Experiments as records; running them, and their results as files."""
+"""Experiments as records, running them, and reading their results back."""

@@ -1,4 +1,4 @@
-"""A user's own experiment: the record from a few numbers and policy names, or from a TOML file."""
+"""A user's own experiment: a record from a few numbers and policy names, given as flags or in a TOML file."""
 
 from __future__ import annotations
 
@@ -27,19 +27,31 @@ DEFAULTS: dict[str, Any] = {
     "seed": 0,
     "policies": ["HyLinUCB", "LinUCB", "DisLinUCB"],
 }
-"""What a simulation may say, and what holds if it does not."""
+"""The settings of a simulation and their defaults."""
 
 
 def experiment(settings: Mapping[str, Any]) -> Experiment:
-    """The record of a simulation; keys are those of DEFAULTS, anything else is an error that names the nearest.
+    """The record of a simulation.
 
+    Parameters
+    ----------
+    settings : mapping
+        Values for some of the keys of `DEFAULTS`. An unknown key is an error that names the nearest known one.
+
+    Returns
+    -------
+    Experiment
+        With protocol "own". Its policies have been constructed once, so that wrong settings are noticed here.
+
+    Examples
+    --------
     >>> record = experiment({"d1": 3, "d2": 2, "arms": 4, "rounds": 100, "policies": ["HyThompson"]})
     >>> record.horizon, record.policies[0].settings
     (100, {'noise': 0.1})
     """
     for key in settings:
         if key not in DEFAULTS:
-            raise ValueError(f"unknown setting {key!r}{nearest(key, DEFAULTS)}: it may be {', '.join(DEFAULTS)}")
+            raise ValueError(f"unknown setting {key!r}{nearest(key, DEFAULTS)}: the settings are {', '.join(DEFAULTS)}")
     values = {**DEFAULTS, **settings}
     for key, default in DEFAULTS.items():
         _check_kind(key, values[key], default)
@@ -66,15 +78,15 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
         points=grid(values["rounds"], 120),
         probes=(values["rounds"],),
     )
-    for policy in record.policies:  # a wrong setting is found now, not in a worker
-        for k in record.arms:
-            shape = {"d1": record.d1, "d2": record.d2, "arms": k, "horizon": record.horizon}
+    for policy in record.policies:  # notice a wrong setting now, not in a worker
+        for number in record.arms:
+            shape = {"d1": record.d1, "d2": record.d2, "arms": number, "horizon": record.horizon}
             make_policy(policy.policy, policy.settings, **shape, seed=0)
     return record
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:
-    """The value is of the default's kind; a whole number will do for a number, and one number of arms for a list."""
+    """Raise unless the value is of the default's kind; a whole number may stand for a number, one number for a list."""
     kinds: dict[type, tuple[str, tuple[type, ...]]] = {
         int: ("a whole number", (int,)),
         float: ("a number", (int, float)),
@@ -89,9 +101,10 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
 
 
 def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
-    """A policy by name ("HyLinUCB", "HyThompson:scale=0.5"), or a table with `policy`, perhaps `name`, and settings.
+    """The entry of a policy: text ("HyLinUCB", "HyThompson:scale=0.5"), or a table with `policy` and its settings.
 
-    A policy that takes the noise level is told the world's, unless its settings say otherwise.
+    A table may have a `name`, which results then go by. A policy that takes the noise level is told the world's, unless
+    its settings say otherwise.
 
     >>> entry("HyThompson:scale=0.5", noise=0.1).settings
     {'scale': 0.5, 'noise': 0.1}
@@ -104,16 +117,16 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
         kind = policy["policy"]
         name = str(policy.get("name", kind))
     else:
-        raise ValueError(f"a policy must be a name or a table with the key policy, got {policy!r}")
+        raise ValueError(f"a policy must be a name or a table with the key policy, got {policy!r}: e.g. HyLinUCB")
     return Entry(name=name, policy=kind, settings=with_noise(kind, settings, noise))
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The settings in a TOML file."""
+    """Read the settings in a TOML file."""
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as problem:
         raise ValueError(f"{path} cannot be read ({problem.strerror}): give a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path} is not valid TOML ({problem})") from None
+        raise ValueError(f"{path} is not valid TOML ({problem}): correct it there") from None

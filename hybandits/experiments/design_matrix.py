@@ -18,12 +18,31 @@ from hybandits.policies.ridge_policy import RidgePolicy
 
 
 def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
-    """Measures of the design matrix of a policy that has played arms 0..arms-1; None if it keeps none.
+    """Measure the design matrix of a policy.
 
-    lambda_min_v: lambda_min(V_t), ridge included. rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all
-    rows learned, the rho of the diversity assumption as the run shows it. z_norm: sigma_max(Z_t). By arm: pulls,
-    lambda_min_w = lambda_min(W_i,t), sigma_max_b = sigma_max(B_i,t). For `DisLinUCB`, whose matrices are the arms' own
-    M_i,t: no lambda_min_v (NaN), lambda_min_w is lambda_min(M_i,t), z_norm the largest over arms.
+    Parameters
+    ----------
+    policy : Policy
+        It has played arms 0..arms-1.
+    arms : int
+        The number of arms.
+
+    Returns
+    -------
+    dict or None
+        None if the policy keeps no design matrix. Otherwise numbers:
+
+        - lambda_min_v: lambda_min(V_t), ridge included;
+        - rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all rows learned, which is the rho of the
+          diversity assumption as the run shows it;
+        - z_norm: sigma_max(Z_t), how much the arms' blocks are coupled with the shared one;
+
+        and arrays with one entry per arm: pulls, lambda_min_w = lambda_min(W_i,t), sigma_max_b = sigma_max(B_i,t).
+
+    Notes
+    -----
+    `DisLinUCB` keeps one matrix M_i,t per arm. For it lambda_min_v is NaN, lambda_min_w is lambda_min(M_i,t), and
+    z_norm is the largest over arms.
     """
     if not isinstance(policy, RidgePolicy):
         return None

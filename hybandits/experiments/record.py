@@ -1,8 +1,7 @@
-"""An experiment as a record, and its results as files: what was run, unit by unit, and how to read it back.
+"""An experiment as a record: everything that its results depend on, and nothing else.
 
-A record says everything that results depend on. Its units (one number of arms, one environment, some trials) are
-independent of each other, so they may run anywhere and in any order; each becomes one Parquet file with one row per
-policy and trial, named after the unit and carrying the record. Nothing here runs anything: see `runner`.
+A record splits into units (one number of arms, one environment, some trials) that are independent of each other, so
+they may run anywhere and in any order. `runner` runs them, `results` stores and reads them; nothing runs here.
 """
 
 from __future__ import annotations
@@ -19,24 +18,34 @@ from hybandits.foundation import checks
 from hybandits.simulation.worlds import LAWS, Synthetic
 
 Protocol = Literal["released", "written", "own"]
+"""Whose setup it is: the paper's released code, the paper as written, or the user's own."""
 
 DESIGN = ("lambda_min_v", "rho_x", "rho_z", "z_norm")
-"""Measures of the design matrix, one number per probe (see `diversity.measure`)."""
+"""Measures of the design matrix, one number per probe (see `design_matrix.measure`)."""
 
 DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b")
 """Measures of every arm's block, one number per probe and arm."""
 
 
 class ResultsError(Exception):
-    """Results that cannot be used: of another record or version, unreadable, or missing."""
+    """Results that cannot be used: they belong to another record or version, or are unreadable or missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A policy in an experiment: the name results go by, its class, and the settings it is made with.
+    """A policy that takes part in an experiment.
 
-    `settings` are keyword arguments of the class as JSON-able values; the shape, the seed and, where the class asks for
-    them, the number of arms and the horizon come from the unit. learns_from: see `simulate.Player`.
+    Attributes
+    ----------
+    name : str
+        What results call it.
+    policy : str
+        The name of its class, one of `hybandits.policies.by_name.policy_names`.
+    settings : mapping
+        Keyword arguments of the class as JSON-able values. The shape and the seed come from the unit, and so do the
+        number of arms and the horizon where the class takes them.
+    learns_from : int, optional
+        See `hybandits.simulation.play.Player`.
     """
 
     name: str
@@ -49,12 +58,53 @@ class Entry:
 class Experiment:
     """Everything that the results of an experiment depend on.
 
-    arms: the numbers of arms to run, each a case of its own. seeds: one per environment; contexts and parameters are
-    functions of it, the noise of it and the trial; with `fresh_contexts` every trial has contexts of its
-    own and only the parameters are fixed. points: the rounds after which the regret is kept. probes: the rounds after
-    which the design matrix is measured, `by_arm`: every arm's block too. trials_per_unit: 0 for all in one unit.
-    log: where contexts and means come from a log instead of a law (`semisynthetic.LogWorld`), which one and how it is
-    used; then `seeds` is of the noise alone, and every policy and trial is a unit of its own.
+    Parameters
+    ----------
+    name : str
+        Names its folder: letters, digits, - and _.
+    protocol : {"released", "written", "own"}
+        Whose setup it is. The same name may be run with several protocols.
+    d1, d2 : int
+        Number of shared and of arm-specific features.
+    arms : tuple of int
+        The numbers of arms to run, each a case of its own.
+    horizon : int
+        Number of rounds T.
+    seeds : tuple of int
+        One per environment. Contexts and parameters are functions of the seed; the noise is one of seed and trial.
+    trials : int
+        How often every environment is played.
+    noise : float
+        Standard deviation of a reward around its mean.
+    law : str
+        How features and parameters are drawn, one of `hybandits.simulation.worlds.LAWS`.
+    theta_bound, beta_bound : float
+        Largest norm of theta and of every beta_arm.
+    fresh_contexts : bool
+        Whether every trial has contexts of its own, so that an environment fixes the parameters only.
+    policies : tuple of Entry
+        The policies that play, all on the same contexts and noise.
+    points : tuple of int
+        The rounds after which the regret is kept; the last is the horizon.
+    probes : tuple of int
+        The rounds after which the design matrix is measured.
+    by_arm : bool
+        Whether every arm's block of the design matrix is measured too.
+    trials_per_unit : int
+        How many trials make a unit; 0 for all.
+    log : mapping, optional
+        Which log contexts and means come from, and how it is used (`hybandits.offline.log_world.LogWorld`). Then `law`
+        and the bounds do not matter, the seeds are those of the noise alone, and every policy and trial is a unit of
+        its own.
+
+    Examples
+    --------
+    >>> record = Experiment(
+    ...     name="small", d1=3, d2=2, arms=(5, 10), horizon=100, seeds=(1, 2), trials=1, noise=0.1,
+    ...     policies=(Entry(name="Greedy", policy="Greedy"),), points=(50, 100),
+    ... )
+    >>> [unit.name for unit in record.units()]
+    ['K10-environment1', 'K10-environment2', 'K5-environment1', 'K5-environment2']
     """
 
     name: str
@@ -107,18 +157,18 @@ class Experiment:
 
     @property
     def key(self) -> str:
-        """How figures and folders call it, e.g. setting-1/released."""
+        """What folders and figures call it, e.g. setting-1/released."""
         return f"{self.name}/{self.protocol}"
 
     def world(self, arms: int, seed: int) -> Synthetic:
-        """The environment of one case and seed."""
+        """The world of one number of arms and one seed."""
         return Synthetic(
             d1=self.d1, d2=self.d2, arms=arms, noise=self.noise, theta_bound=self.theta_bound,
             beta_bound=self.beta_bound, seed=seed, law=self.law, fresh_contexts=self.fresh_contexts,
         )  # fmt: skip
 
     def units(self) -> Iterator[Unit]:
-        """The pieces that can run on their own, the most expensive case first."""
+        """The units, with the largest number of arms first."""
         size = 1 if self.log is not None else self.trials_per_unit or self.trials
         policies = ("",) if self.log is None else tuple(entry.name for entry in self.policies)
         for arms in sorted(self.arms, reverse=True):
@@ -130,7 +180,7 @@ class Experiment:
     def plain(self) -> dict[str, Any]:
         """The record as JSON-able values."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
-        # Fields younger than the format are written only where they say something.
+        # Fields that came after the first files are left out unless used, so that old records stay equal.
         if self.log is None:
             del plain["log"]
         for entry in plain["policies"]:
@@ -140,11 +190,11 @@ class Experiment:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Experiment:
-        """The inverse of `plain`."""
+        """The record that `plain` was called on."""
         known = {f.name for f in fields(cls)}
         if set(plain) | {"log"} != known:
-            odd = sorted((set(plain) | {"log"}) ^ known)
-            raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(odd)})")
+            differing = sorted((set(plain) | {"log"}) ^ known)
+            raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(differing)})")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
         }
@@ -152,12 +202,26 @@ class Experiment:
         return cls(**values)
 
     def only(self, policies: Sequence[str]) -> Experiment:
-        """The same with some of the policies."""
+        """The same experiment with these policies only."""
         return replace(self, policies=tuple(entry for entry in self.policies if entry.name in policies))
 
 
 class Unit(NamedTuple):
-    """One case, one environment, trials first..last-1 of an experiment, all policies ("") or one."""
+    """A part of an experiment that can run on its own.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        The whole.
+    arms : int
+        The number of arms.
+    environment : int
+        The place of the environment's seed in `experiment.seeds`.
+    first, last : int
+        The trials first..last-1.
+    policy : str
+        The name of the one policy that plays; "" for all of them.
+    """
 
     experiment: Experiment
     arms: int
@@ -168,7 +232,7 @@ class Unit(NamedTuple):
 
     @property
     def policies(self) -> tuple[Entry, ...]:
-        """Those that play."""
+        """The policies that play."""
         return tuple(entry for entry in self.experiment.policies if self.policy in ("", entry.name))
 
     @property
@@ -181,21 +245,21 @@ class Unit(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where its results lie within the folder."""
+        """Where its results are within the folder."""
         return f"units/{self.experiment.name}/{self.experiment.protocol}/{self.name}.parquet"
 
     @property
     def rounds(self) -> int:
-        """Rounds to be played, over all policies and trials."""
+        """Number of rounds to play, over all policies and trials."""
         return self.experiment.horizon * (self.last - self.first) * len(self.policies)
 
     @property
     def seed(self) -> int:
-        """Of the environment."""
+        """The seed of the environment."""
         return self.experiment.seeds[self.environment]
 
     def plain(self) -> dict[str, Any]:
-        """Everything the unit's numbers depend on, as JSON-able values."""
+        """Everything that the unit's numbers depend on, as JSON-able values."""
         named = {"arms": self.arms, "environment": self.environment, "first": self.first, "last": self.last}
         if self.policy:
             named["policy"] = self.policy  # type: ignore[assignment]
@@ -203,12 +267,13 @@ class Unit(NamedTuple):
 
 
 SEED_RANGE = 1074926307
+"""Seeds of environments lie below this number, as in the paper's released code."""
 
 
 def environment_seeds(seed: int, count: int) -> tuple[int, ...]:
-    """Seeds of the environments.
+    """Seeds of `count` environments, drawn as the paper's released code draws them from one seed.
 
-    >>> environment_seeds(RELEASED_SEED, 5)
+    >>> environment_seeds(194821263, 5)
     (999911575, 8638682, 747366245, 122115198, 832331496)
     """
     random = np.random.default_rng(checks.seed(seed))
@@ -216,7 +281,7 @@ def environment_seeds(seed: int, count: int) -> tuple[int, ...]:
 
 
 def grid(horizon: int, size: int, keep: Sequence[int] = (1000, 2500, 5000, 10_000)) -> tuple[int, ...]:
-    """Rounds at which to look: half of them evenly spaced, half by constant factors, and those of `keep`.
+    """Rounds at which to keep the regret: half evenly spaced, half by constant factors, and those of `keep`.
 
     >>> grid(80_000, 120)[-1], len(grid(80_000, 120)) <= 130
     (80000, True)

@@ -1,4 +1,7 @@
-"""Results as files: one Parquet table per unit, a manifest, and how to read them back."""
+"""Results as files: one Parquet table per unit, and a folder of them read back as `Results`.
+
+A unit's table has one row per policy and trial and carries its record. Which units a folder holds is in its `manifest`.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +17,33 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from hybandits.experiments.manifest import FORMAT, MANIFEST, read_manifest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.files import sha256, write_atomically
 from hybandits.foundation.version import __version__
 
-FORMAT = 1
-"""Version of the files' layout."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one policy did in one trial of a unit."""
+    """What one policy did in one trial of a unit.
+
+    Attributes
+    ----------
+    policy : str
+        Its name in the experiment.
+    trial : int
+        The number of the trial.
+    regret : array of shape (points,)
+        Its cumulative regret at the points of the experiment.
+    design : mapping of str to array, optional
+        The measures named in DESIGN and DESIGN_BY_ARM, probe by probe; None if the policy has no design matrix.
+    """
 
     policy: str
     trial: int
     regret: Doubles
     design: Mapping[str, Any] | None = None
-    """Arrays by the names in DESIGN and DESIGN_BY_ARM, the first axis being the probes; None: no design matrix."""
 
 
 # ------------------------------------------------------------------ files
@@ -56,7 +68,7 @@ def _schema(experiment: Experiment) -> pa.Schema:
 
 
 def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
-    """The unit's results, one row per policy and trial, with the record in the table's metadata."""
+    """A unit's results, one row per policy and trial, with the record in the table's metadata."""
     experiment = unit.experiment
     order = {entry.name: i for i, entry in enumerate(experiment.policies)}
     rows = []
@@ -78,7 +90,7 @@ def unit_table(unit: Unit, runs: Sequence[Run]) -> pa.Table:
 
 
 def write_table(table: pa.Table, name: str) -> None:
-    """Compact: the bytes of floating-point numbers apart by significance, repeated values by reference."""
+    """Write a compact Parquet file: floating-point numbers split by significance of bytes, the rest as dictionaries."""
     leaves = {column: column + ".list.element" * str(table.schema.field(column).type).count("list<") for column in
               table.column_names}  # fmt: skip
     smooth = {leaf: "BYTE_STREAM_SPLIT" for column, leaf in leaves.items() if column in FLOATS}
@@ -94,7 +106,7 @@ FLOATS = ("regret", *DESIGN, *DESIGN_BY_ARM[1:])
 
 
 def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
-    """Save a finished unit; returns the SHA-256 of the file."""
+    """Save a finished unit and return the SHA-256 of its file."""
     table = unit_table(unit, runs)
     path = folder / unit.path
     write_atomically(path, lambda name: write_table(table, name))
@@ -102,20 +114,20 @@ def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
 
 
 def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """A unit's table and its header; ResultsError if the file is not a whole result of this format.
+    """Read a unit's table and its header; ResultsError if the file is not a complete result of this format.
 
-    digest: the SHA-256 that the manifest has for it. A file saved just before its run was killed has none there; then
-    the checksums within the file, which do not cover every byte, must do.
+    `digest` is the SHA-256 in the manifest. A file that was saved just before its run was killed has none there; then
+    the checksums within the file are relied on, although they do not cover every byte.
     """
     try:
         if digest is not None and sha256(path) != digest:
-            raise ValueError("its SHA-256 is not the manifest's")
+            raise ValueError("its SHA-256 is not the one in the manifest")
         table = pq.read_table(path, page_checksum_verification=True)
         header = json.loads((table.schema.metadata or {})[b"hybandits"])
         version = header["format"]
     except (OSError, pa.ArrowException, KeyError, ValueError) as problem:
-        first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise ResultsError(f"{path} is not a result of hybandits or is damaged ({first}): remove it") from None
+        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+        raise ResultsError(f"{path} is damaged or was not written by hybandits ({reason}): remove it") from None
     if version != FORMAT:
         raise ResultsError(
             f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {header.get('version')}"
@@ -128,7 +140,17 @@ def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Measures of the design matrix of one policy: arrays (runs, probes), by arm (runs, probes, arms)."""
+    """Measures of the design matrix of one policy (see `hybandits.experiments.design_matrix.measure`).
+
+    Attributes
+    ----------
+    t : array of shape (probes,)
+        The rounds after which it was measured.
+    lambda_min_v, rho_x, rho_z, z_norm : array of shape (runs, probes)
+        Measures of the shared block, and of how much it is coupled with the arms'.
+    pulls, lambda_min_w, sigma_max_b : array of shape (runs, probes, arms), optional
+        Measures of every arm's block; None if the experiment does not ask for them.
+    """
 
     t: Doubles
     lambda_min_v: Doubles
@@ -142,29 +164,35 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Results of one experiment, as far as they are there.
+    """The results of one experiment, as far as they are there.
 
-    Runs are in the order environment, trial, the same for every policy, so that row i of one policy and row i of
-    another have seen the same contexts and noise.
+    Runs are sorted by environment and trial, for every policy alike: row i of one policy and row i of another have seen
+    the same contexts and noise, so their difference is a paired comparison.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        The record that was run.
+    tables : mapping of int to pyarrow.Table
+        By number of arms, the table of all its runs; only cases whose units are all there.
     """
 
     experiment: Experiment
     tables: Mapping[int, pa.Table]
-    """By number of arms; only cases whose units are all there."""
 
     @property
     def points(self) -> Doubles:
-        """The rounds at which the regret was kept."""
+        """The rounds after which the regret was kept."""
         return np.array(self.experiment.points, dtype=float)
 
     @property
     def arms(self) -> list[int]:
-        """The cases that are complete, in increasing order."""
+        """The numbers of arms whose results are complete, in increasing order."""
         return sorted(self.tables)
 
     @property
     def policies(self) -> list[str]:
-        """The policies' names."""
+        """The names of the policies, in the order of the record."""
         return [entry.name for entry in self.experiment.policies]
 
     def _rows(self, policy: str, arms: int) -> pa.Table:
@@ -173,17 +201,17 @@ class Outcome:
         return rows.sort_by([("environment", "ascending"), ("trial", "ascending")])
 
     def regret(self, policy: str, arms: int | None = None) -> Doubles:
-        """Cumulative regret (runs, points); arms may be left out where there is one case."""
+        """Cumulative regret, of shape (runs, points); without `arms`, of the smallest complete case."""
         rows = self._rows(policy, self.arms[0] if arms is None else arms)
         return np.array(rows["regret"].to_pylist())
 
     def final(self, policy: str, arms: int | None = None) -> Doubles:
-        """Regret at T of every run."""
+        """The regret of every run after the last round."""
         last: Doubles = self.regret(policy, arms)[:, -1]
         return last
 
     def environments(self, policy: str, arms: int | None = None) -> Doubles:
-        """The environment of every run."""
+        """The number of every run's environment."""
         return np.array(self._rows(policy, self.arms[0] if arms is None else arms)["environment"].to_pylist())
 
     @property
@@ -202,7 +230,7 @@ class Outcome:
         return np.arange(len(environments)) if by_trial else environments
 
     def design(self, policy: str, arms: int | None = None) -> Design | None:
-        """Measures of the design matrix; None if there are none for this policy."""
+        """Measures of the policy's design matrix; None if it was not measured or the policy has none."""
         if not self.experiment.probes:
             return None
         rows = self._rows(policy, self.arms[0] if arms is None else arms)
@@ -215,51 +243,50 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Everything in a results folder."""
+    """Everything in a results folder.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it was read from.
+    manifest : mapping
+        The folder's manifest: records, versions, and the digest of every unit.
+    outcomes : mapping of (str, str) to Outcome
+        The results by name and protocol of the experiment.
+    """
 
     folder: Path
     manifest: Mapping[str, Any]
     outcomes: Mapping[tuple[str, str], Outcome]
-    """By (name, protocol)."""
 
     def outcome(self, name: str, protocol: str) -> Outcome | None:
-        """One experiment's results, None if it was not run or no case of it is complete."""
+        """The results of one experiment; None if it was not run or no case of it is complete."""
         return self.outcomes.get((name, protocol))
 
     @property
     def protocols(self) -> list[str]:
-        """The protocols that have results."""
+        """The protocols for which there are results."""
         return [p for p in ("released", "written", "own") if any(q == p for _, q in self.outcomes)]
 
 
-MANIFEST = "manifest.json"
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """A folder's manifest; ResultsError if it is not one of this format."""
-    if not path.parent.is_dir():
-        raise ResultsError(f"{path.parent} is not a folder with results: run hybandits reproduce or simulate first")
-    try:
-        manifest = json.loads(path.read_text())
-        version = manifest["format"]
-    except FileNotFoundError:
-        remedy = "run hybandits reproduce or simulate first"
-        raise ResultsError(f"{path.parent} holds no results (no {MANIFEST}): {remedy}") from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise ResultsError(f"{path} is damaged or not of hybandits ({problem}): remove it") from None
-    if version != FORMAT:
-        made = manifest.get("version")
-        raise ResultsError(f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {made}")
-    parts = {"version": str, "versions": dict, "experiments": list, "units": dict, "commands": list}
-    for name, kind in parts.items():
-        optional = name == "commands"  # older folders do not have it
-        if not (optional and name not in manifest) and not isinstance(manifest.get(name), kind):
-            raise ResultsError(f"{path} is damaged ({name} is not a {kind.__name__}): remove it")
-    return manifest  # type: ignore[no-any-return]
-
-
 def read_results(folder: Path) -> Results:
-    """Read a results folder; cases with missing units are left out. ResultsError if there is nothing to read."""
+    """Read a results folder.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder that `hybandits.experiments.runner.run` has filled, perhaps not to the end.
+
+    Returns
+    -------
+    Results
+        Numbers of arms of which units are missing are left out.
+
+    Raises
+    ------
+    ResultsError
+        If a file is damaged or does not belong there, or no number of arms is complete.
+    """
     path = folder / MANIFEST
     manifest = read_manifest(path)
     try:
@@ -277,7 +304,7 @@ def read_results(folder: Path) -> Results:
             elif tables is not None:
                 table, header = read_unit(file, manifest["units"].get(unit.path))
                 if header["unit"] != unit.plain():
-                    raise ResultsError(f"{file} is of another record than {path} says: remove it and run again")
+                    raise ResultsError(f"{file} belongs to another record than {path} lists: remove it and run again")
                 tables.append(table)
         cases = {arms: pa.concat_tables(tables) for arms, tables in whole.items() if tables}
         if cases:
@@ -286,7 +313,7 @@ def read_results(folder: Path) -> Results:
         units = [unit for experiment in records for unit in experiment.units()]
         there = sum((folder / unit.path).exists() for unit in units)
         raise ResultsError(
-            f"{folder} has {there} of {len(units)} units, and of no number of arms all of them: give the command that "
-            "started it again"
+            f"{folder} has {there} of {len(units)} units, too few for any number of arms: run the command that filled "
+            "it again"
         )
     return Results(folder=folder, manifest=manifest, outcomes=outcomes)

@@ -1,34 +1,24 @@
-"""Runs experiments: unit by unit on an engine, each result saved at once, going on where an earlier run ended."""
+"""Running experiments: unit by unit on an engine, saving each as it finishes, continuing where an earlier run ended."""
 
 from __future__ import annotations
 
 import json
-import platform
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hybandits.engines import Engine, Local, Report
-from hybandits.experiments import design_matrix as diversity
+from hybandits.experiments.design_matrix import measure
+from hybandits.experiments.manifest import MANIFEST, REMEDY, difference, joined_manifest, write_manifest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
-from hybandits.experiments.results import (
-    FORMAT,
-    MANIFEST,
-    Results,
-    Run,
-    read_manifest,
-    read_results,
-    read_unit,
-    write_unit,
-)
-from hybandits.foundation.files import clear_parts, sha256, write_atomically
+from hybandits.experiments.results import Results, Run, read_results, read_unit, write_unit
+from hybandits.foundation.files import clear_parts, sha256
 from hybandits.foundation.version import __version__
 from hybandits.offline.log_world import LogWorld
 from hybandits.policies.base import Policy
@@ -37,24 +27,24 @@ from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World
 
 TIMINGS = "timings.jsonl"
-"""Seconds per unit, one line each; the only file that differs between two runs of the same record."""
+"""The file with the seconds of every unit, one line each; it alone differs between two runs of the same record."""
 
 
 class Watcher(Protocol):
-    """Told how a run goes, to show it."""
+    """Is told how a run goes, in order to show it."""
 
     def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None:
-        """Before anything runs."""
+        """Called before anything runs, with the units to run and those that are in the folder already."""
 
     def advance(self, unit: Unit, rounds: int) -> None:
-        """So many rounds of the unit have been played."""
+        """Called while a unit runs, with the number of its rounds that have been played so far."""
 
     def finish(self, unit: Unit) -> None:
-        """The unit's results are on disk."""
+        """Called when the unit's results are on disk."""
 
 
 class Unwatched:
-    """Shows nothing."""
+    """A watcher that shows nothing."""
 
     def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None: ...
 
@@ -67,19 +57,19 @@ class Unwatched:
 
 
 def policy_seed(unit: Unit, trial: int) -> int:
-    """Seed of a policy's own draws: a function of the environment and the trial."""
+    """The seed of a policy's own draws, a function of the environment and the trial."""
     return int(np.random.SeedSequence((unit.seed, trial)).generate_state(1)[0])
 
 
 class Job(NamedTuple):
-    """A unit, and the folder of the log it plays on, if any: where that lies is nothing results depend on."""
+    """A unit, and the folder of the log that it plays on, if any. Results do not depend on where that folder is."""
 
     unit: Unit
     data: str | None = None
 
 
 def run_unit(job: Job, report: Report = lambda rounds: None) -> list[Run]:
-    """Play all policies and trials of a unit, on contexts drawn once."""
+    """Play all policies and trials of a unit; contexts that trials share are drawn once."""
     unit = job.unit
     world: World
     if unit.experiment.log is None:
@@ -93,7 +83,7 @@ def run_unit(job: Job, report: Report = lambda rounds: None) -> list[Run]:
 
 
 def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> list[Run]:
-    """Trials that share their contexts."""
+    """Play trials that share their contexts."""
     experiment = unit.experiment
     shape = {"d1": experiment.d1, "d2": experiment.d2, "arms": unit.arms, "horizon": experiment.horizon}
     cast = [(entry, trial) for entry in unit.policies for trial in trials]
@@ -106,20 +96,20 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
 
     def probe(i: int, t: int, policy: Policy) -> None:
-        measured[i].append(diversity.measure(policy, unit.arms))
+        measured[i].append(measure(policy, unit.arms))
 
     regret = play(players, world, experiment.points, probe=probe, probes=experiment.probes, progress=report)
     names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())
     runs = []
     for i, (entry, trial) in enumerate(cast):
-        found = [m for m in measured[i] if m is not None]
-        design = {name: np.array([m[name] for m in found]) for name in names} if found else None
+        measures = [each for each in measured[i] if each is not None]
+        design = {name: np.array([each[name] for each in measures]) for name in names} if measures else None
         runs.append(Run(policy=entry.name, trial=trial, regret=regret[i], design=design))
     return runs
 
 
 def timed_unit(job: Job, report: Report) -> tuple[list[Run], dict[str, float]]:
-    """`run_unit`, the seconds it took by the clock and of the processor, and the process's peak memory so far."""
+    """`run_unit`, with the seconds it took by the clock and of the processor, and the peak memory of the process."""
     clock, processor = time.perf_counter(), time.process_time()
     runs = run_unit(job, report)
     spent = {"seconds": time.perf_counter() - clock, "processor_seconds": time.process_time() - processor}
@@ -127,7 +117,7 @@ def timed_unit(job: Job, report: Report) -> tuple[list[Run], dict[str, float]]:
 
 
 def _peak_memory() -> float:
-    """Megabytes, 0 where the system does not tell."""
+    """Peak memory of this process in megabytes; 0 if the system does not tell."""
     try:
         import resource
     except ImportError:
@@ -137,7 +127,7 @@ def _peak_memory() -> float:
 
 
 def compile_loops(experiments: Iterable[Experiment], data: str | None = None) -> None:
-    """Play two rounds of everything, so that workers find the machine code on disk instead of all making it."""
+    """Play two rounds of everything, so that workers find the machine code on disk instead of each compiling it."""
     seen: set[tuple[str, str]] = set()
     for experiment in experiments:
         kinds = {entry.policy: entry for entry in experiment.policies}
@@ -153,7 +143,7 @@ def compile_loops(experiments: Iterable[Experiment], data: str | None = None) ->
                 run_unit(Job(unit, data))
 
 
-# ------------------------------------------------------------------ many
+# ------------------------------------------------------------------ all units
 
 
 def run(
@@ -166,17 +156,53 @@ def run(
     command: str | None = None,
     data: Path | str | None = None,
 ) -> Results:
-    """Run what is not in the folder yet and read everything back.
+    """Run experiments, save every unit as it finishes, and read all results of the folder back.
 
-    Units that are there are kept if they are of the same record and version; otherwise ResultsError, and nothing is
-    changed. `about` goes into the manifest. `command`: what a user types for these results; it joins the manifest's
-    list. `data`: the log of records that play on one.
+    Units that are in the folder already are kept, so an interrupted run continues where it ended.
+
+    Parameters
+    ----------
+    experiments : iterable of Experiment
+        What to run.
+    folder : path
+        Where results go; it is created if necessary.
+    engine : Engine, optional
+        Where units run; by default, in one process per core (`hybandits.engines.Local`).
+    watcher : Watcher, optional
+        Is told how the run goes.
+    about : mapping, optional
+        What the manifest should say of the folder, e.g. its scale and seed.
+    command : str, optional
+        What a user types to get these results; it joins the list in the manifest.
+    data : path, optional
+        The folder of the log, for experiments that play on one.
+
+    Returns
+    -------
+    Results
+        Everything in the folder, also from earlier runs.
+
+    Raises
+    ------
+    ResultsError
+        If the folder holds results of a different record, version, scale or seed. They are left as they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hybandits.engines import Here
+    >>> from hybandits.experiments.config import experiment
+    >>> record = experiment({"d1": 2, "d2": 1, "arms": 3, "rounds": 50, "environments": 2, "policies": ["Greedy"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run([record], folder, engine=Here())
+    >>> results.outcome("simulation", "own").final("Greedy").shape
+    (2,)
     """
     folder = Path(folder)
     watcher = watcher or Unwatched()
     records = list(experiments)
     prepare(folder)
-    manifest = _manifest(folder, records, about or {}, command)
+    manifest = joined_manifest(folder, records, about or {}, command)
     todo: list[Unit] = []
     done: list[Unit] = []
     units = manifest["units"]
@@ -184,24 +210,24 @@ def run(
         for unit in record.units():
             if _is_there(folder, unit, units.get(unit.path)):
                 done.append(unit)
-                # A run killed after it saved the unit has not noted it.
+                # A run that was killed just after saving the unit has not entered it.
                 units.setdefault(unit.path, sha256(folder / unit.path))
             else:
                 todo.append(unit)
     todo.sort(key=cost, reverse=True)
     clear_parts([folder / MANIFEST, *(folder / unit.path for unit in (*todo, *done))])
     watcher.plan(todo, done)
-    _write_manifest(folder, manifest)
+    write_manifest(folder, manifest)
     if todo:
         place = None if data is None else str(Path(data).resolve())
         compile_loops(records, place)
         jobs = [Job(unit, place if unit.experiment.log is not None else None) for unit in todo]
         work = (engine or Local()).map(timed_unit, jobs, lambda i, rounds: watcher.advance(todo[i], rounds))
-        with closing(work):  # whatever happens here, workers end
+        with closing(work):  # workers end, whatever happens here
             for i, (runs, spent) in work:
                 unit = todo[i]
                 manifest["units"][unit.path] = write_unit(folder, unit, runs)
-                _write_manifest(folder, manifest)
+                write_manifest(folder, manifest)
                 with (folder / TIMINGS).open("a") as file:
                     file.write(json.dumps({"unit": unit.path, "rounds": unit.rounds, **spent}) + "\n")
                 watcher.finish(unit)
@@ -209,10 +235,11 @@ def run(
 
 
 COSTS = {"HyRan": 12.0, "HyRanWithoutCrossBlocks": 8.0}
+"""How many times as long as others these policies take, roughly."""
 
 
 def cost(unit: Unit) -> float:
-    """Rough cost of a unit, to begin with the longest: flops of scoring, times what a policy needs beyond it."""
+    """A rough cost of a unit, so that the longest start first: operations of scoring times weights of the policies."""
     e = unit.experiment
     per_round = 2000 + unit.arms * (e.d2 * (e.d1 + e.d2) + e.d1**2)
     weight = sum(COSTS.get(entry.policy, 1.0) for entry in unit.policies)
@@ -220,7 +247,7 @@ def cost(unit: Unit) -> float:
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder if it is missing; ResultsError if it is a file or cannot be written to."""
+    """Create the folder if it is missing; ResultsError if it is a file or cannot be written to."""
     probe = folder / ".hybandits-probe"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -233,109 +260,16 @@ def prepare(folder: Path) -> None:
 
 
 def _is_there(folder: Path, unit: Unit, digest: str | None) -> bool:
+    """Whether the unit's results are in the folder; ResultsError if others are in their place."""
     path = folder / unit.path
     if not path.exists():
         return False
     _, header = read_unit(path, digest)
     if header["version"] != __version__:
         raise ResultsError(
-            f"{path} was made by hybandits {header['version']}, this is {__version__}: give another folder"
+            f"{path} was written by hybandits {header['version']}, this is {__version__}: give another folder"
         )
     if header["unit"] != unit.plain():
-        raise ResultsError(f"{path} holds results of a different record{_difference(header['unit'], unit)}: {REMEDY}")
+        words = difference(header["unit"], unit)
+        raise ResultsError(f"{path} holds results of a different record{words}: {REMEDY}")
     return True
-
-
-REMEDY = "give another folder, or remove this one"
-
-
-def _difference(record: Mapping[str, Any], unit: Unit) -> str:
-    """Which fields of the record differ, in words."""
-    wanted, there = unit.plain()["experiment"], record.get("experiment", {})
-    said = []
-    for name in (name for name in wanted if wanted[name] != there.get(name)):
-        if name == "seeds":
-            counts = len(there.get(name, [])), len(wanted[name])
-            said.append(
-                "other seeds" if counts[0] == counts[1] else f"environments {counts[0]} there, {counts[1]} asked"
-            )
-        elif isinstance(wanted[name], str | int | float) or name == "arms":
-            said.append(f"{WORDS.get(name, name)} {there.get(name)!r} there, {wanted[name]!r} asked")
-        elif name == "policies":
-            said.append("other policies or settings of them")
-        elif name == "log":
-            before, now = there.get(name) or {}, wanted[name] or {}
-            said.append(f"log: {', '.join(key for key in {**before, **now} if before.get(key) != now.get(key))}")
-    return f" ({', '.join(said) or 'in what is recorded'})"
-
-
-WORDS = {"horizon": "rounds"}
-"""Fields of a record that go by another name outside."""
-
-
-def _manifest(folder: Path, records: list[Experiment], about: Mapping[str, Any], command: str | None) -> dict[str, Any]:
-    """The folder's manifest with these records added."""
-    path = folder / MANIFEST
-    known: dict[str, Any] = {}
-    kept: dict[str, Any] = {}
-    versions = {"python": platform.python_version(), **{n: version(n) for n in ("numpy", "numba", "pyarrow")}}
-    if path.exists():
-        known = read_manifest(path)
-        if known["version"] != __version__:
-            raise ResultsError(
-                f"{folder} holds results of hybandits {known['version']}, this is {__version__}: {REMEDY}"
-            )
-        # A record that nothing was saved of binds nobody.
-        kept = {
-            f"{e['name']}/{e['protocol']}": e
-            for e in known["experiments"]
-            if any((folder / "units" / e["name"] / e["protocol"]).glob("*.parquet"))
-        }
-    commands = _commands(known if kept else None, command)
-    if kept:
-        for name in ("numpy", "numba"):  # they decide the last digits
-            if known["versions"].get(name) != versions[name]:
-                found = known["versions"].get(name)
-                raise ResultsError(
-                    f"{folder} holds results made with {name} {found}, this is {versions[name]}: {REMEDY}"
-                )
-        for name, value in about.items():
-            if known.get(name, value) != value:
-                raise ResultsError(f"{folder} holds results with {name} {known[name]}, asked for {value}: {REMEDY}")
-    for record in records:
-        there = kept.setdefault(record.key, record.plain())
-        if there != record.plain():
-            words = _difference({"experiment": there}, next(record.units()))
-            raise ResultsError(f"{folder} holds results of a different {record.key}{words}: {REMEDY}")
-    return {
-        "format": FORMAT,
-        "version": __version__,
-        "versions": known["versions"] if kept and known else versions,
-        **{name: value for name, value in known.items() if name in ABOUT},
-        **about,
-        **commands,
-        "experiments": [kept[key] for key in sorted(kept)],
-        "units": {path: digest for path, digest in known.get("units", {}).items() if (folder / path).exists()},
-    }
-
-
-ABOUT = ("scale", "seed")
-
-
-def _commands(known: Mapping[str, Any] | None, command: str | None) -> dict[str, list[str]]:
-    """The commands that filled the folder, each once, under their key of the manifest.
-
-    Left out if results are there (`known` is their manifest) without the command that gave them: a list of the later
-    ones alone would mislead.
-    """
-    if known is not None and "commands" not in known:
-        return {}
-    before = [] if known is None else known["commands"]
-    commands = list(dict.fromkeys([*before, *([] if command is None else [command])]))
-    return {"commands": commands} if commands else {}
-
-
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    manifest["units"] = dict(sorted(manifest["units"].items()))
-    text = json.dumps(manifest, indent=1) + "\n"
-    write_atomically(folder / MANIFEST, lambda name: Path(name).write_text(text))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybandits.experiments import config as own
+from hybandits.experiments.config import entry, experiment, read_file
 
 TOML = """
 d1 = 3
@@ -22,22 +22,22 @@ policies = ["Greedy", {policy = "HyThompson", name = "bold", scale = 2.0}]
 def test_a_file_becomes_a_record(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(TOML)
-    record = own.experiment(own.read_file(path))
+    record = experiment(read_file(path))
     assert (record.d1, record.arms, record.horizon, record.noise, record.trials) == (3, (4, 8), 50, 1.0, 1)
-    assert [entry.name for entry in record.policies] == ["Greedy", "bold"]
+    assert [each.name for each in record.policies] == ["Greedy", "bold"]
     assert record.policies[1].settings == {"scale": 2.0, "noise": 1.0}
     assert record.protocol == "own"
 
 
 def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
-    entry = own.entry({"policy": "LinUCB", "exploration": {"kind": "AsWritten"}}, noise=0.1)
-    assert "noise" not in entry.settings
+    told = entry({"policy": "LinUCB", "exploration": {"kind": "AsWritten"}}, noise=0.1)
+    assert "noise" not in told.settings
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"round": 5}, r"unknown setting 'round' \(did you mean rounds\?\)"),
+        ({"round": 5}, r"unknown setting 'round' \(did you mean rounds\?\): the settings are name, d1,"),
         ({"rounds": 0}, "rounds must be at least 1, got 0"),
         ({"rounds": 1.5}, "rounds must be a whole number, got 1.5"),
         ({"arms": 0}, "arms must be at least 1"),
@@ -68,18 +68,18 @@ def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
 )
 def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
-        own.experiment(settings)
+        experiment(settings)
 
 
 def test_a_table_may_be_given_with_a_name() -> None:
-    entry = own.entry('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2.0', noise=0.1)
-    assert entry.settings == {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}
+    parsed = entry('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2.0', noise=0.1)
+    assert parsed.settings == {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
-        own.read_file(tmp_path / "missing.toml")
+        read_file(tmp_path / "missing.toml")
     for text in (b"d1 = ", b"\xff\xfe"):
         (tmp_path / "bad.toml").write_bytes(text)
         with pytest.raises(ValueError, match="not valid TOML"):
-            own.read_file(tmp_path / "bad.toml")
+            read_file(tmp_path / "bad.toml")

@@ -38,40 +38,40 @@ def root(matrix: np.ndarray) -> np.ndarray:
 def test_measures_are_those_of_the_summed_matrices(make: object) -> None:
     data, policy = Data(), make()  # type: ignore[operator]
     policy.learn_many(data.arms, data.x, data.z, np.zeros(N))
-    found = measure(policy, ARMS)
-    assert found is not None
+    measures = measure(policy, ARMS)
+    assert measures is not None
     v, b, w = data.blocks(policy.ridge)
     z = np.hstack([root(v) @ b[i] @ root(w[i]) for i in range(ARMS)])
-    assert_allclose(found["lambda_min_v"], np.linalg.eigvalsh(v)[0])
-    assert_allclose(found["lambda_min_w"], [np.linalg.eigvalsh(part)[0] for part in w])
-    assert_allclose(found["sigma_max_b"], [np.linalg.norm(part, 2) for part in b], atol=1e-12)
-    assert_allclose(found["z_norm"], np.linalg.norm(z, 2))
-    assert_allclose(found["rho_x"], np.linalg.eigvalsh(data.x.T @ data.x)[0] / N)
-    assert_allclose(found["rho_z"], np.linalg.eigvalsh(data.z.T @ data.z)[0] / N)
-    assert found["pulls"].tolist() == [int((data.arms == i).sum()) for i in range(ARMS)]
+    assert_allclose(measures["lambda_min_v"], np.linalg.eigvalsh(v)[0])
+    assert_allclose(measures["lambda_min_w"], [np.linalg.eigvalsh(part)[0] for part in w])
+    assert_allclose(measures["sigma_max_b"], [np.linalg.norm(part, 2) for part in b], atol=1e-12)
+    assert_allclose(measures["z_norm"], np.linalg.norm(z, 2))
+    assert_allclose(measures["rho_x"], np.linalg.eigvalsh(data.x.T @ data.x)[0] / N)
+    assert_allclose(measures["rho_z"], np.linalg.eigvalsh(data.z.T @ data.z)[0] / N)
+    assert measures["pulls"].tolist() == [int((data.arms == i).sum()) for i in range(ARMS)]
 
 
 def test_the_disjoint_reduction_is_measured_by_arm() -> None:
     data, policy = Data(), DisLinUCB(d1=D1, d2=D2, ridge=0.7)
     policy.learn_many(data.arms, data.x, data.z, np.zeros(N))
-    found = measure(policy, ARMS)
-    assert found is not None
+    measures = measure(policy, ARMS)
+    assert measures is not None
     both = np.hstack((data.x, data.z))
     whole = [0.7 * np.eye(D1 + D2) + both[data.arms == i].T @ both[data.arms == i] for i in range(ARMS)]
-    assert np.isnan(found["lambda_min_v"])
-    assert_allclose(found["lambda_min_w"], [np.linalg.eigvalsh(part)[0] for part in whole])
-    assert_allclose(found["sigma_max_b"], [np.linalg.norm(part[:D1, D1:], 2) for part in whole], atol=1e-12)
+    assert np.isnan(measures["lambda_min_v"])
+    assert_allclose(measures["lambda_min_w"], [np.linalg.eigvalsh(part)[0] for part in whole])
+    assert_allclose(measures["sigma_max_b"], [np.linalg.norm(part[:D1, D1:], 2) for part in whole], atol=1e-12)
     coupling = [root(part[:D1, :D1]) @ part[:D1, D1:] @ root(part[D1:, D1:]) for part in whole]
-    assert_allclose(found["z_norm"], max(np.linalg.norm(part, 2) for part in coupling))
-    assert_allclose(found["rho_x"], np.linalg.eigvalsh(data.x.T @ data.x)[0] / N)
-    assert_allclose(found["rho_z"], np.linalg.eigvalsh(data.z.T @ data.z)[0] / N)
+    assert_allclose(measures["z_norm"], max(np.linalg.norm(part, 2) for part in coupling))
+    assert_allclose(measures["rho_x"], np.linalg.eigvalsh(data.x.T @ data.x)[0] / N)
+    assert_allclose(measures["rho_z"], np.linalg.eigvalsh(data.z.T @ data.z)[0] / N)
 
 
 def test_a_policy_that_has_not_learned_and_one_without_a_design_matrix() -> None:
-    found = measure(HyLinUCB(d1=2, d2=1, ridge=2.0), 3)
-    assert found is not None
-    assert_allclose((found["lambda_min_v"], found["z_norm"], found["rho_x"]), (2.0, 0.0, 0.0), atol=1e-12)
-    assert_allclose(found["lambda_min_w"], 2.0)
+    measures = measure(HyLinUCB(d1=2, d2=1, ridge=2.0), 3)
+    assert measures is not None
+    assert_allclose((measures["lambda_min_v"], measures["z_norm"], measures["rho_x"]), (2.0, 0.0, 0.0), atol=1e-12)
+    assert_allclose(measures["lambda_min_w"], 2.0)
     assert measure(HyRan(d1=2, d2=1), 3) is None
 
 
@@ -79,6 +79,6 @@ def test_a_policy_that_has_not_learned_and_one_without_a_design_matrix() -> None
 def test_one_half_of_the_model_may_be_missing(d1: int, d2: int) -> None:
     for policy in (HyLinUCB(d1=d1, d2=d2), DisLinUCB(d1=d1, d2=d2)):
         policy.learn("a", np.ones(d1), np.ones(d2), 1.0)
-        found = measure(policy, 2)
-        assert found is not None
-        assert found["z_norm"] == 0
+        measures = measure(policy, 2)
+        assert measures is not None
+        assert measures["z_norm"] == 0

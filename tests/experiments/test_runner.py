@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -21,26 +21,12 @@ from hybandits import paper
 from hybandits.engines import Here, Local, Ray
 from hybandits.experiments import results, runner
 from hybandits.experiments.record import Experiment, ResultsError, Unit
-from hybandits.experiments.results import read_results, read_unit
+from hybandits.experiments.results import read_results
 from hybandits.experiments.runner import Job, Unwatched, run, run_unit
 from hybandits.policies import HyLinUCB
 from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import cumulative_regret
-
-SMALL = replace(
-    paper.experiment("setting-1", "released"), d1=4, d2=3, arms=(3, 5), horizon=60, trials=2, seeds=(5, 6),
-    points=(10, 60), probes=(60,),
-)  # fmt: skip
-EIGEN = replace(
-    paper.experiment("diversity", "written"), d1=3, d2=2, arms=(4,), horizon=40, trials=4, trials_per_unit=2,
-    points=(40,), probes=(20, 40),
-)  # fmt: skip
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file but the timings."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != runner.TIMINGS)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+from tests.support.experiments import EIGEN, SMALL, contents
 
 
 class StopError(Exception):
@@ -57,14 +43,6 @@ class StopAfter(Unwatched):
         self.left -= 1
         if self.left == 0:
             raise StopError
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of both experiments, run in this process."""
-    folder = tmp_path_factory.mktemp("whole")
-    run([SMALL, EIGEN], folder, engine=Here())
-    return folder
 
 
 def test_results_are_what_each_policy_does_alone(whole: Path) -> None:
@@ -95,18 +73,6 @@ def test_policies_that_draw_have_a_seed_of_their_own_per_trial(whole: Path) -> N
     assert len({tuple(row) for row in outcome.regret("HyThompson", 5)}) == 4
 
 
-def test_fresh_contexts_and_measures_by_arm(whole: Path) -> None:
-    outcome = read_results(whole).outcome("diversity", "written")
-    assert outcome is not None
-    design = outcome.design("LinUCB")
-    assert design is not None
-    assert design.pulls is not None
-    assert design.lambda_min_w is not None
-    assert design.pulls.shape == design.lambda_min_w.shape == (4, 2, 4)
-    assert_array_equal(design.pulls.sum(axis=2), [[20, 40]] * 4)
-    assert len(set(outcome.final("LinUCB"))) == 4
-
-
 RAY = pytest.param(Ray(2), marks=pytest.mark.xdist_group("ray"), id="ray")
 
 
@@ -132,29 +98,11 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Pa
     assert contents(tmp_path) == before
 
 
-def test_commands_are_noted_once_and_bind_nobody(whole: Path, tmp_path: Path) -> None:
-    def commands() -> object:
-        return json.loads((tmp_path / "manifest.json").read_text()).get("commands")
-
-    for command, noted in (("one", ["one"]), ("two", ["one", "two"]), ("one", ["one", "two"]), (None, ["one", "two"])):
-        run([SMALL], tmp_path, engine=Here(), command=command)
-        assert commands() == noted
-    assert "commands" not in json.loads((whole / "manifest.json").read_text()), "none was given"
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    del manifest["commands"]
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    run([SMALL], tmp_path, engine=Here(), command="three")
-    assert commands() is None, "what filled the folder before is not known, so the list would not be whole"
-    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "commands": "one"}))
-    with pytest.raises(ResultsError, match="commands is not a list"):
-        run([SMALL], tmp_path, engine=Here(), command="three")
-
-
 SCRIPT = """
 from pathlib import Path
 from hybandits.engines import Local
 from hybandits.experiments.runner import run
-from tests.experiments.test_runner import EIGEN, SMALL
+from tests.support.experiments import EIGEN, SMALL
 if __name__ == "__main__":
     run([SMALL, EIGEN], Path({folder!r}), engine=Local(2))
 """
@@ -204,7 +152,7 @@ def test_a_run_killed_while_it_saves_goes_on(
             part.rename(path)
 
         monkeypatch.setattr(results, "write_atomically", save)
-        monkeypatch.setattr(runner, "write_atomically", save)
+        monkeypatch.setattr("hybandits.experiments.manifest.write_atomically", save)
         run([SMALL, EIGEN], tmp_path, engine=Here())
         os._exit(1)
     _, status = os.wait()
@@ -232,83 +180,15 @@ def test_only_litter_of_our_own_is_cleared(tmp_path: Path) -> None:
     assert all(path.exists() for path in kept)
 
 
-def test_a_record_that_nothing_was_saved_of_binds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(unit: Unit, report: Any = None) -> Any:
-        raise ValueError("no")
-
-    monkeypatch.setattr(runner, "timed_unit", refuse)
-    with pytest.raises(ValueError, match="no"):
-        run([replace(EIGEN, noise=0.5)], tmp_path, engine=Here())
-    monkeypatch.undo()
-    run([EIGEN], tmp_path, engine=Here())
-
-
-def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
-    run([EIGEN], tmp_path, engine=Here(), about={"scale": "quick"})
-    with pytest.raises(ResultsError, match="holds results with scale quick, asked for paper"):
-        run([SMALL], tmp_path, engine=Here(), about={"scale": "paper"})
-    path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text())
-    path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "numpy": "1.0"}}))
-    with pytest.raises(ResultsError, match=r"made with numpy 1\.0, this is"):
-        run([SMALL], tmp_path, engine=Here())
-    for bad in ({"units": []}, {"experiments": [{"name": "x"}]}):
-        path.write_text(json.dumps({**manifest, **bad}))
-        with pytest.raises(ResultsError, match=r"damaged|cannot be read"):
-            read_results(tmp_path)
-
-
-def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) -> None:
-    run([EIGEN], tmp_path, engine=Here())
-    path = next(tmp_path.rglob("*.parquet"))
-    good = path.read_bytes()
-    spoiled = []
-    for at in range(0, len(good), len(good) // 20):
-        spoiled.append(bytearray(good))
-        spoiled[-1][at] ^= 0xFF
-    for bad in (good[: len(good) // 2], b"", b"PAR1 nonsense", *map(bytes, spoiled)):
-        path.write_bytes(bad)
-        for attempt in (lambda: read_results(tmp_path), lambda: run([EIGEN], tmp_path, engine=Here())):
-            with pytest.raises(ResultsError, match="damaged"):
-                attempt()
-        assert path.read_bytes() == bad
-    path.write_bytes(good[: len(good) // 2])
-    with pytest.raises(ResultsError, match="damaged"):
-        read_unit(path)
-
-
-def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> None:
-    run([EIGEN], tmp_path, engine=Here())
-    before = contents(tmp_path)
-    for other, word in (
-        (replace(EIGEN, horizon=50, points=(50,)), "rounds 40 there, 50 asked"),
-        (replace(EIGEN, noise=0.5), "noise"),
-        (EIGEN.only(["LinUCB"]), "other policies"),
-        (replace(EIGEN, seeds=(1,)), "other seeds"),
-    ):
-        with pytest.raises(ResultsError, match=f"different diversity/written.*{word}.*give another folder"):
-            run([other], tmp_path, engine=Here())
-    (tmp_path / "manifest.json").unlink()
-    with pytest.raises(ResultsError, match=r"results of a different record \(rounds 40 there, 50 asked\)"):
-        run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=Here())
-    del before["manifest.json"]
-    assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
-
-
-def test_how_records_on_logs_differ_is_said() -> None:
-    there = {"experiment": {**EIGEN.plain(), "log": {"start": 7, "kind": "R6A"}}}
-    asked = next(iter(replace(EIGEN, log={"start": 8, "kind": "R6A", "rank": 3}).units()))
-    assert runner._difference(there, asked) == " (log: start, rank)"
-
-
 def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run([EIGEN], tmp_path, engine=Here())
     monkeypatch.setattr(runner, "__version__", "9.9")
+    monkeypatch.setattr("hybandits.experiments.manifest.__version__", "9.9")
     with pytest.raises(ResultsError, match=r"results of hybandits .*, this is 9\.9"):
         run([EIGEN], tmp_path, engine=Here())
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(ResultsError, match=r"made by hybandits .*, this is 9\.9"):
+    with pytest.raises(ResultsError, match=r"written by hybandits .*, this is 9\.9"):
         run([EIGEN], tmp_path, engine=Here())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 99, "experiments": [{}]}))
     with pytest.raises(ResultsError, match="format 99"):
@@ -332,32 +212,6 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         run([EIGEN], tmp_path, engine=Here())
 
 
-def test_cases_that_are_not_whole_are_left_out(tmp_path: Path) -> None:
-    run([SMALL], tmp_path, engine=Here())
-    (tmp_path / "units/setting-1/released/K5-environment2.parquet").unlink()
-    outcome = read_results(tmp_path).outcome("setting-1", "released")
-    assert outcome is not None
-    assert outcome.arms == [3]
-    for path in tmp_path.rglob("*.parquet"):
-        path.unlink()
-    with pytest.raises(ResultsError, match="has 0 of 4 units"):
-        read_results(tmp_path)
-
-
-def test_a_unit_is_a_plain_parquet_table(whole: Path) -> None:
-    path = whole / "units/setting-1/released/K5-environment1.parquet"
-    table = pq.read_table(path)
-    assert table.num_rows == len(SMALL.policies) * 2
-    assert table["policy"].to_pylist()[::2] == [entry.name for entry in SMALL.policies]
-    assert table["t"].to_pylist()[0] == [10, 60]
-    manifest = json.loads((whole / "manifest.json").read_text())
-    assert set(manifest["versions"]) == {"python", "numpy", "numba", "pyarrow"}
-    assert str(path.relative_to(whole)) in manifest["units"]
-    assert Experiment.from_plain(manifest["experiments"][1]) == SMALL
-    timings = [json.loads(line) for line in (whole / runner.TIMINGS).read_text().splitlines()]
-    assert sum(line["rounds"] for line in timings) == sum(u.rounds for e in (SMALL, EIGEN) for u in e.units())
-
-
 def test_every_declared_experiment_runs() -> None:
     for protocol in ("released", "written"):
         for name in paper.SETTINGS:
@@ -368,8 +222,8 @@ def test_every_declared_experiment_runs() -> None:
                 assert len(record.points) <= 400
             probes = (3, 6) if record.by_arm else (6,)
             tiny = replace(record, horizon=6, points=(6,), probes=probes, arms=(2,), trials=1, trials_per_unit=0)
-            for found in run_unit(Job(next(tiny.units()))):
-                assert found.regret[-1] >= 0
+            for each in run_unit(Job(next(tiny.units()))):
+                assert each.regret[-1] >= 0
 
 
 def test_policies_are_made_as_the_protocols_say() -> None:
@@ -392,23 +246,43 @@ def test_policies_are_made_as_the_protocols_say() -> None:
     assert policies["released", "HyRan"].arm_count == 25
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"horizon": 0}, "horizon must be at least 1"),
-        ({"arms": (0,)}, "arms must be at least 1"),
-        ({"arms": ()}, "arms is empty"),
-        ({"law": "cube"}, "law must be one of"),
-        ({"points": (70,)}, "points must be increasing rounds between 1 and 60"),
-        ({"points": (10,)}, "points must end at the horizon 60, got 10"),
-        ({"arms": (3, 3)}, "arms holds a number twice"),
-        ({"noise": float("nan")}, "noise"),
-        ({"theta_bound": -1.0}, "theta_bound"),
-        ({"name": "a/b"}, "name must be letters"),
-        ({"probes": (20, 10)}, "probes must be increasing"),
-        ({"policies": (SMALL.policies[0],) * 2}, "two policies have the same name"),
-    ],
-)
-def test_records_that_make_no_sense(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(SMALL, **change)  # type: ignore[arg-type]
+def test_the_watcher_is_told_everything(tmp_path: Path) -> None:
+    class Listener(Unwatched):
+        def __init__(self) -> None:
+            self.planned: list[tuple[int, int]] = []
+            self.rounds: dict[str, int] = {}
+            self.finished: list[str] = []
+
+        def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None:
+            self.planned.append((len(todo), len(done)))
+
+        def advance(self, unit: Unit, rounds: int) -> None:
+            self.rounds[unit.path] = rounds
+
+        def finish(self, unit: Unit) -> None:
+            self.finished.append(unit.path)
+
+    first, second = Listener(), Listener()
+    run([EIGEN], tmp_path, engine=Here(), watcher=first)
+    assert first.planned == [(2, 0)]
+    assert first.rounds == {unit.path: unit.rounds for unit in EIGEN.units()}
+    assert sorted(first.finished) == sorted(unit.path for unit in EIGEN.units())
+    run([EIGEN], tmp_path, engine=Here(), watcher=second)
+    assert (second.planned, second.finished) == ([(0, 2)], [])
+
+
+def test_the_longest_units_start_first() -> None:
+    units = list(SMALL.units())
+    assert runner.cost(units[0]) > runner.cost(units[-1]), "more arms"
+    with_hyran, without = (next(SMALL.only([name]).units()) for name in ("HyRan", "LinUCB"))
+    assert runner.cost(with_hyran) > runner.cost(without)
+
+
+def test_a_job_that_is_timed_gives_the_same_runs() -> None:
+    unit = next(EIGEN.units())
+    runs, spent = runner.timed_unit(Job(unit), lambda rounds: None)
+    for timed, plain in zip(runs, run_unit(Job(unit)), strict=True):
+        assert (timed.policy, timed.trial) == (plain.policy, plain.trial)
+        assert_array_equal(timed.regret, plain.regret)
+    assert set(spent) == {"seconds", "processor_seconds", "peak_megabytes"}
+    assert all(value >= 0 for value in spent.values())

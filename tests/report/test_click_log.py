@@ -16,8 +16,9 @@ from numpy.testing import assert_allclose
 from rich.console import Console
 
 from hybandits import __version__, paper, report
+from hybandits.experiments.manifest import FORMAT
 from hybandits.experiments.record import Experiment
-from hybandits.experiments.results import FORMAT, Results, Run, read_results, write_unit
+from hybandits.experiments.results import Results, Run, read_results, write_unit
 from hybandits.paper import claims
 from hybandits.report import figures, numbers, terminal, words
 from hybandits.report.figures import outcomes

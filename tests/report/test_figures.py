@@ -14,8 +14,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits import __version__, paper
+from hybandits.experiments.manifest import FORMAT
 from hybandits.experiments.record import Experiment, Unit
-from hybandits.experiments.results import FORMAT, Results, Run, read_results, write_unit
+from hybandits.experiments.results import Results, Run, read_results, write_unit
 from hybandits.report import figures
 from hybandits.report.figures import looks, outcomes
 

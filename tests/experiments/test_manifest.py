@@ -1,0 +1,128 @@
+"""A folder never mixes results of different records, versions, scales or seeds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybandits.engines import Here
+from hybandits.experiments import runner
+from hybandits.experiments.manifest import FORMAT, difference, joined_manifest, read_manifest, write_manifest
+from hybandits.experiments.record import ResultsError, Unit
+from hybandits.experiments.results import read_results
+from hybandits.experiments.runner import run
+from hybandits.foundation.version import __version__
+from tests.support.experiments import EIGEN, SMALL, contents
+
+
+def test_a_manifest_is_written_sorted_and_read_back(tmp_path: Path) -> None:
+    manifest = joined_manifest(tmp_path, [SMALL, EIGEN], {"scale": "quick"}, "hybandits reproduce")
+    manifest["units"] = {"b": "2", "a": "1"}
+    write_manifest(tmp_path, manifest)
+    stored = read_manifest(tmp_path / "manifest.json")
+    assert list(stored["units"]) == ["a", "b"]
+    assert stored == {
+        "format": FORMAT,
+        "version": __version__,
+        "versions": manifest["versions"],
+        "scale": "quick",
+        "commands": ["hybandits reproduce"],
+        "experiments": [EIGEN.plain(), SMALL.plain()],
+        "units": {"a": "1", "b": "2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "manifest.json is damaged or was not written by hybandits"),
+        ("[]", "damaged"),
+        ("{}", "damaged"),
+        ('{"format": 99, "version": "9.9"}', f"has results format 99, this version reads {FORMAT}: use hybandits 9.9"),
+        (f'{{"format": {FORMAT}, "version": 3}}', "damaged .version is not a str.: remove it"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ResultsError, match=message):
+        read_manifest(tmp_path / "manifest.json")
+
+
+def test_a_folder_without_a_manifest_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"holds no results \(no manifest.json\): run hybandits reproduce"):
+        read_manifest(tmp_path / "manifest.json")
+    with pytest.raises(ResultsError, match="is not a folder with results: run hybandits reproduce"):
+        read_manifest(tmp_path / "missing" / "manifest.json")
+
+
+def test_commands_are_listed_once_and_do_not_bind_later_runs(whole: Path, tmp_path: Path) -> None:
+    def commands() -> object:
+        return json.loads((tmp_path / "manifest.json").read_text()).get("commands")
+
+    for command, noted in (("one", ["one"]), ("two", ["one", "two"]), ("one", ["one", "two"]), (None, ["one", "two"])):
+        run([SMALL], tmp_path, engine=Here(), command=command)
+        assert commands() == noted
+    assert "commands" not in json.loads((whole / "manifest.json").read_text()), "none was given"
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    del manifest["commands"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    run([SMALL], tmp_path, engine=Here(), command="three")
+    assert commands() is None, "what filled the folder before is not known, so the list would not be whole"
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "commands": "one"}))
+    with pytest.raises(ResultsError, match="commands is not a list"):
+        run([SMALL], tmp_path, engine=Here(), command="three")
+
+
+def test_a_record_without_saved_units_may_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(unit: Unit, report: Any = None) -> Any:
+        raise ValueError("no")
+
+    monkeypatch.setattr(runner, "timed_unit", refuse)
+    with pytest.raises(ValueError, match="no"):
+        run([replace(EIGEN, noise=0.5)], tmp_path, engine=Here())
+    monkeypatch.undo()
+    run([EIGEN], tmp_path, engine=Here())
+
+
+def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here(), about={"scale": "quick"})
+    with pytest.raises(ResultsError, match="holds results with scale quick, this run has paper"):
+        run([SMALL], tmp_path, engine=Here(), about={"scale": "paper"})
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "numpy": "1.0"}}))
+    with pytest.raises(ResultsError, match=r"computed with numpy 1\.0, this is"):
+        run([SMALL], tmp_path, engine=Here())
+    for bad in ({"units": []}, {"experiments": [{"name": "x"}]}):
+        path.write_text(json.dumps({**manifest, **bad}))
+        with pytest.raises(ResultsError, match=r"damaged|cannot be read"):
+            read_results(tmp_path)
+
+
+def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here())
+    before = contents(tmp_path)
+    for other, word in (
+        (replace(EIGEN, horizon=50, points=(50,)), "rounds: 40 there, 50 here"),
+        (replace(EIGEN, noise=0.5), "noise"),
+        (EIGEN.only(["LinUCB"]), "other policies"),
+        (replace(EIGEN, seeds=(1,)), "other seeds"),
+        (replace(EIGEN, seeds=(1, 2)), "environments: 1 there, 2 here"),
+    ):
+        with pytest.raises(ResultsError, match=f"different diversity/written.*{word}.*give another folder"):
+            run([other], tmp_path, engine=Here())
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(ResultsError, match=r"results of a different record \(rounds: 40 there, 50 here\)"):
+        run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=Here())
+    del before["manifest.json"]
+    assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
+
+
+def test_how_records_on_logs_differ_is_said() -> None:
+    there = {"experiment": {**EIGEN.plain(), "log": {"start": 7, "kind": "R6A"}}}
+    asked = next(iter(replace(EIGEN, log={"start": 8, "kind": "R6A", "rank": 3}).units()))
+    assert difference(there, asked) == " (of the log: start, rank)"

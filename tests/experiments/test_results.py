@@ -1,0 +1,137 @@
+"""Results on disk: whole units are read back, damaged ones are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_array_equal
+
+from hybandits.engines import Here
+from hybandits.experiments import runner
+from hybandits.experiments.record import DESIGN, Experiment, ResultsError
+from hybandits.experiments.results import Run, read_results, read_unit, unit_table, write_unit
+from hybandits.experiments.runner import run
+from hybandits.foundation.files import sha256
+from tests.support.experiments import EIGEN, SMALL
+
+
+def test_a_unit_is_read_as_it_was_written(tmp_path: Path) -> None:
+    record = replace(EIGEN, by_arm=False).only(["HyLinUCB", "LinUCB"])
+    unit = next(record.units())
+    design = {name: np.array([1.0, 2.0]) for name in DESIGN}
+    runs = [Run(policy="LinUCB", trial=1, regret=np.array([3.5]), design=design)]
+    runs += [Run(policy="HyLinUCB", trial=trial, regret=np.array([trial / 3])) for trial in (1, 0)]
+    digest = write_unit(tmp_path, unit, runs)
+    assert digest == sha256(tmp_path / unit.path)
+    table, header = read_unit(tmp_path / unit.path, digest)
+    assert table.equals(unit_table(unit, runs))
+    assert header["unit"] == unit.plain()
+    order = [(entry.name, trial) for entry in record.policies for trial in (0, 1)]
+    rows = list(zip(table["policy"].to_pylist(), table["trial"].to_pylist(), strict=True))
+    assert rows == [row for row in order if row != ("LinUCB", 0)]
+    assert sorted(table["regret"].to_pylist()) == [[0.0], [1 / 3], [3.5]]
+    assert table["rho_x"].null_count == 2
+    with pytest.raises(ResultsError, match="its SHA-256 is not the one in the manifest"):
+        read_unit(tmp_path / unit.path, "0" * 64)
+
+
+def test_a_table_of_others_is_not_taken_for_a_result(tmp_path: Path) -> None:
+    unit = next(EIGEN.units())
+    table = unit_table(unit, [])
+    path = tmp_path / "table.parquet"
+    pq.write_table(table.replace_schema_metadata(None), path)
+    with pytest.raises(ResultsError, match="damaged or was not written by hybandits"):
+        read_unit(path)
+    header = json.loads(table.schema.metadata[b"hybandits"])
+    pq.write_table(table.replace_schema_metadata({"hybandits": json.dumps({**header, "format": 99})}), path)
+    with pytest.raises(ResultsError, match="has results format 99"):
+        read_unit(path)
+
+
+def test_a_unit_of_another_record_is_named(whole: Path, tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here())
+    unit = next(EIGEN.units())
+    path = tmp_path / unit.path
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["units"][unit.path] = write_unit(tmp_path, next(replace(EIGEN, noise=0.5).units()), [])
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ResultsError, match=f"{path} belongs to another record than .*manifest.json lists"):
+        read_results(tmp_path)
+
+
+def test_an_outcome_knows_its_protocol_and_what_is_independent(whole: Path) -> None:
+    results = read_results(whole)
+    assert results.protocols == ["released", "written"]
+    assert results.outcome("setting-1", "written") is None
+    small, eigen = results.outcome("setting-1", "released"), results.outcome("diversity", "written")
+    assert small is not None
+    assert eigen is not None
+    assert small.policies == [entry.name for entry in SMALL.policies]
+    assert_array_equal(small.points, [10.0, 60.0])
+    assert_array_equal(small.final("LinUCB"), small.regret("LinUCB", 3)[:, -1])
+    assert not small.has_independent_trials
+    assert small.independent_units("LinUCB", 5).tolist() == [0, 0, 1, 1]
+    assert eigen.has_independent_trials
+    assert eigen.independent_units("LinUCB").tolist() == [0, 1, 2, 3]
+
+
+def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) -> None:
+    run([EIGEN], tmp_path, engine=Here())
+    path = next(tmp_path.rglob("*.parquet"))
+    good = path.read_bytes()
+    spoiled = []
+    for at in range(0, len(good), len(good) // 20):
+        spoiled.append(bytearray(good))
+        spoiled[-1][at] ^= 0xFF
+    for bad in (good[: len(good) // 2], b"", b"PAR1 nonsense", *map(bytes, spoiled)):
+        path.write_bytes(bad)
+        for attempt in (lambda: read_results(tmp_path), lambda: run([EIGEN], tmp_path, engine=Here())):
+            with pytest.raises(ResultsError, match="damaged"):
+                attempt()
+        assert path.read_bytes() == bad
+    path.write_bytes(good[: len(good) // 2])
+    with pytest.raises(ResultsError, match="damaged"):
+        read_unit(path)
+
+
+def test_cases_that_are_not_whole_are_left_out(tmp_path: Path) -> None:
+    run([SMALL], tmp_path, engine=Here())
+    (tmp_path / "units/setting-1/released/K5-environment2.parquet").unlink()
+    outcome = read_results(tmp_path).outcome("setting-1", "released")
+    assert outcome is not None
+    assert outcome.arms == [3]
+    for path in tmp_path.rglob("*.parquet"):
+        path.unlink()
+    with pytest.raises(ResultsError, match="has 0 of 4 units"):
+        read_results(tmp_path)
+
+
+def test_a_unit_is_a_plain_parquet_table(whole: Path) -> None:
+    path = whole / "units/setting-1/released/K5-environment1.parquet"
+    table = pq.read_table(path)
+    assert table.num_rows == len(SMALL.policies) * 2
+    assert table["policy"].to_pylist()[::2] == [entry.name for entry in SMALL.policies]
+    assert table["t"].to_pylist()[0] == [10, 60]
+    manifest = json.loads((whole / "manifest.json").read_text())
+    assert set(manifest["versions"]) == {"python", "numpy", "numba", "pyarrow"}
+    assert str(path.relative_to(whole)) in manifest["units"]
+    assert Experiment.from_plain(manifest["experiments"][1]) == SMALL
+    timings = [json.loads(line) for line in (whole / runner.TIMINGS).read_text().splitlines()]
+    assert sum(line["rounds"] for line in timings) == sum(u.rounds for e in (SMALL, EIGEN) for u in e.units())
+
+
+def test_fresh_contexts_and_measures_by_arm(whole: Path) -> None:
+    outcome = read_results(whole).outcome("diversity", "written")
+    assert outcome is not None
+    design = outcome.design("LinUCB")
+    assert design is not None
+    assert design.pulls is not None
+    assert design.lambda_min_w is not None
+    assert design.pulls.shape == design.lambda_min_w.shape == (4, 2, 4)
+    assert_array_equal(design.pulls.sum(axis=2), [[20, 40]] * 4)
+    assert len(set(outcome.final("LinUCB"))) == 4
