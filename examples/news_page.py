@@ -1,7 +1,8 @@
-"""A news page: articles come and go, clicks arrive minutes after the article was shown.
+"""A news page: articles come and go, and clicks arrive minutes after an article was shown.
 
-Every visit shows one article of today's pool. The reader's features times the article's are shared by all articles
-(x), the article's own features speak to its own appeal (z). Run it: python examples/news_page.py
+Every visit shows one article of today's pool. The products of the reader's and the article's features are the shared
+features x: what they say about taste holds for all articles. The article's own features z say how much each article
+appeals by itself. Run it with: python examples/news_page.py
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ POOL, VISITS, DELAY = 12, 6_000, 50
 
 
 class Shown(NamedTuple):
-    """What must be kept until the click comes, or does not: the policy itself remembers nothing."""
+    """What is kept until we know whether the reader clicked; the policy itself remembers nothing."""
 
     choice: Choice
     x: np.ndarray
@@ -27,7 +28,7 @@ class Shown(NamedTuple):
 
 
 def main(seed: int = 0) -> dict[str, float]:
-    """Play; returns the click rate of the first and of the last third, and of showing articles at random."""
+    """Return the click rates of the first and the last third of the visits, and of showing articles at random."""
     random = np.random.default_rng(seed)
     taste = random.normal(size=(READER, ARTICLE)) * 0.06
     policy = HyLinUCB(d1=READER * ARTICLE, d2=ARTICLE, noise=0.5, seed=seed)
@@ -36,7 +37,7 @@ def main(seed: int = 0) -> dict[str, float]:
     waiting: deque[Shown] = deque()
     chances, at_random = [], []
     for visit in range(VISITS):
-        if visit % 400 == 399:  # the oldest story leaves the page, a new one comes
+        if visit % 400 == 399:  # the oldest story leaves the page, and a new one takes its place
             oldest, newest = next(iter(articles)), f"story-{POOL + visit // 400}"
             del articles[oldest]
             articles[newest] = random.normal(size=ARTICLE)
@@ -52,10 +53,10 @@ def main(seed: int = 0) -> dict[str, float]:
         chances.append(chance[choice.index])
         at_random.append(chance.mean())
 
-        if len(waiting) > DELAY:  # feedback on what was shown fifty visits ago; its story may have left the page
+        if len(waiting) > DELAY:  # feedback on an article shown fifty visits ago, which may have left the page
             late = waiting.popleft()
             policy.learn(late.choice.arm, late.x, late.z, reward=float(random.random() < late.chance))
-        if visit % 1_000 == 999:  # stories that are off the page and have no feedback under way can be dropped
+        if visit % 1_000 == 999:  # drop stories that are off the page and wait for no feedback
             expected = {shown.choice.arm for shown in waiting}
             for arm in policy.arms:
                 if arm not in articles and arm not in expected:

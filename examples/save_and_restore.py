@@ -1,6 +1,6 @@
-"""Save a policy in the middle of its work and go on from the file: not one decision changes.
+"""Save a policy in the middle of its work and go on from the file: no decision changes.
 
-Run it: python examples/save_and_restore.py
+Run it with: python examples/save_and_restore.py
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hybandits import EpsilonGreedy, HyLinUCB, Policy, load
 
 
 def play(policy: Policy, random: np.random.Generator, rounds: int) -> list[object]:
-    """The arms chosen over some rounds of a made-up problem."""
+    """Play some rounds of an invented problem and return the arms chosen."""
     chosen: list[object] = []
     for _ in range(rounds):
         x, z = random.normal(size=(4, 3)), random.normal(size=(4, 2))
@@ -25,7 +25,7 @@ def play(policy: Policy, random: np.random.Generator, rounds: int) -> list[objec
 
 
 def main(folder: Path) -> bool:
-    """Whether the policy and its restored copy go on alike, random choices included."""
+    """Return whether a policy and its restored copy go on alike, random choices included."""
     policy = EpsilonGreedy(HyLinUCB(d1=3, d2=2, noise=0.1), epsilon=0.2, seed=1)
     play(policy, np.random.default_rng(0), 100)
     policy.save(folder / "policy.npz")
@@ -35,4 +35,4 @@ def main(folder: Path) -> bool:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        print("the restored policy takes the same 500 decisions:", main(Path(name)))
+        print("The restored policy takes the same 500 decisions:", main(Path(name)))

@@ -1,7 +1,7 @@
-"""Warm start: fit a policy on a log that somebody else collected, then use it live.
+"""Warm start: fit a policy to a log that somebody else collected, then use it live.
 
-The log's arms were chosen at random, in two data centres; each fits its own part and the parts are merged.
-Run it: python examples/warm_start.py
+The arms in the log were chosen at random in two data centres. Each centre fits a policy to its own part of the log, and
+the two policies are merged. Run it with: python examples/warm_start.py
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ D1, D2, ARMS, NOISE = 6, 4, 10, 0.3
 
 
 def main(seed: int = 0) -> dict[str, float]:
-    """Mean regret per round over the first 200 live rounds, from scratch and from the log."""
+    """Return the mean regret of the first 200 live rounds, of a policy from scratch and of one from the log."""
     random = np.random.default_rng(seed)
     theta, beta = random.normal(size=D1), random.normal(size=(ARMS, D2))
 
@@ -30,7 +30,7 @@ def main(seed: int = 0) -> dict[str, float]:
     east, west, fresh = new(), new(), new()
     east.learn_many(*log(1_500))
     west.learn_many(*log(1_500))
-    east.merge(west)  # exactly what one policy would have learned from both logs
+    east.merge(west)  # now east knows exactly what one policy would have learned from both logs
 
     names = [f"item-{i}" for i in range(ARMS)]
     lost = {"from scratch": 0.0, "from the log": 0.0}

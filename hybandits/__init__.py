@@ -1,6 +1,6 @@
-"""hybandits: contextual bandits whose reward has a shared part and a part of each arm's own, x.theta + z.beta_arm.
+"""Contextual bandits for rewards with a part that all arms share and a part of each arm's own: x.theta + z.beta_arm.
 
-Names are imported when first used, so that `import hybandits` itself costs next to nothing.
+Names are imported when they are first used, so `import hybandits` itself takes next to no time.
 """
 
 from __future__ import annotations

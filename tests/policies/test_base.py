@@ -1,0 +1,78 @@
+"""The contract's common part: loading by class, merging, receipts, notes, and streams of random numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hybandits
+from hybandits import Choice, FileError, Greedy, HyLinUCB, LinUCB, Policy, Uniform
+from hybandits.policies.base import check_mergeable, check_receipts, one_hot
+
+
+def test_load_finds_the_class_by_itself_and_a_class_loads_only_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "policy.npz"
+    HyLinUCB(d1=2, d2=1, noise=0.1).save(path)
+    assert type(hybandits.load(path)) is HyLinUCB
+    assert type(Policy.load(path)) is HyLinUCB
+    with pytest.raises(FileError, match=r"holds a HyLinUCB, not a LinUCB: load it with HyLinUCB\.load\(\)"):
+        LinUCB.load(path)
+
+
+def test_notes_are_saved_and_loaded(tmp_path: Path) -> None:
+    policy = Greedy(d1=1, d2=1)
+    assert policy.notes == {}
+    policy.notes["features"] = ["age", "length"]
+    policy.save(tmp_path / "policy.npz")
+    assert hybandits.load(tmp_path / "policy.npz").notes == {"features": ["age", "length"]}
+
+
+def test_a_policy_without_its_methods_cannot_be_made() -> None:
+    class Unfinished(Policy):
+        pass
+
+    with pytest.raises(TypeError, match="abstract"):
+        Unfinished(d1=1, d2=1, seed=0)  # type: ignore[abstract]
+
+
+def test_classes_draw_from_different_streams() -> None:
+    class Other(Uniform):
+        pass
+
+    def draws(kind: type[Uniform]) -> list[int]:
+        policy = kind(d1=1, d2=0, seed=0)
+        return [policy.choose(np.ones((50, 1))).index for _ in range(10)]
+
+    assert draws(Uniform) == draws(Uniform)
+    assert draws(Uniform) != draws(Other)
+
+
+def test_a_choice_can_be_unpacked_and_has_no_receipt_by_default() -> None:
+    choice = Choice("a", 0, 0.5, 1.0, None)
+    assert choice.receipt is None
+    arm, index, *_ = choice
+    assert (arm, index) == ("a", 0)
+
+
+def test_there_is_one_receipt_per_row() -> None:
+    assert list(check_receipts(None, 3)) == [None, None, None]
+    assert list(check_receipts(iter([1, None]), 2)) == [1, None]  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="receipts has 1 entries but there are 2 rows: pass one per row"):
+        check_receipts([None], 2)
+
+
+def test_only_policies_alike_can_be_merged() -> None:
+    greedy = Greedy(d1=1, d2=1)
+    check_mergeable(greedy, Greedy(d1=1, d2=1, seed=5))
+    with pytest.raises(ValueError, match="cannot be merged with itself"):
+        check_mergeable(greedy, greedy)
+    with pytest.raises(ValueError, match="different d2: 1 here, 2 there; construct both"):
+        check_mergeable(greedy, Greedy(d1=1, d2=2))
+    with pytest.raises(TypeError, match="only another Greedy can be merged, got int"):
+        check_mergeable(greedy, 3)
+
+
+def test_certain_choices_have_propensity_one() -> None:
+    assert one_hot(3, 1).tolist() == [0.0, 1.0, 0.0]
