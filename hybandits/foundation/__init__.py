@@ -1,1 +1,1 @@
-"""What every room stands on: checks and wording of errors, compiling, interrupts, files."""
+"""What all other rooms build on: checks of arguments, compiling, interrupts, files."""

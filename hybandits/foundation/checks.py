@@ -1,4 +1,4 @@
-"""Checks on what comes in from outside. Every error says what was wrong, the value got, and what to do."""
+"""Checks of arguments. Every error says what was wrong, the value that was passed, and what to do instead."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ Doubles = NDArray[np.float64]
 
 FLOAT64 = np.dtype(np.float64)
 
+_ndarray = np.ndarray
+
 
 def short(value: object) -> str:
-    """repr, cut to a length that fits an error message."""
+    """Return the value's repr, shortened to fit an error message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def nearest(wrong: object, right: Iterable[str]) -> str:
-    """ " (did you mean ..?)" if something is close, else nothing.
+    """Return " (did you mean ..?)" if one of the right names is close to the wrong one, else an empty string.
 
+    Examples
+    --------
     >>> nearest("seting-1", ["setting-1", "setting-2"])
     ' (did you mean setting-1?)'
     """
@@ -34,7 +38,7 @@ def nearest(wrong: object, right: Iterable[str]) -> str:
 
 
 def positive(name: str, value: object, why: str) -> float:
-    """A finite number above 0."""
+    """Return the value as a float if it is a finite number above 0; else raise, saying why it must be."""
     number = real(name, value)
     if not number > 0:
         raise ValueError(f"{name} must be positive, got {value!r}: {why}")
@@ -42,7 +46,7 @@ def positive(name: str, value: object, why: str) -> float:
 
 
 def non_negative(name: str, value: object, why: str) -> float:
-    """A finite number of at least 0."""
+    """Return the value as a float if it is a finite number of at least 0; else raise."""
     number = real(name, value)
     if not number >= 0:
         raise ValueError(f"{name} must not be negative, got {value!r}: {why}")
@@ -50,7 +54,7 @@ def non_negative(name: str, value: object, why: str) -> float:
 
 
 def probability(name: str, value: object, why: str) -> float:
-    """A number strictly between 0 and 1."""
+    """Return the value as a float if it lies strictly between 0 and 1; else raise."""
     number = real(name, value)
     if not 0 < number < 1:
         raise ValueError(f"{name} must lie in (0, 1), got {value!r}: {why}")
@@ -58,7 +62,7 @@ def probability(name: str, value: object, why: str) -> float:
 
 
 def real(name: str, value: object) -> float:
-    """A finite real number, not a bool."""
+    """Return the value as a float if it is a finite real number and not a bool; else raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {short(value)} ({type(value).__name__}): pass a float")
     try:
@@ -71,7 +75,7 @@ def real(name: str, value: object) -> float:
 
 
 def count(name: str, value: object, *, least: int, why: str) -> int:
-    """A whole number of at least `least`."""
+    """Return the value as an int if it is a whole number of at least `least`; else raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, got {short(value)} ({type(value).__name__}): pass an int")
     if value < least:
@@ -80,7 +84,7 @@ def count(name: str, value: object, *, least: int, why: str) -> int:
 
 
 def dimensions(d1: object, d2: object) -> tuple[int, int]:
-    """d1 and d2, not both 0."""
+    """Return d1 and d2 as ints if they are not negative and not both 0; else raise."""
     shared = count("d1", d1, least=0, why="it is the number of shared features, 0 for none")
     own = count("d2", d2, least=0, why="it is the number of arm-specific features, 0 for none")
     if shared == own == 0:
@@ -89,41 +93,45 @@ def dimensions(d1: object, d2: object) -> tuple[int, int]:
 
 
 def seed(value: object) -> int | None:
-    """None (fresh entropy) or a whole number of at least 0."""
+    """Return a seed: None, for fresh entropy, or a whole number of at least 0."""
     if value is None:
         return None
     return count("seed", value, least=0, why="NumPy's generators take non-negative seeds; pass e.g. seed=0")
 
 
 def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> Doubles:
-    """A C-contiguous, writeable array of doubles with `columns` columns; copies only where it must."""
+    """Return a copy of the value as a C-contiguous array of doubles with `columns` columns; raise if it is not one."""
     if value is None:
         if columns == 0:
-            raise AssertionError("the caller makes empty arrays")
+            raise AssertionError("the caller handles arrays without columns")
         raise TypeError(f"{name} is missing: expected {shape_words}")
     try:
-        got = value if isinstance(value, np.ndarray) else np.asarray(value)
+        given = value if isinstance(value, np.ndarray) else np.asarray(value)
     except ValueError as problem:
         raise ValueError(f"{name} is not a rectangular array ({problem}): expected {shape_words}") from None
-    if isinstance(got, np.ma.MaskedArray):
+    if isinstance(given, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, and a masked entry has no value: pass {name}.filled(...)")
-    if got.ndim != ndim:
-        remedy = f"; for one candidate use {name}[None, :]" if got.ndim == 1 and ndim == 2 else ""
-        if got.ndim == 2 and ndim == 1:
+    if given.ndim != ndim:
+        remedy = f"; for one candidate use {name}[None, :]" if given.ndim == 1 and ndim == 2 else ""
+        if given.ndim == 2 and ndim == 1:
             remedy = (
                 f"; use {name}.ravel()" if name == "rewards" else f"; pass one arm's row, e.g. {name}[choice.index]"
             )
-        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {got.shape}: expected {shape_words}{remedy}")
-    if got.shape[-1] != columns:
+        raise ValueError(
+            f"{name} must have {ndim} dimension(s), got shape {given.shape}: expected {shape_words}{remedy}"
+        )
+    if given.shape[-1] != columns:
         unit = "columns" if ndim == 2 else "entries"
-        raise ValueError(f"{name} has {got.shape[-1]} {unit}, expected {columns} (shape {got.shape}): {shape_words}")
-    if got.dtype.kind not in "fiub":
-        raise TypeError(f"{name} has dtype {got.dtype}, expected numbers: convert it with {name}.astype(float)")
-    return np.array(got, dtype=FLOAT64, order="C")
+        raise ValueError(
+            f"{name} has {given.shape[-1]} {unit}, expected {columns} (shape {given.shape}): {shape_words}"
+        )
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {given.dtype}, expected numbers: convert it with {name}.astype(float)")
+    return np.array(given, dtype=FLOAT64, order="C")
 
 
 def new_arm(arm: object) -> None:
-    """Refuse what is surely a slip as the id of an arm: a whole Choice, None, NaN."""
+    """Raise if the id of a new arm is surely a mistake: a whole Choice, None or NaN."""
     if isinstance(arm, tuple) and hasattr(arm, "propensity"):
         raise TypeError(f"arm is a Choice, got {short(arm)}: pass choice.arm")
     if arm is None:
@@ -133,7 +141,7 @@ def new_arm(arm: object) -> None:
 
 
 def ridge(value: object) -> float:
-    """lambda: positive, and neither so small nor so large that squares of sound features could overflow."""
+    """Return lambda as a float if it is positive and not so extreme that squares of valid features could overflow."""
     number = positive("ridge", value, "it is the lambda of the ridge regression, e.g. 1.0")
     if not 1e-20 <= number <= 1e20:
         raise ValueError(f"ridge must lie between 1e-20 and 1e20, got {value!r}: rescale the features instead")
@@ -141,24 +149,28 @@ def ridge(value: object) -> float:
 
 
 def ready(value: Any, shape: tuple[int, ...]) -> bool:
-    """Whether a value can go to the kernels as it is: doubles in C order, writeable (numba tells apart), this shape."""
-    return type(value) is np.ndarray and value.dtype is FLOAT64 and value.shape == shape and value.flags.carray
+    """Return whether kernels can take the value as it is: a writeable, C-contiguous array of doubles of this shape.
+
+    Every `choose` and `learn` calls this twice, so it must stay fast. Numba would compile every kernel again for arrays
+    that are not writeable.
+    """
+    return type(value) is _ndarray and value.dtype is FLOAT64 and value.shape == shape and value.flags.carray
 
 
 def finite(name: str, value: Doubles, limit: float) -> None:
-    """Raise if a number is NaN, infinite or beyond the limit; says where."""
+    """Raise, saying where, if a number is NaN, infinite or larger than the limit in absolute value."""
     bad = ~(np.abs(value) <= limit)
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         where = f"{name}[{', '.join(map(str, at))}]" if at else name
-        got = float(value[at])
-        if math.isfinite(got):
-            raise ValueError(f"{where} is {got!r}, beyond {limit:g} in absolute value: rescale the data")
-        raise ValueError(f"{where} is {got!r}: {name} must be finite; drop or impute such values before the call")
+        number = float(value[at])
+        if math.isfinite(number):
+            raise ValueError(f"{where} is {number!r}, beyond {limit:g} in absolute value: rescale the data")
+        raise ValueError(f"{where} is {number!r}: {name} must be finite; drop or impute such values before the call")
 
 
 def reward(value: Any) -> float:
-    """One reward as a float; its finiteness is left to the kernel."""
+    """Return one reward as a float. Whether it is finite is checked by the kernel."""
     if isinstance(value, float):
         return float(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:

@@ -1,4 +1,4 @@
-"""How kernels are compiled, and a word to the user while they are."""
+"""How kernels are compiled, and what the user is told while they are."""
 
 from __future__ import annotations
 
@@ -13,35 +13,42 @@ from typing import Any
 from numba import njit
 from numba.core import event
 
-
-def _digest() -> str:
-    """A fingerprint of all sources that kernels are made of."""
-    texts = [path.read_bytes() for path in sorted(Path(__file__).parents[1].rglob("*.py"))]
-    made_of = [text for text in texts if b"@kernel" in text or b"lower_builtin" in text]
-    return hashlib.sha256(b"".join(made_of)).hexdigest()
+PACKAGE = Path(__file__).parents[1]
+"""The folder of the whole package: kernels live in several of its rooms."""
 
 
-SOURCES = _digest()
+def kernel_sources(folder: Path) -> list[Path]:
+    """Return the Python files in this folder, at any depth, that define kernels or the operations kernels use."""
+    marks = b"@kernel", b"lower_builtin"
+    return [path for path in sorted(folder.rglob("*.py")) if any(mark in path.read_bytes() for mark in marks)]
+
+
+def digest_of_kernels(folder: Path) -> str:
+    """Return a fingerprint of the files that `kernel_sources` lists."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in kernel_sources(folder))).hexdigest()
+
+
+SOURCES = digest_of_kernels(PACKAGE)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first use, keep the machine code on disk, release the interpreter; IEEE division, no fastmath.
+    """Compile a function on its first call, with IEEE arithmetic (no fastmath) and without holding Python's lock.
 
-    Numba takes machine code from disk if the file the kernel is in has not changed. A kernel here calls kernels of
-    other files, so the code on disk is stamped with all sources of kernels instead.
+    The machine code is kept on disk. Numba would use it again as long as the file that defines the kernel has not
+    changed. A kernel here calls kernels of other files, so what is on disk is stamped with the sources of all kernels.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        made: Any = njit(cache=True, **options)(function)
-    except RuntimeError:  # nowhere to write: neither beside the package nor in the user's cache folder
+        dispatcher: Any = njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
         return njit(**options)(function)
     with contextlib.suppress(AttributeError):
-        made._cache._cache_file._source_stamp = SOURCES
-    return made
+        dispatcher._cache._cache_file._source_stamp = SOURCES
+    return dispatcher
 
 
 class _Notice(event.Listener):  # type: ignore[misc]
-    """Says once per process that compilation has begun; machine code found on disk raises no such event."""
+    """Tells the user once per process that compilation has begun. Loading machine code from disk raises no event."""
 
     announced = False
 

@@ -1,4 +1,7 @@
-"""Ctrl-C: one line and exit code 130, whenever it comes. Imports next to nothing, to be ready first."""
+"""Ctrl-C ends a command with one line and exit code 130, whenever it comes.
+
+This module imports next to nothing, so that it is ready before everything else is imported.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,39 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-KEPT = "what was finished is kept, the same command goes on from there"
+KEPT = "finished work is kept: run the same command again to continue"
 NOTHING = "nothing was written"
+
 PATIENCE = 10.0
-"""Seconds from Ctrl-C within which workers are ended and files closed; after them the process ends as it is."""
+"""Seconds that workers and open files are given after Ctrl-C; then the process ends whatever they are doing."""
 
 interrupted = False
-"""Whether Ctrl-C has been given."""
+"""Whether Ctrl-C has been pressed."""
 
 workers_started = False
-"""Whether this process has ever started workers: from then on there are processes to end before it ends itself."""
+"""Whether this process has ever started workers, which must be ended before it ends itself."""
 
 _to_tidy = 0
 _word = ""
 
 
 class Interruption(KeyboardInterrupt):
-    """Ctrl-C. A class of its own: Python ends by the signal if a plain KeyboardInterrupt ever left an `exec`."""
+    """Ctrl-C was pressed.
+
+    It has a class of its own because Python ends by the signal, without our exit code, once a plain KeyboardInterrupt
+    has left an `exec`.
+    """
 
 
 @contextlib.contextmanager
 def tidying(word: str = NOTHING) -> Iterator[None]:
-    """Within it, Ctrl-C comes as an exception, so that files half written are removed; word: what is then left."""
+    """Turn Ctrl-C into an exception inside the `with` block, so that half-written files are removed.
+
+    Parameters
+    ----------
+    word : str
+        What the user is then told about the files.
+    """
     global _to_tidy, _word
     _to_tidy += 1
     before, _word = _word, word
@@ -43,24 +57,24 @@ def tidying(word: str = NOTHING) -> Iterator[None]:
 
 
 def note_workers() -> None:
-    """From now on, Ctrl-C comes as an exception, so that whoever started workers can end them."""
+    """Turn Ctrl-C into an exception from now on, so that the engine that started workers can end them."""
     global workers_started
     workers_started = True
 
 
 def promise(word: str) -> None:
-    """From now on, this is what Ctrl-C says of the files: KEPT for commands that save what is finished as they go."""
+    """Set what Ctrl-C tells the user about the files from now on: KEPT if finished work is saved along the way."""
     global _word
     _word = word
 
 
 def interrupt(number: int, frame: object) -> None:
-    """On Ctrl-C: end at once, or, where there are processes or files to see to, by an exception.
+    """Handle Ctrl-C: raise an exception if there are workers or files to take care of, else end at once.
 
-    Not always by an exception: compilers and imports lose it, or make another one of it.
+    An exception alone would not do, because compilers and imports lose it or turn it into another one.
     """
     global interrupted
-    if interrupted:  # it is on its way
+    if interrupted:  # the first one is being handled
         return
     interrupted = True
     if not (_to_tidy or workers_started):
@@ -74,21 +88,21 @@ def interrupt(number: int, frame: object) -> None:
 
 
 def end() -> None:
-    """End the process as it is."""
-    with contextlib.suppress(Exception):  # closed, or the signal came in the middle of a write
+    """End the process at once."""
+    with contextlib.suppress(Exception):  # it is closed, or the signal came in the middle of a write
         sys.stdout.flush()
     say()
     os._exit(130)
 
 
 def say() -> None:
-    """Not by way of sys.stderr, which may be in the middle of a write."""
-    before = "\x1b[?25h\n" if os.isatty(2) else ""  # a bar hides the cursor, and ^C stands in the line
+    """Tell the user, not through sys.stderr, which may be in the middle of a write."""
+    before = "\x1b[?25h\n" if os.isatty(2) else ""  # a progress bar hides the cursor, and ^C is in the line
     os.write(2, f"{before}hybandits: interrupted{'; ' if _word else ''}{_word}\n".encode())
 
 
 def on_interrupt(handler: Any, *, instead_of: Any) -> None:
-    """Set what Ctrl-C does, unless it does something else so far: it may be ignored, as in the background."""
-    with contextlib.suppress(ValueError):  # not in the main thread
+    """Replace one handler of Ctrl-C by another; leave any other alone, such as that of a job that ignores it."""
+    with contextlib.suppress(ValueError):  # only the main thread may set handlers
         if signal.getsignal(signal.SIGINT) is instead_of:
             signal.signal(signal.SIGINT, handler)

@@ -1,4 +1,4 @@
-"""Kernels of the arrow factor: arrays in, arrays out.
+"""The arrow factor: kernels that keep the Cholesky factor of the hybrid ridge regression, and score with it.
 
 The hybrid ridge regression has the block arrowhead matrix (paper, appendix A)
 
@@ -11,11 +11,12 @@ Eliminating every arm before the shared part leaves no fill-in, so its Cholesky 
 
     W_i = R_i' R_i,    B_i' = R_i' T_i,    V - sum_i B_i W_i^-1 B_i' = R_0' R_0,
 
-with right-hand sides q_i and q_0. Those factors are the truth. Beside them stands what scoring wants,
+with right-hand sides q_i and q_0. These factors are the state of the estimator. Scoring is faster with
 
     L_i = R_i^-T  (lower triangular),    C_i = B_i W_i^-1 = T_i' L_i,    L_0 = R_0^-T,
 
-moved along by the same rotations and made afresh from the factors every `REFRESH` rows. Then
+which are kept beside the factors: the same rotations update them, and every `REFRESH` rows they are recomputed from the
+factors, so that rounding errors do not pile up. Then
 
     w = L_i z      y = x - C_i z      g = L_0 y
     mean = w.q_i + g.q_0              width^2 = |w|^2 + |g|^2 = x~' M^-1 x~.
@@ -27,7 +28,7 @@ Layout. A block of dimension d with m columns beside it (an arm: d = d2, m = d1;
 
 A panel holds four rows, column after column, so that one column is one register: L's panel b has the rows 4b..4b+3 and
 the columns 0..min(4b+4, d)-1, C's panel b has the rows 4b..4b+3 (of d1) and all d2 columns. Rows beyond the last are 0.
-All arms' blocks lie one behind the other in one flat array; slot s starts at s * size.
+The blocks of all arms lie one after another in one flat array; that of slot s starts at s * size.
 """
 
 from __future__ import annotations
@@ -54,24 +55,23 @@ from hybandits.kernels.simd import (
 )
 
 LIMIT = 1e50
-"""Largest feature or reward in absolute value.
+"""The largest feature or reward in absolute value that is accepted.
 
-|C z| <= |z| max|x| / (2 sqrt(lambda)), so with the lambda that `checks.ridge` allows every width and every sum of
-squares of such numbers is finite: a call that passes this check cannot fail later.
+|C z| <= |z| max|x| / (2 sqrt(lambda)). With the lambda that `checks.ridge` allows, every width and every sum of squares
+is therefore finite, and a call that has passed this check cannot fail later.
 """
 
 REFRESH = 512
-"""Rows a block may learn before L and C are made afresh from R and T."""
+"""How many rows a block learns before its L and C are recomputed from R and T."""
 
 FAR = 64 * 1024
-"""Numbers read in one scoring pass beyond which the next arm's block is asked for ahead of time (half a megabyte)."""
-
+"""If a scoring pass reads more numbers than this (half a megabyte), the next arm's block is prefetched."""
 
 SHORT = 16
-"""Columns of C below which four panels are summed together."""
+"""If C has fewer columns than this, four of its panels are summed together."""
 
 BLOCK = 64
-"""Candidates that are taken through both stages of scoring together; a multiple of four."""
+"""How many candidates go through both stages of scoring together; a multiple of four."""
 
 
 # ------------------------------------------------------------------ sizes
@@ -79,20 +79,20 @@ BLOCK = 64
 
 @kernel
 def triangle_size(d):
-    """Numbers in the panels of a lower triangular d x d matrix."""
+    """How many numbers the panels of a lower triangular d x d matrix take."""
     whole = d // 4
     return 8 * whole * (whole + 1) + (4 * d if 4 * whole < d else 0)
 
 
 @kernel
 def factor_size(d, m):
-    """Numbers in the factor block [R | T] of dimension d with m columns beside it."""
+    """How many numbers the factor block [R | T] of dimension d with m columns beside it takes."""
     return d * (d + 1) // 2 + d * m
 
 
 @kernel
 def score_size(d, m):
-    """Numbers in the score block (q, L, C) of dimension d with m columns beside it."""
+    """How many numbers the score block (q, L, C) of dimension d with m columns beside it takes."""
     return d + triangle_size(d) + 4 * ((m + 3) // 4) * d
 
 
@@ -101,7 +101,7 @@ def score_size(d, m):
 
 @kernel
 def reset_block(factor, f, score, h, d, m, ridge):
-    """The block before any data: R = sqrt(lambda) I, T = 0, q = 0, L = I / sqrt(lambda), C = 0."""
+    """Set a block to its state before any data: R = sqrt(lambda) I, T = 0, q = 0, L = I / sqrt(lambda), C = 0."""
     root = math.sqrt(ridge)
     for i in range(f, f + factor_size(d, m)):
         factor[i] = 0.0
@@ -121,7 +121,7 @@ def reset_block(factor, f, score, h, d, m, ridge):
 
 @kernel
 def rotate_row(factor, f, score, h, d, m, row, rhs, c, s):
-    """Givens-rotate the row (z, x | r) into (R, T | q); leaves what remains of x in row[d:] and returns that of r.
+    """Givens-rotate the row (z, x | r) into (R, T | q); leave the rest of x in row[d:] and return the rest of r.
 
     Rotation k = (c[k], s[k]) turns (R_kk, row_k) into (sqrt(R_kk^2 + row_k^2), 0). Nothing is subtracted from a
     square, so R'R stays positive definite.
@@ -166,7 +166,7 @@ def rotate_row(factor, f, score, h, d, m, row, rhs, c, s):
 
 @kernel
 def rotate_inverse(score, h, d, c, s, e):
-    """The rotations of `rotate_row` on (L; 0): gives the new L = R^-T, and in e (0 on entry) what is left of the row.
+    """Apply the rotations of `rotate_row` to (L; 0): L becomes the new R^-T, and e (0 on entry) the rest of the row.
 
     If Q (R; z') = (R_new; 0) with Q orthogonal, then Q (R^-T; 0) = (R_new^-T; e').
     """
@@ -204,7 +204,7 @@ def rotate_inverse(score, h, d, c, s, e):
 
 @kernel
 def update_cross(score, h, d, m, row, e):
-    """C_new = C - x~ e' with the leftovers x~ = row[d:] of `rotate_row` and e of `rotate_inverse`.
+    """C_new = C - x~ e', where x~ = row[d:] is the rest left by `rotate_row` and e the one left by `rotate_inverse`.
 
     C = T' L, and Q (T; x') = (T_new; x~'), Q (L; 0) = (L_new; e') give T' L = T_new' L_new + x~ e'.
     """
@@ -224,7 +224,7 @@ def update_cross(score, h, d, m, row, e):
 
 @kernel
 def refresh_block(factor, f, score, h, d, m):
-    """L and C from R and T: R' L = I by forward substitution, C = T' L."""
+    """Recompute L and C from R and T: R' L = I by forward substitution, C = T' L."""
     r = np.zeros((d, d + m))
     o = f
     for k in range(d):
@@ -261,10 +261,10 @@ def refresh_block(factor, f, score, h, d, m):
 
 @kernel
 def remove_row(factor, f, score, h, d, m, row, rhs):
-    """The opposite of `rotate_row`, by hyperbolic rotations: R'R - z z'. Leaves L and C to `refresh_block`.
+    """Undo `rotate_row` by hyperbolic rotations: R'R - z z'. Call `refresh_block` afterwards to update L and C.
 
-    Well conditioned only while the row's leverage stays away from 1. Used to take one of two ridges away after a
-    merge, where M >= 2 lambda I bounds the leverage by 1/2 and so the amplification of rounding by sqrt(2).
+    This is well conditioned only while the row's leverage stays away from 1. It is used after a merge, to remove one of
+    the two ridges: there M >= 2 lambda I bounds the leverage by 1/2, and so the growth of rounding errors by sqrt(2).
     """
     o = f
     for k in range(d):
@@ -286,9 +286,10 @@ def remove_row(factor, f, score, h, d, m, row, rhs):
 
 @kernel
 def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Rotate (z, x | r) into the arm's block and what is left of it into the shared block: O((d1 + d2)^2), any K.
+    """Rotate (z, x | r) into the arm's block and the rest into the shared block: O((d1 + d2)^2), whatever K is.
 
-    Counts the row in pulls[slot]; rounds is how many rows came before it. True: `refresh_due` is to be called.
+    The row is counted in pulls[slot]; rounds is the number of rows before it. If True is returned, the caller must call
+    `refresh_due`.
     """
     d1 = x.shape[0]
     d2 = z.shape[0]
@@ -309,7 +310,7 @@ def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
     rest = row[d2:]
     for k in range(d1):
         e[k] = 0.0
-    start = 0 * d1  # a plain int: for a literal 0 numba would compile every callee a second time
+    start = 0 * d1  # an int variable: for a literal 0 Numba would compile every callee a second time
     rotate_row(shared_factor, start, shared_score, start, d1, start, rest, rhs, c, s)
     rotate_inverse(shared_score, start, d1, c, s, e)
     pulls[slot] += 1
@@ -318,7 +319,7 @@ def learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
 
 @kernel
 def refresh_due(slot, d1, d2, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Make L and C of the blocks afresh that have learned another REFRESH rows; `learn_row` says when to call it."""
+    """Refresh the blocks that have learned another REFRESH rows; `learn_row` says when to call it."""
     start = 0 * d1
     if pulls[slot] % REFRESH == 0:
         f = slot * factor_size(d2, d1)
@@ -348,14 +349,14 @@ def within_limit(values):
     if total <= LIMIT * LIMIT:
         return True
     bad = 0
-    for i in range(n):  # NaN, or many large numbers: look at each
+    for i in range(n):  # the sum is NaN, or of many large numbers: check each of them
         bad += not abs(load1(flat, i)) <= LIMIT
     return bad == 0
 
 
 @kernel
 def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """Learn rows in order; False, with nothing changed, if any number in them is not finite or beyond LIMIT."""
+    """Learn rows in order; return False and change nothing if any number is not finite or exceeds LIMIT."""
     if not (within_limit(x) and within_limit(z) and within_limit(rewards)):
         return False
     n, d1 = x.shape
@@ -371,9 +372,9 @@ def learn_rows(slots, x, z, rewards, arm_factor, arm_score, pulls, shared_factor
 
 @kernel
 def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-    """`learn_rows` for one row given as vectors. 0: refused; 1: learned; 2: learned, and `refresh_due` is to be called.
+    """Learn one row given as vectors; return 0 if it is refused, 1 if it is learned, 2 if a refresh is due as well.
 
-    The refresh is left to the caller because most processes never need it compiled.
+    The caller then calls `refresh_due`. It is not called from here because most processes never need it compiled.
     """
     if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
         return 0
@@ -387,7 +388,7 @@ def learn_one(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, s
 
 @kernel
 def panel_times(score, o, v, vo, cols):
-    """One panel (four rows, cols columns, at score[o:]) times v[vo : vo+cols]."""
+    """Multiply one panel (four rows, cols columns, at score[o:]) by v[vo : vo+cols]."""
     a0 = splat4(0.0)
     a1 = a0
     a2 = a0
@@ -411,9 +412,9 @@ def panel_times(score, o, v, vo, cols):
 def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride, square, product):
     """w = L_i z and y = x - C_i z for the candidates first..last-1 (x and z flat, row after row).
 
-    Candidate first + a gets y, padded with 0, at y[a * stride:], |w|^2 in square[first + a], w.q_i in product[..].
-    slot < 0 is an arm that has not learned: w = z / sqrt(lambda), y = x, q_i = 0. Where d2 is small, C is taken four
-    panels at a time, so that sums too short to hide their own latency hide each other's.
+    For candidate first + a, y is written to y[a * stride:] and padded with 0, |w|^2 to square[first + a] and w.q_i to
+    product[first + a]. A slot < 0 is an arm that has not learned: w = z / sqrt(lambda), y = x, q_i = 0. Where d2 is
+    small, C is taken four panels at a time: one short sum cannot hide its own latency, four hide each other's.
     """
     n = slots.shape[0]
     size = score_size(d2, d1)
@@ -493,8 +494,8 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
 def add_shared(y, stride, d1, first, last, shared_score, square, product):
     """Add |g|^2 and g.q_0 with g = L_0 y to square and product of the candidates first..last-1.
 
-    Candidate first + a has its y at y[a * stride:]; y holds a multiple of four rows. Four candidates go together, so
-    that each column of L_0 is loaded once for the four.
+    The y of candidate first + a is at y[a * stride:]; y holds a multiple of four rows. Four candidates are taken
+    together, so that each column of L_0 is loaded once for all four.
     """
     zero = splat4(0.0)
     panels = (d1 + 3) // 4
@@ -566,7 +567,7 @@ def add_shared(y, stride, d1, first, last, shared_score, square, product):
 
 @kernel
 def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
-    """mean_i = w.q_i + g.q_0 and width_i = sqrt(|w|^2 + |g|^2) of each candidate; False if a feature exceeds LIMIT."""
+    """mean_i = w.q_i + g.q_0, width_i = sqrt(|w|^2 + |g|^2) for every candidate; False if a feature exceeds LIMIT."""
     if not (within_limit(x) and within_limit(z)):
         return False
     n, d1 = x.shape
@@ -578,7 +579,7 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
         eliminate_arms(flat_x, flat_z, d1, d2, slots, first, last, arm_score, ridge, y, stride, width, mean)
-        y[(last - first) * stride : 4 * ((last - first + 3) // 4) * stride] = 0.0  # what fills up the last four
+        y[(last - first) * stride : 4 * ((last - first + 3) // 4) * stride] = 0.0  # padding of the last four
         add_shared(y, stride, d1, first, last, shared_score, width, mean)
     for i in range(n):
         store1(width, i, math.sqrt(load1(width, i)))
@@ -590,7 +591,7 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
 
 @kernel
 def transpose_times(score, h, d, v, out):
-    """out = L' v, so that with v = q it is R^-1 q."""
+    """out = L' v; with v = q this is R^-1 q."""
     for k in range(d):
         store1(out, k, 0.0)
     o = h + d
@@ -628,13 +629,13 @@ def arm_parameters(score, h, d1, d2, theta, beta):
 
 @kernel
 def usable(x, z):
-    """`within_limit` of both; asked before a random number is drawn, so that a refused call changes nothing."""
+    """Whether both are `within_limit`. Checked before random numbers are drawn: a refused call changes nothing."""
     return within_limit(x) and within_limit(z)
 
 
 @kernel
 def eliminate_rows(x, z, slots, arm_score, ridge, y, square, product):
-    """w and y of every candidate (see `eliminate_arms`), y as a matrix of at least n rows."""
+    """`eliminate_arms` for all n candidates, with y as a matrix of at least n rows."""
     n, d1 = x.shape
     d2 = z.shape[1]
     stride = y.shape[1]
@@ -650,7 +651,7 @@ def eliminate_rows(x, z, slots, arm_score, ridge, y, square, product):
 
 @kernel
 def distinct(slots):
-    """Whether all slots differ; False also if one is -1, for then slots do not tell ids apart."""
+    """Whether all slots differ. Also False if one is -1: arms that have not learned cannot be told apart by slot."""
     highest = 0
     for slot in slots:
         if slot < 0:
@@ -668,7 +669,7 @@ def distinct(slots):
 
 @kernel
 def raise_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
-    """Add `amount` to lambda in every block: the rows sqrt(amount) e_k rotated in. Exact, and never subtracts."""
+    """Add `amount` to lambda in every block by rotating in the rows sqrt(amount) e_k: exact, nothing is subtracted."""
     root = math.sqrt(amount)
     start = 0 * d1
     n = max(d1, d2) + d1
@@ -693,7 +694,7 @@ def raise_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, sha
 
 @kernel
 def fold_arm(slot, other, d1, d2, arm_factor, arm_score, shared_factor, shared_score, its_factor, its_score):
-    """Rotate the rows [R | T | q] of one arm of another estimator in; L and C are left to `refresh_block`."""
+    """Rotate in the rows [R | T | q] of an arm of another estimator. Call `refresh_block` afterwards."""
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     start = 0 * d1
@@ -712,7 +713,7 @@ def fold_arm(slot, other, d1, d2, arm_factor, arm_score, shared_factor, shared_s
 
 @kernel
 def fold_shared(d1, shared_factor, shared_score, its_factor, its_score):
-    """Rotate the rows [R_0 | q_0] of another estimator in; L_0 is left to `refresh_block`."""
+    """Rotate in the rows [R_0 | q_0] of another estimator. Call `refresh_block` afterwards."""
     start = 0 * d1
     row = np.empty(d1)
     c = np.empty(d1)
@@ -728,7 +729,7 @@ def fold_shared(d1, shared_factor, shared_score, its_factor, its_score):
 
 @kernel
 def remove_second_ridge(slots, ridge, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
-    """Take lambda I away from the shared block and from the given arms, once two estimators are folded together."""
+    """Remove one lambda I from the shared block and from these arms after two estimators were folded together."""
     root = math.sqrt(ridge)
     start = 0 * d1
     row = np.empty(d1 + d2)

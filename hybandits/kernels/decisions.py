@@ -1,4 +1,4 @@
-"""Kernels of the rules: means and widths to a choice."""
+"""The rules of the policies: kernels that turn means and widths, or a posterior sample, into a choice."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import add_shared, eliminate_rows, score_rows, transpose_times, within_limit
-from hybandits.kernels.simd import (
-    load1,
-    load4,
-    muladd4,
-    splat4,
-    store1,
-    sum4,
-)
+from hybandits.kernels.gram import mean_of
+from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
 
 
 @kernel
 def radius(coefficients, t):
-    """gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)): every exploration coefficient's form."""
+    """gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)): the form of exploration coefficients."""
     base = coefficients[0]
     scale = coefficients[1]
     if scale == 0.0:
@@ -30,10 +24,10 @@ def radius(coefficients, t):
 
 @kernel
 def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients, t):
-    """argmax_i mean_i + gamma width_i (paper, Algorithm 1, step 5), the first of equals.
+    """argmax_i mean_i + gamma width_i (paper, Algorithm 1, step 5); of equal candidates the first.
 
-    Returns index (-1: not finite), mean, width and the propensity 1 of a deterministic rule.
-    gamma is at t rounds; t < 0: at each arm's own pulls (the disjoint reduction).
+    gamma is taken at t rounds or, if t < 0, at each arm's own pulls (the disjoint reduction). Returns index, mean,
+    width and the propensity 1 of a deterministic rule; the index is -1 if a feature is not finite.
     """
     n = x.shape[0]
     mean = np.empty(n)
@@ -55,11 +49,14 @@ def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients,
 
 @kernel
 def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_score, ridge):
-    """One step of SupLinUCB (Chu et al. 2011) at level s over the candidates left[:count], with w = alpha width:
+    """One step of SupLinUCB (Chu et al. 2011) at level s over the candidates left[:count], with w = alpha width.
 
-    all w <= least = 1/sqrt(T): the highest mean + w, at level 0 (not to be learned); else some w > 2^-s: the widest, at
-    level s; else those within 2^(1-s) of the highest mean + w stay in left. Returns index (-1: go on to level s + 1,
-    -2: a feature is not finite), level, mean, width and how many are left.
+    - If all w <= least = 1/sqrt(T), choose the highest mean + w at level 0, which is not to be learned from.
+    - Else, if some w > 2^-s, choose the widest at level s.
+    - Else keep in left those within 2^(1-s) of the highest mean + w and go on to level s + 1.
+
+    Returns index, level, mean, width and how many are left. The index is -1 in the last case, and -2 if a feature is
+    not finite.
     """
     d1 = x.shape[1]
     d2 = z.shape[1]
@@ -99,12 +96,12 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
 
 @kernel
 def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi, start):
-    """The winner of one joint posterior sample (see `sample_best`), its mean and width; (-1, ..) if beyond LIMIT."""
+    """The winner of one posterior sample (`sample_best`), its mean and width; index -1 if a feature is not finite."""
     n, d1 = x.shape
     if not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0
     stride = 4 * ((d1 + 3) // 4)
-    y = np.empty((n + 3, stride))  # `add_shared` reads four rows, wherever it starts
+    y = np.empty((n + 3, stride))  # `add_shared` reads four rows from wherever it starts
     y[n:] = 0.0
     square = np.empty(n)
     product = np.empty(n)
@@ -118,11 +115,11 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi, star
 
 @kernel
 def sample_best(y, d1, square, product, shared_score, noise, xi, start):
-    """argmax of one joint posterior sample: theta~ = R_0^-1 (q_0 + sigma xi_0), then arm by arm given theta~
+    """argmax of one joint posterior sample. Given theta~ = R_0^-1 (q_0 + sigma xi_0) the arms are independent:
 
         score_i = y.theta~ + w.q_i + sigma |w| xi_i.
 
-    xi[start:]: d1 standard normals for theta, then one per candidate.
+    xi[start:] holds d1 standard normals for theta, then one per candidate.
     """
     n = square.shape[0]
     stride = y.shape[1]
@@ -143,3 +140,16 @@ def sample_best(y, d1, square, product, shared_score, noise, xi, start):
             highest = value
             best = i
     return best
+
+
+@kernel
+def best_mean(x, z, slots, theta, beta):
+    """argmax_i x_i.theta + z_i.beta_i, of equal candidates the first, and its mean (HyRan's rule)."""
+    best = 0
+    highest = -np.inf
+    for i in range(x.shape[0]):
+        value = mean_of(x[i], z[i], slots[i], theta, beta)
+        if value > highest:
+            highest = value
+            best = i
+    return best, highest

@@ -1,13 +1,13 @@
-"""The arrow matrix kept as sums, for a policy whose ridge moves every round (HyRan): kernels only.
+"""The arrow matrix kept as sums: kernels for HyRan, whose ridge changes every round.
 
-V, W_i, B_i and the right-hand sides b_0, b_i are plain running sums; the ridge is added when the system is solved, and
-then everything is factored anew: the cost of a round. So four arms are factored at a time, one in each lane of a
-register.
+V, W_i, B_i and the right-hand sides b_0, b_i are plain running sums. The ridge is added when the system is solved, and
+everything is factored again in every round. This is what a round costs, so four arms are factored at a time, one in
+each lane of a register.
 
-Layout. Arms 4g..4g+3 make group g. Their blocks [W_i | B_i' | b_i], of n = d2 + m + 1 columns with m = d1 (m = 0 where
-cross blocks are left out), are kept from the diagonal on: row i has the columns i..n-1, and of every entry the four
-lanes lie side by side. The factor [R_i | T_i | q_i] of W_i + lambda I = R_i' R_i has the same layout, with 1 / R_kk in
-the place of R_kk. The shared block [V | b_0] is a matrix of d1 rows, padded to whole registers, its upper part in use.
+Layout. Arms 4g..4g+3 form group g. Their blocks [W_i | B_i' | b_i] have n = d2 + m + 1 columns, with m = d1 (m = 0 if
+cross blocks are left out). They are stored from the diagonal on: row i has the columns i..n-1, and the four lanes of an
+entry lie side by side. The factor [R_i | T_i | q_i] of W_i + lambda I = R_i' R_i has the same layout, with 1 / R_kk in
+the place of R_kk. The shared block [V | b_0] is a matrix of d1 rows padded to whole registers; its upper part is used.
 A lane without an arm holds zeros: its factor is that of lambda I and its parameters are 0.
 """
 
@@ -36,7 +36,7 @@ from hybandits.kernels.simd import (
 
 @kernel
 def block_size(d2, m):
-    """Entries of an arm's block, per lane."""
+    """How many entries an arm's block has, per lane."""
     return d2 * (d2 + 1) // 2 + d2 * (m + 1)
 
 
@@ -48,13 +48,13 @@ def row_start(i, n):
 
 @kernel
 def padded(d1):
-    """Columns of the shared block [V | b_0], filled up to whole registers."""
+    """How many columns the shared block [V | b_0] has, padded to whole registers."""
     return 4 * ((d1 + 4) // 4)
 
 
 @kernel
 def add_shared_row(x, target, shared):
-    """V += x x', b_0 += x target, in the upper part."""
+    """V += x x', b_0 += x target, in the upper part of the shared block."""
     d1 = x.shape[0]
     stride = padded(d1)
     for i in range(d1):
@@ -87,13 +87,13 @@ def add_row(slot, x, z, target, cross, shared, own):
 
 @kernel
 def add_round(slots, x, z, targets, cross, shared, own):
-    """`add_row` for every candidate of a round, four arms at a time; slots are distinct, < 0: left out."""
+    """`add_row` for every candidate of a round, four arms at a time. Slots are distinct; those < 0 are left out."""
     count, d1 = x.shape
     d2 = z.shape[1]
     m = d1 if cross else 0 * d1
     n = d2 + m + 1
     size = 4 * block_size(d2, m)
-    groups = own.shape[0] // max(size, 1)  # none where d2 = 0
+    groups = own.shape[0] // max(size, 1)  # there are none if d2 = 0
     lanes = np.zeros(groups * 4 * n)
     for a in range(count):
         if slots[a] >= 0:
@@ -119,7 +119,7 @@ def add_round(slots, x, z, targets, cross, shared, own):
 def factor_group(own, o, ridge, d2, n, factor):
     """[R | T | q] of one group's W + lambda I and B', b, in factor[o:]: R_kj = (W_kj - sum_h R_hk R_hj) / R_kk.
 
-    Two rows and four columns together, so that eight sums hide each other's latency.
+    Two rows and four columns are taken together, so that eight sums hide each other's latency.
     """
     zero = splat4(0.0)
     lam = splat4(ridge)
@@ -191,7 +191,7 @@ def factor_group(own, o, ridge, d2, n, factor):
 
 @kernel
 def add_products(factor, o, d2, m, n, products):
-    """products[p, q] += (T' [T | q])_pq of one group, lanes apart: p = 0..m-1, q = p..m, row after row."""
+    """products[p, q] += (T' [T | q])_pq of one group, lane by lane: p = 0..m-1, q = p..m, row after row."""
     at = 0
     for p in range(m):
         q = p
@@ -223,8 +223,10 @@ def add_products(factor, o, d2, m, n, products):
 
 @kernel
 def factor_shared(d1, a):
-    """[R_0 | q_0] of the shared block in place, 1 / R_kk on the diagonal; entries left of a row's first register of
-    its diagonal are undefined."""
+    """Factor the shared block in place into [R_0 | q_0], with 1 / R_kk on the diagonal.
+
+    In each row, the entries before the register that holds the diagonal are undefined.
+    """
     stride = padded(d1)
     for i in range(d1):
         o = i * stride
@@ -243,12 +245,12 @@ def factor_shared(d1, a):
 
 @kernel
 def estimate(groups, ridge, cross, d1, d2, shared, own, factor, shared_factor, theta, beta):
-    """theta and beta of M + ridge I, whose factor is left in factor and shared_factor; False if it is not definite.
+    """Factor M + ridge I into factor and shared_factor and solve for theta and beta; False if it is not definite.
 
         W_i + lambda I = R_i' R_i,  B_i' = R_i' T_i,  V + lambda I - sum_i T_i' T_i = R_0' R_0,
         theta = R_0^-1 (q_0 - sum_i T_i' q_i),  beta_i = R_i^-1 (q_i - T_i theta).
 
-    beta has a row for every slot, 4 groups of them.
+    beta has a row for every slot: 4 for each group.
     """
     m = d1 if cross else 0 * d1
     n = d2 + m + 1
@@ -297,21 +299,8 @@ def estimate(groups, ridge, cross, d1, d2, shared, own, factor, shared_factor, t
 
 
 @kernel
-def best_mean(x, z, slots, theta, beta):
-    """argmax_i x_i.theta + z_i.beta_i, the first of equals, and its mean; slot < 0: beta_i = 0."""
-    best = 0
-    highest = -np.inf
-    for i in range(x.shape[0]):
-        value = mean_of(x[i], z[i], slots[i], theta, beta)
-        if value > highest:
-            highest = value
-            best = i
-    return best, highest
-
-
-@kernel
 def mean_of(x, z, slot, theta, beta):
-    """x.theta + z.beta_slot."""
+    """x.theta + z.beta_slot; beta is 0 if slot < 0."""
     value = 0.0
     for k in range(x.shape[0]):
         value += x[k] * theta[k]
@@ -356,10 +345,11 @@ def width_of(x, z, slot, ridge, cross, factor, shared_factor):
 def learn_round(
     played, p, u, check_ridge, x, z, slots, reward, cross, groups, shared, own, factor, shared_factor, theta, beta
 ):  # fmt: skip
-    """HyRan's learning (Kim, Paik & Oh 2023, Algorithm 1) after the draw u: False if the sums are no longer definite.
+    """Learn a round as HyRan does (Kim, Paik & Oh 2023, Algorithm 1); False if the sums are no longer definite.
 
-    u < p is h = a: every candidate learns, the played one the pseudo-reward (1 - 1/p) X.check + Y/p, the others
-    X.check, where check is the estimate at `check_ridge`. Else the played arm alone learns Y. One candidate: Y.
+    If u < p, the event h = a, every candidate learns: the played one the pseudo-reward (1 - 1/p) X.check + Y/p, the
+    others X.check, where check is the estimate at `check_ridge`. Otherwise, or if there is only one candidate, the
+    played arm alone learns Y.
     """
     count, d1 = x.shape
     d2 = z.shape[1]

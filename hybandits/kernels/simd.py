@@ -1,9 +1,9 @@
-"""Four doubles at a time: the few vector operations the kernels are written in.
+"""Four doubles at a time: the few vector operations that the kernels are written in.
 
-LLVM's auto-vectoriser is made for long loops. Ours run over 5 to 50 numbers, where its run-time checks and scalar
+LLVM's auto-vectoriser is designed for long loops. Ours run over 5 to 50 numbers, where its run-time checks and scalar
 remainders cost more than the arithmetic, so the kernels say themselves what goes into one register. Every operation
-is an ordinary Python function on short NumPy arrays (that is what runs when a kernel is called plain) and is lowered
-to one LLVM vector instruction when compiled. Machines without 256-bit registers are served by LLVM splitting them.
+is an ordinary Python function on short NumPy arrays, which is what runs when a kernel is called without compilation,
+and becomes one LLVM vector instruction when compiled. For machines without 256-bit registers LLVM splits it up.
 
 `muladd4` may be fused (one rounding) where the machine can; nothing else is reordered, and NaN stays visible.
 """
@@ -51,7 +51,7 @@ def store4(a: Any, i: int, v: Any) -> None:
 
 
 def load1(a: Any, i: int) -> float:
-    """a[i], unchecked (numba's own a[i] first asks whether i is negative)."""
+    """a[i], unchecked (Numba's own a[i] first tests whether i is negative)."""
     return a[i]  # type: ignore[no-any-return]
 
 
@@ -71,7 +71,7 @@ def spread4(a: Any, i: int) -> Any:
 
 
 def prefetch(a: Any, i: int) -> None:
-    """Ask for the cache line that holds a[i]; changes nothing, and any i is allowed."""
+    """Request the cache line that holds a[i]; this changes nothing, and any i is allowed."""
 
 
 def muladd4(a: Any, b: Any, c: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import Doubles, ready
 from hybandits.kernels import arrow
 from hybandits.model.inputs import check_finite, checked_matrices, id_list
 
@@ -248,17 +248,7 @@ class ArmTable(ABC):
         else:
             return None
         n = slots.shape[0]
-        # `checks.ready` for both, without the calls
-        if (
-            type(x) is type(z) is np.ndarray
-            and x.dtype is z.dtype is checks.FLOAT64
-            and x.shape == (n, self.d1)
-            and z.shape == (n, self.d2)
-            and x.flags.carray
-            and z.flags.carray
-        ):
-            return slots
-        return None
+        return slots if ready(x, (n, self.d1)) and ready(z, (n, self.d2)) else None
 
     def checked_candidates(self, x: Any, z: Any, arms: Any, *, admit: bool) -> CheckedCandidates:
         """Everything `choose` and `predict` check; with `admit`, unknown arms become known if all is well."""

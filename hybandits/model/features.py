@@ -1,4 +1,4 @@
-"""Features of a candidate from the user's vector u and the arm's vector v."""
+"""Feature maps: the features x and z of a candidate, computed from the user's vector u and the arm's vector v."""
 
 from __future__ import annotations
 
@@ -18,23 +18,45 @@ MAPS = {
     "shared": "x = vec(u v'), no z",
     "disjoint": "no x, z = u",
 }
-"""Every map is linear in (u, 1) once v is given, which is what makes fitting cheap (see `fit`)."""
+"""The feature maps by name. Given v, each is linear in (u, 1), which is what makes fitting cheap (see `fit`)."""
 
 DAS, LI, SHARED, DISJOINT = range(len(MAPS))
 GIVEN = -1
-"""In the place of a map's code: the features are there already (see `lay_out`)."""
+"""Used in place of a map's code where the features need not be computed (see `lay_out`)."""
 
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """How x and z are made, for user vectors of length `user` and arm vectors of length `arm`.
+    """A rule that computes x and z from a user's vector u and an arm's vector v.
 
-    vec(u v') has its columns one below the other: x[j * user + i] = u[i] * v[j].
+    Call it with u and v to get x and z. The outer product vec(u v') has its columns one below the other:
+    x[j * user + i] = u[i] * v[j].
 
-    >>> make = FeatureMap("das", 3, 2)
-    >>> make.d1, make.d2
+    Parameters
+    ----------
+    name : {"das", "li", "shared", "disjoint"}
+        Which features are computed:
+
+        - "das": x = vec(u v'), z = v (Das & Sinha 2024);
+        - "li": x = vec(u v'), z = u (Li et al. 2010);
+        - "shared": x = vec(u v'), no z;
+        - "disjoint": no x, z = u.
+    user : int
+        Length of the user's vector u.
+    arm : int
+        Length of an arm's vector v.
+
+    Attributes
+    ----------
+    d1, d2 : int
+        Lengths of x and of z.
+
+    Examples
+    --------
+    >>> features = FeatureMap("das", 3, 2)
+    >>> features.d1, features.d2
     (6, 2)
-    >>> x, z = make([1, 2, 3], [10, 20])
+    >>> x, z = features([1, 2, 3], [10, 20])
     >>> x.tolist(), z.tolist()
     ([10.0, 20.0, 30.0, 20.0, 40.0, 60.0], [10.0, 20.0])
     """
@@ -49,7 +71,7 @@ class FeatureMap:
 
     @property
     def code(self) -> int:
-        """The map as kernels know it."""
+        """The number by which kernels know the map."""
         return list(MAPS).index(self.name)
 
     @property
@@ -63,7 +85,7 @@ class FeatureMap:
         return {"das": self.arm, "li": self.user, "shared": 0, "disjoint": self.user}[self.name]
 
     def __call__(self, u: Any, v: Any) -> tuple[Doubles, Doubles]:
-        """x and z for a user u and an arm's v; for several arms, one row each in v, one row each of x and z."""
+        """Return x and z for a user's u and an arm's v; if v has one row per arm, x and z have one row per arm too."""
         user = checks.array("u", u, 1, self.user, f"shape ({self.user},), the user's features")
         several = np.ndim(v) != 1
         rows = checks.array(
@@ -77,9 +99,9 @@ class FeatureMap:
 
 @kernel
 def fill(code, u, v, one, x, z):  # type: ignore[no-untyped-def]
-    """x = vec(u v'), columns one below the other: x[j du + i] = u_i v_j; z = v (times one) or u, see MAPS."""
+    """x = vec(u v') with x[j du + i] = u_i v_j, and z = v (times one) or u: see MAPS."""
     du = u.shape[0]
-    start = 0 * du  # a plain int: for a literal 0 numba would compile the callee a second time
+    start = 0 * du  # an int variable: for a literal 0 Numba would compile the callee a second time
     rows = np.zeros(1, np.int64)
     fill_many(code, u, start, du, v, v.shape[0], rows, start, start + 1, one, x, start, start, z, start, start)
 
@@ -88,10 +110,11 @@ def fill(code, u, v, one, x, z):  # type: ignore[no-untyped-def]
 def fill_many(  # type: ignore[no-untyped-def]
     code, u, uo, du, v, dv, rows, ro, count, one, x, xo, x_gap, z, zo, z_gap
 ):  # fmt: skip
-    """`fill` for a user and so many arms, between flat arrays and without a view or a call for each.
+    """`fill` for one user and `count` arms, on flat arrays and without a view or a call for each arm.
 
-    u is at u[uo:]; arm k's v at v[rows[ro + k] dv :]; the first x and z come to x[xo:] and z[zo:], the next ones behind
-    them, after a gap. The last numbers of a row are not a loop, as a compiler would make a long one of it.
+    u is at u[uo:], and arm k's v at v[rows[ro + k] dv :]. The first x and z are written to x[xo:] and z[zo:], the next
+    ones after them, each separated by a gap. The last numbers of a row are not a loop, because the compiler would turn
+    one over at most three numbers into vector code for many.
     """
     for k in range(count):
         vo = rows[ro + k] * dv
@@ -122,21 +145,25 @@ def fill_many(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def room_for(made, x, z):  # type: ignore[no-untyped-def]
-    """x and z themselves if they are given, else room for one round, whoever else may be playing the same ones."""
-    if made[0] == GIVEN:
+def room_for(source, x, z):  # type: ignore[no-untyped-def]
+    """x and z themselves if the features are given, else room for the features of one round.
+
+    The room belongs to the caller alone, because several policies may play the same rounds at once.
+    """
+    if source[0] == GIVEN:
         return x, z
     return np.empty((1, x.shape[1], x.shape[2])), np.empty((1, z.shape[1], z.shape[2]))
 
 
 @kernel
-def lay_out(made, t, count, x, z):  # type: ignore[no-untyped-def]
-    """Which row of x (rows, n, d1) and z (rows, n, d2) holds the features of the candidates, so many, of round t.
+def lay_out(source, t, count, x, z):  # type: ignore[no-untyped-def]
+    """Return the row of x (rows, n, d1) and z (rows, n, d2) that holds the features of the candidates of round t.
 
-    made = (code, user, vector, vectors). Code GIVEN: row t, where they have been all along. Else they are made in
-    row 0 of `room_for` them, candidate k's from user[t] and vectors[vector[t, k]].
+    source = (code, user, vector, vectors), and `count` is the number of candidates. If the code is GIVEN, the features
+    are in row t already. Otherwise x and z are what `room_for` returned, and the features are computed into row 0:
+    those of candidate k from user[t] and vectors[vector[t, k]].
     """
-    code, user, vector, vectors = made
+    code, user, vector, vectors = source
     if code == GIVEN:
         return t
     du = user.shape[1]
@@ -150,9 +177,9 @@ def lay_out(made, t, count, x, z):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lay_side_by_side(made, t, count, x, z, both):  # type: ignore[no-untyped-def]
-    """(x, z) of the candidates of round t in the rows of both; see `lay_out`."""
-    code, user, vector, vectors = made
+def lay_side_by_side(source, t, count, x, z, both):  # type: ignore[no-untyped-def]
+    """Write (x, z) of the candidates of round t side by side into the rows of `both`; see `lay_out`."""
+    code, user, vector, vectors = source
     d1 = x.shape[2]
     d2 = z.shape[2]
     if code == GIVEN:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import Doubles, ready
 from hybandits.kernels import arrow
 from hybandits.model import policy_file as storage
 from hybandits.model.arms import ArmTable, Slots
@@ -74,14 +74,7 @@ class HybridRidge(ArmTable):
 
     def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
         """One row: the arm's features and the reward seen for it."""
-        if not (
-            type(x) is type(z) is np.ndarray
-            and x.dtype is z.dtype is checks.FLOAT64
-            and x.shape == self._x_shape
-            and z.shape == self._z_shape
-            and x.flags.carray
-            and z.flags.carray
-        ):
+        if not (ready(x, self._x_shape) and ready(z, self._z_shape)):
             x, z = checked_vectors(x, z, self.d1, self.d2)
         value = reward if type(reward) is float else checks.reward(reward)
         try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import arrow, gram
+from hybandits.kernels import arrow, decisions, gram
 from hybandits.model.arms import CandidateSet
 from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
 from hybandits.model.policy_file import Packed
@@ -150,7 +150,7 @@ class HyRan(Policy):
     def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
         rows = self._rows(x, z, arms, admit=True)
         solved = self._table.estimate(self._ridge())
-        index, mean = gram.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)
+        index, mean = decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)
         width = self._table.width(rows.x[index], rows.z[index], int(rows.slots[index]), solved)
         pool = Pool(tuple(rows.arms), rows.x.copy(), rows.z.copy())
         return Choice(rows.arms[index], index, mean, width, 1.0, pool)
@@ -159,7 +159,7 @@ class HyRan(Policy):
         """Return 1 for the highest mean and 0 for the others: the choice itself is deterministic."""
         rows = self._rows(x, z, arms, admit=False)
         solved = self._table.estimate(self._ridge(self._table.unmet(rows.arms)))
-        return one_hot(len(rows.arms), gram.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)[0])
+        return one_hot(len(rows.arms), decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)[0])
 
     def _check_pool(self, arm: Hashable, x: Doubles, z: Doubles, receipt: Any) -> Pool:
         if receipt is None:

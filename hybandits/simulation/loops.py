@@ -18,8 +18,8 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
-from hybandits.kernels.decisions import choose_thompson, choose_ucb, walk_level
-from hybandits.kernels.gram import best_mean, estimate, learn_round
+from hybandits.kernels.decisions import best_mean, choose_thompson, choose_ucb, walk_level
+from hybandits.kernels.gram import estimate, learn_round
 from hybandits.model.arms import ArmTable
 from hybandits.model.features import lay_out, lay_side_by_side, room_for
 from hybandits.model.sums import unsound

@@ -186,7 +186,7 @@ def test_interruption_of_a_run_ends_with_one_line_and_leaves_no_worker(tmp_path:
     raise AssertionError("a worker is still there")
 
 
-KEPT = "; what was finished is kept, the same command goes on from there"
+KEPT = "; finished work is kept: run the same command again to continue"
 
 
 def _must_be_interrupted(code: int, errors: str, word: str = KEPT) -> None:

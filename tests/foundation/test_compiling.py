@@ -1,13 +1,19 @@
-"""Compilation: the word to the user, and machine code from disk the second time."""
+"""Compilation: what the user is told, machine code from disk the second time, and never that of other sources."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import hybandits
+from hybandits.foundation.compiling import PACKAGE, SOURCES, digest_of_kernels, kernel_sources
 
 CODE = """
 import numpy as np
@@ -29,3 +35,35 @@ def test_the_first_process_says_what_it_waits_for_and_the_next_need_not(tmp_path
     said = run(tmp_path / "cache", HYBANDITS_QUIET="")
     assert said.count("hybandits: compiling for this machine") == 1
     assert run(tmp_path / "cache", HYBANDITS_QUIET="") == ""
+
+
+def test_the_digest_covers_every_module_that_defines_kernels() -> None:
+    covered = set(kernel_sources(PACKAGE))
+    rooms = set()
+    for entry in pkgutil.walk_packages(hybandits.__path__, "hybandits."):
+        if entry.name == "hybandits.__main__":
+            continue
+        module = importlib.import_module(entry.name)
+        values = list(vars(module).values())
+        if any(hasattr(value, "py_func") and value.py_func.__module__ == entry.name for value in values):
+            assert Path(str(module.__file__)) in covered
+            rooms.add(entry.name.split(".")[1])
+    assert rooms >= {"kernels", "model", "simulation", "logs", "offline"}
+    assert PACKAGE / "kernels" / "simd.py" in covered
+
+
+def test_a_change_of_any_kernel_in_any_room_changes_the_digest(tmp_path: Path) -> None:
+    package = tmp_path / "hybandits"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    assert digest_of_kernels(package) == SOURCES
+    sources = kernel_sources(package)
+    assert {path.relative_to(package).parts[0] for path in sources} >= {"kernels", "model", "logs", "offline"}
+    seen = {SOURCES}
+    for path in sources:
+        path.write_text(path.read_text() + "\n# changed\n")
+        seen.add(digest_of_kernels(package))
+    assert len(seen) == 1 + len(sources)
+    before = digest_of_kernels(package)
+    other = package / "cli" / "main.py"
+    other.write_text(other.read_text() + "\n# changed\n")
+    assert digest_of_kernels(package) == before

@@ -1,0 +1,122 @@
+"""The rules, compiled and plain, against their formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from hybandits.kernels import arrow, decisions
+from tests.support.blocks import RIDGE, SHAPES, Blocks
+
+
+class Candidates:
+    """Six candidates for blocks that have learned: two of arms 0 and 1 each, one of arm 2, one of a new arm."""
+
+    def __init__(self, d1: int, d2: int) -> None:
+        random = np.random.default_rng(1)
+        self.blocks = Blocks(d1, d2).learn()
+        self.x, self.z = random.normal(size=(6, d1)), random.normal(size=(6, d2))
+        self.slots = np.array([0, 1, 2, -1, 1, 0])
+        self.coefficients = np.array([0.5, 0.1, 2.0, d1 + d2, 1.0])
+        self.normals = random.normal(size=d1 + 6)
+
+    @property
+    def rows(self) -> tuple[np.ndarray, ...]:
+        return self.x, self.z, self.slots
+
+    def scores(self) -> tuple[np.ndarray, np.ndarray]:
+        mean, width = np.empty(6), np.empty(6)
+        assert arrow.score_rows(*self.rows, self.blocks.arm_score, self.blocks.shared_score, RIDGE, mean, width)
+        return mean, width
+
+
+def test_the_radius_is_its_formula(mode: str) -> None:
+    coefficients = np.array([0.5, 0.1, 2.0, 7.0, 0.25])
+    assert_allclose(decisions.radius(coefficients, 10), 0.5 + 0.1 * np.sqrt(2 + 7 * np.log(1 + 10 * 0.25)))
+    assert decisions.radius(np.array([0.5, 0.0, np.nan, 0.0, 0.0]), 10) == 0.5
+
+
+@pytest.mark.parametrize(("d1", "d2"), SHAPES)
+@pytest.mark.parametrize("by_arm", [False, True])
+def test_the_highest_bound_is_chosen(mode: str, d1: int, d2: int, by_arm: bool) -> None:
+    candidates = Candidates(d1, d2)
+    blocks, slots = candidates.blocks, candidates.slots
+    mean, width = candidates.scores()
+    pulls = np.where(slots >= 0, blocks.pulls[slots], 0)
+    gamma = [decisions.radius(candidates.coefficients, t) for t in (pulls if by_arm else [10] * 6)]
+    state = blocks.arm_score, blocks.pulls, blocks.shared_score, RIDGE, candidates.coefficients
+    index, *rest = decisions.choose_ucb(*candidates.rows, *state, -1 if by_arm else 10)
+    assert index == (mean + np.array(gamma) * width).argmax()
+    assert_allclose(rest, [mean[index], width[index], 1.0], rtol=1e-12)
+    candidates.x[:] = np.nan
+    candidates.z[:] = np.nan
+    with np.errstate(all="ignore"):
+        assert decisions.choose_ucb(*candidates.rows, *state, 10)[0] == -1
+
+
+@pytest.mark.parametrize(("d1", "d2"), SHAPES)
+def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
+    """theta~ = R_0^-1 (q_0 + sigma xi_0), then score_i = y.theta~ + w.q_i + sigma |w| xi_i."""
+    candidates = Candidates(d1, d2)
+    blocks, sigma, xi = candidates.blocks, 0.3, candidates.normals
+    y, square, product = np.zeros((6, 4 * ((d1 + 3) // 4))), np.empty(6), np.empty(6)
+    arrow.eliminate_rows(*candidates.rows, blocks.arm_score, RIDGE, y, square, product)
+    theta = np.linalg.solve(blocks.shared(), blocks.shared_score[:d1] + sigma * xi[:d1])
+    expected = (y[:, :d1] @ theta + product + sigma * np.sqrt(square) * xi[d1:]).argmax()
+    assert decisions.sample_best(y, d1, square, product, blocks.shared_score, sigma, xi, 0) == expected
+    state = blocks.arm_score, blocks.shared_score, RIDGE, sigma
+    best, mean, width = decisions.choose_thompson(*candidates.rows, *state, np.append(9.0, xi), 1)
+    means, widths = candidates.scores()
+    assert best == expected
+    assert_allclose((mean, width), (means[best], widths[best]), rtol=1e-12)
+    candidates.x[:] = np.inf
+    candidates.z[:] = np.inf
+    with np.errstate(all="ignore"):
+        assert decisions.choose_thompson(*candidates.rows, *state, xi, 0)[0] == -1
+
+
+def test_the_highest_mean_is_chosen_and_of_equals_the_first(mode: str) -> None:
+    theta, beta = np.array([1.0, 2.0]), np.array([[0.0], [5.0]])
+    x, z = np.array([[1.0, 0.0], [0.0, 0.5], [0.0, -2.0]]), np.ones((3, 1))
+    assert decisions.best_mean(x, z, np.array([-1, 0, 1]), theta, beta) == (0, 1.0)
+    assert decisions.best_mean(x, z, np.array([-1, 1, 0]), theta, beta) == (1, 6.0)
+
+
+def test_the_walk_through_levels(mode: str) -> None:
+    """Means 0: only widths decide. Level 0 for all narrow, the widest where one is wide, else on with those close."""
+    shared = np.zeros(arrow.score_size(1, 0))
+    arrow.reset_block(np.zeros(1), 0, shared, 0, 1, 0, 1.0)
+    x, z = np.array([[0.1], [0.4], [0.2]]), np.zeros((3, 0))
+    common = np.full(3, -1), np.arange(3), 3
+    index, level, _, width, _ = decisions.walk_level(1, x, z, *common, 1.0, 0.4, np.zeros(0), shared, 1.0)
+    assert (index, level) == (1, 0)
+    assert width == pytest.approx(0.4)
+    assert decisions.walk_level(2, x, z, *common, 1.0, 0.01, np.zeros(0), shared, 1.0)[:2] == (1, 2)
+    left = np.arange(3)
+    index, _, _, _, count = decisions.walk_level(1, x, z, common[0], left, 3, 1.0, 0.01, np.zeros(0), shared, 1.0)
+    assert (index, count) == (-1, 3)
+    left = np.array([2, 0])
+    index, level, _, _, _ = decisions.walk_level(4, x, z, common[0], left, 2, 1.0, 0.01, np.zeros(0), shared, 1.0)
+    assert (index, level) == (2, 4)
+
+
+def test_the_walk_goes_on_with_those_close_to_the_highest_bound(mode: str) -> None:
+    """Widths 0.1 each and means 0, 1 and 0.8: at level 2 those within 0.5 of the highest bound stay."""
+    shared = np.zeros(arrow.score_size(1, 0))
+    arrow.reset_block(np.zeros(1), 0, shared, 0, 1, 0, 1.0)
+    d2 = 1
+    score = np.zeros(3 * arrow.score_size(d2, 1))
+    factor = np.zeros(3 * arrow.factor_size(d2, 1))
+    for slot, q in enumerate((0.0, 10.0, 8.0)):
+        start = slot * arrow.score_size(d2, 1)
+        arrow.reset_block(factor, slot * arrow.factor_size(d2, 1), score, start, d2, 1, 1.0)
+        score[start] = q
+    x, z, left = np.zeros((3, 1)), np.full((3, 1), 0.1), np.arange(3)
+    step = decisions.walk_level(2, x, z, np.arange(3), left, 3, 1.0, 0.01, score, shared, 1.0)
+    assert (step[0], step[4]) == (-1, 2)
+    assert left[:2].tolist() == [1, 2]
+    x[0] = np.nan
+    with np.errstate(all="ignore"):
+        assert decisions.walk_level(2, x, z, np.arange(3), left, 2, 1.0, 0.01, score, shared, 1.0)[0] == -1
+        assert decisions.walk_level(2, x, z, np.arange(3), np.arange(3), 3, 1.0, 0.01, score, shared, 1.0)[0] == -2
