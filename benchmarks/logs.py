@@ -128,16 +128,16 @@ def run_yahoo(plan: Plan) -> Section:
         folder = Path(name)
         plan.say("yahoo: making and reading the log")
         start = time.perf_counter()
-        prepared = yahoo.prepare(folder, None, train=train, rounds=rounds)
+        prepared = yahoo.prepare_log(folder, None, train=train, rounds=rounds)
         section.add(f"making and reading {train + rounds:,} lines", number((time.perf_counter() - start) / 60))
-        planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
+        split = yahoo.split_log(prepared.log, train=train, rounds=rounds)
         peak = 0.0
         for what, policies, target in (
             ("three UCB algorithms", paper.PAPER_POLICIES, YAHOO_MINUTES),
             ("HyRan", ("HyRan",), None),
         ):
-            length = planned if target or plan.quick else planned._replace(rounds=rounds // 20)
-            records = yahoo.records(prepared, length, ("released",), policies=policies)
+            length = split if target or plan.quick else split._replace(rounds=rounds // 20)
+            records = yahoo.experiments(prepared.log, length, ("released",), policies=policies)
             runner.compile_loops(records, str(prepared.log.path))
             plan.say(f"yahoo: {what}")
             start = time.perf_counter()
