@@ -164,9 +164,8 @@ def run_coverage(plan: Plan) -> Section:
     section.data.append(result)
     lowest: dict[str, float] = {}
     for row in result["rows"]:
-        if row["interval"] in ("t", "bernstein"):  # the two that `evaluate` gives
-            name = f"{row['estimator']}, {'bootstrap' if row['interval'] == 't' else 'bernstein'}"
-            lowest[name] = min(lowest.get(name, 1.0), row["coverage"])
+        name = f"{row['estimator']}, {row['interval']}"
+        lowest[name] = min(lowest.get(name, 1.0), row["coverage"])
     for name, share in lowest.items():
         figure = Figure("made logs", name, "at least", 100 * coverage.NEEDED, 100 * share, " %")
         section.add(f"{name}: least over policies, differences and logging", figure=figure)
