@@ -12,5 +12,5 @@ def _documentation_writes_elsewhere(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Examples in the documentation may write files: let them do so in a folder of their own."""
-    if request.node.path.suffix == ".md":
+    if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.chdir(tmp_path)

@@ -15,7 +15,7 @@ from benchmarks.timing import Pair, each, interleave
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Tables
 from hybandits.logs.synthetic import SyntheticLog
-from hybandits.logs.yahoo.reader import YahooReader
+from hybandits.logs.yahoo import YahooReader
 
 Plain = tuple[int, int, int, np.ndarray, np.ndarray]
 

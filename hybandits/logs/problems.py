@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 CUT = "line cut off by damage to the file"
-"""What is wrong with the last line that can be had of a damaged file."""
+"""What is wrong with the last line that could be recovered from a damaged file."""
 
 DAMAGED = "damaged file"
-SALVAGED = "what could be unpacked was read, and not every wrong byte shows: copy it again"
+SALVAGED = "what could be unpacked was read, but some wrong bytes may have gone unnoticed: copy the file again"
 """What is said of a damaged file."""
 
 
@@ -20,7 +20,7 @@ class ReadError(Exception):
 
 
 class Example(NamedTuple):
-    """Where a problem was: line 0 stands for the file as a whole."""
+    """A problem and where it was; line 0 stands for the file as a whole."""
 
     kind: str
     file: str
@@ -33,10 +33,34 @@ class Example(NamedTuple):
 
 
 class Problems:
-    """Lines read, rounds made of them, and what was wrong with the others.
+    """The account of a log that was read: how many lines, how many rounds, and what was wrong with the other lines.
 
+    A reader reports to it; afterwards `lines == rounds + skipped`.
+
+    Parameters
+    ----------
+    strict : bool
+        Raise ReadError at the first problem instead of counting it.
+    shown : int
+        How many problems to keep as examples. The first of every kind is kept beyond that.
+
+    Attributes
+    ----------
+    lines, rounds, skipped : int
+        Lines read, rounds that came of them, and lines that could not be used.
+    kinds : Counter
+        Lines that could not be used, by what was wrong with them.
+    files : Counter
+        Problems of whole files, such as damage, by kind.
+    examples : list of Example
+        Some of the problems with file, line and detail.
+    sources : list of dict
+        Every file, with its lines and rounds, or with the reason why it was ignored.
+
+    Examples
+    --------
     >>> problems = Problems()
-    >>> problems.read("day1", lines=3, rounds=2)
+    >>> problems.count_file("day1", lines=3, rounds=2)
     >>> problems.skip("unparsable number", "day1", 2, "got 'x1.0'")
     >>> problems.lines, problems.rounds, problems.skipped
     (3, 2, 1)
@@ -54,45 +78,45 @@ class Problems:
 
     @property
     def skipped(self) -> int:
-        """Lines of which no round was made."""
+        """Lines that could not be used."""
         return sum(self.kinds.values())
 
-    def read(self, file: str, *, lines: int, rounds: int) -> None:
-        """A file has been read to its end."""
+    def count_file(self, file: str, *, lines: int, rounds: int) -> None:
+        """Report that a file has been read to its end."""
         self.lines += lines
         self.rounds += rounds
         self.sources.append({"file": file, "lines": lines, "rounds": rounds})
 
-    def pass_over(self, files: Mapping[str, str]) -> None:
-        """Files that lie beside a log and are not read, with the reason."""
+    def ignore_files(self, files: Mapping[str, str]) -> None:
+        """Report files that lie beside a log and are not read, with the reasons."""
         self.sources += [
-            {"file": Path(name).name, "lines": 0, "rounds": 0, "ignored": why} for name, why in files.items()
+            {"file": Path(name).name, "lines": 0, "rounds": 0, "ignored": reason} for name, reason in files.items()
         ]
 
     def skip(self, kind: str, file: str, line: int, detail: str = "", *, count: int = 1) -> None:
-        """`count` lines are skipped for this reason, the first of them at `line`; ReadError if strict."""
-        self._show(Example(kind, file, line, detail))
+        """Report that `count` lines are skipped for this reason, the first of them at `line`; ReadError if strict."""
+        self._keep_example(Example(kind, file, line, detail))
         self.kinds[kind] += count
 
-    def spoil(self, kind: str, file: str, detail: str = "") -> None:
-        """Something is wrong with the file as a whole (not a line of it); ReadError if strict."""
-        self._show(Example(kind, file, 0, detail))
+    def blame_file(self, kind: str, file: str, detail: str = "") -> None:
+        """Report that something is wrong with a file as a whole, not with a line of it; ReadError if strict."""
+        self._keep_example(Example(kind, file, 0, detail))
         self.files[kind] += 1
 
-    def _show(self, example: Example) -> None:
+    def _keep_example(self, example: Example) -> None:
         if self.strict:
             raise ReadError(f"{example}: leave out --strict to skip such lines and go on")
         if len(self.examples) < self.shown or all(example.kind != known.kind for known in self.examples):
             self.examples.append(example)
 
     def in_words(self) -> str:
-        """A clause for an error message."""
+        """The lines read and the first problem, as a clause for an error message."""
         if not self.examples:
             return ""
         return f" ({self.lines:,} lines read; first problem: {self.examples[0]})"
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """The account as values that JSON can hold."""
         return {
             "lines": self.lines, "rounds": self.rounds, "skipped": dict(self.kinds), "files": dict(self.files),
             "examples": [example._asdict() for example in self.examples], "sources": self.sources,

@@ -1,20 +1,20 @@
-"""The one form of a log: a folder of Parquet tables that other tools read too, streamed in batches.
+"""The one form of a log on disk: a folder of Parquet tables that other tools read too. Rounds are streamed in batches.
 
-    LOG/log.json          what it was made from, the names of the features, and how every line read was accounted for
+    LOG/log.json          where the rounds came from, the names of the features, and what became of every line
     LOG/arms.parquet      arm (string), features (list of numbers): one row per arm and feature vector it has had
     LOG/pools.parquet     arms (list of rows of arms.parquet): one row per list of candidates, in the order shown
     LOG/rounds/*.parquet  one row per round, one file per source file:
         time        seconds since 1970 (null: not known)
-        arm         the arm shown, by name: for other tools
+        arm         the name of the arm shown, for other tools
         pool        the candidates: a row of pools.parquet
         chosen      the arm shown: its place in the pool's list, from 0
-        reward      what came of it
-        propensity  the probability with which the arm was chosen among the candidates (null: not known)
+        reward      the reward of the arm shown
+        propensity  the probability with which it was chosen among the candidates (null: not known)
         place       where on the page it was shown (null: not known)
         user_NAME   the user's features, one column each
 
-An arm's vector is stored once, however often the arm is a candidate, and a list of candidates once, however many rounds
-it lasts. A log is written under another name and moved into place when it is whole.
+An arm's vector is stored once, however often the arm is a candidate, and a list of candidates is stored once, however
+many rounds it lasts. A log is written under a temporary name and moved into place when it is complete.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hybandits.foundation.version import __version__
 from hybandits.logs.problems import Problems
 
 FORMAT = 1
-"""Version of the layout."""
+"""The version of this layout."""
 
 NO_TIME = np.iinfo(np.int64).min
 """Stands for a missing time in arrays."""
@@ -46,9 +46,10 @@ NO_PLACE = -1
 """Stands for a missing place in arrays."""
 
 LARGEST = 1e20
-"""Features and rewards beyond it are taken for mistakes: products of them must stay finite."""
+"""Larger features and rewards are taken for mistakes: products of them must stay finite."""
 
 HEADER = "log.json"
+"""The file that marks a converted log."""
 
 
 class LogError(Exception):
@@ -56,7 +57,25 @@ class LogError(Exception):
 
 
 class Batch(NamedTuple):
-    """Consecutive rounds: pool (row of the pools), chosen (place in the pool's list), NaN for an unknown propensity."""
+    """Consecutive rounds of a log, column by column.
+
+    Attributes
+    ----------
+    time : array of int
+        Seconds since 1970; `NO_TIME` where the time is not known.
+    pool : array of int
+        The list of candidates: a row of the log's pools.
+    chosen : array of int
+        The arm shown: its place in that list, from 0.
+    reward : array of float
+        The reward of the arm shown.
+    propensity : array of float
+        The probability with which it was chosen; NaN where it is not known.
+    place : array of int
+        Where on the page it was shown; `NO_PLACE` where that is not known.
+    user : array of float, shape (rounds, features)
+        The users' vectors.
+    """
 
     time: np.ndarray
     pool: np.ndarray
@@ -68,11 +87,11 @@ class Batch(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How many."""
+        """How many rounds there are."""
         return len(self.pool)
 
     def part(self, start: int, stop: int) -> Batch:
-        """Some of them."""
+        """The rounds start..stop-1 of the batch."""
         return Batch(*(column[start:stop] for column in self))
 
 
@@ -82,23 +101,23 @@ def no_places(n: int) -> np.ndarray:
 
 
 class Pools(NamedTuple):
-    """All lists of candidates one behind the other: pool i is rows[offsets[i]:offsets[i + 1]], rows of the arms."""
+    """All lists of candidates in a row: pool i is rows[offsets[i]:offsets[i + 1]], which are rows of the arms."""
 
     offsets: np.ndarray
     rows: np.ndarray
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many candidates each has."""
+        """How many candidates each list has."""
         return np.diff(self.offsets)
 
 
 _KINDS = (np.int64, np.int32, np.int32, np.float64, np.float64, np.int8, np.float64)
-"""Of a batch's columns, for the digest."""
+"""The types of a batch's columns, for the digest."""
 
 
 class Tables:
-    """The arms and pools met so far: each vector and each list of candidates once."""
+    """The arms and pools that a reader has met so far, each vector and each list of candidates once."""
 
     def __init__(self) -> None:
         self._arms: dict[tuple[str, bytes], int] = {}
@@ -109,7 +128,7 @@ class Tables:
         self.vectors: list[Doubles] = []
 
     def arm(self, name: str, vector: Doubles) -> int:
-        """The row of an arm with this feature vector, a new one if it is new."""
+        """The row of an arm with this feature vector; it is entered if it is new."""
         key = name, np.ascontiguousarray(vector, np.float64).tobytes()
         row = self._arms.setdefault(key, len(self.names))
         if row == len(self.names):
@@ -118,9 +137,9 @@ class Tables:
         return row
 
     def pool(self, rows: Sequence[int] | np.ndarray) -> int:
-        """The row of a list of candidates (rows of arms), a new one if it is new."""
+        """The row of a list of candidates, given as rows of arms; it is entered if it is new."""
         listed = np.ascontiguousarray(rows, np.int32).tobytes()
-        # By digest: there may be as many lists as rounds.
+        # Digests, not the lists themselves, are the keys: there may be as many lists as rounds.
         row = self._pools.setdefault(hashlib.blake2b(listed, digest_size=16).digest(), len(self._pools))
         if row == len(self._ends) - 1:
             self._listed.frombytes(listed)
@@ -129,15 +148,25 @@ class Tables:
 
     @property
     def pools(self) -> Pools:
-        """All lists so far."""
+        """All lists of candidates so far."""
         return Pools(np.array(self._ends, np.int64), np.array(self._listed, np.int32))
 
 
 class Reader(Protocol):
-    """Reads a log of some kind.
+    """What every reader of a log format has.
 
-    kind: how the format is called; user, arm: names of the features; binary_user: user features are 0 or 1; size: bytes
-    to be read in all. What a reader has under `about`, a mapping, goes into the log's header.
+    Attributes
+    ----------
+    kind : str
+        The name of the format.
+    user, arm : sequence of str
+        The names of the users' and of the arms' features.
+    binary_user : bool
+        Whether all user features are 0 or 1.
+    size : int
+        How many bytes there are to read in all.
+    about : mapping, optional
+        What else the log's header should say.
     """
 
     @property
@@ -158,10 +187,10 @@ class Reader(Protocol):
     def batches(
         self, tables: Tables, problems: Problems, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
-        """(source file, rounds), in order.
+        """The rounds in order, each batch with the name of the source file it is from.
 
-        Enters arms and pools into the tables, tells `problems` what becomes of every line, and `progress` how many
-        bytes were read since the last call.
+        A reader enters arms and pools into `tables`, reports to `problems` what becomes of every line, and calls
+        `progress` with the bytes read since the last call.
         """
         ...
 
@@ -169,7 +198,31 @@ class Reader(Protocol):
 def convert(
     reader: Reader, out: Path | str, problems: Problems, progress: Callable[[int], None] = lambda read: None
 ) -> Log:
-    """Read a log into a folder of the one form."""
+    """Read a raw log and write it in the one form.
+
+    Parameters
+    ----------
+    reader : Reader
+        The reader of the raw log; see `hybandits.logs.formats.reader_of`.
+    out : path
+        The folder to write, which must not exist yet. If anything fails, nothing is left behind.
+    problems : Problems
+        Keeps the account of what became of every line.
+    progress : callable
+        Called with the bytes read since the last call; `reader.size` bytes are read in all.
+
+    Returns
+    -------
+    Log
+        The log that was written.
+
+    Raises
+    ------
+    LogError
+        If `out` exists, or if not one round could be read.
+    ReadError
+        If `problems` is strict and a line cannot be used.
+    """
     with LogWriter(out, kind=reader.kind, user=reader.user, arm=reader.arm, binary_user=reader.binary_user) as writer:
         last = None
         for source, batch in reader.batches(writer.tables, problems, progress):
@@ -181,14 +234,42 @@ def convert(
 
 
 def rows_per_group(user: int) -> int:
-    """Rounds of a row group: about a million numbers."""
+    """How many rounds a row group has: those of about a million numbers."""
     return max(4096, 1 << (20 - (user + 1).bit_length()))
 
 
 class LogWriter:
-    """Writes a log; `with LogWriter(..) as writer: writer.source(name); writer.write(batch); ..; writer.finish(..)`.
+    """Writes a log in the one form, as a context manager. Unless `finish` is reached, nothing is left behind.
 
-    Without `finish` nothing is left behind.
+    Parameters
+    ----------
+    path : path
+        The folder to write, which must not exist yet.
+    kind : str
+        The name of the format that the rounds come from.
+    user, arm : sequence of str
+        The names of the users' and of the arms' features.
+    binary_user : bool
+        All user features are 0 or 1, and are stored as such.
+
+    Attributes
+    ----------
+    tables : Tables
+        Where to enter arms and pools before the batches that refer to them are written.
+    rounds : int
+        How many rounds have been written to disk.
+
+    Examples
+    --------
+    >>> with LogWriter("two-rounds", kind="mine", user=["constant"], arm=["constant"]) as writer:
+    ...     pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("shoe", "hat")])
+    ...     writer.source("yesterday")
+    ...     writer.write(Batch(
+    ...         time=np.array([1_700_000_000, 1_700_000_060]), pool=np.array([pool, pool]), chosen=np.array([0, 1]),
+    ...         reward=np.array([1.0, 0.0]), propensity=np.array([0.5, 0.5]), place=no_places(2), user=np.ones((2, 1)),
+    ...     ))
+    ...     writer.finish(Problems())
+    Log('two-rounds'): 2 rounds, 2 arms, 1 pool
     """
 
     def __init__(
@@ -196,7 +277,7 @@ class LogWriter:
     ) -> None:
         self.path = Path(path)
         if self.path.exists():
-            raise LogError(f"{self.path} is there already: give another name, or remove it")
+            raise LogError(f"{self.path} exists already: give another name, or remove it")
         self.tables = Tables()
         self.kind, self.user, self.arm = kind, list(user), list(arm)
         self.rounds = 0
@@ -210,7 +291,7 @@ class LogWriter:
         )  # fmt: skip
         self._size = rows_per_group(len(self.user))
         self._waiting: list[Batch] = []
-        # One per column: how rounds came in batches must not show.
+        # One digest per column, so that it does not depend on how the rounds are cut into batches.
         self._digests = [hashlib.blake2b(digest_size=16) for _ in _KINDS]
         self._file: pq.ParquetWriter | None = None
         self._sources: list[str] = []
@@ -229,12 +310,12 @@ class LogWriter:
         discard(self._part)
 
     def source(self, name: str) -> None:
-        """What follows comes from this file."""
+        """Begin with the rounds of a source file."""
         self._end_source()
         self._sources.append(name)
 
     def write(self, batch: Batch) -> None:
-        """Rounds of the current source, in order."""
+        """Write the next rounds of the current source file."""
         for digest, column, kind in zip(self._digests, batch, _KINDS, strict=True):
             digest.update(np.ascontiguousarray(column, kind).data)
         self._waiting.append(batch)
@@ -281,19 +362,22 @@ class LogWriter:
             self._file = None
 
     def finish(self, problems: Problems, about: Mapping[str, Any] | None = None) -> Log:
-        """Put the log in its place and open it; an error if there is not one round in it."""
+        """Move the log into place and open it; LogError if it has no rounds. `about` is added to its header."""
         self._end_source()
         if not self.rounds:
-            raise LogError(f"no round could be read{problems.in_words()}: is it a log in the format {self.kind}?")
+            raise LogError(
+                f"no round could be read{problems.in_words()}: check that the log is in the format {self.kind}"
+            )
         vectors = pa.array([v.tolist() for v in self.tables.vectors], pa.list_(pa.float64()))
         arms = pa.table({"arm": pa.array(self.tables.names, pa.string()), "features": vectors})
-        made = self.tables.pools
-        listed = pa.ListArray.from_arrays(pa.array(made.offsets.astype(np.int32)), pa.array(made.rows))
-        pools = pa.table({"arms": listed})
+        pools = self.tables.pools
+        listed = pa.ListArray.from_arrays(pa.array(pools.offsets.astype(np.int32)), pa.array(pools.rows))
         pq.write_table(arms, self._part / "arms.parquet", compression="zstd", write_page_checksum=True)
-        pq.write_table(pools, self._part / "pools.parquet", compression="zstd", write_page_checksum=True)
+        pq.write_table(
+            pa.table({"arms": listed}), self._part / "pools.parquet", compression="zstd", write_page_checksum=True
+        )
         content = hashlib.blake2b(json.dumps([self.tables.names, self.user, self.arm]).encode(), digest_size=16)
-        for row in (*self.tables.vectors, made.offsets, made.rows):
+        for row in (*self.tables.vectors, pools.offsets, pools.rows):
             content.update(np.ascontiguousarray(row).data)
         for digest in self._digests:
             content.update(digest.digest())
@@ -305,12 +389,12 @@ class LogWriter:
         try:
             os.replace(self._part, self.path)
         except OSError as problem:
-            raise LogError(f"{self.path} cannot be made ({problem.strerror}): give another name") from None
+            raise LogError(f"{self.path} cannot be written ({problem.strerror}): give another name") from None
         return Log(self.path)
 
 
 class Shard(NamedTuple):
-    """Some rounds that can be read on their own: a row group of a file."""
+    """Rounds that can be read on their own: a row group of a file."""
 
     file: str
     group: int
@@ -319,7 +403,43 @@ class Shard(NamedTuple):
 
 
 class Log:
-    """A log on disk. Arms and pools are in memory; rounds are read in batches."""
+    """A converted log. Its arms and pools are in memory; its rounds stay on disk and are read in batches.
+
+    Parameters
+    ----------
+    path : path
+        The folder that `convert` wrote.
+
+    Attributes
+    ----------
+    rounds : int
+        How many rounds there are.
+    user, arm : list of str
+        The names of the users' and of the arms' features.
+    names : list of str
+        The arm of every row of `vectors`.
+    vectors : array, shape (rows, features)
+        The arms' vectors. An arm whose vector has changed has several rows.
+    pools : Pools
+        The lists of candidates, as rows of `vectors`.
+    shards : list of Shard
+        The parts in which the log is read and work on it is shared out.
+    source_starts : list of int
+        The first round of every source file that has any.
+    about : dict
+        The content of `log.json`.
+
+    Examples
+    --------
+    >>> from hybandits.logs.formats import reader_of
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> log = convert(reader_of("clicks"), "log", Problems())
+    >>> log
+    Log('log'): 500 rounds, 27 arms, 9 pools
+    >>> sum(int(batch.reward.sum()) for batch in log.batches())
+    41
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -329,16 +449,18 @@ class Log:
             self.about: dict[str, Any] = json.loads(header.read_text())
             version = self.about["format"]
         except FileNotFoundError:
-            remedy = "make one with hybandits convert"
-            raise LogError(f"{self.path} is not a log of hybandits (no {HEADER} in it): {remedy}") from None
+            remedy = "convert your log with hybandits convert"
+            raise LogError(f"{self.path} is not a converted log (it has no {HEADER}): {remedy}") from None
         except NotADirectoryError:
-            remedy = "hybandits convert makes one of it"
-            raise LogError(f"{self.path} is a file, not a log of hybandits: {remedy}") from None
+            remedy = "convert it with hybandits convert"
+            raise LogError(f"{self.path} is a file, not a converted log: {remedy}") from None
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise LogError(f"{header} is damaged ({problem}): convert the log again") from None
         if version != FORMAT:
-            made = self.about.get("version")
-            raise LogError(f"{self.path} has log format {version}, this version reads {FORMAT}: use hybandits {made}")
+            writer = self.about.get("version")
+            raise LogError(
+                f"{self.path} has log format {version}, but this version reads {FORMAT}: use hybandits {writer}"
+            )
         try:
             self.user: list[str] = list(self.about["user"])
             self.arm: list[str] = list(self.about["arm"])
@@ -351,24 +473,24 @@ class Log:
             self.shards: list[Shard] = list(self._find_shards())
             rows = self.pools.rows
             if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(self.names) or self.pools.sizes.min() < 1:
-                raise ValueError("a pool is empty or names rows that arms.parquet does not have")
+                raise ValueError("a pool is empty or refers to rows that arms.parquet does not have")
             if not np.abs(self.vectors).max(initial=0.0) <= LARGEST:
-                raise ValueError(f"arms.parquet holds features that are not finite or beyond {LARGEST:g}")
+                raise ValueError(f"arms.parquet holds features that are not finite or larger than {LARGEST:g}")
         except (OSError, pa.ArrowException, KeyError, ValueError) as problem:
             first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
             raise LogError(f"{self.path} is damaged ({first}): convert the log again") from None
         if self.rounds != self.about.get("rounds"):
             raise LogError(
-                f"{self.path} has {self.rounds} rounds where {HEADER} says {self.about.get('rounds')}: convert it again"
+                f"{self.path} has {self.rounds} rounds, but {HEADER} says {self.about.get('rounds')}: convert it again"
             )
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        """What tells a log from another that has taken its place."""
+        """What tells this log from another that is written in its place."""
         try:
-            found = os.stat(self.path / HEADER)
+            header = os.stat(self.path / HEADER)
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return header.st_ino, header.st_mtime_ns, header.st_size
 
     def _find_shards(self) -> Iterator[Shard]:
         start = 0
@@ -401,7 +523,7 @@ class Log:
         """The rounds of a shard."""
         names = ["time", "pool", "chosen", "reward", "propensity", "place", *(f"user_{name}" for name in self.user)]
         if self._stamp() != self._opened:
-            raise LogError(f"{self.path} has been made anew since it was opened: open it again")
+            raise LogError(f"{self.path} has been replaced since it was opened: open it again")
         try:
             with pq.ParquetFile(self.path / "rounds" / shard.file, page_checksum_verification=True) as file:
                 table = file.read_row_group(shard.group, columns=names, use_threads=False)
@@ -426,11 +548,11 @@ class Log:
         return batch
 
     def _check(self, batch: Batch, shard: Shard) -> None:
-        """Kernels take what comes from here unseen, and somebody may have edited the tables."""
+        """Kernels do not check what they are given, and somebody may have edited the tables."""
         pools = len(self.pools.sizes)
         wrong = ""
         if batch.pool.min() < 0 or batch.pool.max() >= pools:
-            wrong = f"pool must be below {pools}"
+            wrong = f"pool must be at least 0 and below {pools}"
         elif batch.chosen.min() < 0 or (batch.chosen >= self.pools.sizes[batch.pool]).any():
             wrong = "chosen must be a place in the pool's list"
         elif not (np.abs(batch.reward).max() <= LARGEST and np.abs(batch.user).max(initial=0.0) <= LARGEST):
@@ -440,7 +562,7 @@ class Log:
             raise LogError(f"{self.path / 'rounds' / shard.file}, {where}: {wrong}; convert the log again")
 
     def batches(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """Rounds start..stop-1 in order, a row group at a time."""
+        """Read the rounds start..stop-1 in order, one row group at a time."""
         stop = self.rounds if stop is None else min(stop, self.rounds)
         for shard in self.shards:
             first, last = max(start - shard.start, 0), min(stop - shard.start, shard.rounds)

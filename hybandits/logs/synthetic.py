@@ -1,12 +1,12 @@
-"""A made click log in the format of Yahoo! R6A or R6B, from a hybrid model that is known.
+"""Synthetic click logs in the formats of Yahoo! R6A and R6B, from a hybrid model that is known.
 
-Every visit brings a new user u; the article shown is drawn uniformly from the pool of that moment; it is clicked with
-probability
+Every visit brings a new user u. The article shown is drawn uniformly from the pool of that moment, and it is clicked
+with probability
 
     p(u, article a) = clip(x . theta + z . beta_a, 0.005, 0.95),   x = vec(u v'),   z = v ("das") or u ("li")
 
-where v is the article's vector. The parameters are drawn so that with the default `rate` and `spread` nothing is ever
-clipped: the model is then exactly linear, and what is learned from the log can be held against the truth.
+where v is the article's vector. The parameters are drawn so that nothing is ever clipped with the default `rate` and
+`spread`: the model is then exactly linear, and what is learned from the log can be compared with the truth.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from hybandits.logs.store import LogError
 from hybandits.model.features import FeatureMap
 
 _deflate: Any = zlib
-with contextlib.suppress(ImportError):  # without it the same text, packed more slowly
+with contextlib.suppress(ImportError):  # without isal the text is the same, but packing takes longer
     from isal import isal_zlib as _deflate
 
 LOWEST, HIGHEST = 0.005, 0.95
-"""Where click probabilities are clipped."""
+"""The bounds to which click probabilities are clipped."""
 
 TRUTH = "truth.json"
 """The file beside the log that holds the model."""
 
 KINDS = {"R6A": "ydata-fp-td-clicks-v1_0", "R6B": "ydata-fp-td-clicks-v2_0"}
-"""Kinds of log, and how names of their files begin."""
+"""The kinds of log, and how the names of their files begin."""
 
 FIRST_DAY = datetime.date(2009, 5, 1)
 FIRST_SECOND = 1_241_136_000
-"""Its midnight."""
+"""Midnight of the first day."""
 DAY = 86_400
 BLOCK = 1 << 14
-"""Rounds drawn together, from a random stream of their own."""
+"""How many rounds are drawn together, from a random stream of their own."""
 
 MEMBERSHIPS = 5
 ACTIVE_IDS = 136
 MICRO = 1_000_000
-"""Memberships are whole multiples of 1/MICRO, as the six decimals of the format can say."""
+"""Memberships are multiples of 1/MICRO, because the format has six decimals."""
 
 _MODEL, _SCHEDULE, _ROUNDS = range(3)
-"""Random streams of a seed."""
+"""The random streams of a seed."""
 
 
 class Parameters(NamedTuple):
-    """The model: theta of all articles, beta of each by its id."""
+    """The model: theta, which all articles share, and beta of each article by its id."""
 
     theta: Doubles
     beta: dict[str, Doubles]
 
 
-class _Rounds(NamedTuple):
-    """Drawn rounds: places shown, clicks, users as they are written, and whether the mean was clipped."""
+class _DrawnRounds(NamedTuple):
+    """Rounds as drawn: places shown, clicks, users in the units of the file, and where the mean was clipped."""
 
     shown: np.ndarray
     clicks: np.ndarray
@@ -75,7 +75,7 @@ class _Rounds(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """Lines of a day, and what is in them."""
+    """Lines of one day as bytes, and how many rounds, clicks and clipped means they hold."""
 
     day: int
     rounds: int
@@ -86,17 +86,46 @@ class _Text(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticLog:
-    """A click log as a function of a seed.
+    """A click log from a known model; everything in it is a function of the settings and the seed.
 
-    rounds: visits; pool: candidates of a visit, on average (two more or fewer at times); change_every: rounds between
-    changes of the pool on average (None: 35,000, or an eighth of a short log); features: what z is; kind: R6A (six
-    numbers for users and for articles) or R6B (136 features that are on or off for users, none for articles); rate: a
-    click rate around which those of articles and users lie; spread: how far apart they lie, 1 for about 0.02 to 0.1.
+    Parameters
+    ----------
+    rounds : int
+        How many visits there are.
+    seed : int
+        What all random draws depend on.
+    pool : int
+        How many candidates a visit has on average; at times there are up to two more or fewer.
+    change_every : int, optional
+        After how many rounds the pool changes, on average: 35,000 unless given, or an eighth of a short log.
+    features : {"das", "li"}
+        What clicks depend on beside the products of user and article features: per article, on the article's features
+        ("das") or on the user's ("li").
+    kind : {"R6A", "R6B"}
+        R6A has six numbers for users and for articles; R6B has 136 features that are on or off for users, and none for
+        articles.
+    rate : float
+        The click rate around which those of articles and users lie.
+    spread : float
+        How far apart they lie: with 1, from about 0.02 to 0.1.
 
+    Attributes
+    ----------
+    articles : dict
+        The vector of every article.
+    parameters : Parameters
+        The truth: theta, and beta of every article.
+    schedule : list
+        The first round and the articles of every pool in turn.
+
+    Examples
+    --------
     >>> log = SyntheticLog(rounds=1000, seed=1)
     >>> article, vector = next(iter(log.articles.items()))
     >>> 0.02 < log.mean(vector, vector, article) < 0.1
     True
+    >>> [path.name for path in log.write("synthetic-clicks", files=2)]
+    ['ydata-fp-td-clicks-v1_0.20090501.gz', 'ydata-fp-td-clicks-v1_0.20090502.gz']
     """
 
     rounds: int
@@ -112,21 +141,21 @@ class SyntheticLog:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
         if self.features not in ("das", "li"):
-            raise ValueError(f"features must be das or li, got {self.features!r}: the model has both theta and beta")
+            raise ValueError(f"features must be das or li, got {self.features!r}: the model needs both theta and beta")
         for name, least in (("rounds", 1), ("pool", 3), ("seed", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         if self.change_every is not None and self.change_every < 1:
-            raise ValueError(f"change_every must be at least 1, got {self.change_every!r}: None for the default")
-        positive("rate", self.rate, "it is a click rate such as 0.06")
-        positive("spread", self.spread, "1 for differences of the size of real ones")
+            raise ValueError(f"change_every must be at least 1, got {self.change_every!r}: pass None for the default")
+        positive("rate", self.rate, "pass a click rate such as 0.06")
+        positive("spread", self.spread, "pass 1 for differences as large as in real logs")
 
     # ------------------------------------------------------------------ the model
 
     @property
     def map(self) -> FeatureMap:
-        """How x and z are made of u and v."""
+        """The map from u and v to x and z."""
         return FeatureMap(self.features, *((ACTIVE_IDS, 1) if self.kind == "R6B" else (1 + MEMBERSHIPS,) * 2))
 
     def _random(self, *stream: int) -> np.random.Generator:
@@ -138,11 +167,11 @@ class SyntheticLog:
         random = self._random(_SCHEDULE)
         every = self.change_every or max(1, min(35_000, self.rounds // 8))
         listed, known, start = list(range(self.pool)), self.pool, 0
-        made = [(0, list(listed))]
+        turns = [(0, list(listed))]
         while True:
             start += max(1, int(every * random.uniform(4 / 7, 10 / 7)))
             if start >= self.rounds:
-                return made
+                return turns
             room = [step for step in (-1, 0, 0, 1) if abs(len(listed) + step - self.pool) <= min(2, self.pool - 2)]
             step = room[random.integers(len(room))]
             place = int(random.integers(len(listed)))
@@ -151,20 +180,20 @@ class SyntheticLog:
             if step >= 0:
                 listed.insert(place, known)
                 known += 1
-            made.append((start, list(listed)))
+            turns.append((start, list(listed)))
 
     @cached_property
     def names(self) -> list[str]:
-        """Ids of the articles by number."""
+        """The id of every article, by its number."""
         known = 1 + max(max(listed) for _, listed in self.schedule)
         return [f"id-{560_620 + 3 * i}" if self.kind == "R6B" else str(109_453 + 3 * i) for i in range(known)]
 
     @cached_property
     def _memberships(self) -> np.ndarray:
-        """Of the articles, in units of 1/MICRO; -1 for an article that carries only the constant."""
-        made = _simplex(self._random(_MODEL, 1), len(self.names), 1.0)
-        made[5::12] = -1
-        return made
+        """The memberships of the articles in units of 1/MICRO; -1 for an article that has only the constant."""
+        memberships = _simplex(self._random(_MODEL, 1), len(self.names), 1.0)
+        memberships[5::12] = -1
+        return memberships
 
     @cached_property
     def articles(self) -> dict[str, Doubles]:
@@ -176,19 +205,20 @@ class SyntheticLog:
 
     @cached_property
     def parameters(self) -> Parameters:
-        """The truth.
+        """The true theta, and the true beta of every article.
 
-        R6A: theta is the rate for the constants, up to 0.01 for a membership of the user, 0.005 of the article and 0.02
-        for both; beta up to 0.01 for the constant and 0.01 for a membership. Memberships sum to 1, so the mean lies
-        within 0.055 of the rate. R6B: a feature that is on moves the mean by at most 0.0025, an article by 0.01.
+        In R6A, theta is the rate for the product of the constants, at most 0.01 in size for a membership of the user,
+        0.005 for one of the article and 0.02 for products of the two; beta is at most 0.01 in size for the constant and
+        for each membership. Memberships sum to 1, so the mean lies within 0.055 of the rate. In R6B, a feature that is
+        on moves the mean by at most 0.0025, an article by 0.01.
         """
-        random, of_map = self._random(_MODEL, 0), self.map
+        random, features = self._random(_MODEL, 0), self.map
         if self.kind == "R6B":
-            shared = np.full((of_map.user, 1), 0.002)
+            shared = np.full((features.user, 1), 0.002)
         else:
-            shared = np.full((of_map.user, of_map.arm), 0.02)
+            shared = np.full((features.user, features.arm), 0.02)
             shared[:, 0], shared[0, :] = 0.01, 0.005
-        own = np.full(of_map.d2, 0.0005 if self.kind == "R6B" else 0.01)
+        own = np.full(features.d2, 0.0005 if self.kind == "R6B" else 0.01)
         own[0] = 0.01
         theta = self.spread * shared * random.uniform(-1, 1, shared.shape)
         theta[0, 0] = self.rate
@@ -196,14 +226,14 @@ class SyntheticLog:
         return Parameters(theta.ravel(order="F"), beta)
 
     def mean(self, user: Doubles, vector: Doubles, article: str) -> float:
-        """The probability of a click, see the formula above."""
+        """The probability that a user clicks on an article, given their vectors."""
         x, z = self.map(user, vector)
         theta, beta = self.parameters
         return float(np.clip(x @ theta + z @ beta[article], LOWEST, HIGHEST))
 
     @cached_property
     def _weights(self) -> tuple[Doubles, Doubles]:
-        """mean = offset + weights . u for every article, before clipping."""
+        """Offset and weights of every article: its mean is offset + weights . u before clipping."""
         theta, beta = self.parameters
         vectors = np.array([self.articles[name] for name in self.names])
         weights = vectors @ theta.reshape(self.map.user, self.map.arm, order="F").T
@@ -216,20 +246,20 @@ class SyntheticLog:
 
     @cached_property
     def _popular(self) -> Doubles:
-        """How often each of a user's 136 features is on: the first always, the others 15 at a time or so."""
+        """How often each of a user's 136 features is on: the first always, of the others about 15 at a time."""
         popular = self._random(_MODEL, 2).uniform(0.02, 0.2, ACTIVE_IDS)
         popular[0] = 1.0
         return popular
 
     @cached_property
     def _pools(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The schedule as arrays: first rounds, sizes, and articles one pool behind the other."""
+        """The schedule as arrays: first rounds and sizes of the pools, and the articles of all pools in a row."""
         starts = np.array([start for start, _ in self.schedule])
         sizes = np.array([len(listed) for _, listed in self.schedule])
         return starts, sizes, np.concatenate([listed for _, listed in self.schedule])
 
-    def _draw(self, block: int) -> _Rounds:
-        """Rounds BLOCK * block and those that follow it."""
+    def _draw(self, block: int) -> _DrawnRounds:
+        """The rounds of a block, which begins with round BLOCK * block."""
         random = self._random(_ROUNDS, block)
         first = block * BLOCK
         n = min(BLOCK, self.rounds - first)
@@ -246,10 +276,10 @@ class SyntheticLog:
         offsets, weights = self._weights
         means = offsets[articles] + np.einsum("ij,ij->i", weights[articles], vectors)
         kept = np.clip(means, LOWEST, HIGHEST)
-        return _Rounds(shown, (random.random(n) < kept).astype(np.uint8), users, kept != means)
+        return _DrawnRounds(shown, (random.random(n) < kept).astype(np.uint8), users, kept != means)
 
     def _pool_text(self, listed: list[int]) -> bytes:
-        """The end of a line."""
+        """The candidates, as they end a line."""
         parts = []
         for i in listed:
             parts.append(f" |{self.names[i]}")
@@ -262,8 +292,22 @@ class SyntheticLog:
     def write(
         self, folder: Path | str, *, files: int = 1, progress: Callable[[int], None] = lambda rounds: None
     ) -> list[Path]:
-        """Write one gzip file per day, the rounds split evenly over them, and the truth beside; `progress` is told the
-        rounds written since the last call. The paths of the logs, in order."""
+        """Write the log as gzip files, and the truth as `truth.json` beside them.
+
+        Parameters
+        ----------
+        folder : path
+            Where to write; created if it does not exist.
+        files : int
+            How many files to split the rounds over evenly, one per day.
+        progress : callable
+            Called with the rounds written since the last call.
+
+        Returns
+        -------
+        list of Path
+            The files of the log in order.
+        """
         if not 1 <= files <= self.rounds:
             raise ValueError(f"files must be between 1 and the {self.rounds} rounds, got {files}")
         folder = Path(folder)
@@ -271,25 +315,25 @@ class SyntheticLog:
         paths = [folder / f"{KINDS[self.kind]}.{day}.gz" for day in days]
         for path in (*paths, folder / TRUTH):
             if path.exists():
-                raise LogError(f"{path} is there already: give another folder, or remove it")
+                raise LogError(f"{path} exists already: give another folder, or remove it")
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
-            raise LogError(f"{folder} is a file: give another folder") from None
+            raise LogError(f"{folder} is a file: give the name of a folder") from None
         try:
             clicks, clipped = self._write_days(paths, progress)
             (folder / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
-        except BaseException:  # half a log is none
+        except BaseException:  # do not leave half a log behind
             for path in (*paths, folder / TRUTH):
                 path.unlink(missing_ok=True)
             raise
         return paths
 
     def _write_days(self, paths: list[Path], progress: Callable[[int], None]) -> tuple[int, int]:
-        """Clicks, and rounds whose click probability was clipped."""
+        """Write the files; the number of clicks, and of rounds whose click probability was clipped."""
         clicks = clipped = 0
         for day, texts in groupby(self._texts(len(paths)), lambda text: text.day):
-            # This way of packing writes a header with time 0: the same log is the same bytes.
+            # A compressor object writes a header with time 0, so the same log gives the same bytes.
             packer = _deflate.compressobj(1, zlib.DEFLATED, 31)
             with paths[day].open("wb") as file:
                 for text in texts:
@@ -300,7 +344,7 @@ class SyntheticLog:
         return clicks, clipped
 
     def _texts(self, days: int) -> Iterator[_Text]:
-        """The lines, in pieces of one block, one pool and one day."""
+        """The lines, in pieces that belong to one block, one pool and one day."""
         bounds = [day * self.rounds // days for day in range(days + 1)]
         starts = self._pools[0].tolist()
         cuts = sorted({*range(0, self.rounds, BLOCK), *bounds, *starts})
@@ -321,7 +365,7 @@ class SyntheticLog:
             times = FIRST_SECOND + day * DAY + in_day * DAY // (bounds[day + 1] - bounds[day])
             part = slice(first % BLOCK, first % BLOCK + stop - first)
             clicks, users = rounds.clicks[part], rounds.users[part]
-            # A line has 32 bytes of time, id and click and at most 11 for each of the user's features.
+            # A line has 32 bytes for time, id and click, and at most 11 for each of the user's features.
             out = np.empty((stop - first) * (len(pool) + 48 + 11 * (1 + users.shape[1])), np.uint8)
             size = format_lines(out, times, ids, rounds.shown[part], clicks, users, pool, self.kind == "R6B")
             yield _Text(day, stop - first, int(clicks.sum()), int(rounds.clipped[part].sum()), out[:size])
@@ -336,16 +380,16 @@ class SyntheticLog:
 
 
 def _simplex(random: np.random.Generator, n: int, concentration: float) -> np.ndarray:
-    """n draws of memberships in units of 1/MICRO: whole numbers that sum to MICRO."""
+    """n draws of memberships in units of 1/MICRO: integers that sum to MICRO."""
     gammas = random.standard_gamma(concentration, (n, MEMBERSHIPS)) + 1e-12
-    made: np.ndarray = np.rint(gammas * (MICRO / gammas.sum(axis=1))[:, None]).astype(np.int64)
-    made[np.arange(n), made.argmax(axis=1)] += MICRO - made.sum(axis=1)
-    return made
+    shares: np.ndarray = np.rint(gammas * (MICRO / gammas.sum(axis=1))[:, None]).astype(np.int64)
+    shares[np.arange(n), shares.argmax(axis=1)] += MICRO - shares.sum(axis=1)
+    return shares
 
 
 @kernel
 def format_lines(out, times, ids, shown, clicks, users, pool, binary):  # type: ignore[no-untyped-def]
-    """Lines of consecutive rounds with one pool, written to `out`; how many bytes they took."""
+    """Write lines of consecutive rounds with one pool to `out`; how many bytes they take."""
     at = 0
     for t in range(times.shape[0]):
         at = put_number(out, at, times[t])
@@ -380,7 +424,7 @@ def format_lines(out, times, ids, shown, clicks, users, pool, binary):  # type: 
 
 @kernel
 def put_number(out, at, value):  # type: ignore[no-untyped-def]
-    """Digits of a whole number; where they end."""
+    """Write the digits of an integer; where they end."""
     digits = 1
     bound = 10
     while value >= bound:
@@ -394,7 +438,7 @@ def put_number(out, at, value):  # type: ignore[no-untyped-def]
 
 @kernel
 def put_share(out, at, key, value):  # type: ignore[no-untyped-def]
-    """A space and "key:value" with six decimals, the value in units of 1/MICRO; where it ends."""
+    """Write a space and "key:value" with six decimals, for a value in units of 1/MICRO; where it ends."""
     out[at] = 32
     out[at + 1] = 48 + key
     out[at + 2] = 58

@@ -1,4 +1,4 @@
-"""The bytes of a file, gzipped or plain, and as many of them as can be had if it is truncated or damaged."""
+"""The bytes of a file, gzipped or plain; if it is truncated or damaged, as many of them as can be recovered."""
 
 from __future__ import annotations
 
@@ -11,57 +11,63 @@ from typing import Any, BinaryIO
 
 _unpack: Any = gzip
 _DAMAGE: tuple[Any, ...] = (EOFError, OSError, zlib.error)
-with contextlib.suppress(ImportError):  # without it reading takes twice as long
+with contextlib.suppress(ImportError):  # without isal, reading takes twice as long
     from isal import igzip as _unpack
     from isal import isal_zlib
 
-    _DAMAGE += (isal_zlib.error,)  # not one of zlib's
+    _DAMAGE += (isal_zlib.error,)  # not a subclass of zlib.error
 
 
 class Stream:
-    """The text of a file, unpacked if it is gzip; `damage` says why it ended before its end."""
+    """The content of a file, unpacked if it is gzip.
+
+    Attributes
+    ----------
+    file : the file itself; its position says how much of it has been read.
+    damage : why the content ended too early; empty as long as nothing is wrong.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file: BinaryIO = path.open("rb")
         packed = self.file.read(2) == b"\x1f\x8b"
         self.file.seek(0)
-        self.text: Any = _unpack.open(self.file, "rb") if packed else self.file
-        self.packed, self.read, self.damage = packed, 0, ""
-        self.rest: Iterator[bytes] | None = None
-        self.left = b""
+        self.content: Any = _unpack.open(self.file, "rb") if packed else self.file
+        self.packed, self.unpacked, self.damage = packed, 0, ""
+        self.salvaged: Iterator[bytes] | None = None
+        self.pending = b""
 
     def close(self) -> None:
-        self.text.close()
+        self.content.close()
         self.file.close()
 
     def readinto(self, view: memoryview) -> int:
-        """As of a file; after damage to what is packed, all that comes before the damage."""
-        if self.rest is None:
+        """Fill `view` as a file would. In a damaged gzip file, everything before the damage is still handed out."""
+        if self.salvaged is None:
             try:
-                n = int(self.text.readinto(view))
+                n = int(self.content.readinto(view))
             except _DAMAGE as problem:
-                self.damage = "it ends in the middle" if isinstance(problem, EOFError) else str(problem)
-                self.rest = _salvage(self.path, self.read) if self.packed else iter(())
+                self.damage = "it is cut short" if isinstance(problem, EOFError) else str(problem)
+                self.salvaged = _salvage(self.path, self.unpacked) if self.packed else iter(())
             else:
-                self.read += n
+                self.unpacked += n
                 return n
-        while not self.left:
+        while not self.pending:
             try:
-                self.left = next(self.rest)
+                self.pending = next(self.salvaged)
             except StopIteration:
                 return 0
-        part = self.left[: len(view)]
+        part = self.pending[: len(view)]
         view[: len(part)] = part
-        self.left = self.left[len(part) :]
+        self.pending = self.pending[len(part) :]
         return len(part)
 
 
 def _salvage(path: Path, skip: int) -> Iterator[bytes]:
     """What can be unpacked of a damaged gzip file, without its first `skip` bytes.
 
-    Readers of gzip give nothing of the piece that the damage is in. Here the piece is unpacked byte by byte, and check
-    sums are not looked at: a damaged line is found to be malformed.
+    Readers of gzip hand out nothing of the piece that the damage is in. Here that piece is unpacked byte by byte.
+    Checksums are ignored: a damaged line shows when it is parsed.
     """
     for out in _inflate(path):
         if skip < len(out):
@@ -89,7 +95,7 @@ def _inflate(path: Path) -> Iterator[bytes]:
 
 
 def _bytewise(engine: Any, data: bytes) -> Iterator[bytes]:
-    """All that comes before the error."""
+    """Everything before the error."""
     try:
         while True:
             out = engine.decompress(data, 1)
@@ -100,7 +106,7 @@ def _bytewise(engine: Any, data: bytes) -> Iterator[bytes]:
 
 
 def _skip_header(file: BinaryIO) -> bool:
-    """Go to the data of the next member of a gzip file; False if there is none."""
+    """Move to the data of the next member of a gzip file; False if there is no further member."""
     header = file.read(10)
     if len(header) < 10 or header[:2] != b"\x1f\x8b":
         return False

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hybandits.logs.columns.reader import ColumnsReader, Mapping
-from hybandits.logs.formats import FORMATS, open_log, opened, reader_of, sniff
+from hybandits.logs.columns import ColumnsReader, Mapping
+from hybandits.logs.formats import FORMATS, detect_format, open_log, opened, reader_of
 from hybandits.logs.openbandit import OpenBanditReader
 from hybandits.logs.problems import Problems, ReadError
 from hybandits.logs.store import LogError, convert
-from hybandits.logs.yahoo.reader import YahooReader
-from tests.logs.test_openbandit import campaign
+from hybandits.logs.yahoo import YahooReader
+from tests.support.campaigns import campaign
 
 YAHOO = (
     "1241160900 100123 0 |user 2:0.101000 3:0.202000 4:0.050000 5:0.047000 6:0.600000 1:1.000000 "
@@ -52,7 +52,7 @@ def test_yahoo_is_told_by_its_lines(tmp_path: Path, line: str, name: str) -> Non
     folder.mkdir()
     data = (line * 3).encode()
     (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    assert sniff(folder / name) == sniff([str(folder / name)]) == sniff(folder) == "yahoo"
+    assert detect_format(folder / name) == detect_format([str(folder / name)]) == detect_format(folder) == "yahoo"
     assert isinstance(reader_of(folder / name), YahooReader)
 
 
@@ -67,9 +67,9 @@ def test_a_yahoo_log_is_opened(tmp_path: Path) -> None:
 
 def test_openbandit_is_told_by_the_file_beside(tmp_path: Path) -> None:
     folder = campaign(tmp_path)
-    assert sniff(folder) == sniff(folder / "men.csv") == "openbandit"
+    assert detect_format(folder) == detect_format(folder / "men.csv") == "openbandit"
     assert isinstance(reader_of(folder), OpenBanditReader)
-    with pytest.raises(ValueError, match="one folder or CSV, got 2"):
+    with pytest.raises(ValueError, match="one folder or one CSV file, got 2"):
         reader_of([folder, folder])
     mapping = Mapping(arm="item_id", reward="click")
     assert type(reader_of(folder / "men.csv", mapping=mapping)) is ColumnsReader  # a mapping says what it is
@@ -79,28 +79,30 @@ def test_columns_are_told_by_name_or_content(tmp_path: Path, raw: Path) -> None:
     pq.write_table(pa.table({"item": ["a"], "click": [1]}), tmp_path / "parquet-without-a-name")
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(CSV.encode()))
     for name in ("x.csv", "x.csv.gz", "parquet-without-a-name"):
-        assert sniff(tmp_path / name) == "columns"
+        assert detect_format(tmp_path / name) == "columns"
         assert type(reader_of(tmp_path / name, mapping=MAPPING)) is ColumnsReader
 
 
 def test_what_cannot_be_told(tmp_path: Path, raw: Path) -> None:
     strange = tmp_path / "strange.log"
     strange.write_text("hello world\n")
-    with pytest.raises(LogError, match=r"strange.log, which begins b'hello world.*yahoo, openbandit, columns"):
-        sniff(strange)
+    with pytest.raises(
+        LogError, match=r"strange.log is not recognised .it begins with b'hello world.*yahoo, openbandit, columns"
+    ):
+        detect_format(strange)
     strange.write_bytes(gzip.compress(b"hello")[:-12])
-    with pytest.raises(LogError, match=r"cannot (be read|tell)"):
-        sniff(strange)
+    with pytest.raises(LogError, match=r"cannot be read|not recognised"):
+        detect_format(strange)
     strange.write_bytes(b"")
     with pytest.raises(LogError, match="is empty"):
-        sniff(strange)
-    with pytest.raises(LogError, match=r"there is no .*y.csv \(did you mean x.csv\?\)"):
-        sniff(tmp_path / "y.csv")
+        detect_format(strange)
+    with pytest.raises(LogError, match=r"y.csv does not exist \(did you mean x.csv\?\)"):
+        detect_format(tmp_path / "y.csv")
     with pytest.raises(LogError, match="no log is given"):
-        sniff([])
+        detect_format([])
     (tmp_path / "folder" / "inner").mkdir(parents=True)
     with pytest.raises(LogError, match="only the folders inner"):
-        sniff(tmp_path / "folder")
+        detect_format(tmp_path / "folder")
 
 
 def test_formats_and_mappings_that_do_not_fit(raw: Path) -> None:
@@ -109,7 +111,7 @@ def test_formats_and_mappings_that_do_not_fit(raw: Path) -> None:
         reader_of(raw, format="yaho")
     with pytest.raises(ValueError, match=r"needs a mapping .* its columns are item, click"):
         reader_of(raw)
-    with pytest.raises(ValueError, match="a mapping goes with the format columns only, got format 'yahoo'"):
+    with pytest.raises(ValueError, match="only the format columns takes a mapping, got format 'yahoo'"):
         reader_of(raw, format="yahoo", mapping=MAPPING)
     with pytest.raises(LogError, match="there is no item_context"):
         reader_of(raw, format="openbandit")
@@ -145,9 +147,9 @@ def test_a_converted_log_is_opened_as_it_is(tmp_path: Path, raw: Path) -> None:
     assert out.exists()
     with pytest.raises(ValueError, match="give it alone, got 2"), opened([out, raw]):
         pass
-    with pytest.raises(ValueError, match="format and mapping are for raw ones"), opened(out, format="yahoo"):
+    with pytest.raises(ValueError, match="leave out format and mapping"), opened(out, format="yahoo"):
         pass
     with pytest.raises(LogError, match="converted log already"):
-        sniff(out)
-    with pytest.raises(LogError, match="is a file, not a log"):
+        detect_format(out)
+    with pytest.raises(LogError, match="is a file, not a converted log"):
         open_log(raw)

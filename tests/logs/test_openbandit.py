@@ -1,4 +1,4 @@
-"""The Open Bandit Dataset, in small files made here in its format."""
+"""The Open Bandit Dataset, in small files of its format."""
 
 from __future__ import annotations
 
@@ -8,34 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybandits.logs.columns import reader as columns
+from hybandits.logs.columns import categories
 from hybandits.logs.openbandit import OpenBanditReader
 from hybandits.logs.problems import Problems, ReadError
 from hybandits.logs.store import Batch, Log, LogError, convert
-
-ITEMS = """,item_id,item_feature_0,item_feature_1,item_feature_2,item_feature_3
-0,0,-1.0,aaaaaaaa11,cccccccc11,eeeeeeee11
-1,1,1.0,bbbbbbbb11,cccccccc11,eeeeeeee11
-2,2,3.0,aaaaaaaa11,dddddddd11,eeeeeeee11
-"""
-
-HEADER = (
-    ",timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1,user_feature_2,user_feature_3,"
-    "user-item_affinity_0,user-item_affinity_1\n"
-)
-
-ROUNDS = """0,2019-11-24 00:00:34.762830+00:00,2,3,0,0.25,u00000000,v00000000,w00000000,x00000000,0.0,0.0
-1,2019-11-24 00:00:53+00:00,0,1,1,0.5,u11111111,v00000000,w00000000,x00000000,0.0,1.0
-2,2019-11-24 00:01:00.000001+00:00,1,2,0,0.25,u22222222,v11111111,w00000000,x11111111,0.0,0.0
-"""
-
-
-def campaign(tmp_path: Path, rounds: str = HEADER + ROUNDS, items: str = ITEMS) -> Path:
-    folder = tmp_path / "random" / "men"
-    folder.mkdir(parents=True)
-    (folder / "men.csv").write_text(rounds)
-    (folder / "item_context.csv").write_text(items)
-    return folder
+from tests.support.campaigns import HEADER, ITEMS, ROUNDS, campaign
 
 
 def read(path: Path, tmp_path: Path, *, strict: bool = False) -> tuple[Log, Batch, Problems]:
@@ -129,7 +106,7 @@ def test_bad_lines_are_skipped_and_counted(tmp_path: Path, row: str, kind: str) 
         (ITEMS.replace("\n1,1,1.0", "\n1,1,red"), "line 3: unparsable number"),
         (ITEMS.replace("\n1,1,", "\n1,0,"), "has the arm '0' twice"),
         (ITEMS.replace("bbbbbbbb11", ""), "line 3: missing value"),
-        (ITEMS.partition("\n")[0], "has no arms in it"),
+        (ITEMS.partition("\n")[0], "has no arms"),
     ],
 )
 def test_bad_items_are_refused(tmp_path: Path, items: str, message: str) -> None:
@@ -138,7 +115,9 @@ def test_bad_items_are_refused(tmp_path: Path, items: str, message: str) -> None
 
 
 def test_a_header_that_is_another(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"'propensity_score', which .* has not \(did you mean propensity_scores\?\)"):
+    with pytest.raises(
+        LogError, match=r"'propensity_score', but .* has no such column \(did you mean propensity_scores\?\)"
+    ):
         OpenBanditReader(campaign(tmp_path, HEADER.replace("propensity_score", "propensity_scores") + ROUNDS))
 
 
@@ -153,7 +132,7 @@ def test_one_item_and_equal_features(tmp_path: Path) -> None:
 
 
 def test_many_categories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "WIDEST", 6)
+    monkeypatch.setattr(categories, "WIDEST", 6)
     reader = OpenBanditReader(campaign(tmp_path))
     assert [name for name in reader.user if name.endswith("=other")] == ["user_feature_1=other", "user_feature_3=other"]
 
@@ -166,14 +145,14 @@ def test_hashes_that_begin_alike_are_written_out(tmp_path: Path) -> None:
 
 def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
     folder = campaign(tmp_path)
-    with pytest.raises(LogError, match="give one of the folders in it, men"):
+    with pytest.raises(LogError, match="give one of its folders men"):
         OpenBanditReader(folder.parent)
-    with pytest.raises(LogError, match="is the file of the items"):
+    with pytest.raises(LogError, match="holds the items"):
         OpenBanditReader(folder / "item_context.csv")
-    with pytest.raises(LogError, match="there is no"):
+    with pytest.raises(LogError, match="does not exist"):
         OpenBanditReader(folder / "women.csv")
     (folder / "women.csv").write_text(HEADER)
-    with pytest.raises(LogError, match=r"it has men.csv, women.csv: give the file"):
+    with pytest.raises(LogError, match=r"it has men.csv, women.csv: give the one"):
         OpenBanditReader(folder)
     assert OpenBanditReader(folder / "men.csv").size > 0
     (folder / "item_context.csv").unlink()

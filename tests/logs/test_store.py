@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hybandits.logs import store as table
-from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs import store
+from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogError, LogWriter, convert, no_places
+from hybandits.model.features import MAPS, FeatureMap, fill
 from tests.support.loglike import LittleLog, little_log
 
 
@@ -22,9 +23,9 @@ def whole(batches):
 
 
 def test_what_goes_in_comes_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "rows_per_group", lambda user: 128)
+    monkeypatch.setattr(store, "rows_per_group", lambda user: 128)
     log = little_log(tmp_path)
-    given = whole([batch for _, batch in LittleLog().batches(table.Tables(), Problems(), lambda n: None)])
+    given = whole([batch for _, batch in LittleLog().batches(store.Tables(), Problems(), lambda n: None)])
     found = whole(list(log.batches()))
     for name, a, b in zip(Batch._fields, given, found, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=name)
@@ -74,7 +75,7 @@ def test_content_tells_logs_apart_and_not_how_they_came_in_batches(tmp_path):
 
 def test_a_log_that_is_there_is_not_overwritten(tmp_path):
     little_log(tmp_path)
-    with pytest.raises(LogError, match="there already"):
+    with pytest.raises(LogError, match="exists already"):
         little_log(tmp_path)
 
 
@@ -91,7 +92,7 @@ def test_failure_leaves_nothing(tmp_path):
 
 def test_no_round_at_all_is_an_error(tmp_path):
     problems = Problems()
-    problems.read("f", lines=3, rounds=0)
+    problems.count_file("f", lines=3, rounds=0)
     problems.skip("blank line", "f", 1, count=3)
     with (
         pytest.raises(LogError, match=r"no round could be read.*f, line 1: blank line"),
@@ -107,15 +108,15 @@ def test_missing_values_come_back_as_such(tmp_path):
         pool = writer.tables.pool([row])
         writer.source("f")
         n = 3
-        time = np.array([5, table.NO_TIME, 7])
+        time = np.array([5, store.NO_TIME, 7])
         propensity = np.array([0.5, np.nan, 1])
         user = np.ones((n, 1))
         writer.write(Batch(time, np.full(n, pool), np.zeros(n, int), np.ones(n), propensity, no_places(n), user))
         log = writer.finish(Problems())
     found = next(log.batches())
-    assert found.time.tolist() == [5, table.NO_TIME, 7]
+    assert found.time.tolist() == [5, store.NO_TIME, 7]
     assert np.isnan(found.propensity).tolist() == [False, True, False]
-    assert (found.place == table.NO_PLACE).all()
+    assert (found.place == store.NO_PLACE).all()
 
 
 @pytest.mark.parametrize("damage", ["header", "rounds", "format", "count", "arms", "shard"])
@@ -159,21 +160,28 @@ def test_not_a_log(tmp_path):
     with pytest.raises(LogError, match="hybandits convert"):
         Log(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(LogError, match="is a file"):
+    with pytest.raises(LogError, match="is a file, not a converted log"):
         Log(tmp_path / "file")
 
 
-def test_totals_add_up_and_strict_stops():
-    problems = Problems(shown=2)
-    for line in (3, 9, 11):
-        problems.skip("unparsable number", "f", line)
-    problems.spoil("truncated gzip", "f")
-    problems.read("f", lines=10, rounds=7)
-    assert problems.lines == problems.rounds + problems.skipped
-    assert [example.line for example in problems.examples] == [3, 9, 0], "the first two, and one of every other kind"
-    assert problems.plain()["files"] == {"truncated gzip": 1}
-    with pytest.raises(ReadError, match="f, line 3: unparsable"):
-        Problems(strict=True).skip("unparsable number", "f", 3)
+@pytest.mark.parametrize("name", MAPS)
+def test_features(name):
+    random = np.random.default_rng(0)
+    u, v = random.normal(size=3), random.normal(size=2)
+    x, z = FeatureMap(name, 3, 2)(u, v)
+    expected_x = np.outer(u, v).ravel(order="F") if name != "disjoint" else np.zeros(0)
+    expected_z = {"das": v, "li": u, "shared": np.zeros(0), "disjoint": u}[name]
+    np.testing.assert_array_equal(x, expected_x)
+    np.testing.assert_array_equal(z, expected_z)
+    plain_x, plain_z = np.empty_like(x), np.empty_like(z)
+    fill.py_func(FeatureMap(name, 3, 2).code, u, v, 1.0, plain_x, plain_z)
+    np.testing.assert_array_equal(x, plain_x)
+    np.testing.assert_array_equal(z, plain_z)
+
+
+def test_unknown_features_are_refused():
+    with pytest.raises(ValueError, match="das, li, shared, disjoint, got 'dsa'"):
+        FeatureMap("dsa", 1, 1)
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):

@@ -1,4 +1,4 @@
-"""Made click logs: well-formed, from the model they say, and a function of the seed."""
+"""Synthetic click logs: well-formed, from the model they say, and a function of the seed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybandits.logs import synthetic as module
+from hybandits.logs import synthetic
 from hybandits.logs.store import LogError
 from hybandits.logs.synthetic import BLOCK, FIRST_SECOND, TRUTH, SyntheticLog, format_lines
+from hybandits.logs.yahoo import YahooReader
 from hybandits.logs.yahoo.lines import Line, parse_line
-from hybandits.logs.yahoo.reader import YahooReader
 
 
 def lines_of(log: SyntheticLog, folder: Path, files: int = 1) -> list[bytes]:
@@ -163,20 +163,20 @@ def test_formatting_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         compiled = lines_of(SyntheticLog(rounds=60, kind=kind), tmp_path / kind)
         with monkeypatch.context() as patch:
             for name in ("format_lines", "put_number", "put_share"):
-                patch.setattr(module, name, getattr(module, name).py_func)
-            assert module.format_lines is not format_lines
+                patch.setattr(synthetic, name, getattr(synthetic, name).py_func)
+            assert synthetic.format_lines is not format_lines
             assert lines_of(SyntheticLog(rounds=60, kind=kind), tmp_path / f"{kind} plain") == compiled
 
 
 def test_without_isal_the_text_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = lines_of(SyntheticLog(rounds=60), tmp_path / "fast")
-    monkeypatch.setattr(module, "_deflate", module.zlib)
+    monkeypatch.setattr(synthetic, "_deflate", synthetic.zlib)
     assert lines_of(SyntheticLog(rounds=60), tmp_path / "slow") == fast
 
 
 def test_refusals(tmp_path: Path) -> None:
     for settings, message in (
-        ({"rounds": 0}, "rounds must be a whole number of at least 1, got 0"),
+        ({"rounds": 0}, "rounds must be an integer of at least 1, got 0"),
         ({"pool": 2}, "pool must be"), ({"kind": "R6C"}, "kind must be one of R6A, R6B, got 'R6C'"),
         ({"features": "shared"}, "features must be das or li"), ({"change_every": 0}, "change_every must be"),
         ({"rate": 0.0}, "rate must be positive"), ({"spread": -1.0}, "spread must be positive"),
@@ -186,13 +186,13 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="files must be between 1 and the 10 rounds, got 11"):
         SyntheticLog(rounds=10).write(tmp_path, files=11)
     SyntheticLog(rounds=10).write(tmp_path)
-    with pytest.raises(LogError, match="is there already: give another folder"):
+    with pytest.raises(LogError, match="exists already: give another folder"):
         SyntheticLog(rounds=10).write(tmp_path)
     with pytest.raises(LogError, match="is a file"):
         SyntheticLog(rounds=10).write(tmp_path / TRUTH)
 
 
-def test_half_a_log_is_none(tmp_path: Path) -> None:
+def test_no_half_log_is_left_behind(tmp_path: Path) -> None:
     def fail(rounds: int) -> None:
         raise KeyboardInterrupt
 

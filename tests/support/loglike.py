@@ -86,7 +86,7 @@ class LittleLog:
                 )
                 t += n
                 left -= n
-            problems.read(f"day{s}", lines=self.rounds // self.sources, rounds=self.rounds // self.sources)
+            problems.count_file(f"day{s}", lines=self.rounds // self.sources, rounds=self.rounds // self.sources)
 
 
 def little_log(folder: Path, name: str = "log", **settings: object) -> Log:

@@ -13,8 +13,6 @@ from tests.support.oracle import Dense
 
 @dataclass
 class Problem:
-    """Rows to learn and candidates x, z to score, one per arm."""
-
     d1: int
     d2: int
     arms: list[int]
@@ -24,16 +22,16 @@ class Problem:
     z: np.ndarray
 
     def estimator(self) -> HybridRidge:
-        estimator = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
+        made = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
         for row in self.rows:
-            estimator.learn(*row)
-        return estimator
+            made.learn(*row)
+        return made
 
     def dense(self) -> Dense:
-        dense = Dense(self.d1, self.d2, self.arms, self.ridge)
+        made = Dense(self.d1, self.d2, self.arms, self.ridge)
         for row in self.rows:
-            dense.learn(*row)
-        return dense
+            made.learn(*row)
+        return made
 
 
 @st.composite

@@ -1,1 +1,6 @@
 """Logs of one's own: CSV or Parquet files, and a mapping that says what their columns mean."""
+
+from hybandits.logs.columns.mapping import Mapping
+from hybandits.logs.columns.reader import ColumnsReader
+
+__all__ = ["ColumnsReader", "Mapping"]

@@ -1,4 +1,4 @@
-"""Cells to checked values: text, numbers, seconds, lists of names; what cannot be read is a fault of its row."""
+"""Cells to checked values: text, numbers, seconds, lists of names. A cell that cannot be read is a fault of its row."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hybandits.foundation.checks import Doubles, short
-from hybandits.logs.columns.tabular import Fault, Rows
+from hybandits.logs.columns.tabular import ColumnBlock, Fault
 from hybandits.logs.store import LARGEST, NO_TIME, LogError
 
 LATEST = 253_402_300_799
-"""The last second of the year 9999: a time beyond it is not in seconds."""
+"""The last second of the year 9999: a later time cannot be in seconds."""
 
 _ABSENT = frozenset(("", "na", "n/a", "nan", "null", "none"))
-_JOINT = "\x1f"  # between the candidates of a Parquet list once they are text
+_JOINT = "\x1f"  # between the candidates of a Parquet list when they are joined as text
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Sheet:
-    """Rows whose cells are taken out as text, numbers or seconds; what cannot be is a fault of its row."""
+    """A block of rows whose cells are taken as text, numbers or seconds; of a row, the first bad cell is remembered."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.columns, self.lines = rows.columns, rows.lines
-        self.n = len(rows.lines)
+    def __init__(self, block: ColumnBlock) -> None:
+        self.columns, self.lines = block.columns, block.lines
+        self.n = len(block.lines)
         self._reason = np.full(self.n, -1, np.int16)
         self._reasons: list[tuple[str, Callable[[int], str]]] = []
 
@@ -42,14 +42,14 @@ class Sheet:
         return good
 
     def fault(self, mask: np.ndarray, kind: str, detail: Callable[[int], str]) -> None:
-        """These rows cannot be used, those that could not already staying as they are."""
+        """Mark these rows as unusable; a row that is marked already keeps its first reason."""
         new = mask & self.good
         if new.any():
             self._reason[new] = len(self._reasons)
             self._reasons.append((kind, detail))
 
     def faults(self) -> list[Fault]:
-        """All faults in the order of lines."""
+        """All faults in the order of their lines."""
         out = []
         for i in np.flatnonzero(self._reason >= 0).tolist():
             kind, detail = self._reasons[self._reason[i]]
@@ -57,14 +57,14 @@ class Sheet:
         return out
 
     def text(self, name: str, *, optional: bool = False) -> pa.Array:
-        """A column as text without blanks around it, null where there is none."""
+        """A column as text without blanks around it; null where a cell is empty."""
         text = self._text(name)
         if not optional:
             self.fault(_nulls(text), "missing value", lambda i: f"column {name!r} is empty")
         return text
 
     def numbers(self, name: str, *, optional: bool = False) -> Doubles:
-        """A column as numbers, NaN where there is none."""
+        """A column as numbers; NaN where a cell is empty."""
         column = self.columns[name]
         kind = column.type
         if pa.types.is_dictionary(kind):
@@ -81,7 +81,7 @@ class Sheet:
             try:
                 values = _doubles(column.cast(kind).cast(pa.float64(), safe=False))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                raise LogError(f"column {name!r} is of type {kind}: numbers are wanted there") from None
+                raise LogError(f"column {name!r} is of type {kind}: it should hold numbers") from None
         if not optional:
             empty = np.isnan(values) & ~unparsable
             self.fault(empty, "missing value", lambda i: f"column {name!r} is empty or NaN")
@@ -94,7 +94,7 @@ class Sheet:
         return values
 
     def seconds(self, name: str) -> np.ndarray:
-        """A column as seconds since 1970, NO_TIME where there is none."""
+        """A column as seconds since 1970; NO_TIME where a cell is empty."""
         column = self.columns[name]
         kind = column.type
         unparsable = np.zeros(self.n, bool)
@@ -105,18 +105,20 @@ class Sheet:
             values = _floor(column.cast(pa.int64()), per)
         elif _is_text(kind):
             text = self._text(name)
-            found = _timestamps(text)
-            if found is None:
+            times = _timestamps(text)
+            if times is None:
                 values, unparsable = _each(text, _moment)
             else:
-                values = found
+                values = times
             self.fault(unparsable, "unparsable time", lambda i: f"column {name!r}: got {short(text[i].as_py())}")
         else:
             values = np.floor(self.numbers(name, optional=True))
         known = ~np.isnan(values)
         with np.errstate(invalid="ignore"):
             late = np.abs(values) > LATEST
-        self.fault(late, "time out of range", lambda i: f"column {name!r}: got {values[i]:.0f}, seconds are wanted")
+        self.fault(
+            late, "time out of range", lambda i: f"column {name!r}: got {values[i]:.0f}, expected seconds since 1970"
+        )
         out = np.full(self.n, NO_TIME, np.int64)
         known &= ~late
         out[known] = values[known].astype(np.int64)
@@ -130,14 +132,14 @@ class Sheet:
         if pa.types.is_floating(kind):
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
         elif pa.types.is_nested(kind):
-            raise LogError(f"column {name!r} is of type {kind}: text or numbers are wanted there")
+            raise LogError(f"column {name!r} is of type {kind}: it should hold text or numbers")
         try:
             text = column.cast(pa.string())
         except pa.ArrowInvalid:
             text, wrong = _decoded(column)
             self.fault(wrong, "not UTF-8", lambda i: f"column {name!r}: got {short(column[i].as_py())}")
         except pa.ArrowNotImplementedError:
-            raise LogError(f"column {name!r} is of type {kind}: text or numbers are wanted there") from None
+            raise LogError(f"column {name!r} is of type {kind}: it should hold text or numbers") from None
         text = pc.utf8_trim_whitespace(text)
         return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
@@ -161,7 +163,7 @@ def _floor(column: pa.Array, per: int) -> Doubles:
 
 
 def _decoded(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Bytes as text, null and True where they are not UTF-8."""
+    """Bytes as text, and where they are not UTF-8; the text is null there."""
     texts: list[str | None] = []
     wrong = np.zeros(len(column), bool)
     for i, value in enumerate(column.to_pylist()):
@@ -174,17 +176,17 @@ def _decoded(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _each(text: pa.Array, parse: Callable[[str], float | None]) -> tuple[Doubles, np.ndarray]:
-    """Every different cell parsed on its own: values (NaN where there is none), and where parsing failed."""
+    """Every distinct cell parsed on its own: the values (NaN for empty cells), and where parsing failed."""
     coded = text.dictionary_encode()
-    found = [parse(cell) for cell in coded.dictionary.to_pylist()]
-    codes = coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)
-    values = np.array([*(math.nan if value is None else value for value in found), math.nan])
-    failed = np.array([*(value is None for value in found), False])
+    parsed = [parse(cell) for cell in coded.dictionary.to_pylist()]
+    codes = coded.indices.fill_null(len(parsed)).to_numpy(zero_copy_only=False)
+    values = np.array([*(math.nan if value is None else value for value in parsed), math.nan])
+    failed = np.array([*(value is None for value in parsed), False])
     return values[codes], failed[codes]
 
 
 def _number(text: str) -> float | None:
-    """Numbers, true and false; NaN for what says that there is none; None for anything else."""
+    """A number, or true or false as 1 or 0; NaN for words such as "null"; None for anything else."""
     lower = text.lower()
     if lower in _ABSENT:
         return math.nan
@@ -197,7 +199,7 @@ def _number(text: str) -> float | None:
 
 
 def _timestamps(text: pa.Array) -> Doubles | None:
-    """Whole columns of one kind, fast; None if it is not of one kind."""
+    """A column that is all numbers or all timestamps, fast; None if it is neither."""
     try:
         return np.floor(_doubles(text.cast(pa.float64())))
     except pa.ArrowInvalid:
@@ -225,26 +227,30 @@ def _moment(text: str) -> float | None:
 # ------------------------------------------------------------------ lists of candidates
 
 
-def lists_of(sheet: Sheet, name: str) -> pa.Array:
-    """The lists of candidates as text, null where there is none."""
+def candidate_texts(sheet: Sheet, name: str) -> pa.Array:
+    """The lists of candidates in a column, each as text; null where there is none."""
     column = sheet.columns[name]
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         return sheet.text(name)
-    inner = Rows({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64), [], 0)
+    inner = ColumnBlock({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64), [], 0)
     names = Sheet(inner).text(name, optional=True)
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, names), _JOINT)
-    # A joint at the end too: the name of a single candidate is not to be split at its blanks.
+    # A joint at the end too, so that the name of a single candidate is not split at its blanks.
     text = pc.binary_join_element_wise(joined, "", _JOINT)
     text = pc.if_else(pa.array(lengths == 0), pa.scalar(None, pa.string()), text)
-    sheet.fault(_nulls(text), "missing value", lambda i: f"column {name!r}: a list without candidates, or with a null")
+    sheet.fault(_nulls(text), "missing value", lambda i: f"column {name!r}: the list is empty or has a null in it")
     return text
 
 
-def listed(text: str, separator: str) -> list[str]:
-    """The names in a list of candidates; ValueError if it is none."""
+def split_candidates(text: str, separator: str) -> list[str]:
+    """The names in a list of candidates; ValueError if the text is not such a list.
+
+    >>> split_candidates("a|b|c", "|"), split_candidates('["a", "b"]', "|"), split_candidates("a b", "|")
+    (['a', 'b', 'c'], ['a', 'b'], ['a', 'b'])
+    """
     if _JOINT in text:
         names: list[Any] = text.split(_JOINT)
     elif text.startswith("["):
@@ -254,26 +260,25 @@ def listed(text: str, separator: str) -> list[str]:
             try:
                 names = ast.literal_eval(text)  # how Python prints a list
             except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-                raise ValueError("it begins like a list but is none") from None
+                raise ValueError("it starts like a list, but it is not one") from None
         if not isinstance(names, list):
-            raise ValueError("it begins like a list but is none")
+            raise ValueError("it starts like a list, but it is not one")
     elif separator in text:
         names = text.split(separator)
     else:
         names = text.split()
-    out = [_name(name) for name in names]
-    out = [name for name in out if name]
-    if not out:
-        raise ValueError("there is no candidate in it")
-    if len(set(out)) < len(out):
-        twice = next(name for name, n in Counter(out).items() if n > 1)
-        raise ValueError(f"{twice!r} is in it twice")
-    return out
+    candidates = [name for name in map(_name, names) if name]
+    if not candidates:
+        raise ValueError("it has no candidates")
+    if len(set(candidates)) < len(candidates):
+        twice = next(name for name, n in Counter(candidates).items() if n > 1)
+        raise ValueError(f"it has {twice!r} twice")
+    return candidates
 
 
 def _name(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{short(value)} in it is not the name of an arm")
+        raise ValueError(f"{short(value)} is not the name of an arm")
     return str(value).strip()

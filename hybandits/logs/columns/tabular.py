@@ -1,7 +1,8 @@
-"""CSV (also gzipped) and Parquet files as blocks of columns, whatever those mean.
+"""CSV files (also gzipped) and Parquet files as blocks of columns, whatever the columns mean.
 
-Lines are those of the file, the header being line 1; of Parquet it is rows that are numbered, from 1. A record whose
-quoted field holds line breaks counts as one, at its first line. A line of which no row can be made costs itself only.
+Lines are numbered as in the file, with the header as line 1; in Parquet files rows are numbered from 1. A record with
+line breaks in a quoted field counts as one line, its first. A line that is not a valid row is lost alone: the rows
+around it are read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from hybandits.foundation.checks import nearest, short
+from hybandits.logs.input_files import InputFiles, Paths, list_files
 from hybandits.logs.problems import CUT
 from hybandits.logs.store import LogError
 from hybandits.logs.unpacking import Stream
@@ -29,25 +31,37 @@ ROWS = 1 << 16
 """Rows of a Parquet file that are read at a time."""
 
 LONGEST = 1 << 26
-"""Bytes without a line end after which a file is taken not to be CSV."""
+"""A file with more bytes than this and no line end among them is not taken for CSV."""
 
 SPAN = 1000
-"""Lines after which a quote that is still open is taken for a stray one."""
+"""A quote that is still open after so many lines is taken for a stray one."""
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-"""Files of a folder that are taken to be its log."""
+"""How the names of the files end that are read of a folder."""
 
 
 class Fault(NamedTuple):
-    """A line of which no row can be made."""
+    """A line that cannot be used, and why."""
 
     line: int
     kind: str
     detail: str
 
 
-class Rows(NamedTuple):
-    """Consecutive rows: columns by name, the line of each row, the lines that are no rows, and bytes read for them."""
+class ColumnBlock(NamedTuple):
+    """Consecutive rows of a file, column by column.
+
+    Attributes
+    ----------
+    columns
+        The wanted columns by name.
+    lines
+        The line number of each row.
+    faults
+        Lines between them that are not valid rows.
+    read
+        Bytes of the file that were read for this block.
+    """
 
     columns: dict[str, pa.Array]
     lines: np.ndarray
@@ -56,7 +70,7 @@ class Rows(NamedTuple):
 
 
 class DamagedError(Exception):
-    """The rest of a file cannot be read; cut: how the line begins that is lost by it."""
+    """The rest of a file cannot be read; `cut` is the beginning of the line that is lost by it."""
 
     def __init__(self, why: str, cut: bytes = b"") -> None:
         super().__init__(why)
@@ -69,40 +83,22 @@ class TableFile(Protocol):
     path: Path
     columns: list[str]
 
-    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
-        """Blocks of rows with these columns; DamagedError when the rest cannot be read."""
+    def blocks(self, wanted: Sequence[str]) -> Iterator[ColumnBlock]:
+        """Blocks of rows with the wanted columns; DamagedError when the rest cannot be read."""
         ...
 
 
-def files_of(path: Path | str | Sequence[Path | str]) -> list[Path]:
-    """The files meant: a folder stands for the logs in it, in the order of their names."""
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
-    out: list[Path] = []
-    for one in paths:
-        if one.is_dir():
-            inside = [file for file in sorted(one.iterdir()) if _is_log(file)]
-            if not inside:
-                raise LogError(f"{one} has no log in it: files whose names end in {', '.join(SUFFIXES)} are looked for")
-            out += inside
-        else:
-            out.append(one)
-    if not out:
-        raise LogError("no file is given: give a CSV or Parquet file")
-    return out
-
-
-def passed_over(path: Path | str | Sequence[Path | str]) -> list[Path]:
-    """What lies in the folders meant and is not read."""
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
-    return [file for one in paths if one.is_dir() for file in sorted(one.iterdir()) if not _is_log(file)]
-
-
-def _is_log(file: Path) -> bool:
-    return file.is_file() and file.name.lower().endswith(SUFFIXES) and not file.name.startswith(".")
+def table_files(paths: Paths) -> InputFiles:
+    """The CSV and Parquet files that are meant by some paths; every folder among them must have at least one."""
+    inputs = list_files(paths, lambda name: name.lower().endswith(SUFFIXES))
+    if inputs.barren:
+        names = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
+        raise LogError(f"{inputs.barren[0]} has no log in it: give a folder with files named {names}")
+    return inputs
 
 
 def open_table(path: Path | str) -> TableFile:
-    """A CSV or Parquet file, told apart by how it begins."""
+    """A CSV or Parquet file; its first bytes tell which."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -110,34 +106,34 @@ def open_table(path: Path | str) -> TableFile:
     except OSError as problem:
         raise LogError(f"{path} cannot be read ({problem.strerror}): give a CSV or Parquet file") from None
     if not start:
-        raise LogError(f"{path} is empty: a log has a header and rows")
+        raise LogError(f"{path} is empty: it should have a header and rows")
     return ParquetTable(path) if start == b"PAR1" else CsvTable(path)
 
 
 def require(file: TableFile, names: Iterable[str], what: str) -> None:
-    """An error if a column is not there, or there twice."""
+    """LogError unless the file has each of these columns once; `what` names them."""
     for name in names:
-        found = file.columns.count(name)
-        if not found:
-            there = ", ".join(repr(column) for column in file.columns[:40])
+        copies = file.columns.count(name)
+        if not copies:
+            columns = ", ".join(repr(column) for column in file.columns[:40])
             more = f" and {len(file.columns) - 40} more" if len(file.columns) > 40 else ""
             raise LogError(
-                f"{what} names the column {name!r}, which {file.path} has not{nearest(name, file.columns)}: "
-                f"its columns are {there}{more}"
+                f"{what} names the column {name!r}, but {file.path} has no such column{nearest(name, file.columns)}: "
+                f"its columns are {columns}{more}"
             )
-        if found > 1:
-            raise LogError(f"{file.path} has {found} columns called {name!r}: give each a name of its own")
+        if copies > 1:
+            raise LogError(f"{file.path} has {copies} columns called {name!r}: give each a name of its own")
 
 
 class CsvTable:
-    """A CSV file, gzipped or not; separated by commas, semicolons or tabs, whichever the header has most of."""
+    """A CSV file, gzipped or not. Its separator is the comma, semicolon or tab, whichever its header has most of."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._above = 0
         header = b""
         try:
-            for block in self._blocks(None):
+            for block in self._lines(None):
                 blank = len(block) - len(block.lstrip())
                 begin = block.rfind(b"\n", 0, blank) + 1
                 self._above += block.count(b"\n", 0, begin)
@@ -145,19 +141,19 @@ class CsvTable:
                 if header:
                     break
         except DamagedError as problem:
-            raise LogError(f"{path} cannot be read ({problem}): is it whole?") from None
+            raise LogError(f"{path} cannot be read ({problem}): copy it again") from None
         if not header:
-            raise LogError(f"{path} has no header: a log has a header and rows")
+            raise LogError(f"{path} has no header: it should have a header and rows")
         if b"\x00" in header:
             raise LogError(f"{path} is not text in UTF-8 (zero bytes in the header): save it as CSV in UTF-8")
         text = header.decode("utf-8", "replace")
         self._delimiter = max(",;\t", key=text.count)
         self.columns = [name.strip() for name in next(csv.reader([text], delimiter=self._delimiter))]
 
-    def _blocks(self, tell: Callable[[int], None] | None) -> Iterator[bytes]:
-        """Whole lines, about BLOCK bytes at a time, all line ends made \\n; the last may lack its line end.
+    def _lines(self, tell: Callable[[int], None] | None) -> Iterator[bytes]:
+        """Whole lines, about BLOCK bytes at a time, with \\n as line end; the last line may lack it.
 
-        What precedes damage is handed out before DamagedError is raised.
+        Everything before damage is handed out before DamagedError is raised. `tell` is told the bytes read.
         """
         with contextlib.closing(Stream(self.path)) as stream:
             rest, start, at = b"", True, 0
@@ -189,8 +185,8 @@ class CsvTable:
                 if len(rest) > LONGEST:
                     raise DamagedError(f"no line end within {LONGEST:,} bytes", rest)
 
-    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
-        """Blocks of rows, cells as bytes."""
+    def blocks(self, wanted: Sequence[str]) -> Iterator[ColumnBlock]:
+        """Blocks of rows; cells are bytes."""
         index = [self.columns.index(name) for name in wanted]
         read, line, left = 0, 1, b""
 
@@ -198,21 +194,21 @@ class CsvTable:
             nonlocal read
             read += some
 
-        def parsed(block: bytes, *, last: bool) -> Rows:
+        def parsed(block: bytes, *, last: bool) -> ColumnBlock:
             nonlocal read, line, left
             block = left + block
             if block and not block.endswith(b"\n"):
                 block += b"\n"
             arrays, lines, faults, left = self._parse(block, line, index, last=last)
             line += block.count(b"\n") - left.count(b"\n")
-            rows = Rows(dict(zip(wanted, arrays, strict=True)), lines, faults, read)
+            columns = ColumnBlock(dict(zip(wanted, arrays, strict=True)), lines, faults, read)
             read = 0
-            return rows
+            return columns
 
         damage: DamagedError | None = None
         above = self._above + 1
         try:
-            for block in self._blocks(tell):
+            for block in self._lines(tell):
                 while above and block:
                     block = block.partition(b"\n")[2]
                     above -= 1
@@ -226,28 +222,29 @@ class CsvTable:
         if damage is not None:
             if damage.cut:
                 fault = Fault(line, CUT, short(damage.cut[:20].decode("utf-8", "replace")))
-                yield Rows({name: pa.array([], pa.binary()) for name in wanted}, np.empty(0, np.int64), [fault], 0)
+                empty = {name: pa.array([], pa.binary()) for name in wanted}
+                yield ColumnBlock(empty, np.empty(0, np.int64), [fault], 0)
             raise damage
 
     def _parse(
         self, block: bytes, line: int, index: list[int], *, last: bool
     ) -> tuple[list[pa.Array], np.ndarray, list[Fault], bytes]:
-        """Columns, lines, faults, and what must wait for the next block."""
+        """Columns, line numbers, faults, and the text that must wait for the next block."""
         data = np.frombuffer(block, np.uint8)
         ends = np.flatnonzero(data == ord("\n"))
         starts = np.concatenate([[0], ends[:-1] + 1])
         lines = line + np.flatnonzero(ends > starts)
         # Arrow shows a bad row to its handler as text, which fails on the way if it is not UTF-8.
         if _is_utf8(block) and not (b'"' in block and np.bitwise_xor.reduceat(data == ord('"'), starts).any()):
-            done = self._quickly(block, lines, index)
-            if done is not None:
-                return *done, b""
-        return self._carefully(block, line, index, last=last)
+            parsed = self._parse_with_arrow(block, lines, index)
+            if parsed is not None:
+                return *parsed, b""
+        return self._parse_line_by_line(block, line, index, last=last)
 
-    def _quickly(
+    def _parse_with_arrow(
         self, block: bytes, lines: np.ndarray, index: list[int]
     ) -> tuple[list[pa.Array], np.ndarray, list[Fault]] | None:
-        """By Arrow, if every line is a record of its own; None if it turns out that Arrow sees other records."""
+        """The fast way, if every line is a record of its own; None if it turns out that Arrow sees other records."""
         wrong: list[tuple[int | None, int]] = []
 
         def handle(row: Any) -> str:
@@ -274,10 +271,10 @@ class CsvTable:
         faults = [self._miscounted(int(lines[i]), fields) for i, (_, fields) in zip(places, wrong, strict=True)]
         return [column.combine_chunks() for column in table.columns], np.delete(lines, places), faults
 
-    def _carefully(
+    def _parse_line_by_line(
         self, block: bytes, line: int, index: list[int], *, last: bool
     ) -> tuple[list[pa.Array], np.ndarray, list[Fault], bytes]:
-        """Line by line, for quoted fields with line breaks and for stray quotes, which cost their line only."""
+        """The slow way, for quoted fields with line breaks and for stray quotes, which cost only their own line."""
         texts = block.decode("utf-8", "surrogateescape").split("\n")[:-1]
         records: list[list[str]] = []
         lines: list[int] = []
@@ -316,18 +313,18 @@ class CsvTable:
             return [text]
 
     def _closed(self, text: str) -> list[str] | None:
-        """The fields of a line with an odd number of quotes, None unless all that are opened are closed."""
+        """The fields of a line with an odd number of quotes; None unless every quoted field is closed."""
         try:
             return next(csv.reader([text], delimiter=self._delimiter, strict=True))
         except csv.Error:
             return None
 
     def _miscounted(self, line: int, fields: int) -> Fault:
-        return Fault(line, "wrong number of fields", f"{fields} where the header has {len(self.columns)}")
+        return Fault(line, "wrong number of fields", f"got {fields}, the header has {len(self.columns)}")
 
 
 def _read(stream: Stream) -> bytes:
-    """About BLOCK bytes; none at the end, or where the rest cannot be unpacked."""
+    """About BLOCK bytes; none at the end or where the rest cannot be unpacked."""
     room = memoryview(bytearray(BLOCK))
     size = 0
     while size < BLOCK and (n := stream.readinto(room[size:])):
@@ -347,7 +344,7 @@ def _bytes(text: str) -> bytes:
 
 
 class ParquetTable:
-    """A Parquet file; rows are numbered from 1."""
+    """A Parquet file; its rows are numbered from 1."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -356,10 +353,12 @@ class ParquetTable:
                 self.columns = list(file.schema_arrow.names)
                 self._total = file.metadata.num_rows
         except (OSError, pa.ArrowException) as problem:
-            raise LogError(f"{path} is not a whole Parquet file ({_first(problem)}): make it again") from None
+            raise LogError(
+                f"{path} is not a complete Parquet file ({_first_line(problem)}): write or copy it again"
+            ) from None
 
-    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
-        """Blocks of rows, cells as they are."""
+    def blocks(self, wanted: Sequence[str]) -> Iterator[ColumnBlock]:
+        """Blocks of rows; cells have the types of the file."""
         size = self.path.stat().st_size
         done = told = 0
         try:
@@ -369,10 +368,10 @@ class ParquetTable:
                     done += batch.num_rows
                     read = size * done // self._total - told
                     told += read
-                    yield Rows({name: batch.column(name) for name in wanted}, lines, [], read)
+                    yield ColumnBlock({name: batch.column(name) for name in wanted}, lines, [], read)
         except (OSError, pa.ArrowException) as problem:
-            raise DamagedError(_first(problem)) from None
+            raise DamagedError(_first_line(problem)) from None
 
 
-def _first(problem: Exception) -> str:
+def _first_line(problem: Exception) -> str:
     return str(problem).splitlines()[0] if str(problem) else type(problem).__name__

@@ -1,4 +1,7 @@
-"""Ordinary lines of Yahoo's click logs, compiled: heads and users are parsed, lists of candidates recognised."""
+"""Ordinary lines of Yahoo's click logs, compiled: heads and users are parsed, lists of candidates are recognised.
+
+`lines` says in plain Python what a line means; here are only its usual spellings, for speed.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +11,30 @@ from hybandits.foundation.compiling import kernel
 from hybandits.logs.yahoo.lines import LATEST
 
 NEW_POOL, OTHER, IS_LONG, IS_BLANK, IS_NOT_TEXT, IS_NO_USER = range(6)
-"""Classes of lines that are handed over: ordinary but for their candidates, to be looked at closely, and malformed, all
-of a class in the same way."""
+"""Classes of lines that are handed over to Python: ordinary except for their candidates, in need of a closer look, and
+malformed, where all lines of a class are malformed in the same way."""
 
 NEED_MORE, ROWS_FULL, HANDED_FULL = range(3)
 """Why `walk` stopped."""
 
 AT, ROW, LINE, HANDED, LAST = range(5)
-"""Places in its state: position in the buffer, rows filled, lines met, lines handed over, pool of the line before."""
+"""Places in the state of `walk`: position in the buffer, rows filled, lines met, lines handed over, last pool."""
 
 TENS = 10.0 ** np.arange(16)
 
 WORD = 7
-"""Bytes of an id in one whole number of 64 bits, whatever its sign."""
+"""How many bytes of an id go into one integer of 64 bits, so that its sign bit stays 0."""
 
 
 @kernel
 def find_newline(buf, at, end):  # type: ignore[no-untyped-def]
-    """The next newline from `at` on, `end` if there is none."""
+    """The first newline from `at` on; `end` if there is none."""
     while at + 64 <= end:
         block = buf[at : at + 64]
-        found = np.uint8(0)
+        any_newline = np.uint8(0)
         for k in range(64):
-            found = np.uint8(found | (block[k] == 10))
-        if found:
+            any_newline = np.uint8(any_newline | (block[k] == 10))
+        if any_newline:
             break
         at += 64
     while at < end and buf[at] != 10:
@@ -41,8 +44,11 @@ def find_newline(buf, at, end):  # type: ignore[no-untyped-def]
 
 @kernel
 def same_bytes(a, i, b, j, n):  # type: ignore[no-untyped-def]
-    """Whether a[i:i+n] and b[j:j+n] are equal. Without a branch, in bytes and on slices: so it becomes vector
-    instructions, thirty times as fast as leaving at the first difference."""
+    """Whether a[i:i+n] and b[j:j+n] are equal.
+
+    Written without a branch, on bytes and slices, it becomes vector instructions: thirty times as fast as a loop that
+    leaves at the first difference.
+    """
     x, y = a[i : i + n], b[j : j + n]
     differing = np.uint8(0)
     for k in range(n):
@@ -52,7 +58,7 @@ def same_bytes(a, i, b, j, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def hash_bytes(buf, at, n):  # type: ignore[no-untyped-def]
-    """A number of 31 bits made of n bytes, by h <- (h xor two bytes) * odd number in four lanes."""
+    """A hash of n bytes with 31 bits: h <- (h xor two bytes) * odd number, in four lanes."""
     a, b, c, d = np.int64(n), np.int64(1), np.int64(2), np.int64(3)
     k = at
     while k + 8 <= at + n:
@@ -70,7 +76,7 @@ def hash_bytes(buf, at, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_pool(buf, at, n, arena, spans, table):  # type: ignore[no-untyped-def]
-    """The known list of candidates that is buf[at:at+n], -1 if there is none."""
+    """The known list of candidates that equals buf[at:at+n]; -1 if there is none."""
     slot = hash_bytes(buf, at, n) % table.shape[0]
     while table[slot] >= 0:
         pool = table[slot]
@@ -82,7 +88,7 @@ def find_pool(buf, at, n, arena, spans, table):  # type: ignore[no-untyped-def]
 
 @kernel
 def classify(buf, at, end, longest):  # type: ignore[no-untyped-def]
-    """What makes a line malformed, as far as a glance tells; OTHER if it takes a closer look."""
+    """The class of a line that is malformed at first sight; OTHER if it needs a closer look."""
     if end - at > longest:
         return IS_LONG
     if end > at and buf[end - 1] == 13:
@@ -107,7 +113,7 @@ def classify(buf, at, end, longest):  # type: ignore[no-untyped-def]
 
 @kernel
 def parse_id(buf, at):  # type: ignore[no-untyped-def]
-    """An id of up to 2 * WORD bytes as two numbers, and where it ends: -1 if it is longer or empty."""
+    """An id of up to 2 * WORD bytes as two integers, and where it ends; -1 if it is longer or empty."""
     first, second = np.int64(0), np.int64(0)
     k = 0
     while k <= 2 * WORD:
@@ -126,9 +132,10 @@ def parse_id(buf, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def parse_memberships(buf, at, user):  # type: ignore[no-untyped-def]
-    """User features " key:number" up to " |"; where the bar is, -1 if they are not in the usual spelling.
+    """Read user features " key:number" up to " |". Where the bar is; -1 if they are not in the usual spelling.
 
-    A number m / 10^k of up to 15 digits is the double nearest to it: m and 10^k are doubles, and division rounds once.
+    For a number m / 10^k of up to 15 digits the division gives the nearest double: m and 10^k are exact doubles, and
+    division rounds once.
     """
     seen = np.int64(0)
     while True:
@@ -165,7 +172,7 @@ def parse_memberships(buf, at, user):  # type: ignore[no-untyped-def]
 
 @kernel
 def parse_active(buf, at, user):  # type: ignore[no-untyped-def]
-    """User features " number" up to " |"; where the bar is, -1 if they are not in the usual spelling."""
+    """Read user features " number" up to " |". Where the bar is; -1 if they are not in the usual spelling."""
     while True:
         if buf[at] != 32:
             return -1
@@ -187,12 +194,12 @@ def parse_active(buf, at, user):  # type: ignore[no-untyped-def]
 def walk(  # type: ignore[no-untyped-def]
     buf, end, binary, longest, arena, spans, ids, table, state, time, pools, chosen, clicks, propensity, users, handed
 ):  # fmt: skip
-    """Ordinary lines of buf[state[AT]:end] to rows of the columns; why it stopped, and where: see `state`.
+    """Read the ordinary lines of buf[state[AT]:end] into rows of the columns. Why it stopped; `state` says where.
 
-    buf[end] must be a newline, so that nothing runs beyond the end. Known lists of candidates: their bytes are
-    arena[spans[i, 0]:][:spans[i, 1]], their ids ids[spans[i, 2]:][:spans[i, 3]], their row spans[i, 4]. A line that is
-    not ordinary is handed over as (line number, start, end, row, class, start of the candidates). A row is kept for it
-    unless it is malformed; with the class NEW_POOL, all of the row but pool, chosen and propensity is filled.
+    buf[end] must be a newline, so that nothing runs beyond the end. Of the i-th known list of candidates, the bytes are
+    arena[spans[i, 0]:][:spans[i, 1]], the ids are ids[spans[i, 2]:][:spans[i, 3]], and the row is spans[i, 4]. A line
+    that is not ordinary is handed over as (line number, start, end, row, class, start of the candidates). A row is kept
+    for it unless it is malformed; for the class NEW_POOL all of the row is filled except pool, chosen and propensity.
     """
     at, n, line, last = state[AT], state[ROW], state[LINE], state[LAST]
     passed = 0
@@ -204,8 +211,8 @@ def walk(  # type: ignore[no-untyped-def]
         if passed == handed.shape[0]:
             why = HANDED_FULL
             break
-        stop = -1  # where the line ends, once it is known
-        found = OTHER
+        stop = -1  # the end of the line, once it is known
+        verdict = OTHER
         ordinary = False
         when = np.int64(0)
         p = at
@@ -242,7 +249,7 @@ def walk(  # type: ignore[no-untyped-def]
                         pool = find_pool(buf, p, size, arena, spans, table)
                     if pool < 0 and stop - at <= longest:
                         time[n] = when
-                        found = NEW_POOL
+                        verdict = NEW_POOL
                     elif stop - at <= longest:
                         last = pool
                         for k in range(spans[pool, 3]):
@@ -260,16 +267,16 @@ def walk(  # type: ignore[no-untyped-def]
                 stop = find_newline(buf, at, end)
                 if stop == end:
                     break
-            if found == OTHER:
-                found = classify(buf, at, stop, longest)
+            if verdict == OTHER:
+                verdict = classify(buf, at, stop, longest)
             handed[passed, 0] = line + 1
             handed[passed, 1] = at
             handed[passed, 2] = stop
             handed[passed, 3] = n
-            handed[passed, 4] = found
+            handed[passed, 4] = verdict
             handed[passed, 5] = p
             passed += 1
-            if found <= OTHER:
+            if verdict <= OTHER:
                 pools[n] = -1
                 n += 1
         line += 1

@@ -1,4 +1,4 @@
-"""What a line of the click logs Yahoo! R6A and R6B means and, if it is malformed, what is wrong with it."""
+"""What a line of the click logs Yahoo! R6A and R6B means, or what is wrong with it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ USER_SIZE = {R6A: 6, R6B: 136}
 ARM_NAMES = {R6A: [str(key) for key in range(1, 7)], R6B: ["constant"]}
 
 LONGEST = 1 << 18
-"""A longer line is malformed; it is not kept in memory."""
+"""A line with more bytes is malformed and is not kept in memory."""
 
 LATEST = 4_102_444_800
-"""Times are in seconds since 1970 and before the year 2100."""
+"""The largest time, in seconds since 1970: the year 2100."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -39,7 +39,7 @@ EMPTY = "empty file"
 NOT_A_LOG = "not a click log"
 
 
-class Malformed(Exception):  # noqa: N818 (a verdict on a line, which is counted, not an error)
+class Malformed(Exception):  # noqa: N818 (a verdict on a line that is counted, not an error)
     """What is wrong with a line, and the text in question."""
 
     def __init__(self, kind: str, detail: str = "") -> None:
@@ -48,14 +48,14 @@ class Malformed(Exception):  # noqa: N818 (a verdict on a line, which is counted
 
 
 class Article(NamedTuple):
-    """A candidate."""
+    """A candidate with its features."""
 
     id: str
     vector: list[float]
 
 
 class Line(NamedTuple):
-    """A visit; `shown` is the place in the pool of the article shown."""
+    """A visit; `shown` is the place of the article shown in the pool."""
 
     time: int
     shown: int
@@ -65,7 +65,7 @@ class Line(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A line with its candidates still to be read."""
+    """A line whose candidates have not been parsed yet."""
 
     time: int
     article: str
@@ -75,7 +75,7 @@ class Head(NamedTuple):
 
 
 def parse_line(line: bytes, kind: str) -> Line:
-    """A line without its newline; `Malformed` if it is.
+    """Parse a line without its newline; raises `Malformed`.
 
     >>> parse_line(b"1241160900 12 1 |user 2:0.25 1:1 |11 1:1 |12 2:0.5 1:1", "R6A").shown
     1
@@ -86,7 +86,7 @@ def parse_line(line: bytes, kind: str) -> Line:
 
 
 def parse_head(line: bytes, kind: str) -> Head:
-    """All but the candidates."""
+    """Parse all of a line except its candidates."""
     if len(line) > LONGEST:
         raise Malformed(LONG, f"{len(line):,} bytes, begins {short(line[:20])}")
     line = line.removesuffix(b"\r")
@@ -99,10 +99,10 @@ def parse_head(line: bytes, kind: str) -> Head:
     user, bar, pool = rest.partition("|")
     if user.replace("\t", " ").split(" ")[0] != "user":
         raise Malformed(NO_USER, short(text[:40]))
-    listed = fields.split()
-    if len(listed) != 3:
+    words = fields.split()
+    if len(words) != 3:
         raise Malformed(FIELDS, f"{short(fields)} before |user, expected time, article and click")
-    time, article, click = listed
+    time, article, click = words
     if not time.isdigit() or len(time) > 20 or int(time) > LATEST:
         raise Malformed(UNPARSABLE, f"time {short(time)}, expected seconds since 1970")
     if click not in ("0", "1"):
@@ -114,19 +114,19 @@ def parse_head(line: bytes, kind: str) -> Head:
 
 
 def is_plain(text: str) -> bool:
-    """ASCII without control characters other than tabs."""
+    """Whether a text is ASCII without control characters other than tabs."""
     return text.isascii() and text.replace("\t", " ").isprintable()
 
 
 def parse_pool(pool: str, kind: str) -> list[Article]:
-    """The candidates, from behind the first bar on."""
+    """Parse the candidates, given the text after the bar before the first of them."""
     articles = [parse_article(text, kind) for text in pool.split("|")]
     check_distinct([article.id for article in articles])
     return articles
 
 
 def parse_article(text: str, kind: str) -> Article:
-    """One candidate: its id, and in an R6A log its features."""
+    """Parse one candidate: its id and, in an R6A log, its features."""
     tokens = text.split()
     if not tokens or ":" in tokens[0]:
         raise Malformed(NO_ID, f"got {short('|' + text)}")
@@ -138,7 +138,7 @@ def parse_article(text: str, kind: str) -> Article:
 
 
 def parse_features(tokens: list[str]) -> list[float]:
-    """key:value pairs, in the order of the keys 1..6; what is missing is 0."""
+    """The values of key:value pairs in the order of the keys 1 to 6; a missing key has the value 0."""
     vector: list[float | None] = [None] * USER_SIZE[R6A]
     for token in tokens:
         key, colon, value = token.partition(":")
@@ -155,7 +155,7 @@ def parse_features(tokens: list[str]) -> list[float]:
 
 
 def parse_ids(tokens: list[str]) -> list[float]:
-    """Numbers of the features that are on."""
+    """A vector of 0 and 1 from the numbers of the features that are on."""
     vector = [0.0] * USER_SIZE[R6B]
     for token in tokens:
         place = _key(token, USER_SIZE[R6B], token)
@@ -172,21 +172,21 @@ def _key(key: str, most: int, token: str) -> int:
 
 
 def check_distinct(ids: list[str]) -> None:
-    """An article is a candidate once."""
+    """Raises `Malformed` if an article is listed twice."""
     if len(set(ids)) < len(ids):
         raise Malformed(REPEATED, next(name for i, name in enumerate(ids) if name in ids[:i]))
 
 
 def find_shown(article: str, ids: list[str]) -> int:
-    """Where the article shown is among the candidates."""
+    """The place of the article shown among the candidates."""
     if article not in ids:
-        raise Malformed(NOT_SHOWN, f"{short(article)} is not among the {len(ids)}")
+        raise Malformed(NOT_SHOWN, f"{short(article)} is not among the {len(ids)} candidates")
     return ids.index(article)
 
 
 def kind_of(line: bytes) -> str | None:
-    """Which kind of log a line is from, None if it is malformed in both."""
-    for kind in (R6B, R6A):  # a line without a single colon could be either, and is one of R6B
+    """The kind of log that a line is from; None if it is malformed in both."""
+    for kind in (R6B, R6A):  # a line without a single colon could be either, and is taken for R6B
         try:
             parse_line(line, kind)
         except Malformed:

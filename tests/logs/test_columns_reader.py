@@ -1,0 +1,287 @@
+"""A user's own log: what the columns mean, what becomes of bad rows, and that CSV and Parquet give the same log."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hybandits.logs.columns import ColumnsReader, Mapping, reader, tabular
+from hybandits.logs.problems import ReadError
+from hybandits.logs.store import NO_PLACE, NO_TIME, LogError
+from tests.support.own_logs import FULL, LOG, SIMPLE, pools, read, write
+
+
+def test_every_column_arrives(tmp_path: Path) -> None:
+    log, batch, problems = read(write(tmp_path / "x.csv", LOG), tmp_path, **FULL)
+    assert problems.skipped == 0
+    assert log.about["kind"] == "columns"
+    assert log.user == ["constant", "age", "country=fr", "country=it"]
+    assert log.arm == ["constant"]
+    assert batch.time.tolist() == [100, 101, 1577836800, NO_TIME]
+    assert batch.reward.tolist() == [1, 0, 0, 1]
+    assert batch.propensity.tolist() == [0.5, 0.5, 0.25, 1]
+    assert batch.place.tolist() == [1, 2, NO_PLACE, 3]
+    assert [pools(log)[i] for i in batch.pool] == [["a", "b"], ["a", "b"], ["a", "b", "c"], ["c", "a"]]
+    assert batch.chosen.tolist() == [0, 1, 2, 1]
+    assert batch.user.tolist() == [[1, 31, 0, 0], [1, 22.5, 1, 0], [1, 10, 0, 0], [1, -4, 0, 1]]
+
+
+def test_all_arms_seen_are_candidates_unless_listed(tmp_path: Path) -> None:
+    text = "item,click\nx,1\ny,0\nbad,\nx,0\n"
+    log, batch, problems = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, uniform=True)
+    assert pools(log) == [["x", "y"]]  # an arm of bad rows only is none
+    assert batch.propensity.tolist() == [0.5] * 3
+    assert problems.kinds == {"missing value": 1}
+
+
+def test_without_propensities_they_are_unknown(tmp_path: Path) -> None:
+    _, batch, _ = read(write(tmp_path / "x.csv", "item,click\nx,1\n"), tmp_path, **SIMPLE)
+    assert np.isnan(batch.propensity).all()
+    assert batch.time.tolist() == [NO_TIME]
+    assert batch.place.tolist() == [NO_PLACE]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_arms_of_a_file(tmp_path: Path, kind: str) -> None:
+    arms = tmp_path / f"arms.{kind}"
+    if kind == "csv":
+        write(arms, "name,w,h\na,1,2\nb,3,4\n")
+    else:
+        pq.write_table(pa.table({"name": ["a", "b"], "w": [1, 3], "h": [2.0, 4.0]}), arms)
+    path = write(tmp_path / "x.csv", "item,click\nb,1\nc,1\n")
+    log, batch, problems = read(path, tmp_path, **SIMPLE, arms_file=arms, uniform=True)
+    assert log.arm == ["constant", "w", "h"]
+    assert log.vectors.tolist() == [[1, 1, 2], [1, 3, 4]]
+    assert batch.chosen.tolist() == [1]
+    assert batch.propensity.tolist() == [0.5]
+    assert problems.kinds == {"arm not among the candidates": 1}
+
+
+def test_some_features_of_the_arms_and_no_constant(tmp_path: Path) -> None:
+    arms = write(tmp_path / "arms.csv", ",name,w,h\n0,a,x,2\n1,b,y,4\n")
+    path = write(tmp_path / "x.csv", "item,click,age\nb,1,5\n")
+    log, batch, _ = read(path, tmp_path, **SIMPLE, arms_file=arms, arm_features=["h"], user=["age"], constant=False)
+    assert (log.arm, log.user) == (["h"], ["age"])
+    assert log.vectors.tolist() == [[2], [4]]
+    assert batch.user.tolist() == [[5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,w\n", "has no arms"),
+        ("name,w\na,1\na,2\n", "has the arm 'a' twice"),
+        ("name,w\na,1\nb,\n", r"line 3: missing value \(column 'w'"),
+        ("name,w\na,1\nb\n", "line 3: wrong number of fields"),
+        ("name,w\na,red\nb,blue\n", r"arm feature 'w' is not a column of numbers .*'red'.*arm_features"),
+        ("name,constant\na,1\n", "two arm features are called 'constant'"),
+    ],
+)
+def test_a_bad_file_of_arms_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    arms = write(tmp_path / "arms.csv", text)
+    path = write(tmp_path / "x.csv", "item,click\na,1\n")
+    with pytest.raises(LogError, match=message):
+        ColumnsReader(path, mapping=Mapping(**SIMPLE, arms_file=arms))
+
+
+BAD = [
+    ("1,x,0.5,a b,1", "unparsable number", "column 'click': got 'x'"),
+    ("1,,0.5,a b,1", "missing value", "column 'click'"),
+    ("1,nan,0.5,a b,1", "missing value", "column 'click'"),
+    ("1,inf,0.5,a b,1", "number that is not finite", "column 'click': got inf"),
+    ("1,1_0,0.5,a b,1", "unparsable number", "'1_0'"),
+    ("1,1,0,a b,1", "propensity outside (0, 1]", "got 0.0"),
+    ("1,1,1.01,a b,1", "propensity outside (0, 1]", "got 1.01"),
+    ("1,1,-0.5,a b,1", "propensity outside (0, 1]", "got -0.5"),
+    ("1,1,,a b,1", "missing value", "column 'p'"),
+    ("1,1,0.5,b c,1", "arm not among the candidates", "got 'a'"),
+    ("1,1,0.5,a zz,1", "candidate without features", "'zz' is not in"),
+    ("1,1,0.5,a a,1", "unusable list of candidates", "it has 'a' twice"),
+    ('1,1,0.5,"[1, ",1', "unusable list of candidates", "it is not one"),
+    ("1,1,0.5,|,1", "unusable list of candidates", "no candidates"),
+    ("1,1,0.5,,1", "missing value", "column 'shown'"),
+    ("1,1,0.5,a b,", "missing value", "column 'age'"),
+    ("1,1,0.5,a b,old", "unparsable number", "column 'age': got 'old'"),
+    ("1,1,0.5,a b,-inf", "number that is not finite", "column 'age'"),
+    ("soon,1,0.5,a b,1", "unparsable time", "column 'time': got 'soon'"),
+    ("1700000000000,1,0.5,a b,1", "time out of range", "expected seconds"),
+    ("1,1,0.5,a b", "wrong number of fields", "got 5, the header has 6"),
+    ("1,1,0.5,a b,1,1", "wrong number of fields", "got 7, the header has 6"),
+    ('1,1,0.5,"a b,1', "quote that is not closed", "got"),
+]
+
+
+@pytest.mark.parametrize(("row", "kind", "detail"), BAD)
+@pytest.mark.parametrize("block", [24, 1 << 20])
+def test_a_bad_row_costs_itself_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str, kind: str, detail: str, block: int
+) -> None:
+    monkeypatch.setattr(tabular, "BLOCK", block)
+    good = "a,9,1,0.5,a b,3\n"
+    arms = write(tmp_path / "arms.csv", "name,w\na,1\nb,2\nc,3\n")
+    text = "item,time,click,p,shown,age\n" + good * 3 + "\n" + f"a,{row}\n" + good * 2
+    mapping = {**SIMPLE, "time": "time", "propensity": "p", "candidates": "shown", "user": ["age"], "arms_file": arms}
+    path = write(tmp_path / "x.csv", text)
+    _, batch, problems = read(path, tmp_path, **mapping)
+    assert batch.rounds == 5
+    assert problems.kinds == {kind: 1}
+    (example,) = problems.examples
+    assert (example.file, example.line) == ("x.csv", 6)
+    assert detail in example.detail
+    with pytest.raises(ReadError, match=r"x\.csv, line 6"):
+        read(path, tmp_path, strict=True, **mapping)
+
+
+def test_a_row_is_counted_once_whatever_is_wrong_with_it(tmp_path: Path) -> None:
+    text = "item,click,p\n,x,7\na,1,1\n"
+    _, _, problems = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, propensity="p")
+    assert problems.kinds == {"missing value": 1}
+
+
+def test_many_bad_rows_are_counted_by_kind(tmp_path: Path) -> None:
+    text = "item,click\n" + "a,1\na,x\na,\n" * 50
+    _, _, problems = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE)
+    assert problems.kinds == {"unparsable number": 50, "missing value": 50}
+    assert [example.line for example in problems.examples] == [3, 4, 6, 7, 9]
+
+
+@pytest.mark.parametrize("text", ["item,click", "item,click\n", "item,click\na,x\nb,\n"])
+@pytest.mark.parametrize("more", [{}, {"uniform": True}])
+def test_a_log_without_rounds_is_refused(tmp_path: Path, text: str, more: dict[str, Any]) -> None:
+    with pytest.raises(LogError, match="no round could be read"):
+        read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, **more)
+    assert not list(tmp_path.glob("*log*"))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="does not exist"):
+        ColumnsReader(tmp_path / "x.csv", mapping=Mapping(**SIMPLE))
+    with pytest.raises(LogError, match="has no log in it"):
+        ColumnsReader(tmp_path, mapping=Mapping(**SIMPLE))
+    with pytest.raises(LogError, match="no log is given"):
+        ColumnsReader([], mapping=Mapping(**SIMPLE))
+
+
+def test_damaged_arms_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "arms.csv.gz", gzip.compress(b"item,size\na,1\nb,2")[:-8])
+    with pytest.raises(LogError, match=r"arms.csv.gz is damaged at line 3: write or copy it again"):
+        reader.read_arms(tabular.open_table(path), "item", ["size"])
+
+
+def test_several_files_and_folders(tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    write(folder / "2.csv", "item,click\nb,1\n,\n")
+    write(folder / "1.csv", "click,item\n0,a\n")
+    write(folder / "notes.txt", "nothing")
+    log, batch, problems = read(folder, tmp_path, **SIMPLE)
+    assert pools(log) == [["a", "b"]]
+    assert batch.reward.tolist() == [0, 1]
+    assert problems.sources == [
+        {"file": "notes.txt", "lines": 0, "rounds": 0, "ignored": "not a log by its name"},
+        {"file": "1.csv", "lines": 1, "rounds": 1},
+        {"file": "2.csv", "lines": 2, "rounds": 1},
+    ]
+    assert log.source_starts == [0, 1]
+    again = read([folder / "2.csv", folder / "1.csv"], tmp_path, **SIMPLE)[1]
+    assert again.reward.tolist() == [1, 0]
+    (tmp_path / "more").mkdir()
+    other = write(tmp_path / "more" / "1.csv", "item,click\na,1\n")
+    assert len(read([folder / "1.csv", other], tmp_path, **SIMPLE)[0].source_starts) == 2
+
+
+names = st.sampled_from(["a", "b", "c", "d d", "é", "7", 'q"t', "x,y"])
+
+values = st.floats(-1e6, 1e6) | st.integers(-1000, 1000).map(float)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
+    rows = []
+    for _ in range(draw(st.integers(1, 12))):
+        shown = draw(st.lists(names, unique=True, min_size=1, max_size=5))
+        rows.append(
+            {
+                "item": draw(st.sampled_from(shown) | names | st.none()),
+                "click": draw(values | st.none() | st.just(float("inf"))),
+                "p": draw(st.floats(0.01, 1) | st.sampled_from([0.0, 2.0, None])),
+                "t": draw(st.integers(-(10**9), 10**10) | st.none()),
+                "slot": draw(st.integers(-1, 130) | st.none()),
+                "shown": draw(st.just(shown) | st.just(shown + shown[:1]) | st.none()),
+                "age": draw(values | st.none()),
+                "os": draw(names | st.none()),
+            }
+        )
+    return rows
+
+
+MAPPED = {
+    "arm": "item", "reward": "click", "propensity": "p", "time": "t", "place": "slot", "user": ["age"],
+    "categorical": ["os"],
+}  # fmt: skip
+
+
+@given(rows=tables(), listed=st.booleans(), block=st.sampled_from([16, 100, 1 << 20]), many=st.sampled_from([2, 1000]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_csv_and_parquet_give_the_same_log(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], listed: bool, block: int, many: int
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("same")
+    mapping = {**MAPPED, "candidates": "shown"} if listed else MAPPED
+    types = {
+        "item": pa.string(),
+        "os": pa.string(),
+        "shown": pa.list_(pa.string()),
+        "t": pa.int64(),
+        "slot": pa.int16(),
+    }
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "x.parquet")
+    with (tmp_path / "x.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(rows[0])
+        for row in rows:
+            cells = {**row, "shown": None if row["shown"] is None else json.dumps(row["shown"])}
+            writer.writerow("" if cell is None else cell for cell in cells.values())
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular, "BLOCK", block)
+        patch.setattr(tabular, "ROWS", many)
+        for name in ("x.csv", "x.parquet"):
+            if any(usable(row, listed) for row in rows):
+                found.append(read(tmp_path / name, tmp_path, **mapping))
+            else:
+                with pytest.raises(LogError, match=r"no round|not a column of numbers"):
+                    read(tmp_path / name, tmp_path, **mapping)
+    if not found:
+        return
+    (log1, batch1, problems1), (log2, batch2, problems2) = found
+    assert (log1.user, log1.arm, log1.names, pools(log1)) == (log2.user, log2.arm, log2.names, pools(log2))
+    for mine, theirs in zip(batch1, batch2, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert problems1.kinds == problems2.kinds
+    assert [example.line - 1 for example in problems1.examples] == [example.line for example in problems2.examples]
+    good = [row for row in rows if usable(row, listed)]
+    assert batch1.reward.tolist() == [row["click"] for row in good]
+    rows_of = log1.pools.rows[log1.pools.offsets[batch1.pool] + batch1.chosen]
+    assert [log1.names[i] for i in rows_of] == [row["item"] for row in good]
+
+
+def usable(row: dict[str, Any], listed: bool) -> bool:
+    """What a good row is, said plainly."""
+    if None in (row["item"], row["click"], row["p"], row["age"], row["os"]) or row["click"] == float("inf"):
+        return False
+    if not 0 < row["p"] <= 1 or (row["slot"] is not None and not 0 <= row["slot"] <= 127):
+        return False
+    shown = row["shown"]
+    return not listed or (shown is not None and len(set(shown)) == len(shown) and row["item"] in shown)
