@@ -128,16 +128,16 @@ def run_yahoo(plan: Plan) -> Section:
         folder = Path(name)
         plan.say("yahoo: making and reading the log")
         start = time.perf_counter()
-        prepared = yahoo.prepare(folder, None, train=train, rounds=rounds)
+        prepared = yahoo.prepare_log(folder, None, train=train, rounds=rounds)
         section.add(f"making and reading {train + rounds:,} lines", number((time.perf_counter() - start) / 60))
-        planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
+        split = yahoo.split_log(prepared.log, train=train, rounds=rounds)
         peak = 0.0
         for what, policies, target in (
             ("three UCB algorithms", paper.PAPER_POLICIES, YAHOO_MINUTES),
             ("HyRan", ("HyRan",), None),
         ):
-            length = planned if target or plan.quick else planned._replace(rounds=rounds // 20)
-            records = yahoo.records(prepared, length, ("released",), policies=policies)
+            length = split if target or plan.quick else split._replace(rounds=rounds // 20)
+            records = yahoo.experiments(prepared.log, length, ("released",), policies=policies)
             runner.compile_loops(records, str(prepared.log.path))
             plan.say(f"yahoo: {what}")
             start = time.perf_counter()
@@ -164,9 +164,8 @@ def run_coverage(plan: Plan) -> Section:
     section.data.append(result)
     lowest: dict[str, float] = {}
     for row in result["rows"]:
-        if row["interval"] in ("t", "bernstein"):  # the two that `evaluate` gives
-            name = f"{row['estimator']}, {'bootstrap' if row['interval'] == 't' else 'bernstein'}"
-            lowest[name] = min(lowest.get(name, 1.0), row["coverage"])
+        name = f"{row['estimator']}, {row['interval']}"
+        lowest[name] = min(lowest.get(name, 1.0), row["coverage"])
     for name, share in lowest.items():
         figure = Figure("made logs", name, "at least", 100 * coverage.NEEDED, 100 * share, " %")
         section.add(f"{name}: least over policies, differences and logging", figure=figure)

@@ -217,10 +217,10 @@ def _yahoo_records(
         interrupts.tidying(interrupts.KEPT),
         StagedBar() as progress,
     ):
-        prepared = yahoo.prepare(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
-        planned = yahoo.plan(prepared.log, train=train, rounds=rounds)
-        records = yahoo.records(
-            prepared, planned, protocols, arms=arms, trials=trials, seed=seed, defect=defect, policies=chosen,
+        prepared = yahoo.prepare_log(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
+        split = yahoo.split_log(prepared.log, train=train, rounds=rounds)
+        records = yahoo.experiments(
+            prepared.log, split, protocols, arms=arms, trials=trials, seed=seed, defect=defect, policies=chosen,
             engine=engine, progress=progress,
         )  # fmt: skip
     account_for(prepared.problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -12,67 +12,110 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hybandits.cli.shared import Address, EngineName, EngineOption, Workers, account_for, bar, make_engine, plain_errors
+from hybandits.cli.shared import (
+    Address,
+    EngineName,
+    EngineOption,
+    Strict,
+    Workers,
+    account_for,
+    bar,
+    make_engine,
+    plain_errors,
+)
 from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
+    from hybandits.logs.columns.reader import Mapping as ColumnMapping
     from hybandits.offline.view import View
-    from hybandits.policies.base import Policy
 
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
 FeaturesName = StrEnum("FeaturesName", ["das", "li", "shared", "disjoint"])
 IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[
-    Path, typer.Argument(help="A log: a folder made by convert, or a raw click log (file or folder).", metavar="LOG")
+    Path,
+    typer.Argument(help="A log: a folder written by convert, or a raw click log (a file or a folder).", metavar="LOG"),
 ]
 Features = Annotated[
     FeaturesName,
     typer.Option(
-        help="das: x = vec(user arm'), z = arm; li: the same x, z = user; shared: that x alone; disjoint: z = user."
+        help="How features are built from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
+        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user."
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be used.")]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Only the first so many rounds; all if left out.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
+
+
+def make_log(
+    out: Annotated[Path, typer.Argument(help="Folder to write the files to. It is created if missing.", metavar="DIR")],
+    rounds: Annotated[int, typer.Option(min=1, help="Number of visits in all.")] = 100_000,
+    files: Annotated[int, typer.Option(min=1, help="Number of days to spread them over, one file each.")] = 1,
+    pool: Annotated[int, typer.Option(min=3, help="Number of articles to choose from at a time, roughly.")] = 20,
+    features: Annotated[
+        FeaturesName,
+        typer.Option(
+            help="What an article's own part of the click rate depends on. das: its features; li: the user's."
+        ),
+    ] = FeaturesName.das,
+    kind: Annotated[str, typer.Option(help="Format of the files: R6A or R6B.")] = "R6A",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 0,
+) -> None:
+    """Write a synthetic click log in Yahoo's format, to try everything without the licensed data.
+
+    Clicks are drawn from a known model, which is written to truth.json beside the files.
+    """
+    with plain_errors():
+        from hybandits.logs.synthetic import SyntheticLog
+
+        log = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind)
+        with tidying(), bar("writing", rounds) as advance:
+            log.write(out, files=files, progress=advance)
+        typer.echo(f"wrote {rounds:,} rounds in {files} {'file' if files == 1 else 'files'} to {out}")
 
 
 def convert(
     paths: Annotated[
-        list[Path], typer.Argument(help="Files or folders of a log, then the folder to make.", metavar="IN... OUT")
+        list[Path],
+        typer.Argument(help="Files or folders of a log, and last the folder to create.", metavar="IN... OUT"),
     ],
-    form: Annotated[Format | None, typer.Option("--format", help="Of the input; found out if left out.")] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of the input; by default it is recognised.")
+    ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option(help="For --format columns: a TOML file that says what columns mean, see docs/logs.md."),
+        typer.Option(help="For --format columns: a TOML file that says what the columns mean, see docs/logs.md."),
     ] = None,
     strict: Strict = False,
 ) -> None:
-    """Read a click log into one form: Parquet tables that all other commands, and other tools, read fast.
+    """Convert a click log to Parquet tables, which all other commands (and other tools) read fast.
 
     Reads Yahoo! R6A and R6B (plain or gzip), the Open Bandit Dataset, and CSV or Parquet files of your own. Lines that
-    cannot be used are counted, and the first few are shown.
+    cannot be used are skipped and counted, and the first few are shown.
     """
     with plain_errors():
         if len(paths) < 2:
-            raise ValueError(f"convert takes what to read and then the folder to make, got only {paths[0]}")
+            raise ValueError(
+                f"convert needs the log to read and then the folder to create, got only {paths[0]}: add the folder"
+            )
         from hybandits.logs.formats import reader_of
         from hybandits.logs.problems import Problems
-        from hybandits.logs.store import convert as into_one_form
+        from hybandits.logs.store import convert as convert_log
 
         *inputs, out = paths
-        reader = reader_of(inputs, format=None if form is None else form.value, mapping=_mapping(mapping))
+        reader = reader_of(inputs, format=None if form is None else form.value, mapping=_read_mapping(mapping))
         problems = Problems(strict=strict)
         with tidying(), bar("reading", reader.size, unit="B") as advance:
-            log = into_one_form(reader, out, problems, advance)
+            log = convert_log(reader, out, problems, advance)
         account_for(problems)
-        for name in (name for name in log.user if name.endswith(("=other", "=(all other)"))):
+        for column in (column for column in log.user if column.endswith(("=other", "=(all other)"))):
             typer.echo(
-                f"  too many categories: all but the most frequent of {name.partition('=')[0]} are {name}", err=True
+                f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
             )
         typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}")
 
 
-def _mapping(path: Path | None) -> Any:
+def _read_mapping(path: Path | None) -> ColumnMapping | None:
     if path is None:
         return None
     from hybandits.experiments.config import read_file
@@ -89,7 +132,7 @@ def _mapping(path: Path | None) -> Any:
 
 @contextmanager
 def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View]:
-    """A log, converted for the time being if it is raw."""
+    """View a log, which is converted in a temporary folder first if it is raw."""
     from hybandits.logs.formats import opened
     from hybandits.logs.store import HEADER, Log
     from hybandits.offline.view import View
@@ -108,58 +151,35 @@ def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View
 def describe(
     log: LogArgument,
     features: Features = FeaturesName.das,
-    out: Annotated[Path | None, typer.Option("--json", help="Write everything to this file too.")] = None,
+    out: Annotated[Path | None, typer.Option("--json", help="Also write everything to this file.")] = None,
     strict: Strict = False,
 ) -> None:
-    """What is in a log: arms over time, rewards, propensities, ranks, and what they mean for HyLinUCB's guarantee."""
+    """Describe a log: arms over time, rewards, propensities, ranks, and whether HyLinUCB's guarantee can hold."""
     with plain_errors():
-        from hybandits.offline.describe import describe as described
+        from hybandits.offline.describe import describe as describe_log
         from hybandits.report.logs import print_description
 
         if out is not None:
             _must_be_writable(out)
         with _viewed(log, features.value, strict=strict) as view, bar("reading", view.log.rounds) as advance:
-            found = described(view, progress=advance)
-        print_description(found)
+            description = describe_log(view, progress=advance)
+        print_description(description)
         if out is not None:
-            _write_json(out, found.plain())
-
-
-def make_log(
-    out: Annotated[Path, typer.Argument(help="Folder to write the files to; made if missing.", metavar="DIR")],
-    rounds: Annotated[int, typer.Option(min=1, help="Visits in all.")] = 100_000,
-    files: Annotated[int, typer.Option(min=1, help="Days they are spread over, one file each.")] = 1,
-    pool: Annotated[int, typer.Option(min=3, help="Articles to choose from at a time, about.")] = 20,
-    features: Annotated[
-        FeaturesName, typer.Option(help="What clicks depend on: das (arm's own: its features) or li (the user's).")
-    ] = FeaturesName.das,
-    kind: Annotated[str, typer.Option(help="R6A or R6B.")] = "R6A",
-    seed: Annotated[int, typer.Option(min=0, help="Everything is a function of it.")] = 0,
-) -> None:
-    """Write a click log in Yahoo's format from a known model, to try everything without the licensed data.
-
-    What clicks depend on is written to truth.json beside the files.
-    """
-    with plain_errors():
-        from hybandits.logs.synthetic import SyntheticLog
-
-        made = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind)
-        with tidying(), bar("writing", rounds) as advance:
-            made.write(out, files=files, progress=advance)
-        typer.echo(f"wrote {rounds:,} rounds in {files} {'file' if files == 1 else 'files'} to {out}")
+            _write_json(out, description.plain())
+            typer.echo(f"wrote {out}")
 
 
 def fit(
     log: LogArgument,
     policy: Annotated[
-        str, typer.Option(help="The policy to start warm, with settings after a colon: HyLinUCB:noise=0.3,ridge=2.")
+        str, typer.Option(help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2.")
     ] = "HyLinUCB",
     out: Annotated[
-        Path, typer.Option(help="File to write, replaced if it is there; load it with hybandits.load.")
+        Path, typer.Option(help="File to write; an existing one is replaced. Load it with hybandits.load.")
     ] = Path("policy.npz"),
     features: Features = FeaturesName.das,
     rounds: Rounds = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the policy's own draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the policy's own draws.")] = 0,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
     address: Address = None,
@@ -168,34 +188,33 @@ def fit(
     """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
     with plain_errors():
         from hybandits import HyRan, SupLinUCB
-        from hybandits.offline import fit as fitting
+        from hybandits.offline.by_name import policy_for
+        from hybandits.offline.fit import collect, learn_log, warm_start
+        from hybandits.offline.provenance import note_fit
         from hybandits.policies.ridge_policy import RidgePolicy
 
         _must_be_writable(out)
         with _viewed(log, features.value, strict=strict) as view:
             stop = min(rounds or view.log.rounds, view.log.rounds)
-            made = _policy(policy, view, stop, seed)
+            fitted = policy_for(view, policy, horizon=stop, seed=seed)
             with bar("fitting", stop) as advance:
-                if isinstance(made, RidgePolicy):
-                    engine_made = make_engine(engine, workers, address)
-                    fitting.warm_start(made, fitting.collect(view, 0, stop, engine=engine_made, progress=advance))
+                if isinstance(fitted, RidgePolicy):
+                    chosen_engine = make_engine(engine, workers, address)
+                    warm_start(fitted, collect(view, 0, stop, engine=chosen_engine, progress=advance))
                 else:
-                    fitting.learn_log(made, view, 0, stop, progress=advance)
-            if isinstance(made, HyRan | SupLinUCB):
-                typer.echo(
-                    f"hybandits: {type(made).__name__} did not choose what the log shows, and has learned each round "
-                    "as one with that arm alone",
-                    err=True,
-                )
-            made.notes = {
-                "features": features.value, "user": view.log.user, "arm": view.log.arm,
-                "fitted_to": {"content": view.log.about["content"], "rounds": stop},
-            }  # fmt: skip
+                    learn_log(fitted, view, 0, stop, progress=advance)
+            note_fit(fitted, view, stop)
+        name = type(fitted).__name__
+        if isinstance(fitted, HyRan | SupLinUCB):
+            typer.echo(
+                f"hybandits: {name} did not choose the arms that the log shows, so it has learned each round as if "
+                "that arm had been the only candidate",
+                err=True,
+            )
         with tidying(""):
-            made.save(out)
+            fitted.save(out)
         typer.echo(
-            f"wrote {out}: {type(made).__name__} with d1 = {made.d1}, d2 = {made.d2}, {stop:,} rounds of "
-            f"{len(made.arms)} arms"
+            f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )
 
 
@@ -204,30 +223,35 @@ def evaluate(
     policy: Annotated[
         list[str],
         typer.Option(
-            help="Repeatable. A saved policy, frozen (policy.npz); uniform; logged; always:ARM; or, by replay, a "
-            "policy that learns as it goes: HyLinUCB, HyThompson:noise=0.3 .."
+            help="What to evaluate: a saved policy as it is (policy.npz), uniform, logged, always:ARM, or a policy "
+            "that learns as it goes and is replayed (HyLinUCB, HyThompson:noise=0.3). Repeat it for several."
         ),
     ],
     estimators: Annotated[
         str | None,
         typer.Option(
-            help="Of replay, ips, snips, dm, dr, with commas.  [replay for those that learn, else the others]"
+            help="Any of replay, ips, snips, dm, dr, separated by commas. By default replay for policies that learn, "
+            "the others for those that do not."
         ),
     ] = None,
     interval: Annotated[
-        IntervalName, typer.Option(help="bootstrap, or bernstein: valid at any time, wider.")
+        IntervalName, typer.Option(help="bootstrap, or bernstein, which is valid at any time and wider.")
     ] = IntervalName.bootstrap,
-    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
-    clip: Annotated[float | None, typer.Option(help="Cut weights off here; trades bias for variance.")] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    clip: Annotated[
+        float | None, typer.Option(help="Largest weight allowed: a smaller one means less variance and more bias.")
+    ] = None,
     reward_range: Annotated[
-        str | None, typer.Option(help="Lowest and highest reward possible, for bernstein: 0,5.  [0,1]")
+        str | None, typer.Option(help="Lowest and highest possible reward, for bernstein: 0,5.  [0,1]")
     ] = None,
     features: Annotated[
-        FeaturesName | None, typer.Option(help="As for fit; those of the saved policies if left out, else das.")
+        FeaturesName | None, typer.Option(help="As for fit; by default those of the saved policies, or das.")
     ] = None,
-    start: Annotated[int, typer.Option("--from", min=0, help="The first round, e.g. after those of fit --rounds.")] = 0,
+    start: Annotated[
+        int, typer.Option("--from", min=0, help="First round to use, for example after those of fit --rounds.")
+    ] = 0,
     rounds: Rounds = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap and of policies that learn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap and of policies that learn.")] = 0,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
     address: Address = None,
@@ -236,127 +260,66 @@ def evaluate(
     ] = None,
     strict: Strict = False,
 ) -> None:
-    """What a policy would have earned on a log, and how sure that is.
+    """Estimate what a policy would have earned on a log, and how certain that is.
 
-    The first policy is the one that others are compared with, on the same rounds.
+    The other policies are compared with the first one on the same rounds.
     """
     with plain_errors():
-        from dataclasses import replace
-
         from hybandits import load
         from hybandits.experiments.runner import prepare
-        from hybandits.offline.evaluation import evaluate as evaluated
+        from hybandits.offline.by_name import only_suited, target_for, usual_estimators
+        from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
+        from hybandits.offline.provenance import check_columns, common_features, rounds_learned
         from hybandits.report.logs import draw_running, print_evaluation
 
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
             prepare(out)
-        saved = {spec: load(spec) for spec in dict.fromkeys(policy) if spec.endswith(".npz")}
-        name = _features_of(saved, features)
-        with _viewed(log, name, strict=strict) as view:
+        saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
+        common = common_features(saved, None if features is None else features.value)
+        for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
+            typer.echo(
+                f"hybandits: {spec} does not say how its features are built: using --features {common}", err=True
+            )
+        with _viewed(log, common, strict=strict) as view:
             stop = min(start + (rounds or view.log.rounds), view.log.rounds)
-            _check_names(saved, view)
-            targets = {spec: _target(spec, saved, view, stop, seed) for spec in dict.fromkeys(policy)}
-            names = _estimators(estimators, targets)
-            bounds = None if reward_range is None else _range(reward_range)
-            made = make_engine(engine, workers, address)
+            check_columns(saved, view)
+            targets = {spec: target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy}
+            names = usual_estimators(targets) if estimators is None else _words(estimators)
             with bar("evaluating", progress_total(view, targets, estimators=names, start=start, stop=stop)) as advance:
-                found = evaluated(
+                evaluation = evaluate_policies(
                     view, targets, estimators=names, interval=interval.value, level=level, seed=seed, clip=clip,
-                    reward_range=bounds, start=start, stop=stop, engine=made, progress=advance,
+                    reward_range=None if reward_range is None else _range(reward_range), start=start, stop=stop,
+                    engine=make_engine(engine, workers, address), progress=advance,
                 )  # fmt: skip
-            _warn_of_own_rounds(saved, view, start)
-        if estimators is None:  # what was not asked for need not be refused
-            found = replace(found, estimates=[e for e in found.estimates if not _out_of_kind(e, targets)])
+            for spec in saved:
+                if start < (last := rounds_learned(saved[spec], view)):
+                    _warn_of_learned_rounds(spec, last, view.log.rounds)
+        if estimators is None:
+            evaluation = only_suited(evaluation, targets)
         files: list[Path] = []
         if out is not None:
-            _write_json(out / "evaluation.json", found.plain(), quiet=True)
-            files = [out / "evaluation.json", *draw_running(found, out)]
-        print_evaluation(found)
+            _write_json(out / "evaluation.json", evaluation.plain())
+            files = [out / "evaluation.json", *draw_running(evaluation, out)]
+        print_evaluation(evaluation)
         for file in files:
             typer.echo(f"wrote {file}")
 
 
-def _features_of(saved: Mapping[str, Policy], asked: FeaturesName | None) -> str:
-    """The features to use: those that saved policies were fitted with; an error if they differ."""
-    noted = {spec: policy.notes["features"] for spec, policy in saved.items() if "features" in policy.notes}
-    for spec, name in noted.items():
-        wanted = next(iter(noted.values())) if asked is None else asked.value
-        if name != wanted:
-            raise ValueError(f"{spec} was fitted with --features {name}, not {wanted}: evaluate it in a run of its own")
-    if asked is not None:
-        return asked.value
-    for spec in saved:
-        if spec not in noted:
-            taken = next(iter(noted.values()), "das")
-            typer.echo(f"hybandits: {spec} does not say how its features are made: taking --features {taken}", err=True)
-    return next(iter(noted.values()), "das")
+def _warn_of_learned_rounds(spec: str, learned: int, rounds: int) -> None:
+    """Say that a policy looks better than it is on rounds that it has learned from."""
+    remedy = f"evaluate it with --from {learned}" if learned < rounds else "fit it to fewer with --rounds"
+    typer.echo(
+        f"hybandits: {spec} has learned the first {learned:,} rounds of this log, so it looks better on them than it "
+        f"is: {remedy}",
+        err=True,
+    )
 
 
-def _check_names(saved: Mapping[str, Policy], view: View) -> None:
-    """A policy fitted to other columns would take one for another."""
-    for spec, policy in saved.items():
-        for what, there in (("user", view.log.user), ("arm", view.log.arm)):
-            fitted = policy.notes.get(what, there)
-            if fitted != there:
-                odd = [name for name in (*fitted, *there) if (name in fitted) != (name in there)]
-                words = f"differing: {', '.join(odd[:3])}" if odd else "in another order"
-                raise ValueError(
-                    f"{spec} was fitted to a log with other {what} features ({words}): evaluate it on one with the same"
-                )
-
-
-def _warn_of_own_rounds(saved: Mapping[str, Policy], view: View, start: int) -> None:
-    """A policy looks better than it is on rounds that it has learned from."""
-    for spec, policy in saved.items():
-        known = policy.notes.get("fitted_to", {})
-        last = known.get("rounds", 0)
-        if known.get("content") == view.log.about["content"] and start < last:
-            remedy = f"evaluate it with --from {last}" if last < view.log.rounds else "fit it to fewer with --rounds"
-            typer.echo(
-                f"hybandits: {spec} has learned the first {last:,} rounds of this log and looks better on them than it "
-                f"is: {remedy}",
-                err=True,
-            )
-
-
-def _target(spec: str, saved: Mapping[str, Policy], view: View, horizon: int, seed: int) -> Any:
-    """What --policy names: a frozen policy, a rule, or a policy that learns."""
-    from hybandits.offline.evaluation import Frozen, Learning
-
-    if spec in saved:
-        return Frozen(saved[spec])
-    if spec.lower() in ("uniform", "logged"):
-        return spec.lower()
-    if spec.lower().startswith("always:"):
-        return f"always {spec.partition(':')[2]}"
-    try:
-        return Learning(_policy(spec, view, horizon, seed))
-    except ValueError as problem:
-        if str(problem).startswith("there is no policy"):
-            raise ValueError(f"{problem}; or uniform, logged, always:ARM, or a saved policy (a file .npz)") from None
-        raise
-
-
-def _estimators(asked: str | None, targets: dict[str, Any]) -> tuple[str, ...]:
-    """Replay for policies that learn, the others for those that do not, unless asked for."""
-    from hybandits.offline.evaluation import Learning
-
-    if asked is not None:
-        return tuple(part.strip().lower() for part in asked.split(",") if part.strip())
-    learning = any(isinstance(target, Learning) for target in targets.values())
-    fixed = any(not isinstance(target, Learning) for target in targets.values())
-    return ("replay",) * learning + ("ips", "snips", "dm", "dr") * fixed
-
-
-def _out_of_kind(estimate: Any, targets: dict[str, Any]) -> bool:
-    """A refusal only because the estimator is not for this kind of policy."""
-    from hybandits.offline.evaluation import Learning
-
-    learns = isinstance(targets[estimate.policy], Learning)
-    return estimate.value is None and learns != (estimate.estimator == "replay")
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
 
 
 def _range(text: str) -> tuple[float, float]:
@@ -367,26 +330,13 @@ def _range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _policy(spec: str, view: View, horizon: int, seed: int) -> Policy:
-    """A new policy by name, whatever its capitals."""
-    from hybandits.policies.by_name import make_policy, parse_policy, policy_names, with_noise
-
-    given, settings = parse_policy(spec)
-    name = {name.lower(): name for name in policy_names()}.get(given.lower(), given)
-    # A click is 0 or 1: its standard deviation is at most 1/2.
-    settings = with_noise(name, settings, 0.5)
-    return make_policy(name, settings, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
-
-
 def _must_be_writable(path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{path} cannot be written: give a file in a folder that is there")
+        raise ValueError(f"{path} cannot be written: give a file in a folder that exists")
 
 
-def _write_json(path: Path, content: dict[str, Any], *, quiet: bool = False) -> None:
+def _write_json(path: Path, content: dict[str, Any]) -> None:
     from hybandits.foundation.files import write_atomically
 
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda name: Path(name).write_text(text))
-    if not quiet:
-        typer.echo(f"wrote {path}")

@@ -29,6 +29,8 @@ Address = Annotated[
     str | None, typer.Option(help="Address of a running Ray cluster, for example auto; by default one is started.")
 ]
 
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be used.")]
+
 
 @contextmanager
 def plain_errors() -> Iterator[None]:

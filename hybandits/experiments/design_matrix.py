@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.foundation.checks import Doubles
+from hybandits.model.eigenvalues import coupling, largest_ratio, smallest
 from hybandits.policies.base import Policy
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.ridge_policy import RidgePolicy
@@ -58,7 +58,7 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
         rows = (whole - ridge).sum(axis=0)
         shared, own = rows[:d1, :d1], rows[d1:, d1:]
         lambda_min_v, lambda_min_w = np.nan, smallest(whole)
-        z_norm = max(np.sqrt(largest_ratio(b[i] @ np.linalg.solve(w[i], b[i].T), v[i])) for i in ids)
+        z_norm = max(coupling(v[i], b[i], w[i]) for i in ids)
     else:
         shared = v - estimator.ridge * np.eye(len(v))
         own = (w - estimator.ridge * np.eye(w.shape[1])).sum(axis=0)
@@ -73,18 +73,3 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
         "lambda_min_w": lambda_min_w,
         "sigma_max_b": np.linalg.norm(b, 2, axis=(1, 2)) if b.shape[1] and b.shape[2] else np.zeros(arms),
     }
-
-
-def smallest(matrices: Doubles) -> Any:
-    """lambda_min of symmetric matrices, NaN for those of size 0."""
-    if matrices.shape[-1] == 0:
-        return np.full(matrices.shape[:-2], np.nan)
-    return np.linalg.eigvalsh(matrices)[..., 0]
-
-
-def largest_ratio(part: Doubles, whole: Doubles) -> float:
-    """lambda_max(whole^-1/2 part whole^-1/2), 0 where there is nothing."""
-    if len(whole) == 0:
-        return 0.0
-    root = np.linalg.inv(np.linalg.cholesky(whole))
-    return max(float(np.linalg.eigvalsh(root @ part @ root.T)[-1]), 0.0)

@@ -216,7 +216,7 @@ class Outcome:
 
     @property
     def has_independent_trials(self) -> bool:
-        """Whether trials are independent of each other: each draws contexts of its own, or all play the one log."""
+        """Whether trials are independent of each other: each draws contexts of its own, or all play one log."""
         return self.experiment.fresh_contexts or self.experiment.log is not None
 
     def independent_units(self, policy: str, arms: int | None = None) -> NDArray[Any]:

@@ -1,1 +1,1 @@
-"""The hybrid ridge estimator and what belongs to it: arms, inputs, exploration coefficients, features, policy files."""
+"""The hybrid ridge estimator and what belongs to it: arms, inputs, running sums, exploration, features, files."""

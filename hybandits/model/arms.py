@@ -1,4 +1,4 @@
-"""Which arms are known, where their blocks lie, and candidate sets whose ids have been looked up."""
+"""Which arms are known, where their blocks are stored, and candidate sets whose ids have been looked up."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from hybandits.model.inputs import check_finite, checked_matrices, id_list
 
 Slots = NDArray[np.int64]
 
-
 MANY = 16
-"""Candidates from which on a look at the slots finds duplicates faster than a set of the ids."""
+"""From this number of candidates on, duplicates are found faster by comparing slots than by a set of ids."""
 
 
 class CheckedCandidates(NamedTuple):
-    """Checked candidates: features ready for the kernels, ids, and where each arm's block lies (-1: none yet)."""
+    """Candidates with features ready for the kernels, their ids and their slots (-1: the arm has not learned)."""
 
     x: Doubles
     z: Doubles
@@ -31,9 +30,31 @@ class CheckedCandidates(NamedTuple):
 
 
 class CandidateSet:
-    """A list of arms whose ids have been looked up; made by `policy.candidates(arms)`, used in place of the list.
+    """A list of arms whose ids have been looked up, to be passed to `choose` in place of the list.
 
-    It follows its policy: when an arm first learns or is forgotten, the next call looks the ids up again.
+    Get one from `policy.candidates(arms)`. It saves the time of looking up the same ids in every call, which matters
+    for pools of hundreds of arms that rarely change. A set stays valid for as long as its policy: when one of the
+    policy's arms first learns or is forgotten, the next call looks the ids up again.
+
+    Parameters
+    ----------
+    arms : tuple of hashable
+        The ids of the candidates, none twice.
+
+    Attributes
+    ----------
+    arms : tuple of hashable
+        The ids, in the order in which rows of features are passed.
+
+    Examples
+    --------
+    >>> from hybandits import HyLinUCB
+    >>> policy = HyLinUCB(d1=2, d2=1)
+    >>> candidates = policy.candidates(["sports", "politics"])
+    >>> len(candidates)
+    2
+    >>> policy.choose([[1, 0], [0, 1]], [[0.5], [1]], candidates).arm
+    'politics'
     """
 
     __slots__ = ("arms", "epoch", "owner", "slots")
@@ -52,17 +73,29 @@ class CandidateSet:
 
 
 class ArmTable(ABC):
-    """Which arms are known and where their blocks lie, and the checks on what a call brings in.
+    """Which arms are known and in which slot each one's block is stored, with the checks of what a call passes.
 
-    Subclasses keep the blocks: `_reserve` makes room for one more slot, `_clear(slot)` sets it to the prior.
+    Subclasses store the blocks: `_reserve(capacity)` makes room for that many, `_clear(slot)` sets one to the prior.
     """
+
+    epoch: int
+    """Changes whenever a slot is given to an arm or taken back, so that slots looked up before are known to be old."""
+
+    rounds: int
+    """How many rows have been learned."""
+
+    pulls: Slots
+    """How many rows each slot has learned."""
+
+    known: int
+    """How many arms have been met and not forgotten. A plain number, because every `choose` and `learn` reads it."""
 
     def __init__(self, d1: int, d2: int) -> None:
         self.d1 = d1
         self.d2 = d2
         self.epoch = 0
         self.rounds = 0
-        self.pulls: Slots = np.zeros(0, np.int64)
+        self.pulls = np.zeros(0, np.int64)
         self.known = 0
         self._slots: dict[Hashable, int] = {}
         self._used = 0
@@ -75,46 +108,46 @@ class ArmTable(ABC):
 
     @property
     def arms(self) -> list[Hashable]:
-        """Every arm met and not forgotten, in the order met."""
+        """Every arm that has been met and not forgotten, in the order met."""
         return list(self._slots)
 
     def knows(self, arm: Hashable) -> bool:
-        """Whether the arm has been met and not forgotten."""
+        """Return whether the arm has been met and not forgotten."""
         return arm in self._slots
 
     def unmet(self, arms: Iterable[Hashable]) -> int:
-        """How many of the arms are not known yet."""
+        """Return how many of the arms are not known yet."""
         return sum(arm not in self._slots for arm in arms)
 
     @property
     def learned(self) -> dict[Hashable, int]:
-        """The arms that have learned, with their slots."""
+        """The arms that have learned, each with its slot."""
         return {arm: slot for arm, slot in self._slots.items() if slot >= 0}
 
     def pulls_of(self, arm: Hashable) -> int:
-        """How many rows the arm has learned."""
+        """Return how many rows the arm has learned."""
         slot = self.slot(arm)
         return int(self.pulls[slot]) if slot >= 0 else 0
 
     def slot(self, arm: Hashable) -> int:
-        """Where the arm's block lies, -1 if it has not learned; an error if it is unknown."""
+        """Return the arm's slot, -1 if it has not learned; raise if it is not known."""
         try:
             return self._slots[arm]
         except KeyError:
             raise KeyError(
-                f"arm {arm!r} is not known: it has been in no choose() or learn(), or was forgotten"
+                f"arm {arm!r} is not known: it has not been passed to choose() or learn(), or it was forgotten"
             ) from None
         except TypeError:
             raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
 
     def admit(self, arms: Iterable[Hashable]) -> None:
-        """Make arms known. Costs nothing but the id until they learn."""
+        """Make arms known. Until it learns, an arm costs no more than its id."""
         for arm in arms:
             self._slots.setdefault(arm, -1)
         self.known = len(self._slots)
 
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm's block and id. Its slot is used again."""
+        """Drop an arm and its block. The slot will be used for another arm."""
         slot = self.slot(arm)
         del self._slots[arm]
         self.known -= 1
@@ -128,7 +161,7 @@ class ArmTable(ABC):
             slot = self._free.pop()
         else:
             if self._used == len(self.pulls):
-                # One part in 32 at a time: in-place growth is cheap, and memory per arm stays close to its need.
+                # By one part in 32: growing in place is cheap, and little memory is kept in reserve.
                 self._grow(self._used + max(8, self._used // 32))
             slot = self._used
             self._used += 1
@@ -141,7 +174,7 @@ class ArmTable(ABC):
 
     def _grow(self, capacity: int) -> None:
         self._reserve(capacity)
-        self.pulls.resize(capacity, refcheck=False)  # last: its length says how many blocks there are
+        self.pulls.resize(capacity, refcheck=False)  # last, because its length says how many blocks there are
 
     @abstractmethod
     def _reserve(self, capacity: int) -> None: ...
@@ -149,13 +182,13 @@ class ArmTable(ABC):
     @abstractmethod
     def _clear(self, slot: int) -> None: ...
 
-    # -------------------------------------------------------------- loops outside Python
+    # -------------------------------------------------------------- compiled loops
 
     def set_aside(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
-        """The arms' slots, -1 for those that have none, and fresh slots for these, to be taken from the first on.
+        """Return the arms' slots, -1 for those that have none, and as many fresh slots for a compiled loop to use.
 
-        The fresh ones come in the order in which `learn` would take them, so a loop that gives them out in the order of
-        its rounds leaves every block where `learn` would have it.
+        The fresh slots are in the order in which `learn` would use them. A loop that takes them from the front, in the
+        order of its rounds, therefore stores every block where `learn` would have stored it.
         """
         slots = self.lookup(arms)
         waiting = int((slots < 0).sum())
@@ -169,7 +202,7 @@ class ArmTable(ABC):
         return slots, np.array(fresh, np.int64)
 
     def settle(self, arms: Sequence[Hashable], slots: Slots, fresh: Slots, rows: int) -> None:
-        """Take note of what a loop has done: who has taken which of the fresh slots, and how many rows were learned."""
+        """Record what a compiled loop has done: which arms took which fresh slots, and how many rows it learned."""
         owner = dict(zip(slots.tolist(), arms, strict=True))
         taken = [slot for slot in fresh.tolist() if slot in owner]
         for slot in taken:
@@ -184,19 +217,19 @@ class ArmTable(ABC):
     # -------------------------------------------------------------- candidates
 
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
-        """Look the ids up once; see `CandidateSet`."""
+        """Check a list of ids and return it as a `CandidateSet`."""
         return CandidateSet(tuple(self._ids(arms, None)))
 
     def lookup(self, arms: Sequence[Hashable]) -> Slots:
-        """The slots of the arms, -1 for those that have not learned or are unknown."""
+        """Return the slots of the arms, -1 for those that have not learned or are not known."""
         try:
             return np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
         except KeyError:
-            find = self._slots.get
-            return np.fromiter((find(arm, -1) for arm in arms), np.int64, len(arms))
+            slot_of = self._slots.get
+            return np.fromiter((slot_of(arm, -1) for arm in arms), np.int64, len(arms))
 
     def _ids(self, arms: Any, n: int | None) -> Sequence[Hashable]:
-        """The candidates' ids, checked: a sequence, not empty, as many as rows, hashable, none twice."""
+        """Return the ids as a sequence; raise if they are not hashable, not distinct, none, or not as many as rows."""
         if arms is None:
             if n is None:
                 raise TypeError("arms is missing: pass a list of ids")
@@ -222,13 +255,14 @@ class ArmTable(ABC):
     # -------------------------------------------------------------- features
 
     def matrices(self, x: Any, z: Any) -> tuple[Doubles, Doubles]:
-        """Features of several candidates, ready for the kernels: x (n, d1), z (n, d2)."""
+        """Return the features x (n, d1) and z (n, d2) of several candidates, checked and ready for the kernels."""
         return checked_matrices(x, z, self.d1, self.d2)
 
     def ready_slots(self, x: Any, z: Any, arms: Any) -> Slots | None:
-        """The candidates' slots if everything can go to the kernels as it is, else None: see `checked_candidates`.
+        """Return the candidates' slots if ids and features can go to the kernels as they are, else None.
 
-        Ids that equal those of the call before are not looked up again.
+        This is the fast path of `choose`; in all other cases, call `checked_candidates`. Ids that equal those of the
+        previous call are not looked up again.
         """
         if type(arms) is CandidateSet:
             if arms.owner is not self or arms.epoch != self.epoch:
@@ -243,7 +277,7 @@ class ArmTable(ABC):
                     if (len(arms) < MANY or not arrow.distinct(slots)) and len(set(arms)) != len(arms):
                         return None
                     self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
-            except (KeyError, TypeError, ValueError):  # unknown, not hashable, not comparable
+            except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
                 return None
         else:
             return None
@@ -251,7 +285,7 @@ class ArmTable(ABC):
         return slots if ready(x, (n, self.d1)) and ready(z, (n, self.d2)) else None
 
     def checked_candidates(self, x: Any, z: Any, arms: Any, *, admit: bool) -> CheckedCandidates:
-        """Everything `choose` and `predict` check; with `admit`, unknown arms become known if all is well."""
+        """Check what `choose` and `predict` are passed; with `admit`, make unknown arms known if all is valid."""
         x, z = self.matrices(x, z)
         n = x.shape[0]
         ids: Sequence[Hashable]

@@ -1,10 +1,10 @@
-"""Exploration coefficients by name: what gamma is, as a value passed to a policy.
+"""Exploration coefficients: how much a policy explores, as a value that is passed to it.
 
 Every coefficient has the form of `decisions.radius`,
 
     gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)),
 
-and an object here says what those five numbers are for a policy's reduction of the hybrid problem:
+and each class here says what these five numbers are, depending on how the policy reduces the hybrid problem:
 
     "shared"    one problem of dimension d1 + d2 K (LinUCB)
     "hybrid"    the same matrix, radius in d1 + d2 (HyLinUCB)
@@ -34,14 +34,14 @@ class Coefficients(NamedTuple):
 
 @runtime_checkable
 class Exploration(Protocol):
-    """What a policy asks of an exploration coefficient."""
+    """What a class must offer to be used as an exploration coefficient."""
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        """gamma for a problem of this shape; `arms` is the number met so far."""
+        """Return gamma for a problem of this shape; `arms` is the number of arms met so far."""
         ...
 
     def ridge(self, reduction: Reduction, arms: int) -> float | None:
-        """The ridge lambda that belongs to this coefficient, None where it prescribes none."""
+        """Return the ridge lambda that this coefficient prescribes, None if it prescribes none."""
         ...
 
 
@@ -62,22 +62,44 @@ def _bounds(name: str, value: Any) -> float | tuple[float, float]:
 
 
 def _keep(coefficient: Any, **values: Any) -> None:
-    """Put the checked values, plain Python numbers, in place of those given to a frozen dataclass."""
+    """Replace the values given to a frozen dataclass by the checked ones, which are plain Python numbers."""
     for name, value in values.items():
         object.__setattr__(coefficient, name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AsWritten:
-    """gamma of the theorems (paper, sections 3.1 and 3.2): fixed in t, needs the horizon, brings its own ridge.
+    """The coefficient of the paper's theorems (sections 3.1 and 3.2), which comes with a ridge of its own.
 
+    It does not change over time and needs to know the number of rounds. It usually explores far more than
+    `SelfNormalised`: use it to check the theorems, not to earn rewards.
+
+    Parameters
+    ----------
+    horizon : int
+        The number of rounds T that will be played.
+    delta : float, default=0.01
+        The probability with which the guarantee may fail.
+    bound : float, default=1.0
+        A bound S on the norms of theta and of every beta_i.
+    arms : int, optional
+        The number of arms K. If it is left out, arms are counted as they are met, and HyLinUCB's ridge is raised with
+        their number, exactly as if it had been that large from the start.
+
+    Notes
+    -----
     | policy    | lambda | gamma                                             |
     |-----------|--------|---------------------------------------------------|
     | LinUCB    | 1      | S sqrt(K) + sqrt(2 (d1 + d2 K) log(T/delta))      |
     | DisLinUCB | 1      | 2 sqrt(S) + sqrt(2 (d1 + d2) log(K T/delta))      |
     | HyLinUCB  | K      | 2 (S sqrt(K) + sqrt(2 (d1 + d2) log(T/delta)))    |
 
-    K is `arms` where given, else the number of arms met so far; HyLinUCB's ridge then grows with it, exactly.
+    Examples
+    --------
+    >>> from hybandits import HyLinUCB
+    >>> policy = HyLinUCB(d1=2, d2=1, exploration=AsWritten(horizon=1000, arms=10))
+    >>> policy.ridge
+    10.0
     """
 
     horizon: int
@@ -101,7 +123,7 @@ class AsWritten:
         return max(self.arms if self.arms is not None else met, 1)
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        """The table above."""
+        """Return gamma from the table above."""
         k = self._arms(arms)
         if reduction == "shared":
             gamma = self.bound * math.sqrt(k) + math.sqrt(2 * (d1 + d2 * k) * math.log(self.horizon / self.delta))
@@ -112,13 +134,29 @@ class AsWritten:
         return Coefficients(gamma)
 
     def ridge(self, reduction: Reduction, arms: int) -> float:
-        """K for the hybrid reduction, else 1."""
+        """Return K for the hybrid reduction, else 1."""
         return float(self._arms(arms)) if reduction == "hybrid" else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelfNormalised:
-    """The anytime coefficient, scaled by the noise level (the self-normalised bound of Abbasi-Yadkori et al. 2011).
+    """The default coefficient: it grows slowly over time and is scaled by the noise of the rewards.
+
+    Parameters
+    ----------
+    noise : float, default=1.0
+        sigma, the standard deviation of a reward around its mean. This is the setting that matters most: too large a
+        value explores too much.
+    bound : float or pair of float, default=1.0
+        S, a bound on the norms of theta and of every beta_i, or one bound for theta and one for the beta_i.
+    feature_bound : float or pair of float, default=1.0
+        L, a bound on the norms of x and of z, or one bound for x and one for z.
+    delta : float, default=0.01
+        The probability with which the true mean may lie above the upper confidence bound.
+
+    Notes
+    -----
+    This is the self-normalised bound of Abbasi-Yadkori et al. (2011), which holds at all times at once:
 
     gamma(t) = S sqrt(lambda) + sigma sqrt(2 log(1/delta) + D log(1 + t L^2 / (lambda D))),    L^2 = Lx^2 + Lz^2
 
@@ -128,7 +166,12 @@ class SelfNormalised:
     | HyLinUCB  | d1 + d2   | sqrt(S1^2 + S2^2)    | rows learned      |
     | DisLinUCB | d1 + d2   | sqrt(S1^2 + S2^2)    | that arm's pulls  |
 
-    noise is sigma, bound is S or the pair (S1, S2) for theta and the beta_i, feature_bound is L or (Lx, Lz).
+    Examples
+    --------
+    >>> from hybandits import HyLinUCB
+    >>> policy = HyLinUCB(d1=2, d2=1, exploration=SelfNormalised(noise=0.1, bound=(1.0, 0.5)))
+    >>> round(policy.radius, 3)
+    1.422
     """
 
     noise: float = 1.0
@@ -146,7 +189,7 @@ class SelfNormalised:
         )
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        """The table above."""
+        """Return gamma from the table above."""
         s1, s2 = self.bound if isinstance(self.bound, tuple) else (self.bound, self.bound)
         lx, lz = self.feature_bound if isinstance(self.feature_bound, tuple) else (self.feature_bound,) * 2
         if d1 == 0:
@@ -164,13 +207,25 @@ class SelfNormalised:
         )
 
     def ridge(self, reduction: Reduction, arms: int) -> None:
-        """None: it goes with any ridge."""
+        """Return None: any ridge may be used with it."""
         return
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constant:
-    """gamma = alpha, tuned by hand (Li et al. 2010); alpha = 0 is greedy."""
+    """A coefficient that never changes, tuned by hand (Li et al. 2010).
+
+    Parameters
+    ----------
+    alpha : float
+        The number of widths above the mean that are given to every candidate. 0 means no exploration.
+
+    Examples
+    --------
+    >>> from hybandits import HyLinUCB
+    >>> HyLinUCB(d1=2, d2=1, exploration=Constant(alpha=0.5)).radius
+    0.5
+    """
 
     alpha: float
 
@@ -178,11 +233,11 @@ class Constant:
         _keep(self, alpha=checks.non_negative("alpha", self.alpha, "it multiplies the width; 0 is greedy"))
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        """alpha, always."""
+        """Return alpha, whatever the problem is."""
         return Coefficients(float(self.alpha))
 
     def ridge(self, reduction: Reduction, arms: int) -> None:
-        """None: it goes with any ridge."""
+        """Return None: any ridge may be used with it."""
         return
 
 
@@ -192,7 +247,7 @@ _KINDS: dict[str, type[AsWritten] | type[SelfNormalised] | type[Constant]] = {
 
 
 def to_plain(exploration: Exploration) -> dict[str, Any]:
-    """The coefficient as JSON-able values, for saving."""
+    """Return the coefficient as values that JSON can hold."""
     kind = type(exploration).__name__
     if _KINDS.get(kind) is not type(exploration):
         raise TypeError(
@@ -202,7 +257,7 @@ def to_plain(exploration: Exploration) -> dict[str, Any]:
 
 
 def from_plain(plain: dict[str, Any]) -> Exploration:
-    """The inverse of `to_plain`."""
+    """Return the coefficient that `to_plain` turned into this."""
     kind = _KINDS.get(plain.get("kind", ""))
     if kind is None:
         kinds = ", ".join(sorted(_KINDS))

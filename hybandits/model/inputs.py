@@ -1,4 +1,4 @@
-"""Checks on what a call brings in: features, ids and rewards."""
+"""Checks of what a call is passed: features, ids and rewards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_finite(x: Doubles, z: Doubles) -> None:
 
 
 def not_finite(x: Doubles, z: Doubles, rewards: Doubles | float | None = None) -> ValueError:
-    """The error for features (or rewards) that a kernel refused."""
+    """Return the error for features or rewards that a kernel has refused."""
     try:
         check_finite(x, z)
         if rewards is not None:
@@ -30,7 +30,7 @@ def not_finite(x: Doubles, z: Doubles, rewards: Doubles | float | None = None) -
 
 
 def checked_matrices(x: Any, z: Any, d1: int, d2: int) -> tuple[Doubles, Doubles]:
-    """Features of several candidates: x (n, d1) and z (n, d2), either None where its dimension is 0."""
+    """Return x (n, d1) and z (n, d2) of candidates, ready for the kernels; None is allowed where d1 or d2 is 0."""
     if not checks.ready(x, (_rows_of(x), d1)):
         x = _empty_or_array("x", x, z, d1, "(n, d1)", "d1")
     if not checks.ready(z, (_rows_of(z), d2)):
@@ -54,7 +54,7 @@ def _empty_or_array(name: str, value: Any, other: Any, columns: int, shape: str,
 
 
 def checked_vectors(x: Any, z: Any, d1: int, d2: int) -> tuple[Doubles, Doubles]:
-    """Features of one arm: x (d1,) and z (d2,), either None where its dimension is 0."""
+    """Return x (d1,) and z (d2,) of one arm, ready for the kernels; None is allowed where d1 or d2 is 0."""
     if not checks.ready(x, (d1,)):
         if x is None and d1 == 0:
             x = np.zeros(0)
@@ -69,7 +69,7 @@ def checked_vectors(x: Any, z: Any, d1: int, d2: int) -> tuple[Doubles, Doubles]
 
 
 def id_list(arms: Any) -> Sequence[Hashable]:
-    """Ids as a sequence; arrays become lists of Python values. Sets are refused: rows have an order, they have none."""
+    """Return ids as a sequence, those of an array as Python values. Sets are refused, because rows have an order."""
     if isinstance(arms, list | tuple | range):
         return arms
     listed = arms.tolist() if isinstance(arms, np.ndarray) else arms
@@ -81,7 +81,7 @@ def id_list(arms: Any) -> Sequence[Hashable]:
 
 
 def batch(arms: Any, rewards: Any, n: int) -> tuple[list[Hashable], Doubles]:
-    """Ids and rewards of a batch of feedback, one of each per row."""
+    """Return the ids and rewards of a batch of feedback, one of each per row."""
     ids = list(id_list(arms))
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")

@@ -1,4 +1,4 @@
-"""Files: one .npz per policy, a JSON header beside plain arrays, no pickle, written whole or not at all."""
+"""Policy files: one .npz per policy, with a JSON header beside plain arrays and without pickle."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ VERSION = 1
 
 
 class FileError(ValueError):
-    """A file that cannot be loaded: truncated, corrupt, foreign, or of another version."""
+    """A file cannot be loaded as a policy.
+
+    It is truncated, corrupt, not written by hybandits, or written in a format that this version does not read. The
+    message says which, and what to do. It is a ValueError.
+    """
 
 
 def plain_id(arm: Hashable) -> Any:
-    """An arm id as JSON: str, int and tuples of them (NumPy's too); anything else, subclasses included, is refused."""
+    """Return an arm's id as JSON can hold it: str, int (also NumPy's) and tuples of them; refuse all others."""
     kind = type(arm)
     if kind is str or kind is int:
         return arm
@@ -41,35 +45,35 @@ def plain_id(arm: Hashable) -> Any:
 
 
 def arm_id(plain: Any) -> Hashable:
-    """The inverse of `plain_id`."""
+    """Return the id that `plain_id` turned into this."""
     if isinstance(plain, list):
         return tuple(arm_id(part) for part in plain)
     if isinstance(plain, str | int) and not isinstance(plain, bool):
         return plain
-    raise FileError(f"the file names an arm {plain!r}, which is no str, int or tuple: it is corrupt")
+    raise FileError(f"the file names an arm {plain!r}, which is not a str, an int or a tuple: the file is corrupt")
 
 
 def plain_ids(arms: Iterable[Hashable]) -> list[Any]:
-    """Every id, or an error naming the first that cannot be saved."""
+    """Return every id as JSON can hold it; raise for the first that cannot be saved."""
     return [plain_id(arm) for arm in arms]
 
 
 def arm_ids(plain: Any) -> list[Hashable]:
-    """The inverse of `plain_ids`."""
+    """Return the ids that `plain_ids` turned into this list."""
     if not isinstance(plain, list):
-        raise FileError(f"the file's arms are a {type(plain).__name__}, expected a list: it is corrupt")
+        raise FileError(f"the file's arms are a {type(plain).__name__}, expected a list: the file is corrupt")
     return [arm_id(part) for part in plain]
 
 
 def counter(name: str, value: Any) -> int:
-    """A count read from a file: a whole number from 0 to 2^53."""
+    """Return a count read from a file if it is a whole number from 0 to 2^53; else raise FileError."""
     if type(value) is not int or not 0 <= value <= 2**53:
         raise FileError(f"{name} is {value!r}, expected a count: the file is corrupt")
     return value
 
 
 def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> None:
-    """Slots are 0..n-1 in some order for the arms that have learned, -1 for the others; counts are not negative."""
+    """Raise FileError unless the slots are 0..n-1 in some order for arms that have learned and -1 for the others."""
     whole = np.dtype(np.int64)
     if (
         slots.dtype != whole
@@ -85,7 +89,7 @@ def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> N
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write header and arrays to a new file and put it in place in one step."""
+    """Write a policy's header and arrays to a file; a file that is there is replaced in one step."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the name of a file, e.g. {target / 'policy.npz'}")
@@ -104,10 +108,10 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file written by `write`; FileError for anything else."""
+    """Return the header and arrays of a file written by `write`; raise FileError for any other file."""
     source = Path(path)
     if not source.is_file():
-        raise FileNotFoundError(f"{source} does not exist or is no file: pass the path given to save()")
+        raise FileNotFoundError(f"{source} does not exist or is not a file: pass the path given to save()")
     foreign = FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
     try:
         with open(source, "rb") as file, zipfile.ZipFile(file) as container:
@@ -121,9 +125,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         header = json.loads(arrays.pop("header").tobytes().decode())
     except (FileError, PermissionError):
         raise
-    except Exception as problem:  # whatever zip, npy or JSON make of a damaged file
+    except Exception as problem:  # zip, npy and JSON raise all sorts of errors for a damaged file
         raise FileError(
-            f"{source} is truncated, corrupt or no file of hybandits ({problem}): "
+            f"{source} is truncated, corrupt or not a file written by hybandits ({problem}): "
             "pass the path given to save(), save the policy again, or restore the file from a backup"
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:

@@ -1,4 +1,4 @@
-"""HybridRidge: the ridge estimate of (theta, beta_1, .., beta_K); an arm costs nothing until it learns."""
+"""HybridRidge: the ridge estimate of (theta, beta_1, .., beta_K), updated row by row."""
 
 from __future__ import annotations
 
@@ -10,25 +10,67 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles, ready
 from hybandits.kernels import arrow
-from hybandits.model import policy_file as storage
+from hybandits.model import policy_file
 from hybandits.model.arms import ArmTable, Slots
 from hybandits.model.inputs import batch, checked_vectors, not_finite
 from hybandits.model.policy_file import FileError
 
 COPIED_UP_TO = 64_000_000
-"""Bytes up to which an array grows by copying."""
+"""Arrays of at most this many bytes grow by copying, larger ones in place."""
 
 
 class Prediction(NamedTuple):
-    """Estimated reward and width of every candidate."""
+    """What `predict` returns: the estimated reward of every candidate and how uncertain it is.
+
+    Attributes
+    ----------
+    mean : array of shape (n,)
+        The estimated rewards x.theta + z.beta_arm.
+    width : array of shape (n,)
+        sqrt(x~' M^-1 x~): the standard error of each mean, in units of the noise. It is large for candidates unlike
+        anything learned so far, and shrinks as similar rows are learned.
+    """
 
     mean: Doubles
     width: Doubles
 
 
 class HybridRidge(ArmTable):
-    """Ridge regression of reward on x.theta + z.beta_arm, exact, updated row by row in O((d1 + d2)^2).
+    """Ridge regression of rewards on x.theta + z.beta_arm, exact and updated row by row.
 
+    This is the estimator behind all policies but HyRan; use it directly for prediction without a rule for choosing. A
+    row is learned in O((d1 + d2)^2), whatever the number of arms. An arm costs no more than its id until it learns.
+
+    Parameters
+    ----------
+    d1 : int
+        Number of shared features x, 0 for none.
+    d2 : int
+        Number of arm-specific features z, 0 for none.
+    ridge : float, default=1.0
+        The lambda of the ridge regression, the same for all parameters: the larger it is, the more the estimates are
+        drawn to 0.
+
+    Attributes
+    ----------
+    theta : array of shape (d1,)
+        The shared parameter.
+    arms : list
+        Every arm that has been met and not forgotten, in the order met.
+    known : int
+        How many arms these are.
+    rounds : int
+        How many rows have been learned.
+    nbytes : int
+        Bytes of all arrays, including the room in reserve but not the ids.
+
+    Notes
+    -----
+    The state is a Cholesky factor of the design matrix M that is only ever rotated, never subtracted from, so M stays
+    positive definite over millions of rows. See `hybandits.kernels.arrow` for the formulas.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> estimator = HybridRidge(d1=2, d2=1, ridge=1.0)
     >>> estimator.learn("a", np.array([1.0, 0.0]), np.array([1.0]), 3.0)
@@ -56,7 +98,7 @@ class HybridRidge(ArmTable):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, spare room included (not of the ids)."""
+        """Bytes of all arrays, including the room in reserve but not the ids."""
         arrays = (self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score)
         return sum(array.nbytes for array in arrays)
 
@@ -73,7 +115,7 @@ class HybridRidge(ArmTable):
     # -------------------------------------------------------------- learning
 
     def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
-        """One row: the arm's features and the reward seen for it."""
+        """Learn one row: the arm's features x (d1,) and z (d2,) and the reward seen for it."""
         if not (ready(x, self._x_shape) and ready(z, self._z_shape)):
             x, z = checked_vectors(x, z, self.d1, self.d2)
         value = reward if type(reward) is float else checks.reward(reward)
@@ -100,7 +142,7 @@ class HybridRidge(ArmTable):
         self.rounds += 1
 
     def learn_many(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
-        """Many rows at once, equal to one by one in the same order; an arm may appear any number of times."""
+        """Learn many rows at once, with the same result as one by one in this order; arms may appear more than once."""
         x, z = self.matrices(x, z)
         ids, values = batch(arms, rewards, x.shape[0])
         if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
@@ -118,7 +160,7 @@ class HybridRidge(ArmTable):
     # -------------------------------------------------------------- reading
 
     def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
-        """Means and widths of checked candidates (see `checked_candidates`)."""
+        """Return means and widths of candidates that `checked_candidates` has checked."""
         mean = np.empty(len(slots))
         width = np.empty(len(slots))
         if not arrow.score_rows(x, z, slots, self.arm_score, self.shared_score, self.ridge, mean, width):
@@ -126,7 +168,7 @@ class HybridRidge(ArmTable):
         return Prediction(mean, width)
 
     def predict(self, x: Any, z: Any, arms: Any = None) -> Prediction:
-        """Means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; changes nothing."""
+        """Return means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; this changes nothing."""
         rows = self.checked_candidates(x, z, arms, admit=False)
         return self.score(rows.x, rows.z, rows.slots)
 
@@ -138,7 +180,7 @@ class HybridRidge(ArmTable):
         return theta
 
     def beta(self, arm: Hashable) -> Doubles:
-        """The arm's own parameter; zeros, the prior mean, while it has not learned."""
+        """Return the arm's own parameter: zeros, the prior mean, if it has not learned."""
         slot = self.slot(arm)
         beta = np.zeros(self.d2)
         if slot >= 0:
@@ -147,9 +189,9 @@ class HybridRidge(ArmTable):
         return beta
 
     def design(self, arms: Sequence[Hashable]) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-        """The blocks of M, ridge included: V (d1, d1), B (n, d1, d2), W (n, d2, d2), and sum_i B_i W_i^-1 B_i'.
+        """Return the blocks of M with the ridge: V (d1, d1), B (n, d1, d2), W (n, d2, d2), and sum_i B_i W_i^-1 B_i'.
 
-        V and the last are over all arms that have learned; B and W are of the arms given.
+        V and the sum are over all arms that have learned; B and W are those of the arms given.
         """
         d1, d2, f = self.d1, self.d2, arrow.factor_size(self.d2, self.d1)
         upper = np.triu_indices(d2, m=d2 + d1)
@@ -171,18 +213,19 @@ class HybridRidge(ArmTable):
     # -------------------------------------------------------------- whole estimators
 
     def forget(self, arm: Hashable) -> None:
-        """Drop an arm. What it taught the shared part stays: the estimate is that with beta_arm integrated out.
+        """Drop an arm. What it taught the shared part stays: beta_arm is integrated out.
 
-        All other arms' means and widths are unchanged, to the bit. Met again, the arm starts from the prior.
+        The means and widths of all other arms stay the same to the bit. If the arm is met again, it starts from the
+        prior.
         """
         super().forget(arm)
 
     def raise_ridge(self, ridge: float) -> None:
-        """Raise lambda to a larger value, exactly as if it had been so from the start."""
+        """Raise lambda to a larger value, exactly as if it had been this large from the start."""
         ridge = checks.ridge(ridge)
         if ridge < self.ridge:
             raise ValueError(
-                f"ridge can only be raised, got {ridge!r} where it is {self.ridge!r} already: fit a new estimator"
+                f"ridge can only be raised, got {ridge!r}, which is below {self.ridge!r}: fit a new estimator"
             )
         if ridge > self.ridge:
             slots = np.fromiter(self.learned.values(), np.int64)
@@ -193,7 +236,7 @@ class HybridRidge(ArmTable):
             self.ridge = ridge
 
     def merge(self, other: HybridRidge) -> None:
-        """Take in all that another estimator has learned, as if its rows had been learned here. It is not changed."""
+        """Learn what another estimator has learned, as if its rows had been learned here; the other is not changed."""
         if not isinstance(other, HybridRidge):
             raise TypeError(f"only another HybridRidge can be merged, got {type(other).__name__}")
         if (other.d1, other.d2) != (self.d1, self.d2):
@@ -207,8 +250,8 @@ class HybridRidge(ArmTable):
         merged._take_in(other)
         if not merged.sound():
             raise ValueError(
-                "the two estimators cannot be merged: their features differ so much in scale that the sum is lost in "
-                "rounding; rescale the features and fit again"
+                "the two estimators cannot be merged: their features differ so much in scale that rounding destroys "
+                "the sum; rescale the features and fit again"
             )
         self.__dict__.update(merged.__dict__)
         self.epoch += 1
@@ -217,19 +260,19 @@ class HybridRidge(ArmTable):
         self.raise_ridge(other.ridge)
         common: list[int] = []
         f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
-        for arm, its in other.learned.items():
+        for arm, source in other.learned.items():
             slot = self._slots.get(arm, -1)
             if slot >= 0:
                 common.append(slot)
                 arrow.fold_arm(
-                    slot, its, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
+                    slot, source, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
                     self.shared_score, other.arm_factor, other.arm_score,
                 )  # fmt: skip
             else:
                 slot = self._new_slot(arm)
-                self.arm_factor[slot * f : (slot + 1) * f] = other.arm_factor[its * f : (its + 1) * f]
-                self.arm_score[slot * h : (slot + 1) * h] = other.arm_score[its * h : (its + 1) * h]
-            self.pulls[slot] += other.pulls[its]
+                self.arm_factor[slot * f : (slot + 1) * f] = other.arm_factor[source * f : (source + 1) * f]
+                self.arm_score[slot * h : (slot + 1) * h] = other.arm_score[source * h : (source + 1) * h]
+            self.pulls[slot] += other.pulls[source]
         arrow.fold_shared(self.d1, self.shared_factor, self.shared_score, other.shared_factor, other.shared_score)
         arrow.remove_second_ridge(
             np.array(common, np.int64), self.ridge, self.d1, self.d2, self.arm_factor, self.arm_score,
@@ -239,7 +282,7 @@ class HybridRidge(ArmTable):
         self.rounds += other.rounds
 
     def sound(self) -> bool:
-        """Whether every number is finite and every diagonal entry of R_0 and the R_i positive."""
+        """Return whether every number is finite and every diagonal entry of R_0 and the R_i is positive."""
         n, d1, d2 = self._used, self.d1, self.d2
         f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
         used = self.arm_factor[: n * f], self.arm_score[: n * h], self.shared_factor, self.shared_score
@@ -249,19 +292,19 @@ class HybridRidge(ArmTable):
         return all(np.isfinite(part).all() for part in used) and all((part > 0).all() for part in diagonals)
 
     def copy(self) -> HybridRidge:
-        """An independent copy."""
+        """Return an independent copy."""
         return HybridRidge.unpack(*self.pack(ids=False), arms=self.arms)
 
     # -------------------------------------------------------------- saving
 
     def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything as a JSON-able header and plain arrays."""
+        """Return the whole state as a header that JSON can hold and plain arrays."""
         slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
         used = slots[slots >= 0]
         f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
         header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "ridge": self.ridge, "rounds": self.rounds}
         if ids:
-            header["arms"] = storage.plain_ids(self._slots)
+            header["arms"] = policy_file.plain_ids(self._slots)
         position = np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1)
         arrays = {
             "slots": position,
@@ -277,50 +320,50 @@ class HybridRidge(ArmTable):
     def unpack(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None
     ) -> HybridRidge:
-        """The inverse of `pack`; FileError if the parts do not fit together."""
+        """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
         try:
-            made = cls(d1=header["d1"], d2=header["d2"], ridge=header["ridge"])
-            made.rounds = storage.counter("rounds", header["rounds"])
+            estimator = cls(d1=header["d1"], d2=header["d2"], ridge=header["ridge"])
+            estimator.rounds = policy_file.counter("rounds", header["rounds"])
             if arms is None:
-                arms = storage.arm_ids(header["arms"])
+                arms = policy_file.arm_ids(header["arms"])
             slots, pulls = arrays["slots"], arrays["pulls"]
-            f, h = arrow.factor_size(made.d2, made.d1), arrow.score_size(made.d2, made.d1)
+            f, h = arrow.factor_size(estimator.d2, estimator.d1), arrow.score_size(estimator.d2, estimator.d1)
             n = len(pulls)
             expected = {
                 "slots": (np.dtype(np.int64), (len(arms),)),
                 "pulls": (np.dtype(np.int64), (n,)),
                 "arm_factor": (checks.FLOAT64, (n, f)),
                 "arm_score": (checks.FLOAT64, (n, h)),
-                "shared_factor": (checks.FLOAT64, made.shared_factor.shape),
-                "shared_score": (checks.FLOAT64, made.shared_score.shape),
+                "shared_factor": (checks.FLOAT64, estimator.shared_factor.shape),
+                "shared_score": (checks.FLOAT64, estimator.shared_score.shape),
             }
             for name, (dtype, shape) in expected.items():
-                got = arrays[name]
-                if got.dtype != dtype or got.shape != shape:
+                array = arrays[name]
+                if array.dtype != dtype or array.shape != shape:
                     raise FileError(
-                        f"{name} has {got.dtype} {got.shape}, expected {dtype} {shape}: the file is corrupt"
+                        f"{name} has {array.dtype} {array.shape}, expected {dtype} {shape}: the file is corrupt"
                     )
-            storage.check_slots(arms, slots, pulls)
+            policy_file.check_slots(arms, slots, pulls)
         except (KeyError, TypeError) as problem:
-            raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
-        made._slots = dict(zip(arms, slots.tolist(), strict=True))
-        made.known = len(arms)
-        made._used = n
-        made.pulls = pulls.copy()
-        made.arm_factor = grown(arrays["arm_factor"].reshape(-1), n * f)
-        made.arm_score = grown(arrays["arm_score"].reshape(-1), n * h)
-        made.shared_factor = arrays["shared_factor"].copy()
-        made.shared_score = arrays["shared_score"].copy()
-        if not made.sound():
-            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
-        return made
+            raise FileError(f"a part of the file is missing or wrong ({problem}): the file is corrupt") from None
+        estimator._slots = dict(zip(arms, slots.tolist(), strict=True))
+        estimator.known = len(arms)
+        estimator._used = n
+        estimator.pulls = pulls.copy()
+        estimator.arm_factor = grown(arrays["arm_factor"].reshape(-1), n * f)
+        estimator.arm_score = grown(arrays["arm_score"].reshape(-1), n * h)
+        estimator.shared_factor = arrays["shared_factor"].copy()
+        estimator.shared_score = arrays["shared_score"].copy()
+        if not estimator.sound():
+            raise FileError("a factor does not belong to a positive definite matrix: the file is corrupt")
+        return estimator
 
 
 def grown(array: Doubles, n: int) -> Doubles:
-    """The array with n entries, 0 at the end.
+    """Return the array extended by zeros to n entries.
 
-    While copying is cheap it starts on a cache line, which scoring that streams through large blocks notices; a large
-    array is extended in place, without ever having twice its size.
+    While copying is cheap, the new array starts on a cache line, which speeds up scoring over many blocks. A large
+    array is extended in place, so that two of its size never exist at once.
     """
     if 8 * n <= COPIED_UP_TO:
         room = np.zeros(n + 8)

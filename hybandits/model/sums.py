@@ -1,4 +1,4 @@
-"""GramTable: the running sums behind HyRan, whose ridge moves with every round, so that no factor can be kept."""
+"""GramTable: the running sums behind HyRan. Its ridge changes every round, so that no factor can be kept."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
 
 NO_ROOM = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0))
-"""A workspace for learning that solves nothing."""
+"""The workspace of a round in which nothing is solved."""
 
 
 class SolvedSums(NamedTuple):
-    """theta, beta of every slot, and the factor they come from, at one ridge."""
+    """theta, the beta of every slot, and the factor they were solved with, all at one ridge."""
 
     theta: Doubles
     beta: Doubles
@@ -30,7 +30,10 @@ class SolvedSums(NamedTuple):
 
 
 class GramTable(ArmTable):
-    """The sums behind HyRan in the layout of `gram`: V, B_i, W_i and right-hand sides, ridge not included."""
+    """V, B_i, W_i and the right-hand sides as sums without the ridge, in the layout of `hybandits.kernels.gram`.
+
+    With `cross` false the B_i are left out, as in the code that the paper released.
+    """
 
     def __init__(self, d1: int, d2: int, *, cross: bool) -> None:
         super().__init__(d1, d2)
@@ -40,12 +43,12 @@ class GramTable(ArmTable):
 
     @property
     def block(self) -> int:
-        """Entries of an arm's block."""
+        """How many entries an arm's block has."""
         return int(gram.block_size(self.d2, self.d1 if self.cross else 0))
 
     @property
     def groups(self) -> int:
-        """Groups of four arms that there is room for."""
+        """How many groups of four arms there is room for."""
         return (len(self.pulls) + 3) // 4
 
     def _reserve(self, capacity: int) -> None:
@@ -54,7 +57,7 @@ class GramTable(ArmTable):
         self.own = new
 
     def _entries(self, slots: Slots | list[int]) -> Any:
-        """Indices of every entry of the arms' blocks in `own`, a row per arm."""
+        """Return the indices of the arms' blocks in `own`, one row per arm."""
         arms = np.asarray(slots, np.int64)[:, None]
         return 4 * (arms // 4 * self.block + np.arange(self.block)) + arms % 4
 
@@ -62,19 +65,19 @@ class GramTable(ArmTable):
         self.own[self._entries([slot])] = 0.0
 
     def slots_of(self, arms: Sequence[Hashable]) -> Slots:
-        """The arms' slots; arms that have none, but are known, get one."""
+        """Return the arms' slots; arms that are known but have no slot get one."""
         for arm in arms:
             if self._slots.get(arm) == -1:
                 self._new_slot(arm)
         return self.lookup(arms)
 
     def workspace(self) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-        """Room for a factor and the parameters that come from it."""
+        """Return room for a factor and the parameters solved with it."""
         beta = np.zeros((4 * self.groups, self.d2))
         return np.zeros_like(self.own), np.zeros_like(self.shared), np.zeros(self.d1), beta
 
     def estimate(self, ridge: float) -> SolvedSums:
-        """Factor M + ridge I and solve."""
+        """Factor M + ridge I and solve for the parameters."""
         factor, shared_factor, theta, beta = self.workspace()
         sums = self.shared, self.own, factor, shared_factor
         if not gram.estimate(self.groups, ridge, self.cross, self.d1, self.d2, *sums, theta, beta):
@@ -82,22 +85,22 @@ class GramTable(ArmTable):
         return SolvedSums(theta, beta, factor, shared_factor, ridge)
 
     def predict(self, x: Doubles, z: Doubles, slots: Slots, ridge: float) -> Prediction:
-        """Means and widths at one ridge."""
+        """Return means and widths of checked candidates at one ridge."""
         solved = self.estimate(ridge)
         mean = np.array([gram.mean_of(*row, solved.theta, solved.beta) for row in zip(x, z, slots, strict=True)])
         return Prediction(mean, np.array([self.width(*row, solved) for row in zip(x, z, slots, strict=True)]))
 
     def width(self, x: Doubles, z: Doubles, slot: int, solved: SolvedSums) -> float:
-        """sqrt(x~' (M + ridge I)^-1 x~) of one candidate."""
+        """Return sqrt(x~' (M + ridge I)^-1 x~) for one candidate."""
         return float(gram.width_of(x, z, slot, solved.ridge, self.cross, solved.factor, solved.shared_factor))
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that learning changes, to go back to."""
+        """Return a copy of everything that learning changes; `__dict__.update` with it goes back to this state."""
         kept = {name: getattr(self, name).copy() for name in ("shared", "own", "pulls")}
         return {**self.__dict__, **kept, "_slots": dict(self._slots), "_free": list(self._free)}
 
     def marginalise(self, arm: Hashable, ridge: float) -> None:
-        """Forget an arm with beta_i integrated out at this ridge: V -= B_i (W_i + ridge I)^-1 B_i', b_0 likewise."""
+        """Forget an arm, with beta_i integrated out at this ridge: V -= B_i (W_i + ridge I)^-1 B_i', b_0 likewise."""
         slot = self.slot(arm)
         if slot >= 0 and self.cross:
             n = self.d2 + self.d1 + 1
@@ -109,22 +112,22 @@ class GramTable(ArmTable):
             shared[:, : self.d1 + 1] -= np.triu(cross[:, :-1].T @ np.linalg.solve(own, cross))
         self.forget(arm)
         if slot >= 0:
-            self._clear(slot)  # now: what lies in a slot, free or not, is part of the sums
+            self._clear(slot)  # at once, because all slots enter the sums, free or not
 
     def merge(self, other: GramTable) -> None:
-        """Sums add up."""
+        """Add the sums of another table."""
         self.shared += other.shared
-        for arm, its in other.learned.items():
+        for arm, source in other.learned.items():
             slot = self._slots.get(arm, -1)
             if slot < 0:
                 slot = self._new_slot(arm)
-            self.own[self._entries([slot])] += other.own[other._entries([its])]
-            self.pulls[slot] += other.pulls[its]
+            self.own[self._entries([slot])] += other.own[other._entries([source])]
+            self.pulls[slot] += other.pulls[source]
         self.admit(other._slots)
         self.rounds += other.rounds
 
     def pack(self) -> Packed:
-        """Slots as they are, free ones included: sums over arms are taken in their order."""
+        """Return the whole state as a header and arrays, free slots included: sums are taken in the order of slots."""
         slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
         header = {"arms": policy_file.plain_ids(self._slots), "rounds": self.rounds, "free": list(self._free)}
         own = self.own[self._entries(np.arange(self._used))]
@@ -132,7 +135,7 @@ class GramTable(ArmTable):
         return header, arrays
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """The inverse of `pack`, on a fresh table; FileError if the parts do not fit together."""
+        """Undo `pack` on a new table; raise FileError if the parts do not fit together."""
         arms, free = policy_file.arm_ids(header["arms"]), header["free"]
         slots, pulls = arrays["slots"], arrays["pulls"]
         n = len(pulls)
@@ -141,8 +144,8 @@ class GramTable(ArmTable):
             [*arms, *(("free", slot) for slot in empty)], np.append(slots, empty).astype(np.int64), pulls
         )
         for name, shape in (("shared", self.shared.shape), ("own", (n, self.block))):
-            got = arrays[name]
-            if got.shape != shape or got.dtype != checks.FLOAT64 or not np.isfinite(got).all():
+            array = arrays[name]
+            if array.shape != shape or array.dtype != checks.FLOAT64 or not np.isfinite(array).all():
                 raise FileError(f"{name} is not an array of finite float64 of shape {shape}: the file is corrupt")
         self.shared = arrays["shared"].copy()
         self._reserve(n)
@@ -156,8 +159,8 @@ class GramTable(ArmTable):
 
 
 def unsound() -> ValueError:
-    """The error for sums whose matrix is no longer positive definite."""
+    """Return the error for sums whose matrix is no longer positive definite."""
     return ValueError(
-        "HyRan's sums have lost their positive definiteness to rounding: its ridge moves, so it keeps sums and "
-        "not factors, and features beyond about 1e6 with x and z alike are too much for them; rescale x and z"
+        "HyRan's sums are no longer positive definite, because of rounding: they cannot take features beyond about 1e6 "
+        "where x and z are alike; rescale x and z"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,33 @@ import numpy as np
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import NO_TIME, Batch
+from hybandits.model.eigenvalues import canonical_correlation, rank, smallest_or_zero
 from hybandits.model.features import DAS, DISJOINT, SHARED
-from hybandits.offline.evaluation.intervals import normal_quantile
 from hybandits.offline.fit import RCOND
+from hybandits.offline.propensities import is_uniform
 from hybandits.offline.view import View
 
 SLICES = 10
-"""Parts of the log shown one by one."""
+"""Parts of equal length that the log is shown in, over time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Consecutive rounds: when, how many, how they were rewarded, and the arms that were candidates."""
+    """Some consecutive rounds of a log.
+
+    Attributes
+    ----------
+    start, rounds : int
+        The first round, and how many there are.
+    first_time, last_time : int or None
+        When they were, in seconds since 1970, if the log says so.
+    reward : float
+        The mean reward.
+    arms, new_arms : int
+        Arms that were candidates, and those among them that had not been before.
+    smallest_pool, largest_pool : int
+        The extreme numbers of candidates.
+    """
 
     start: int
     rounds: int
@@ -36,8 +52,8 @@ class Slice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
-    """An arm: in how many rounds it was a candidate and was shown, and its mean reward then."""
+class ArmCounts:
+    """An arm: the rounds in which it was a candidate and in which it was shown, and its mean reward when shown."""
 
     arm: str
     candidate: int
@@ -47,7 +63,49 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """Everything `hybandits describe` says."""
+    """What `describe` says about a log.
+
+    Attributes
+    ----------
+    path, kind : str
+        The log's folder, and what it was converted from.
+    rounds, sources, lines, skipped : int, int, int, dict
+        Rounds, source files and lines that were read, and the lines that were skipped, by reason.
+    arms, vectors, pools, pool_changes : int
+        Arms, their feature vectors, different lists of candidates, and how often the list changes from one round to
+        the next.
+    slices : list of Slice
+        The log over time.
+    reward, reward_error, lowest_reward, highest_reward : float
+        The mean reward with its standard error, and the extremes.
+    without_propensity : int
+        Rounds without a propensity.
+    lowest_propensity, highest_propensity : float or None
+        The extremes of the others.
+    uniform : bool
+        Whether every propensity is 1 / candidates, up to rounding. Then policies can be replayed.
+    display_bias, display_limit : float or None
+        For uniform logs: the largest deviation, over arms, of how often an arm was shown from how often it should have
+        been, in standard deviations. If the display was fair, it is below the limit in 999 of 1,000 logs.
+    most_shown : list of ArmCounts
+        The ten arms shown most often.
+    features, d1, d2 : str, int, int
+        The feature map, and the lengths of x and z.
+    user_rank, arm_rank, x_rank, smallest_z_rank : (int, int)
+        The rank of these vectors and its largest possible value; z has a rank for every arm.
+    rho_x, rho_z : float or None
+        lambda_min(E[x x']), and the least lambda_min(E[z z']) of an arm; None without x or z.
+    correlation : float or None
+        The largest canonical correlation of x and z over the rounds of an arm. The diversity assumption wants 0.
+    size : float
+        The root mean square of |(x, z)|.
+    mean_norm : float
+        |E[(x, z)]| relative to `size`. The diversity assumption wants 0.
+    diverse : bool
+        Whether nothing speaks against the diversity assumption.
+    guarantee : str
+        What this means for HyLinUCB's regret bound.
+    """
 
     path: str
     kind: str
@@ -69,10 +127,8 @@ class Description:
     highest_propensity: float | None
     uniform: bool
     display_bias: float | None
-    """If uniform: the largest deviation over arms of how often it was shown from how often it should have been, in
-    standard deviations; with a fair display it is below `display_limit` in 999 of 1,000 logs."""
     display_limit: float | None
-    most_shown: list[Shown]
+    most_shown: list[ArmCounts]
     features: str
     d1: int
     d2: int
@@ -83,21 +139,18 @@ class Description:
     rho_x: float | None
     rho_z: float | None
     correlation: float | None
-    """The largest canonical correlation of x and z over an arm's rounds: the assumption wants 0."""
     size: float
-    """Root mean square of |(x, z)|."""
     mean_norm: float
-    """|mean of (x, z)| relative to the root of its mean square: the assumption wants 0."""
     diverse: bool
     guarantee: str
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """As values that JSON can hold."""
         return asdict(self)
 
 
 class _Tally:
-    """Sums over the rounds, taken in batch by batch."""
+    """Sums over the rounds, batch by batch."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -140,8 +193,7 @@ class _Tally:
                 max(self.propensities[1], float(p.max())),
             ]
         sizes = view.log.pools.sizes[batch.pool]
-        # To three digits: propensities are often written with few.
-        self.uniform &= bool(known.all() and np.allclose(batch.propensity * sizes, 1.0, rtol=1e-3))
+        self.uniform &= bool(is_uniform(batch.propensity, sizes).all())
         pools, times = np.unique(batch.pool, return_counts=True)
         for p, n in zip(pools, times, strict=True):
             listed = view.arm[view.offsets[p] : view.offsets[p + 1]]
@@ -152,7 +204,7 @@ class _Tally:
         self.last_pool = int(batch.pool[-1])
 
     def slice(self, part: _Slicing, start: int) -> Slice:
-        """One slice of the log, and note the arms met."""
+        """The slice that ends here; notes the arms that it has met."""
         sizes = self.view.sizes[part.pools]
         arms = np.unique(self.view.arm[np.repeat(part.pools, self.view.sizes)])
         new = int((~self.met[arms]).sum())
@@ -165,7 +217,7 @@ class _Tally:
 
 
 class _Slicing:
-    """What is kept of a slice while it is read."""
+    """Sums of a slice while it is being read."""
 
     def __init__(self, pools: int) -> None:
         self.pools = np.zeros(pools, bool)
@@ -186,9 +238,9 @@ class _Slicing:
 
 @kernel
 def add_moments(user, pool, offsets, group, users, moments, counts):  # type: ignore[no-untyped-def]
-    """Add (u, 1)(u, 1)' of every round to the sum of all users and to those of its candidates' groups.
+    """Add (u, 1)(u, 1)' of every round to the sum over all users and to those of its candidates' groups.
 
-    Rounds with the same pool one after another are summed up first.
+    Consecutive rounds with the same pool are summed up first.
     """
     n, du = user.shape
     own = np.zeros((du + 1, du + 1))
@@ -212,7 +264,20 @@ def add_moments(user, pool, offsets, group, users, moments, counts):  # type: ig
 
 
 def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: None) -> Description:
-    """One pass over the log. Features, ranks and diversity are of all candidates, as if each were played in turn."""
+    """Describe a log, in one pass over it.
+
+    Parameters
+    ----------
+    view : View
+        The log with its features.
+    progress : callable
+        Called with the number of rounds read since the last call.
+
+    Returns
+    -------
+    Description
+        What is in the log. Ranks and moments of features are over all candidates, as if each were played in turn.
+    """
     log = view.log
     tally = _Tally(view)
     cuts = np.unique(np.linspace(0, log.rounds, SLICES + 1).round().astype(int))
@@ -237,7 +302,7 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     order = np.argsort(-tally.shown, kind="stable")[:10]
     by_arm = np.bincount(view.group_arm, tally.candidate, len(view.names)).astype(int)
     shown = [
-        Shown(
+        ArmCounts(
             arm=str(view.names[a]),
             candidate=int(by_arm[a]),
             shown=int(tally.shown[a]),
@@ -249,7 +314,7 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     bias = limit = None
     if tally.uniform and used.any() and view.arms_are == "articles":
         bias = float(np.abs((tally.shown - tally.fair)[used] / np.sqrt(tally.variance[used])).max())
-        limit = _normal_limit(1e-3 / int(used.sum()))
+        limit = -NormalDist().inv_cdf(1e-3 / int(used.sum()) / 2)
     return Description(
         path=log.path.name,
         kind=log.about["kind"],
@@ -280,15 +345,10 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     )
 
 
-def _normal_limit(probability: float) -> float:
-    """What a standard normal exceeds in absolute value with this probability."""
-    return -normal_quantile(probability / 2)
-
-
 def _diversity(view: View, tally: _Tally) -> dict[str, Any]:
-    """Ranks and the eigenvalues behind the diversity assumption, with E over candidates.
+    """Ranks, and the eigenvalues behind the diversity assumption, with E over candidates.
 
-    With S_g the sum of (u, 1)(u, 1)' over the rounds in which group g is a candidate: sum x x' = sum_g (v v') (x) S_g.
+    With S_g the sum of u u' over the rounds in which group g is a candidate, sum x x' = sum_g (v v') (x) S_g.
     """
     code, du = view.map.code, view.map.user
     d1, d2 = view.d1, view.d2
@@ -317,19 +377,19 @@ def _diversity(view: View, tally: _Tally) -> dict[str, Any]:
     total = tally.candidate.sum()
     counts = np.bincount(view.group_arm, tally.candidate, len(view.names))
     met = np.flatnonzero(counts)
-    z_ranks = [_rank(own[a]) for a in met] if d2 else [0]
-    rho_x = _smallest(v_sum / total) if d1 else None
-    rho_z = min(_smallest(own[a] / counts[a]) for a in met) if d2 else None
+    z_ranks = [rank(own[a], rcond=RCOND) for a in met] if d2 else [0]
+    rho_x = smallest_or_zero(v_sum / total, rcond=RCOND) if d1 else None
+    rho_z = min(smallest_or_zero(own[a] / counts[a], rcond=RCOND) for a in met) if d2 else None
     correlation = None
     if d1 and d2 and per_arm is not None:
-        correlation = max(_correlation(per_arm[a], cross[a], own[a]) for a in met)
+        correlation = max(canonical_correlation(per_arm[a], cross[a], own[a], rcond=RCOND) for a in met)
     square = (np.trace(v_sum) + sum(np.trace(own[a]) for a in met)) / total
     mean = float(np.sqrt(((x_mean / total) ** 2).sum() + ((z_mean / total) ** 2).sum()) / np.sqrt(square or 1.0))
-    x_rank = _rank(v_sum) if d1 else 0
+    x_rank = rank(v_sum, rcond=RCOND) if d1 else 0
     reasons = _against(x_rank, d1, min(z_ranks), d2, correlation, mean)
     return {
-        "user_rank": (_rank(tally.users[:du, :du]), du),
-        "arm_rank": (_rank(view.log.vectors.T @ view.log.vectors), view.map.arm),
+        "user_rank": (rank(tally.users[:du, :du], rcond=RCOND), du),
+        "arm_rank": (rank(view.log.vectors.T @ view.log.vectors, rcond=RCOND), view.map.arm),
         "x_rank": (x_rank, d1),
         "smallest_z_rank": (min(z_ranks), d2),
         "rho_x": rho_x,
@@ -348,59 +408,23 @@ def _against(x_rank: int, d1: int, z_rank: int, d2: int, correlation: float | No
     if x_rank < d1:
         reasons.append(f"x spans {x_rank} of {d1} dimensions, so lambda_min(E[x x']) = 0 whatever is played")
     if z_rank < d2:
-        reasons.append(f"an arm's z spans {z_rank} of {d2} dimensions, so lambda_min(E[z z']) = 0 for it")
+        reasons.append(f"an arm's z spans {z_rank} of {d2} dimensions, so lambda_min(E[z z']) = 0 for that arm")
     if correlation is not None and correlation > 0.1:
-        reasons.append(f"x and z of an arm are correlated (up to {correlation:.2f}), E[x z'] = 0 is asked for")
+        reasons.append(f"x and z of an arm are correlated (up to {correlation:.2f}), but E[x z'] should be 0")
     if mean > 0.1:
-        reasons.append("features have a mean, E[x] = E[z] = 0 is asked for (a constant feature alone does that)")
+        reasons.append("E[x] and E[z] should be 0, but are not (a constant feature is enough for that)")
     return reasons
 
 
 def _guarantee(reasons: list[str]) -> str:
-    """What that means for HyLinUCB's theorem."""
+    """What this means for HyLinUCB's theorem."""
     if not reasons:
         return (
-            "Diversity holds for these candidates taken in turn. The assumption is about the arms that are played, so "
-            "HyLinUCB's regret bound is plausible here, not proven."
+            "The diversity assumption holds for these candidates, each played in turn. It is about the arms that are "
+            "played, so HyLinUCB's regret bound is plausible here, but not proven."
         )
     listed = "; ".join(reasons)
     return (
-        f"The diversity assumption does not hold: {listed}. HyLinUCB's regret bound says nothing about this log; the "
-        "estimates and widths are exact all the same."
+        f"The diversity assumption does not hold: {listed}. HyLinUCB's regret bound says nothing about this log. "
+        "Estimates and widths are exact all the same."
     )
-
-
-def _rank(square: Doubles) -> int:
-    """Rank of the rows behind a matrix of second moments: singular values above RCOND times the largest, every column
-    in units of its own size."""
-    if square.size == 0:
-        return 0
-    values = np.linalg.eigvalsh(square / np.outer(_sizes(square), _sizes(square)))
-    return int((values > RCOND**2 * max(values[-1], 0.0)).sum()) if values[-1] > 0 else 0
-
-
-def _sizes(square: Doubles) -> Doubles:
-    """What to divide columns by, so that their units do not matter: roots of the diagonal, 1 for 0."""
-    made: Doubles = np.sqrt(np.where(np.diag(square) > 0, np.diag(square), 1.0))
-    return made
-
-
-def _smallest(square: Doubles) -> float:
-    """lambda_min, 0 where the rank says so."""
-    return float(np.linalg.eigvalsh(square)[0]) if _rank(square) == len(square) else 0.0
-
-
-def _correlation(xx: Doubles, xz: Doubles, zz: Doubles) -> float:
-    """The largest singular value of V^-1/2 B W^-1/2, over the directions that are there."""
-    if not xz.any():
-        return 0.0
-    x, z = _sizes(xx), _sizes(zz)
-    roots = _inverse_root(xx / np.outer(x, x)), _inverse_root(zz / np.outer(z, z))
-    return float(np.linalg.norm(roots[0] @ (xz / np.outer(x, z)) @ roots[1], 2))
-
-
-def _inverse_root(square: Doubles) -> Doubles:
-    values, vectors = np.linalg.eigh(square)
-    kept = values > RCOND**2 * values[-1]
-    made: Doubles = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
-    return made

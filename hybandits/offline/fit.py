@@ -1,9 +1,9 @@
-"""The hybrid model fitted to a log, exactly and in one pass, from statistics that add up.
+"""The hybrid model fitted to a log, exactly and in one pass, from statistics that can be added up.
 
 Given an arm and its vector, features are linear in (u, 1), so all rows of a group (see `View`) are summed up by the
 triangular factor R of their rows (u, 1, r): R'R = sum (u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no
-digit is lost; factors of parts of a log are rotated into one another. The at most du + 2 rows of R stand for all rows
-of the group, and the arrow structure does the rest.
+digits are lost, and factors of parts of a log are rotated into one another. The at most du + 2 rows of R stand for all
+rows of the group, and the arrow structure does the rest.
 """
 
 from __future__ import annotations
@@ -23,18 +23,33 @@ from hybandits.logs.store import Batch, LogError
 from hybandits.model.features import fill
 from hybandits.model.ridge import HybridRidge
 from hybandits.offline.reward_model import RewardModel
-from hybandits.offline.tasks import LogTask, in_order, tasks_of, view_of
+from hybandits.offline.tasks import LogTask, in_order, round_range, tasks_of, view_of
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
 from hybandits.policies.ridge_policy import RidgePolicy
 
 RCOND = 1e-5
-"""Directions weaker than this, relative to the strongest, count as absent. Click logs give features to six decimals, so
-sums that should be exactly 1 are off by 1e-6: what such a direction would be fitted to is rounding."""
+"""Directions weaker than this, relative to the strongest one, count as absent. Click logs give features to six
+decimals, so sums that should be exactly 1 are off by 1e-6, and a fit in such a direction would be a fit to rounding."""
 
 
 class Statistics:
-    """What a log's rounds say about the model: one triangle (du + 2)^2 and a count per group of the view."""
+    """What the rounds of a log say about the model; its size does not grow with the rounds.
+
+    Parameters
+    ----------
+    view : View
+        The log with its features.
+
+    Attributes
+    ----------
+    triangles : array of shape (groups, du + 2, du + 2)
+        The triangular factor of every group of the view.
+    counts : array of shape (groups,)
+        Rounds of every group.
+    left_out : int
+        Rounds that were left out, because the arm shown is not among the candidates as the view has them.
+    """
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -42,35 +57,37 @@ class Statistics:
         self.triangles: Doubles = np.zeros((len(view.group_arm), size, size))
         self.counts = np.zeros(len(view.group_arm), np.int64)
         self.left_out = 0
-        """Rounds whose arm is not among the candidates as the view has them."""
 
     @property
     def rounds(self) -> int:
-        """How many have been added."""
+        """Rounds that have been added."""
         return int(self.counts.sum())
 
     def add(self, batch: Batch) -> None:
-        """Take rounds in."""
+        """Add the rounds of a batch."""
         entries = self.view.shown(batch)
         groups = np.where(entries >= 0, self.view.group[entries], -1)
         self.left_out += int((entries < 0).sum())
         rotate_rounds(batch.user, batch.reward, groups, self.triangles, self.counts)
 
     def merge(self, groups: np.ndarray, triangles: Doubles, counts: np.ndarray, left_out: int) -> None:
-        """Take in the statistics of other rounds: those of some groups."""
+        """Add the statistics of other rounds, as `packed` gives them."""
         if len(groups) and not 0 <= groups.min() <= groups.max() < len(self.counts):
-            raise ValueError(f"there are {len(self.counts)} groups, got number {groups.max()}: it is of another view")
+            raise ValueError(
+                f"the view has {len(self.counts)} groups, got statistics of group {groups.max()}: merge only "
+                "statistics of the same view"
+            )
         fold_triangles(groups, triangles, self.triangles)
         self.counts[groups] += counts
         self.left_out += left_out
 
     def packed(self) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
-        """The groups that have rows, as `merge` takes them."""
+        """The statistics of the groups that have rounds, as `merge` takes them."""
         groups = np.flatnonzero(self.counts)
         return groups, self.triangles[groups], self.counts[groups], self.left_out
 
     def rows(self) -> Summary:
-        """Rows that stand for all rounds: the same least squares problem, of a size that does not grow with them."""
+        """Rows that stand for all rounds: the same least squares problem, whose size does not grow with the rounds."""
         view = self.view
         groups = np.flatnonzero(self.counts)
         size = view.map.user + 2
@@ -83,14 +100,16 @@ class Statistics:
         return Summary(arm[kept], x[kept], z[kept], reward[kept], float(noise @ noise))
 
     def pulls(self) -> dict[Hashable, int]:
-        """Rounds of every arm that has any."""
+        """The number of rounds of every arm that has any."""
         counts = np.bincount(self.view.group_arm, self.counts, len(self.view.names)).astype(int)
         return {self.view.names[a]: int(counts[a]) for a in np.flatnonzero(counts)}
 
 
 class Summary(NamedTuple):
-    """Rows standing for many: arm (index into the view's names), features, reward; noise: the part of sum r^2 that no
-    feature can explain."""
+    """Rows that stand for many rounds: arm (index into the view's names), features and reward.
+
+    `noise` is the part of sum r^2 that no feature can explain.
+    """
 
     arm: np.ndarray
     x: Doubles
@@ -122,7 +141,7 @@ def rotate(row, triangle):  # type: ignore[no-untyped-def]
 
 @kernel
 def rotate_rounds(user, reward, groups, triangles, counts):  # type: ignore[no-untyped-def]
-    """Rotate (u, 1, r) of every round into the triangle of its group; group -1: left out."""
+    """Rotate (u, 1, r) of every round into the triangle of its group; rounds of group -1 are left out."""
     n, du = user.shape
     row = np.empty(du + 2)
     for t in range(n):
@@ -138,7 +157,7 @@ def rotate_rounds(user, reward, groups, triangles, counts):  # type: ignore[no-u
 
 @kernel
 def fold_triangles(groups, others, triangles):  # type: ignore[no-untyped-def]
-    """Rotate the rows of other triangles in."""
+    """Rotate the rows of other triangles into those of the same groups."""
     m = triangles.shape[1]
     row = np.empty(m)
     for i in range(groups.shape[0]):
@@ -150,7 +169,7 @@ def fold_triangles(groups, others, triangles):  # type: ignore[no-untyped-def]
 
 @kernel
 def unfold(code, groups, triangles, group_vector, vectors, x, z, reward):  # type: ignore[no-untyped-def]
-    """Row k of a triangle, (u, c, r), as a row of the model: features `fill`(u, v) with c for the constant 1."""
+    """Write row (u, c, r) of every triangle as a row of the model: features `fill`(u, v) with c for the constant."""
     m = triangles.shape[1]
     for i in range(groups.shape[0]):
         triangle = triangles[groups[i]]
@@ -165,13 +184,13 @@ def unfold(code, groups, triangles, group_vector, vectors, x, z, reward):  # typ
 
 
 def part_of(task: LogTask, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
-    """The statistics of a task's rounds."""
+    """The statistics of the rounds of a task."""
     view = view_of(**task.view)
-    made = Statistics(view)
+    statistics = Statistics(view)
     for batch in view.log.batches(task.start, task.stop):
-        made.add(batch)
+        statistics.add(batch)
         report(batch.rounds)
-    return made.packed()
+    return statistics.packed()
 
 
 def collect(
@@ -182,13 +201,26 @@ def collect(
     engine: Engine | None = None,
     progress: Callable[[int], None] = lambda rounds: None,
 ) -> Statistics:
-    """Statistics of rounds start..stop-1, in one pass over them; the same to the bit on every engine.
+    """Statistics of rounds start..stop-1, in one pass over them.
 
-    Parts are merged in the order of the log, whoever has made them.
+    Parameters
+    ----------
+    view : View
+        The log with its features.
+    start, stop : int
+        The rounds; all of them by default.
+    engine : Engine, optional
+        Where the work runs; in this process if left out. Every engine gives the same bits, because parts are merged in
+        the order of the log.
+    progress : callable
+        Called with the number of rounds done since the last call.
+
+    Returns
+    -------
+    Statistics
+        For `least_squares`, `ridge_model` and `warm_start`.
     """
-    stop = view.log.rounds if stop is None else min(stop, view.log.rounds)
-    if not 0 <= start < stop:
-        raise LogError(f"rounds {start} to {stop} of {view.log} are none: it has {view.log.rounds}")
+    start, stop = round_range(view, start, stop)
     whole = Statistics(view)
     for part in in_order(engine or Here(), part_of, tasks_of(view, start, stop), progress):
         whole.merge(*part)
@@ -200,7 +232,19 @@ def collect(
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A model and how it was found: rows and rank of the problem, residual standard deviation."""
+    """A least squares fit.
+
+    Attributes
+    ----------
+    model : RewardModel
+        The model.
+    rounds : int
+        Rounds that it was fitted to.
+    parameters, rank : int
+        Parameters of the model, and how many of them (or combinations of them) the rounds determine.
+    residual : float
+        The standard deviation of the residuals.
+    """
 
     model: RewardModel
     rounds: int
@@ -210,8 +254,22 @@ class Fitted:
 
 
 def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
-    """theta and all beta_i minimising the sum of squares; of all minimisers the one of least norm.
+    """The hybrid model that minimises the sum of squares; of all such models the one of least norm.
 
+    Parameters
+    ----------
+    statistics : Statistics
+        The rounds, as collected by `collect`.
+    rcond : float
+        Directions weaker than this, relative to the strongest one, count as absent.
+
+    Returns
+    -------
+    Fitted
+        The model, and what is known of the fit.
+
+    Notes
+    -----
     Arm by arm, the singular value decomposition of its z-part splits the arm's rows into those that determine
     beta_i given theta, and the rest, which says nothing of beta_i and goes to the shared problem. With P_i = Z_i^+ T_i
     the solutions are theta = theta_0 + N a for any a, beta_i = beta_i(theta_0) - P_i N a, N spanning what nothing
@@ -220,7 +278,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     """
     rcond = checks.positive("rcond", rcond, "it is the relative size below which a direction counts as absent")
     if statistics.rounds == 0:
-        raise LogError("there is not one round to fit: give more")
+        raise LogError("There are no rounds to fit the model to. Collect statistics of at least one round.")
     view = statistics.view
     rows = statistics.rows()
     d1, d2 = view.d1, view.d2
@@ -269,7 +327,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
 
 
 def _compact(rows: Doubles, columns: int) -> Doubles:
-    """The triangular factor, once it is smaller than the rows."""
+    """The triangular factor of the rows, once it is much smaller than the rows."""
     return _factor(rows) if len(rows) > 4 * columns else rows
 
 
@@ -279,7 +337,7 @@ def _factor(rows: Doubles) -> Doubles:
 
 
 def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardModel, HybridRidge]:
-    """The ridge estimate, and the estimator behind it."""
+    """The hybrid ridge model of some rounds, and the estimator behind it."""
     view = statistics.view
     rows = statistics.rows()
     estimator = HybridRidge(d1=view.d1, d2=view.d2, ridge=ridge)
@@ -294,14 +352,24 @@ def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardMo
 
 
 def warm_start(policy: Policy, statistics: Statistics) -> None:
-    """Have a new policy know what it would know had it learned every round of the log one by one (to rounding)."""
+    """Teach a new policy everything in the statistics, as if it had learned the rounds one by one (up to rounding).
+
+    Parameters
+    ----------
+    policy : Policy
+        A policy that has learned nothing yet, with d1 and d2 of the view. It must learn from sums, as all policies do
+        whose estimator is a ridge regression; for the others there is `learn_log`.
+    statistics : Statistics
+        The rounds, as collected by `collect`.
+    """
     view = statistics.view
     if (policy.d1, policy.d2) != (view.d1, view.d2):
         raise ValueError(
-            f"the policy has d1 = {policy.d1}, d2 = {policy.d2}, the log's features {view.d1} and {view.d2}: make it so"
+            f"the policy has d1 = {policy.d1}, d2 = {policy.d2}, but the features of the log have d1 = {view.d1}, "
+            f"d2 = {view.d2}: construct the policy with d1={view.d1}, d2={view.d2}"
         )
     if not isinstance(policy, RidgePolicy):
-        raise TypeError(f"{type(policy).__name__} does not learn from sums: use learn_log, which goes round by round")
+        raise TypeError(f"{type(policy).__name__} cannot learn from sums: use learn_log, which goes round by round")
     rows = statistics.rows()
     policy.learn_summary([view.names[a] for a in rows.arm], rows.x, rows.z, rows.reward, pulls=statistics.pulls())
 
@@ -310,7 +378,7 @@ def learn_log(
     policy: Policy, view: View, start: int = 0, stop: int | None = None, *,
     progress: Callable[[int], None] = lambda rounds: None,
 ) -> None:  # fmt: skip
-    """Have a policy learn the rounds of a log one by one, for policies that do not learn from sums."""
+    """Teach a policy the rounds start..stop-1 of a log one by one, for policies that cannot learn from sums."""
     for batch in view.log.batches(start, stop):
         for first in range(0, batch.rounds, 4096):
             piece = batch.part(first, first + 4096)

@@ -1,4 +1,4 @@
-"""A world made of a log: contexts and pools as logged, mean rewards by a linear model, Gaussian noise."""
+"""A world built on a log: users and candidates as logged, mean rewards by a linear model, Gaussian noise."""
 
 from __future__ import annotations
 
@@ -16,36 +16,53 @@ from hybandits.simulation.rounds import Block
 
 
 class LogWorld:
-    """Rounds `start`, `start` + 1, .. of a log; the reward of a candidate is the model's mean plus noise.
+    """A world that plays the rounds of a log, with rewards by a model: the model's mean plus Gaussian noise.
 
-    An arm the model does not name has beta = 0: x.theta is all that is known of it.
+    Parameters
+    ----------
+    view : View
+        The log with its features.
+    model : RewardModel
+        The mean rewards. For an arm that it does not name, the mean is x.theta.
+    start : int
+        The first round to play.
+    noise : float
+        Standard deviation of the noise.
+    seed : int
+        Seed of the noise.
     """
 
     fresh_contexts = False
 
     def __init__(self, view: View, model: RewardModel, *, start: int, noise: float, seed: int = 0) -> None:
         if model.map != view.map:
-            raise ValueError(f"the model is for {model.map}, the view gives {view.map}: fit it to the same features")
+            raise ValueError(f"the model is for {model.map}, but the view has {view.map}: fit it to the same features")
         self.view, self.model, self.start, self.seed = view, model, start, seed
         self.noise = checks.non_negative("noise", noise, "it is a standard deviation")
         self.d1, self.d2 = view.d1, view.d2
 
     @classmethod
     def of(cls, log: Mapping[str, Any], data: str | None, *, noise: float, seed: int) -> LogWorld:
-        """The world of an experiment's record (`Experiment.log`), its log lying at `data`."""
+        """The world of an experiment's record: `log` is `Experiment.log`, and the log itself is at `data`."""
         if data is None:
-            raise LogError("the experiment plays on a log: say where it is")
-        found = Log(Path(data))
-        if found.about.get("content") != log["content"]:
-            raise LogError(f"{data} is not the log of the record: its content differs; convert the same files again")
-        view = View(found, features=log["features"], arms=log["arms"])
+            raise LogError("The experiment plays on a log. Say where the log is.")
+        opened = Log(Path(data))
+        if opened.about.get("content") != log["content"]:
+            raise LogError(
+                f"{data} is not the log that the experiment was recorded with: its content differs. Convert the same "
+                "files again."
+            )
+        view = View(opened, features=log["features"], arms=log["arms"])
         return cls(view, RewardModel.from_plain(dict(log["model"])), start=log["start"], noise=noise, seed=seed)
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks, the same for every trial."""
-        there = self.view.log.rounds - self.start
-        if there < horizon:
-            raise LogError(f"the log has {there:,} rounds from round {self.start:,} on, {horizon:,} are asked for")
+        available = self.view.log.rounds - self.start
+        if available < horizon:
+            raise LogError(
+                f"The log has {available:,} rounds from round {self.start:,} on, too few for a horizon of {horizon:,}. "
+                "Lower the horizon."
+            )
         expand = Expander(self.view)
         entries = self.model.per_entry(self.view)
         for batch in self.view.log.batches(self.start, self.start + horizon):
@@ -54,23 +71,23 @@ class LogWorld:
                 yield Block(rounds, means, means.max(axis=1))
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """Where the noise of a trial comes from."""
+        """The generator of the noise of a trial."""
         return np.random.default_rng((self.seed, 3, trial))
 
 
 class Overview(NamedTuple):
-    """What there is to lose in some rounds of a log."""
+    """What can be lost in some rounds of a log."""
 
     arms: list[Hashable]
-    """That are candidates in any of them."""
+    """The arms that are candidates in any of them."""
     uniform_choice_regret: float
-    """Of choosing evenly among the candidates of every round, in expectation."""
+    """The expected regret of choosing uniformly among the candidates of every round."""
 
 
 def look_over(
     view: View, model: RewardModel, start: int, stop: int, *, progress: Callable[[int], None] = lambda rounds: None
 ) -> Overview:
-    """Rounds start..stop-1, in one pass; progress is told of rounds as they are done."""
+    """What can be lost in rounds start..stop-1, in one pass over them."""
     pools = np.zeros(len(view.sizes), bool)
     entries = model.per_entry(view)
     lost = 0.0

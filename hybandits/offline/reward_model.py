@@ -1,4 +1,4 @@
-"""A linear model of a log's rewards: means for candidates, and the regret of even choice."""
+"""A linear model of a log's rewards: the means of candidates, and the regret of uniform choice."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from hybandits.logs.store import Batch
 from hybandits.model.features import FeatureMap
 from hybandits.offline.view import View
 
-# ------------------------------------------------------------------ linear models of the reward
-
 
 @dataclass(frozen=True, kw_only=True)
 class RewardModel:
-    """Mean rewards x.theta + z.beta_arm; beta has one row per name. An arm that is not named has beta = 0."""
+    """Mean rewards x.theta + z.beta_arm.
+
+    Parameters
+    ----------
+    map : FeatureMap
+        Makes x and z from the vectors of a user and an arm.
+    theta : array of shape (d1,)
+        The shared part.
+    beta : array of shape (names, d2)
+        The arms' own parts. An arm without a name here has beta = 0.
+    names : sequence
+        The arms of the rows of beta.
+    """
 
     map: FeatureMap
     theta: Doubles
@@ -27,16 +37,16 @@ class RewardModel:
     names: Sequence[Hashable]
 
     def per_group(self, view: View) -> tuple[Doubles, Doubles]:
-        """Weights (groups, du) and constant of every group of a view, so that its mean is u.weights + constant.
+        """Weights (groups, du) and constant (groups,) of a view: the mean of a group is u.weights + constant.
 
-        With Theta the matrix of which theta is the vec: x.theta = u' Theta v. No BLAS: the same bits on any number of
-        threads.
+        With Theta the matrix of which theta is the vec, x.theta = u' Theta v.
         """
         row = {name: i for i, name in enumerate(self.names)}
         beta = np.zeros((len(view.names), self.map.d2))
         for i, name in enumerate(view.names):
             if name in row:
                 beta[i] = self.beta[row[name]]
+        # No BLAS here, so that the bits are the same on any number of threads.
         v, own = view.vectors[view.group_vector], beta[view.group_arm]
         weights, constant = np.zeros((len(v), self.map.user)), np.zeros(len(v))
         if self.map.d1:
@@ -48,13 +58,15 @@ class RewardModel:
         return np.ascontiguousarray(weights), constant
 
     def per_entry(self, view: View) -> tuple[Doubles, Doubles]:
-        """The same of every entry."""
+        """Weights (entries, du) and constant (entries,) of a view: `per_group` for every entry."""
         weights, constant = self.per_group(view)
         return np.ascontiguousarray(weights[view.group]), constant[view.group]
 
     def means(self, view: View, batch: Batch, entries: tuple[Doubles, Doubles] | None = None) -> Doubles:
-        """Mean reward of every candidate (rounds, most candidates), -inf beyond a round's last; `entries` as made by
-        `per_entry`, to make it once."""
+        """The mean reward of every candidate (rounds, most candidates), -inf beyond a round's last one.
+
+        For many batches, compute `entries` once with `per_entry`.
+        """
         weights, constant = self.per_entry(view) if entries is None else entries
         sizes = view.sizes[batch.pool]
         out = np.full((batch.rounds, int(sizes.max())), -np.inf)
@@ -62,7 +74,7 @@ class RewardModel:
         return out
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """As values that JSON can hold."""
         return {
             "features": self.map.name, "user": self.map.user, "arm": self.map.arm, "theta": self.theta.tolist(),
             "beta": self.beta.tolist(), "names": list(self.names),
@@ -71,9 +83,9 @@ class RewardModel:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> RewardModel:
         """The inverse of `plain`."""
-        made = FeatureMap(plain["features"], plain["user"], plain["arm"])
-        beta = np.array(plain["beta"], float).reshape(len(plain["names"]), made.d2)
-        return cls(map=made, theta=np.array(plain["theta"], float), beta=beta, names=plain["names"])
+        feature_map = FeatureMap(plain["features"], plain["user"], plain["arm"])
+        beta = np.array(plain["beta"], float).reshape(len(plain["names"]), feature_map.d2)
+        return cls(map=feature_map, theta=np.array(plain["theta"], float), beta=beta, names=plain["names"])
 
 
 @kernel
@@ -96,7 +108,7 @@ def mean_rewards(user, pool, offsets, weights, constant, out):  # type: ignore[n
 
 @kernel
 def uniform_choice_regret(user, pool, offsets, weights, constant):  # type: ignore[no-untyped-def]
-    """Over all rounds, the best candidate's mean reward less the average of the candidates'."""
+    """The regret of uniform choice: the best candidate's mean reward minus that of all candidates, over all rounds."""
     lost = 0.0
     for t in range(user.shape[0]):
         first = offsets[pool[t]]

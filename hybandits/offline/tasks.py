@@ -1,4 +1,4 @@
-"""A log cut into tasks for an engine, and their results in the order of the log.
+"""The rounds asked for, cut into tasks for an engine, and their results in the order of the log.
 
 Tasks never depend on who does the work, so every engine gives the same bits.
 """
@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hybandits.engines import Engine
+from hybandits.foundation import checks
+from hybandits.logs.store import LogError
 from hybandits.offline.view import View
 
 TASK_ROUNDS = 1_000_000
@@ -23,6 +25,19 @@ class LogTask(NamedTuple):
     view: dict[str, Any]
     start: int
     stop: int
+
+
+def round_range(view: View, start: int, stop: int | None) -> tuple[int, int]:
+    """start and stop of the rounds asked for, cut off at the end of the log; LogError if there are none."""
+    start = checks.count("start", start, least=0, why="it is the number of the first round")
+    if stop is not None:
+        checks.count("stop", stop, least=1, why="it is the number of the first round to leave out")
+    rounds = view.log.rounds
+    stop = rounds if stop is None else min(stop, rounds)
+    if start >= stop:
+        where = f"from round {start:,} on" if start >= rounds else f"in [{start:,}, {stop:,})"
+        raise LogError(f"The log has {rounds:,} rounds, so there are none {where}.")
+    return start, stop
 
 
 def tasks_of(view: View, start: int, stop: int, *, size: int | None = None) -> list[LogTask]:

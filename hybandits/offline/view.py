@@ -1,4 +1,4 @@
-"""A log as rounds to play: which arms its candidates are, their features, and a linear model's means for them."""
+"""A log as rounds to play: which arms its candidates are, and their features."""
 
 from __future__ import annotations
 
@@ -22,14 +22,34 @@ ARMS = {
 }
 
 PLACES = 20
-"""Places of a list with arms="positions"."""
+"""Places of a list when arms="positions"."""
 
 
 class View:
-    """A log seen with a feature map and a notion of arms.
+    """A log with a feature map and a notion of arms: everything that is needed to play its rounds.
 
-    Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]]. Entries of
-    the same arm and vector form a group, group[e]; within a group, features depend on the user alone.
+    Parameters
+    ----------
+    log : Log
+        The log.
+    features : {"das", "li", "shared", "disjoint"}
+        How x and z are made from the vectors of a user and an arm; see `hybandits.model.features`.
+    arms : {"articles", "positions"}
+        What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's
+        released code does; lists are cut to 20 places, and shorter ones are filled up with arms of zero features.
+
+    Attributes
+    ----------
+    names : list
+        The arms.
+    map : FeatureMap
+        Makes features from vectors; `d1` and `d2` are the lengths of x and z.
+    vectors : array of shape (vectors, dv)
+        The feature vectors of arms.
+    offsets, arm, vector : arrays
+        Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]].
+    group, group_arm, group_vector : arrays
+        Entries with the same arm and vector form a group, group[e]. Within a group, features depend on the user alone.
     """
 
     def __init__(self, log: Log, *, features: str = "das", arms: str = "articles") -> None:
@@ -72,34 +92,37 @@ class View:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Candidates of every pool."""
+        """The number of candidates of every pool."""
         return np.diff(self.offsets)
 
     def recipe(self) -> dict[str, Any]:
-        """What makes the view again: `View.from_recipe`."""
+        """What `View.from_recipe` needs to open the same view, in another process perhaps."""
         return {
             "log": str(self.log.path.resolve()), "content": self.log.about["content"], "features": self.map.name,
             "arms": self.arms_are,
         }  # fmt: skip
 
     @staticmethod
-    def from_recipe(described: dict[str, Any]) -> View:
-        """The view that was described, in another process perhaps; LogError if the log is another by now."""
-        log = Log(Path(described["log"]))
-        if log.about["content"] != described["content"]:
-            raise LogError(f"{log.path} has been made anew meanwhile: open it again")
-        return View(log, features=described["features"], arms=described["arms"])
+    def from_recipe(recipe: dict[str, Any]) -> View:
+        """The view of a recipe; LogError if the log has been replaced since."""
+        log = Log(Path(recipe["log"]))
+        if log.about["content"] != recipe["content"]:
+            raise LogError(f"{log.path} now holds another log than when the view was opened. Open the view again.")
+        return View(log, features=recipe["features"], arms=recipe["arms"])
 
     def shown(self, batch: Batch) -> np.ndarray:
-        """The entry shown in every round, -1 where a list was cut before it."""
+        """The entry shown in every round; -1 if the list was cut before it."""
         entries = self.offsets[batch.pool] + batch.chosen
         return np.where(batch.chosen < self.sizes[batch.pool], entries, -1)
 
     def rows(self, batch: Batch) -> tuple[list[Hashable], Doubles, Doubles]:
-        """Arm, x and z of what was shown, for rounds where it is among the candidates (see `shown`)."""
+        """Arm, x and z of what was shown in every round. It must be among the candidates (see `shown`)."""
         entries = self.shown(batch)
         if (entries < 0).any():
-            raise LogError("some of the arms shown are beyond the places that are kept: leave those rounds out first")
+            raise LogError(
+                f"In {int((entries < 0).sum()):,} of {batch.rounds:,} rounds the arm shown is beyond the {PLACES} "
+                "places that are kept. Leave these rounds out first."
+            )
         x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
         fill_shown(self.map.code, np.ascontiguousarray(batch.user), self.vector[entries], self.vectors, x, z)
         return [self.names[a] for a in self.arm[entries]], x, z
@@ -107,17 +130,17 @@ class View:
 
 @kernel
 def fill_shown(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-def]
-    """`fill` for one candidate per round."""
+    """`fill` the features of one candidate per round."""
     for t in range(user.shape[0]):
         fill(code, user[t], vectors[vector[t]], 1.0, x[t], z[t])
 
 
 class Expander:
-    """Turns batches of a log, in order, into rounds to play.
+    """Turns the batches of a log, in order, into rounds to play.
 
-    Keeps what a world promises: an arm new to the log is a candidate in the first round of a block. Features are
-    computed as rounds are played (`FeatureSource`); a block has at most so many `numbers` of them all the same, since
-    nothing is heard of a block, and no Ctrl-C by it, until it has been played.
+    Keeps what a world promises: an arm that is new to the log is a candidate in the first round of a block. Features
+    are computed as rounds are played (`FeatureSource`). Nevertheless a block has at most `numbers` of them, because
+    there is no progress, and no answer to Ctrl-C, until a block has been played.
     """
 
     def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
@@ -125,16 +148,16 @@ class Expander:
         self._numbers = numbers
         self._met = np.zeros(len(view.names), bool)
         self._known_pool = np.zeros(len(view.sizes), bool)
-        """Pools all of whose arms have been met."""
+        """Pools whose arms have all been met."""
 
     def __call__(self, batch: Batch) -> Iterator[tuple[Batch, Rounds]]:
-        """The batch in pieces, each with its rounds."""
+        """Yield the batch in pieces, each with its rounds."""
         view = self.view
         start = 0
         while start < batch.rounds:
             each = view.d1 + view.d2 + 1
             pool = batch.pool[start : start + max(1, self._numbers // (int(view.sizes[batch.pool[start]]) * each))]
-            # Every round gets the room of the one with most candidates.
+            # Every round takes the room of the round with the most candidates.
             pool = pool[: max(1, self._numbers // (int(view.sizes[pool].max()) * each))]
             self._meet(pool[0])
             fresh = np.flatnonzero(~self._known_pool[pool])

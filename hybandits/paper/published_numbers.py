@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hybandits.paper.settings import HYRAN_RELEASED
+from hybandits.paper.settings import HYRAN_RELEASED, YAHOO_EXPERIMENTS
 
 READ_OUT_ERROR = 10.0
 """How far a published number may be off: it was read off the figure's pixels."""
 
-# Cumulative regret read off the published figure. None: hidden behind another curve's marker.
+# Cumulative regret read off the published figure, None where it is hidden behind another curve's marker.
 
 PUBLISHED_SETTING_1: dict[str, dict[int, float | None]] = {
     "HyLinUCB": {
@@ -142,18 +142,35 @@ PUBLISHED_YAHOO: dict[str, dict[int, float]] = {
         6_000_000: 66_400, 7_000_000: 79_500, 8_000_000: 89_600, 9_000_000: 92_400, 10_000_000: 97_200,
     },
 }  # fmt: skip
-"""Regret beyond HyLinUCB's, read off the published figure."""
+"""Regret beyond HyLinUCB's."""
 
 
 def published(experiment: str, policy: str, arms: int | None = None) -> dict[int, float]:
-    """Read-outs of a policy's curve that are not hidden: {rounds: regret}; in setting 3 of one number of arms.
+    """What was read off the published figure for one policy.
 
-    The published HyRan is the released variant.
+    Parameters
+    ----------
+    experiment : str
+        The experiment's name, e.g. ``"setting-1"`` or ``"yahoo"``.
+    policy : str
+        The policy's name. The HyRan that was published is the released variant, so only that one has read-outs.
+    arms : int, optional
+        The number of arms, which setting 3 needs.
 
+    Returns
+    -------
+    dict
+        {rounds: regret}, in the experiments on a click log {rounds: regret beyond HyLinUCB's}. Empty if the figure does
+        not show the policy, or hides it.
+
+    Examples
+    --------
     >>> published("setting-1", "HyLinUCB")[80_000], published("setting-3", "LinUCB", 400)
     (197, {30000: 5407})
     """
     name = {HYRAN_RELEASED: "HyRan", "HyRan": ""}.get(policy, policy)
+    if experiment in YAHOO_EXPERIMENTS.values():
+        return dict(PUBLISHED_YAHOO.get(name, {}))
     if experiment == "setting-3":
         value = PUBLISHED_SETTING_3.get(name, {}).get(arms or 0)
         return {} if value is None else {30_000: value}

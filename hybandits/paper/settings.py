@@ -1,9 +1,12 @@
-"""The paper (Das & Sinha 2024) as data: its experiments as records, its figure as numbers.
+"""The experiments of the paper (Das & Sinha 2024) as records, with the parameters of their policies.
 
-Two protocols. `released` is what the code published with the paper does and what produced its figure: environments that
-can be drawn again exactly, noise 0.01, a coefficient scaled by the noise. `written` is what the paper's text says: unit
-balls, noise variance 0.01, the ridge and gamma of the theorems. What the text leaves open (delta, HyRan's p, the
-constants of SupLinUCB) is the same in both.
+There are two protocols. `released` is what the code published with the paper does and what produced its figure:
+environments that can be drawn again exactly, noise 0.01, a coefficient scaled by the noise. `written` is what the
+paper's text says: unit balls, noise variance 0.01, the ridge and gamma of the theorems. What the text leaves open
+(delta, HyRan's p, the constants of SupLinUCB) is the same in both.
+
+The experiment on Yahoo's click log has its parameters here too (`YAHOO_...`, `yahoo_entry`); `paper.yahoo` makes its
+records, which takes a log.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ RELEASED_SEED = 194821263
 """Seed of the generator that gave the released environments' seeds."""
 
 DELTA = 0.01
+"""Failure probability of every policy that has one."""
 RELEASED_NOISE = 0.01
 RELEASED_RIDGE = 0.1
 RELEASED_BOUND = (0.8, 0.5)
@@ -36,20 +40,23 @@ PAPER_POLICIES = ("HyLinUCB", "LinUCB", "DisLinUCB")
 """The three upper confidence bound algorithms of the paper."""
 BASELINES = ("HyRan", HYRAN_RELEASED, "SupLinUCB")
 BEYOND = ("HyThompson", "Greedy")
-"""Not in the paper: in figures of their own."""
+"""Policies that are not in the paper; they have figures of their own."""
 
+YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
+"""Names of the experiment on the click log, by what its arms are."""
 YAHOO_TRAIN = 1_000_000
 YAHOO_ROUNDS = 10_000_000
 QUICK_YAHOO = (100_000, 200_000)
 """Rounds to fit on and to play, in the short version."""
 YAHOO_NOISE = {"released": 1e-5, "written": 1e-2}
-"""The text has variance 1e-4."""
+"""Standard deviation of the rewards' noise; the text has a variance of 1e-4."""
 YAHOO_SIGMA = 0.01
-"""The noise that the released algorithms are told."""
+"""The noise that the released algorithms are told to expect."""
 YAHOO_RIDGE = {"LinUCB": 1e3, "DisLinUCB": 1e2, "HyLinUCB": 1e3}
 YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
 YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", HYRAN_RELEASED)
-"""The released code's list of algorithms: the one in place j learns from the reward of candidate j."""
+"""The released code's list of algorithms. By a defect of that code, the one in place j learns from the reward of
+candidate j, whichever it chose."""
 YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, "HyThompson")
 
 
@@ -132,7 +139,30 @@ SETTINGS = {
 def experiment(
     name: str, protocol: Protocol = "released", *, scale: Scale = "paper", seed: int = RELEASED_SEED
 ) -> Experiment:
-    """One of the paper's experiments as a record."""
+    """One of the paper's experiments as a record, ready to be run.
+
+    Parameters
+    ----------
+    name : str
+        ``"setting-1"``, ``"setting-2"``, ``"setting-3"`` or ``"diversity"``.
+    protocol : {"released", "written"}
+        Parameters of the published code, or of the paper's text.
+    scale : {"paper", "quick"}
+        The paper's length, or a short version.
+    seed : int
+        What the environments' seeds are drawn from; by default they are those of the published figure.
+
+    Returns
+    -------
+    Experiment
+        For `hybandits.experiments.runner.run`.
+
+    Examples
+    --------
+    >>> record = experiment("setting-1")
+    >>> record.d1, record.d2, record.arms, record.horizon, len(record.seeds), record.trials
+    (40, 5, (25,), 80000, 5, 5)
+    """
     setting = SETTINGS[name]
     short = scale == "quick"
     horizon = setting.quick_horizon if short else setting.horizon
@@ -169,12 +199,16 @@ def experiment(
 def experiments(
     names: Sequence[str], protocols: Sequence[Protocol], *, scale: Scale = "paper", seed: int = RELEASED_SEED
 ) -> list[Experiment]:
-    """Several of them under several protocols."""
+    """Several of the paper's experiments, each under several protocols; see `experiment`."""
     return [experiment(name, protocol, scale=scale, seed=seed) for protocol in protocols for name in names]
 
 
 def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry:
-    """A policy with the protocol's parameters; `ridge`: another one than the protocol's."""
+    """A policy with the parameters that a protocol gives it; `ridge` replaces the protocol's.
+
+    >>> entry("HyRan (released)", "released")
+    Entry(name='HyRan (released)', policy='HyRanWithoutCrossBlocks', settings={'p': 0.5}, learns_from=None)
+    """
     released = protocol == "released"
     noise = RELEASED_NOISE if released else WRITTEN_NOISE
     settings: dict[str, Any]
@@ -201,10 +235,10 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
 
 
 def yahoo_entry(name: str, protocol: Protocol) -> Entry:
-    """A policy with the protocol's parameters for the Yahoo experiment.
+    """A policy with the parameters that a protocol gives it in the experiment on Yahoo's click log.
 
-    Released: the anytime coefficient with the released bounds and ridges. Written: the theorems' coefficient and ridge;
-    what the text leaves open (S, delta) as in the synthetic experiments.
+    The released protocol has the anytime coefficient with the released bounds and ridges. The written one has the
+    theorems' coefficient and ridge; what the text leaves open (S, delta) is as in the synthetic experiments.
     """
     if name in PAPER_POLICIES and protocol == "released":
         exploration = {

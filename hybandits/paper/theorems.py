@@ -1,15 +1,16 @@
 """The regret theorems of Das & Sinha 2024 as functions: burn-ins and explicit right-hand sides.
 
-The theorems themselves hide their constants; the proofs in the appendix spell them out, and those are what is here, as
-printed. They are about rewards with 1-subgaussian noise, |x|, |z| <= 1, |theta|, |beta_i| <= S, and pulled features
-that have, given the past, mean 0, no correlation between x and z, and second moments of at least rho I. Natural logs.
+The theorems themselves hide their constants. The proofs in the appendix spell them out, and these are given here as
+printed. They assume rewards with 1-subgaussian noise, |x|, |z| <= 1, |theta|, |beta_i| <= S, and pulled features that
+have, given the past, mean 0, no correlation between x and z, and second moments of at least rho I. Logarithms are
+natural.
 
-What does not add up in print, so that nobody mistakes a slip of the paper for one of ours:
+Some of what is printed does not add up. It is listed here, so that nobody takes a slip of the paper for one of ours:
 
 - gamma. LinUCB: S sqrt(K) in the body, 2 S sqrt(lambda K) in the appendix; the norm to be covered is S sqrt(K + 1), so
   the body's is too small. HyLinUCB: 2 S sqrt(K) in the body, 2 S sqrt(2 lambda) with lambda = K in the proof, sqrt(K S)
   and no factor 2 in the theorem restated above it. DisLinUCB: 2 sqrt(S) stands for sqrt(2) S, right for S <= 2 only.
-- T_o. The lemma behind it adds up K terms of which each may be 1 / (2 K). For an arm with fewer than T_m pulls the
+- T_o. The lemma behind it adds up K terms, each of which may be 1 / (2 K). For an arm with fewer than T_m pulls the
   proof's own inequalities give 2 / (K sqrt(lambda rho)) at t = T_o: the 4 T_m should be 64 T_m. The proof also asks for
   lambda >= 1 / rho, and rho <= 1 / max(d1, d2) because |x|, |z| <= 1: impossible for lambda = 1 unless d1 = d2 = 1.
 - HyLinUCB's 2 T_o S takes rewards to lie in [-S, S]; x.theta + z.beta_i reaches 2 S, so it should be 4 T_o S.
@@ -32,7 +33,7 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 def prescribed_ridge(policy: Policy, *, arms: int) -> float:
-    """lambda of the theorems: K for HyLinUCB, else 1.
+    """lambda of the theorems: K for HyLinUCB, 1 for the others.
 
     >>> prescribed_ridge("HyLinUCB", arms=25), prescribed_ridge("LinUCB", arms=25)
     (25.0, 1.0)
@@ -43,13 +44,13 @@ def prescribed_ridge(policy: Policy, *, arms: int) -> float:
 def gamma(
     policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, ridge: float, delta: float, bound: float = 1.0
 ) -> float:
-    """The exploration coefficient of the appendix; the body's is `confidence.AsWritten`.
+    """The exploration coefficient of the appendix; that of the paper's body is `hybandits.AsWritten`.
 
     LinUCB:     2 S sqrt(lambda K) + sqrt(2 (d1 + d2 K) log(T/delta))
     HyLinUCB:   2 (S sqrt(2 lambda) + sqrt(2 (d1 + d2) log(T/delta)))
     DisLinUCB:  2 sqrt(lambda S) + sqrt(2 (d1 + d2) log(K T/delta))
 
-    The proofs were made for lambda = 1, K and 1; the first term of each says how they depend on it.
+    The proofs take lambda = 1, K and 1; the first term of each says how it depends on lambda.
     """
     d1, d2 = checks.dimensions(d1, d2)
     k, t, failure = _arms(arms), _horizon(horizon), _delta(delta)
@@ -62,7 +63,7 @@ def gamma(
 
 
 def eigenvalue_burn_in(*, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
-    """T_m, the rows after which the smallest eigenvalue of a sum of rows is at least rho / 2 per row.
+    """T_m, the number of rows from which on the smallest eigenvalue of their sum is at least rho / 2 per row.
 
     T_m = (16/rho^2 + 8/(3 rho)) log(2 (d1 + d2) K T/delta)
     """
@@ -73,12 +74,30 @@ def eigenvalue_burn_in(*, d1: int, d2: int, arms: int, horizon: int, rho: float,
 
 
 def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
-    """T_o, the rounds after which M_t lies between U_t/2 and 2 U_t; for DisLinUCB T'_o, counted in pulls of an arm.
+    """The burn-in T_o: the round from which on M_t lies between U_t/2 and 2 U_t, U_t being its block diagonal part.
 
     LinUCB, HyLinUCB:  T_o  = max(128/rho^2, 4 T_m) K^2 log((d1 + d2) K/delta)
-    DisLinUCB:         T'_o = max(128/rho^2 log((d1 + d2) K/delta), T_m)
+    DisLinUCB:         T'_o = max(128/rho^2 log((d1 + d2) K/delta), T_m), counted in pulls of an arm
 
-    U_t is the block diagonal part of M_t; see the module's notes on the 4 T_m and on lambda >= 1/rho.
+    Parameters
+    ----------
+    policy : {"LinUCB", "HyLinUCB", "DisLinUCB"}
+        The policy; the paper has theorems for no other.
+    d1, d2, arms, horizon : int
+        Numbers of shared and of own features, of arms K and of rounds T.
+    rho : float
+        Diversity: a lower bound of the features' second moments, at most 1.
+    delta : float
+        Failure probability.
+
+    Notes
+    -----
+    See the notes at the top of this module on the 4 T_m and on lambda >= 1/rho.
+
+    Examples
+    --------
+    >>> round(burn_in("LinUCB", d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, delta=0.01), -6)
+    121000000.0
     """
     least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
     logarithm = math.log((d1 + d2) * arms / delta)
@@ -90,7 +109,7 @@ def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: f
 def alpha(
     *, d1: int, d2: int, arms: int, horizon: int, rho: float, ridge: float, delta: float, bound: float = 1.0
 ) -> float:
-    """What HyLinUCB's smaller gamma leaves uncovered at round t is at most alpha(lambda)/sqrt(t), for t > T_o.
+    """alpha(lambda): what HyLinUCB's smaller gamma leaves uncovered is at most alpha(lambda)/sqrt(t) for t > T_o.
 
     alpha(lambda) = 4 K S sqrt(log(K (d1 + d2)/delta)) (sqrt(T_m/(rho lambda)) + sqrt(2)/rho)
                     (2 S sqrt(lambda K) + sqrt(2 (d1 + d2 K) log(T/delta)))/sqrt(lambda)
@@ -114,7 +133,7 @@ def regret_bound(
     delta: float,
     bound: float = 1.0,
 ) -> float:
-    """The proofs' bound on the regret at T, with probability at least 1 - 4 delta; `bound` is S.
+    """The proofs' bound on the regret at T, which holds with probability at least 1 - 4 delta.
 
     LinUCB:     4 gamma sqrt((d1 + d2 K) T_o log T_o) + sqrt(8) gamma (2 K sqrt(d2 T_m log T_m) + sqrt(32 K T/rho))
     HyLinUCB:   2 T_o S + sqrt(8) gamma (2 K sqrt(d2 T_m log T_m) + sqrt(32 K T/rho)) + 4 alpha(lambda) sqrt(T)
@@ -122,6 +141,23 @@ def regret_bound(
 
     The first two are derived for T > T_o, the third for every T (T'_o counts pulls of an arm).
 
+    Parameters
+    ----------
+    policy : {"LinUCB", "HyLinUCB", "DisLinUCB"}
+        The policy; the paper has theorems for no other.
+    d1, d2, arms, horizon : int
+        Numbers of shared and of own features, of arms K and of rounds T.
+    rho : float
+        Diversity: a lower bound of the features' second moments, at most 1.
+    ridge : float
+        lambda; the theorems have `prescribed_ridge`.
+    delta : float
+        Failure probability.
+    bound : float
+        S, which bounds the norms of theta and of every beta_i.
+
+    Examples
+    --------
     >>> round(regret_bound("DisLinUCB", d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, ridge=1.0, delta=0.01), -3)
     2560000.0
     """
@@ -140,7 +176,7 @@ def regret_bound(
 
 
 def trivial_bound(*, horizon: int, theta_bound: float, beta_bound: float) -> float:
-    """What no policy can exceed: T times the largest gap, 2 (S1 + S2) T, since |x.theta + z.beta_i| <= S1 + S2.
+    """The largest regret there can be: T times the largest gap, 2 (S1 + S2) T, as |x.theta + z.beta_i| <= S1 + S2.
 
     >>> trivial_bound(horizon=1000, theta_bound=0.8, beta_bound=0.5)
     2600.0

@@ -1,8 +1,11 @@
 """The paper's experiment on Yahoo's front page: a reward model fitted to the first rounds of a click log, then bandits
 simulated on the contexts of the rounds that follow, with the pools as they change.
 
-The log is the user's own copy of R6A (it may not be passed on), or, without one, a log made from a known model in the
-same format, which shows how everything runs and says nothing about Yahoo.
+The log is the user's own copy of R6A, which may not be passed on. Without one, a synthetic log in the same format is
+written from a known model; it shows how everything runs and says nothing about Yahoo.
+
+`prepare_log` gets the log ready, `split_log` says which rounds are for what, and `experiments` makes the records that
+`experiments.runner` plays. The parameters are in `paper.settings`.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits import paper
 from hybandits.engines import Engine
 from hybandits.experiments.record import Entry, Experiment, Protocol
 from hybandits.logs.problems import Problems
@@ -26,19 +28,26 @@ from hybandits.logs.yahoo import YahooReader
 from hybandits.offline import fit
 from hybandits.offline.log_world import look_over
 from hybandits.offline.view import View
+from hybandits.paper.settings import (
+    YAHOO_EXPERIMENTS,
+    YAHOO_NOISE,
+    YAHOO_ORDER,
+    YAHOO_POLICIES,
+    yahoo_entry,
+)
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done since the last call, and how much there is in all."""
+"""Called with what is being done, how much of it was done since the last call, and how much there is in all."""
 
 
-class Prepared(NamedTuple):
-    """A log in the one form, and what reading it brought up (None: it was there already)."""
+class PreparedLog(NamedTuple):
+    """A log that can be played on, and the problems met on reading it; None if it had been read before."""
 
     log: Log
     problems: Problems | None
 
 
-def prepare(
+def prepare_log(
     out: Path,
     data: Path | None,
     *,
@@ -47,49 +56,64 @@ def prepare(
     seed: int = 0,
     strict: bool = False,
     progress: Progress = lambda what, done, total: None,
-) -> Prepared:
-    """The log to play on: `data` if that is a log of hybandits, else converted to `out`/log, where it is found again.
+) -> PreparedLog:
+    """Get the log ready that the experiment is played on.
 
-    Without data one is made, of as many rounds as are needed.
+    Parameters
+    ----------
+    out : Path
+        The results folder. The log is converted to `out`/log, and reused from there the next time.
+    data : Path or None
+        A folder with the files of R6A, or a log that was converted before, which is then used as it is. None for a
+        synthetic log of as many rounds as are needed.
+    train, rounds : int
+        How many rounds will be fitted and played.
+    seed : int
+        Seed of a synthetic log.
+    strict : bool
+        Stop at the first line that cannot be used.
+    progress : callable
+        Told how far the work has got.
+
+    Raises
+    ------
+    LogError
+        If there is no log at `data`, or `out` has one of other files or settings.
     """
     if data is not None and (data / HEADER).exists():
-        return Prepared(Log(data), None)
+        return PreparedLog(Log(data), None)
     if data is None:
         data = out / "made"
-        _make(
-            SyntheticLog(rounds=train + rounds, seed=seed),
-            data,
-            days=max(1, (train + rounds) // train),
-            progress=progress,
-        )
+        synthetic = SyntheticLog(rounds=train + rounds, seed=seed)
+        _write_synthetic_log(synthetic, data, days=max(1, (train + rounds) // train), progress=progress)
     if not data.exists():
         raise LogError(f"{data} is not there: give the folder with the click log's files, or leave --data out")
-    place = out / "log"
+    converted = out / "log"
     reader = YahooReader([data])
     source = [[file.name, file.stat().st_size] for file in reader.files]
-    if place.exists():
-        log = Log(place)
+    if converted.exists():
+        log = Log(converted)
         if log.about.get("source") != source:
-            raise LogError(f"{place} was converted from other files than {data} holds now: give another --out")
-        return Prepared(log, None)
+            raise LogError(f"{converted} was converted from other files than {data} holds now: give another --out")
+        return PreparedLog(log, None)
     problems = Problems(strict=strict)
     reader.about["source"] = source
-    log = convert(reader, place, problems, lambda read: progress("reading the log", read, reader.size))
-    return Prepared(log, problems)
+    log = convert(reader, converted, problems, lambda read: progress("reading the log", read, reader.size))
+    return PreparedLog(log, problems)
 
 
-def _make(made: SyntheticLog, folder: Path, *, days: int, progress: Progress) -> None:
-    """Write a made log unless it is there; a folder half written is begun anew."""
+def _write_synthetic_log(log: SyntheticLog, folder: Path, *, days: int, progress: Progress) -> None:
+    """Write a synthetic log unless it is there already; a folder that was left half written is written again."""
     note = folder.with_name("made.json")
-    described = json.loads(json.dumps({**asdict(made), "days": days}))
+    settings = json.loads(json.dumps({**asdict(log), "days": days}))
     if folder.exists():
-        if _read(note) == described:
+        if _read(note) == settings:
             return
         if note.exists():
-            raise LogError(f"{folder} holds a made log of other settings: give another --out, or remove it")
+            raise LogError(f"{folder} holds a synthetic log with other settings: give another --out, or remove it")
         shutil.rmtree(folder)
-    made.write(folder, files=days, progress=lambda done: progress("making a log", done, made.rounds))
-    note.write_text(json.dumps(described, indent=1) + "\n")
+    log.write(folder, files=days, progress=lambda done: progress("writing a synthetic log", done, log.rounds))
+    note.write_text(json.dumps(settings, indent=1) + "\n")
 
 
 def _read(note: Path) -> Any:
@@ -102,36 +126,46 @@ def _read(note: Path) -> Any:
 # ------------------------------------------------------------------ records
 
 
-class Plan(NamedTuple):
-    """Which rounds are for what."""
+class SplitOfLog(NamedTuple):
+    """Which rounds are for what: the first `train` to fit on, and `rounds` from `start` on to play."""
 
     train: int
     start: int
     rounds: int
 
 
-def plan(log: Log, *, train: int, rounds: int) -> Plan:
-    """Fit on the first `train` rounds; simulate from the next file of the log on, as the paper does (the next day), or,
-    if there are too few rounds from there on, from the next round on."""
+def split_log(log: Log, *, train: int, rounds: int) -> SplitOfLog:
+    """Decide which rounds of a log are fitted and which are played.
+
+    The first `train` rounds are fitted. Play starts with the next file of the log, as in the paper (the next day), or
+    with the next round if there are too few rounds from that file on.
+
+    Raises
+    ------
+    LogError
+        If the log is not of the kind R6A or has too few rounds.
+    """
     if log.about["kind"] != "R6A":
         raise LogError(
             f"the experiment is on R6A click logs, {log.path} is of the kind {log.about['kind']}: give --data"
         )
     if train + 1 > log.rounds:
-        raise LogError(f"the log has {log.rounds:,} rounds, too few to fit on {train:,} and play: lower --train")
+        raise LogError(
+            f"the log has {log.rounds:,} rounds, too few to fit {train:,} and play the following: lower --train"
+        )
     later = [first for first in log.source_starts if first >= train]
     start = next((first for first in later if first + rounds <= log.rounds), train)
     if start + rounds > log.rounds:
         raise LogError(
-            f"the log has {log.rounds:,} rounds, {train:,} to fit and {rounds:,} to play are asked for: lower --rounds "
-            f"to {log.rounds - train:,} or less"
+            f"the log has {log.rounds:,} rounds, too few to fit {train:,} and play {rounds:,}: lower --rounds to "
+            f"{log.rounds - train:,} or less"
         )
-    return Plan(train, start, rounds)
+    return SplitOfLog(train, start, rounds)
 
 
-def records(
-    prepared: Prepared,
-    planned: Plan,
+def experiments(
+    log: Log,
+    split: SplitOfLog,
     protocols: Sequence[Protocol],
     *,
     arms: str = "articles",
@@ -139,28 +173,53 @@ def records(
     trials: int = 1,
     seed: int = 0,
     defect: bool = False,
-    policies: Sequence[str] = paper.YAHOO_POLICIES,
+    policies: Sequence[str] = YAHOO_POLICIES,
     engine: Engine | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> list[Experiment]:
-    """The experiment as records, one per protocol, with the reward model fitted."""
-    view = View(prepared.log, features=features, arms=arms)
+    """The experiment as records, one per protocol, each with the reward model fitted to the log.
+
+    Parameters
+    ----------
+    log, split
+        The log, and which of its rounds are for what.
+    protocols : sequence of {"released", "written"}
+        What the policies' parameters and the noise follow.
+    arms : {"articles", "positions"}
+        What an arm is: an article, as in the paper's text, or a position in a line's list, as in its code.
+    features : str
+        The feature map that makes x and z of a user's and an article's vector.
+    trials : int
+        Runs of every policy, which differ by noise.
+    seed : int
+        Seed of the noise.
+    defect : bool
+        Run the paper's algorithms a second time with the defect of the released code: they learn from the reward of
+        another candidate than the one that they chose.
+    policies : sequence of str
+        The policies to play.
+    engine : Engine, optional
+        Where to fit; in this process by default.
+    progress : callable
+        Told how far the work has got.
+    """
+    view = View(log, features=features, arms=arms)
     statistics = fit.collect(
-        view, 0, planned.train, engine=engine, progress=lambda n: progress("fitting", n, planned.train)
+        view, 0, split.train, engine=engine, progress=lambda n: progress("fitting", n, split.train)
     )
     fitted = fit.least_squares(statistics)
     played, chance_regret = look_over(
-        view, fitted.model, planned.start, planned.start + planned.rounds,
-        progress=lambda n: progress("looking over the rounds to play", n, planned.rounds),
+        view, fitted.model, split.start, split.start + split.rounds,
+        progress=lambda n: progress("looking over the rounds to play", n, split.rounds),
     )  # fmt: skip
     trained = set(statistics.pulls())
-    log = {
-        "content": prepared.log.about["content"],
-        "kind": prepared.log.about["kind"],
-        "made": prepared.log.about.get("made"),
+    about = {
+        "content": log.about["content"],
+        "kind": log.about["kind"],
+        "made": log.about.get("made"),
         "features": features,
         "arms": arms,
-        **planned._asdict(),
+        **split._asdict(),
         "trained_arms": len(trained),
         "unfitted_arms": len(set(played) - trained),
         "rank": fitted.rank,
@@ -168,41 +227,41 @@ def records(
         "residual": fitted.residual,
         "left_out": statistics.left_out,
         "chance_regret": chance_regret,
-        "model": _trained(fitted.model.plain()),
+        "model": _without_zero_rows(fitted.model.plain()),
     }
-    points = np.unique(np.linspace(0, planned.rounds, 101)[1:].round().astype(int).clip(1))
-    made = []
+    points = np.unique(np.linspace(0, split.rounds, 101)[1:].round().astype(int).clip(1))
+    records = []
     for protocol in protocols:
-        entries = [paper.yahoo_entry(name, protocol) for name in policies]
+        entries = [yahoo_entry(name, protocol) for name in policies]
         if defect:
-            entries += [_defective(entry) for entry in entries if entry.name in paper.YAHOO_ORDER]
-        made.append(
+            entries += [_with_defect(entry) for entry in entries if entry.name in YAHOO_ORDER]
+        records.append(
             Experiment(
-                name="yahoo" if arms == "articles" else "yahoo-positions",
+                name=YAHOO_EXPERIMENTS[arms],
                 protocol=protocol,
                 d1=view.d1,
                 d2=view.d2,
                 arms=(len(played),),
-                horizon=planned.rounds,
+                horizon=split.rounds,
                 seeds=(seed,),
                 trials=trials,
-                noise=paper.YAHOO_NOISE[protocol],
+                noise=YAHOO_NOISE[protocol],
                 law="log",
                 policies=tuple(entries),
                 points=tuple(points.tolist()),
-                log=log,
+                log=about,
             )
         )
-    return made
+    return records
 
 
-def _trained(model: dict[str, Any]) -> dict[str, Any]:
-    """Arms that were not in the fit, whose beta is 0, need no row."""
+def _without_zero_rows(model: dict[str, Any]) -> dict[str, Any]:
+    """A model without the rows of arms that were not in the fit, whose beta is 0."""
     kept = [i for i, row in enumerate(model["beta"]) if any(row)]
     return model | {"beta": [model["beta"][i] for i in kept], "names": [model["names"][i] for i in kept]}
 
 
-def _defective(entry: Entry) -> Entry:
-    """The policy as the released code feeds it: with the reward of the candidate in the policy's own place."""
-    place = paper.YAHOO_ORDER.index(entry.name)
+def _with_defect(entry: Entry) -> Entry:
+    """The policy with the released code's defect: it learns the reward of the candidate in its own place."""
+    place = YAHOO_ORDER.index(entry.name)
     return Entry(name=f"{entry.name}, defect", policy=entry.policy, settings=entry.settings, learns_from=place)

@@ -29,7 +29,6 @@ from hybandits.report.numbers import (
     all_series,
     excess_rows,
     on_logs,
-    published,
     read_out_rows,
     regret_rows,
 )
@@ -67,7 +66,9 @@ def write_report(
         If the folder holds no results.
     """
     results = read_results(folder) if results is None else results
-    drawn = figures.draw_all(results, folder / "figures", published, read_out_error=paper.READ_OUT_ERROR, engine=engine)
+    drawn = figures.draw_all(
+        results, folder / "figures", paper.published, read_out_error=paper.READ_OUT_ERROR, engine=engine
+    )
     verdicts = claims.judge(results, confidence=CONFIDENCE) if verdicts is None else verdicts
     rows, read_outs = regret_rows(results), read_out_rows(results)
     out = folder / "report"

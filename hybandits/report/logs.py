@@ -167,7 +167,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _warnings(found: Evaluation) -> list[str]:
-    return [f"{name}: {warning}." for name, d in found.diagnostics.items() for warning in d.warnings]
+    return [f"{name}: {warning}" for name, d in found.diagnostics.items() for warning in d.warnings]
 
 
 def _bands(found: Evaluation) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from hybandits.experiments import statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import Doubles
-from hybandits.paper import claims
 from hybandits.report.figures.outcomes import BEST, is_made
 
 CONFIDENCE = 0.95
@@ -173,14 +172,6 @@ class Excess:
     """Of the figure, which has another fit, positions as arms and a defect; None for a made log."""
 
 
-def published(experiment: str, policy: str, arms: int | None = None) -> Mapping[int, float]:
-    """Read-outs {rounds: regret}; for the click log {rounds: regret beyond HyLinUCB's}, released HyRan being HyRan."""
-    if experiment not in claims.YAHOO:
-        return paper.published(experiment, policy, arms)
-    name = {paper.HYRAN_RELEASED: "HyRan", "HyRan": ""}.get(policy, policy)
-    return paper.PUBLISHED_YAHOO.get(name, {})
-
-
 def on_logs(results: Results) -> list[Outcome]:
     """What was run on a click log."""
     return [outcome for outcome in in_order(results) if outcome.experiment.log is not None]
@@ -206,7 +197,7 @@ def excess_rows(results: Results) -> list[Excess]:
                     experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),
                     mean=float(values.mean()), low=found.low if found else None, high=found.high if found else None,
                     lowest=float(values.min()), highest=float(values.max()),
-                    published=published(e.name, policy).get(e.horizon) if real else None,
+                    published=paper.published(e.name, policy).get(e.horizon) if real else None,
                 )
             )  # fmt: skip
     return rows

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.paper import claims
 from hybandits.paper.claims import Verdict
 from hybandits.report.clicks import click_log, click_log_title
 from hybandits.report.figures.outcomes import Figure
@@ -37,7 +36,7 @@ def page_of(
     read_outs: Sequence[Row],
 ) -> str:
     """The whole page as one HTML document."""
-    rows = [row for row in rows if row.experiment not in claims.YAHOO]
+    rows = [row for row in rows if row.experiment not in paper.YAHOO_EXPERIMENTS.values()]
     known, again = any(row.published is not None for row in rows), of_the_paper(results)
     sections = [
         ("verdicts", "Verdicts", overview(verdicts)),

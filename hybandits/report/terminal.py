@@ -8,8 +8,8 @@ from itertools import groupby
 
 from rich.console import Console
 
+from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.paper import claims
 from hybandits.paper.claims import Verdict
 from hybandits.report import listings
 from hybandits.report.clicks import BEYOND_BEST, EVEN_CHOICE, chance_beyond, excess_text
@@ -31,7 +31,7 @@ def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
         shown = columns_used(rows)
         body = [[row.policy, str(row.arms), *row_numbers(row)[:shown]] for row in rows]
         head = ["policy", "K", *NUMBERS[:shown]]
-        if experiment in claims.YAHOO:
+        if experiment in paper.YAHOO_EXPERIMENTS.values():
             head.append(BEYOND_BEST)
             found = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
             body = [[*line, excess_text(line[0], found.get(line[0]))] for line in body]

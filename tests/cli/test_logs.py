@@ -77,12 +77,12 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
     ("arguments", "words"),
     [
         (["convert", "nowhere", "out"], "nowhere does not exist"),
-        (["convert", "nowhere"], "and then the folder to make"),
+        (["convert", "nowhere"], "and then the folder to create"),
         (["describe", "nowhere"], "nowhere does not exist"),
         (["fit", "LOG", "--policy", "HyLinUBC"], "did you mean HyLinUCB"),
         (["fit", "LOG", "--policy", "HyLinUCB:nose=1"], "no setting 'nose'"),
-        (["fit", "LOG", "--out", "missing/policy.npz"], "folder that is there"),
-        (["evaluate", "LOG", "--policy", "always:nobody"], "no such arm"),
+        (["fit", "LOG", "--out", "missing/policy.npz"], "a folder that exists"),
+        (["evaluate", "LOG", "--policy", "always:nobody"], "the log has no arm 'nobody'"),
         (["evaluate", "LOG", "--policy", "nowhere.npz"], "nowhere.npz"),
         (["evaluate", "LOG", "--policy", "random"], "or uniform, logged, always:ARM, or a saved policy"),
         (["evaluate", "LOG", "--policy", "uniform", "--policy", "uniform"], "uniform is given twice"),
@@ -90,7 +90,7 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["evaluate", "LOG", "--policy", "uniform", "--estimators", "isp"], "isp"),
         (["evaluate", "LOG", "--policy", "uniform", "--level", "95"], "level"),
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1"], "two numbers"),
-        (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "no round from 6,000 on"),
+        (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "none from round 6,000 on"),
         (["evaluate", "LOG", "--policy", "uniform", "--address", "x"], "--engine ray"),
         (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere is not there"),
         (["make-log", "OUT", "--kind", "R6C"], "R6A"),
@@ -155,7 +155,7 @@ def test_a_policy_without_sums_is_fitted_round_by_round(folder: Path, tmp_path: 
 def test_hyran_is_told_of_the_arm_shown_alone(folder: Path, tmp_path: Path) -> None:
     got = run("fit", folder / "log", "--policy", "hyran", "--rounds", 50, "--out", tmp_path / "p.npz")
     assert got.exit_code == 0, said(got)
-    assert "HyRan did not choose what the log shows" in said(got)
+    assert "HyRan did not choose the arms that the log shows" in said(got)
 
 
 def test_output_that_nobody_reads_is_no_error_of_the_command(folder: Path, tmp_path: Path) -> None:

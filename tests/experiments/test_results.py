@@ -18,6 +18,7 @@ from hybandits.experiments.results import Run, read_results, read_unit, unit_tab
 from hybandits.experiments.runner import run
 from hybandits.foundation.files import sha256
 from tests.support.experiments import EIGEN, SMALL
+from tests.support.fabricated_outcomes import fabricated_outcome
 
 
 def test_a_unit_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -135,3 +136,18 @@ def test_fresh_contexts_and_measures_by_arm(whole: Path) -> None:
     assert design.pulls.shape == design.lambda_min_w.shape == (4, 2, 4)
     assert_array_equal(design.pulls.sum(axis=2), [[20, 40]] * 4)
     assert len(set(outcome.final("LinUCB"))) == 4
+
+
+def test_what_is_independent_is_an_environment_or_else_a_trial() -> None:
+    """Runs are in the order environment, trial."""
+
+    def units(experiment: Experiment) -> list[int]:
+        outcome = fabricated_outcome(experiment, lambda *_: np.zeros(len(experiment.points)))
+        return outcome.independent_units(experiment.policies[0].name).tolist()
+
+    several = replace(SMALL, arms=(3,), probes=())
+    assert units(several) == [0, 0, 1, 1]
+    assert units(replace(several, seeds=(5,))) == [0, 0], "trials share their contexts"
+    assert units(replace(several, seeds=(5,), fresh_contexts=True)) == [0, 1]
+    assert units(replace(several, fresh_contexts=True)) == [0, 0, 1, 1]
+    assert units(replace(several, seeds=(5,), law="log", log={})) == [0, 1], "trials differ by noise alone"

@@ -9,21 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
-from hybandits import paper
 from hybandits.engines import Here, Local, Ray
 from hybandits.experiments import results, runner
-from hybandits.experiments.record import Experiment, ResultsError, Unit
+from hybandits.experiments.record import ResultsError, Unit
 from hybandits.experiments.results import read_results
 from hybandits.experiments.runner import Job, Unwatched, run, run_unit
-from hybandits.policies import HyLinUCB
 from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import cumulative_regret
 from tests.support.experiments import EIGEN, SMALL, contents
@@ -210,40 +206,6 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         read_results(tmp_path)
     with pytest.raises(ResultsError, match="damaged"):
         run([EIGEN], tmp_path, engine=Here())
-
-
-def test_every_declared_experiment_runs() -> None:
-    for protocol in ("released", "written"):
-        for name in paper.SETTINGS:
-            for scale in ("quick", "paper"):
-                record = paper.experiment(name, protocol, scale=scale)  # type: ignore[arg-type]
-                assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
-                assert record.points[-1] == record.horizon
-                assert len(record.points) <= 400
-            probes = (3, 6) if record.by_arm else (6,)
-            tiny = replace(record, horizon=6, points=(6,), probes=probes, arms=(2,), trials=1, trials_per_unit=0)
-            for each in run_unit(Job(next(tiny.units()))):
-                assert each.regret[-1] >= 0
-
-
-def test_policies_are_made_as_the_protocols_say() -> None:
-    entries = {
-        (p, name): paper.entry(name, p)  # type: ignore[arg-type]
-        for p in ("released", "written")
-        for name in paper.SETTINGS["setting-1"].policies
-    }
-    policies: dict[tuple[str, str], Any] = {
-        key: make_policy(entry.policy, entry.settings, d1=40, d2=5, arms=25, horizon=80_000)
-        for key, entry in entries.items()
-    }
-    assert [policies["written", name].ridge for name in paper.PAPER_POLICIES] == [25.0, 1.0, 1.0]
-    assert {policies["released", name].ridge for name in paper.PAPER_POLICIES} == {0.1}
-    hylinucb = policies["written", "HyLinUCB"]
-    assert isinstance(hylinucb, HyLinUCB)
-    hylinucb.meet(range(25))
-    assert_allclose(hylinucb.radius, 2 * (5 + np.sqrt(2 * 45 * np.log(80_000 / 0.01))))
-    assert policies["released", "SupLinUCB"].horizon == 80_000
-    assert policies["released", "HyRan"].arm_count == 25
 
 
 def test_the_watcher_is_told_everything(tmp_path: Path) -> None:

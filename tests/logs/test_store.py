@@ -14,7 +14,6 @@ import pytest
 from hybandits.logs import store
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogError, LogWriter, convert, no_places
-from hybandits.model.features import MAPS, FeatureMap, fill
 from tests.support.loglike import LittleLog, little_log
 
 
@@ -162,26 +161,6 @@ def test_not_a_log(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(LogError, match="is a file, not a converted log"):
         Log(tmp_path / "file")
-
-
-@pytest.mark.parametrize("name", MAPS)
-def test_features(name):
-    random = np.random.default_rng(0)
-    u, v = random.normal(size=3), random.normal(size=2)
-    x, z = FeatureMap(name, 3, 2)(u, v)
-    expected_x = np.outer(u, v).ravel(order="F") if name != "disjoint" else np.zeros(0)
-    expected_z = {"das": v, "li": u, "shared": np.zeros(0), "disjoint": u}[name]
-    np.testing.assert_array_equal(x, expected_x)
-    np.testing.assert_array_equal(z, expected_z)
-    plain_x, plain_z = np.empty_like(x), np.empty_like(z)
-    fill.py_func(FeatureMap(name, 3, 2).code, u, v, 1.0, plain_x, plain_z)
-    np.testing.assert_array_equal(x, plain_x)
-    np.testing.assert_array_equal(z, plain_z)
-
-
-def test_unknown_features_are_refused():
-    with pytest.raises(ValueError, match="das, li, shared, disjoint, got 'dsa'"):
-        FeatureMap("dsa", 1, 1)
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):

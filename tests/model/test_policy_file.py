@@ -1,4 +1,4 @@
-"""Files: whole or not at all, and a clear error for anything that is not one of ours."""
+"""Policy files: what is saved comes back, and anything else is refused with a clear error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 import hybandits
 from hybandits import AsWritten, EpsilonGreedy, FileError, Greedy, HyLinUCB, HyRan, HyThompson, LinUCB, SelfNormalised
-from hybandits.model import policy_file as storage
+from hybandits.model import policy_file
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def rewrite(path: Path, change: Any) -> None:
 def test_truncated_files_are_refused(saved: Path, keep: float) -> None:
     content = saved.read_bytes()
     saved.write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(FileError, match=r"news\.npz is truncated, corrupt or no file of hybandits"):
+    with pytest.raises(FileError, match=r"news\.npz is truncated, corrupt or not a file written by hybandits"):
         HyLinUCB.load(saved)
 
 
@@ -55,10 +55,10 @@ def test_every_flipped_byte_is_noticed_or_harmless(saved: Path) -> None:
         spoiled[position] ^= 0xFF
         saved.write_bytes(bytes(spoiled))
         try:
-            got = HyLinUCB.load(saved)
+            loaded = HyLinUCB.load(saved)
         except FileError:
             continue
-        assert (got.theta == original.theta).all(), f"byte {position} changed the policy and nobody noticed"
+        assert (loaded.theta == original.theta).all(), f"byte {position} changed the policy and nobody noticed"
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_somebody_elses_npz_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="not a file written by hybandits"):
         hybandits.load(tmp_path / "other.npz")
     np.save(tmp_path / "one.npy", np.ones(3))
-    with pytest.raises(FileError, match="no"):
+    with pytest.raises(FileError, match="not a file written by"):
         hybandits.load(tmp_path / "one.npy")
     np.savez(tmp_path / "objects.npz", header=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(FileError, match="truncated, corrupt or no file"):
+    with pytest.raises(FileError, match="truncated, corrupt or not a file"):
         hybandits.load(tmp_path / "objects.npz")
 
 
@@ -244,7 +244,7 @@ def test_the_name_is_taken_as_given(tmp_path: Path) -> None:
     "arm", ["a", "", "ü", 0, -5, 2**80, (), ("a", 1), (("a",), (1, (2, "b"))), np.int64(4), np.str_("n")]
 )
 def test_ids_survive(arm: Any) -> None:
-    assert storage.arm_id(json.loads(json.dumps(storage.plain_id(arm)))) == arm
+    assert policy_file.arm_id(json.loads(json.dumps(policy_file.plain_id(arm)))) == arm
 
 
 class Colour(StrEnum):
@@ -254,7 +254,7 @@ class Colour(StrEnum):
 @pytest.mark.parametrize("arm", [True, None, 2.5, Colour.RED, b"a", frozenset(), ("a", 1.5), ("a", None)])
 def test_other_ids_are_refused(arm: Any) -> None:
     with pytest.raises(TypeError, match="cannot be saved: use str, int or tuples"):
-        storage.plain_id(arm)
+        policy_file.plain_id(arm)
 
 
 def test_exploration_of_the_users_own_cannot_be_saved_but_works(tmp_path: Path) -> None:

@@ -216,56 +216,6 @@ def test_a_copy_is_independent() -> None:
     assert estimator.arms == other.arms
 
 
-def test_candidate_sets_follow_what_happens_to_their_arms() -> None:
-    estimator = HybridRidge(d1=2, d2=1)
-    random = np.random.default_rng(5)
-    x, z = random.normal(size=(3, 2)), random.normal(size=(3, 1))
-    pool = estimator.candidates(["a", "b", "c"])
-    assert len(pool) == 3
-    assert "CandidateSet" in repr(pool)
-    estimator.checked_candidates(x, z, pool, admit=True)
-    for step in range(3):
-        estimator.learn("abc"[step], x[step], z[step], 1.0)
-        assert_array_equal(estimator.predict(x, z, pool), estimator.predict(x, z, ["a", "b", "c"]))
-        estimator.checked_candidates(x, z, pool, admit=True)
-    estimator.forget("b")
-    assert_array_equal(estimator.predict(x, z, pool), estimator.predict(x, z, ["a", "b", "c"]))
-    other = HybridRidge(d1=2, d2=1)
-    assert_array_equal(other.predict(x, z, pool), other.predict(x, z, ["a", "b", "c"]))
-    with pytest.raises(ValueError, match="3 arms but the features have 2 rows"):
-        estimator.predict(x[:2], z[:2], pool)
-
-
-def test_an_id_list_changed_in_place_is_seen() -> None:
-    estimator = HybridRidge(d1=1, d2=1)
-    estimator.learn("a", [1.0], [1.0], 1.0)
-    estimator.learn("b", [1.0], [1.0], -1.0)
-    x = z = np.ones((2, 1))
-    ids = ["a", "b"]
-    assert estimator.ready_slots(x, z, ids) is not None  # remembers the ids
-    ids[0], ids[1] = "b", "a"
-    slots = estimator.ready_slots(x, z, ids)
-    assert slots is not None
-    assert slots.tolist() == [estimator.slot("b"), estimator.slot("a")]
-
-
-def test_growth_that_fails_leaves_no_slot_without_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    estimator = HybridRidge(d1=1, d2=1)
-    for i in range(8):
-        estimator.learn(i, [1.0], [1.0], 1.0)
-
-    def out_of_memory(capacity: int) -> None:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(estimator, "_reserve", out_of_memory)
-        for _ in range(2):
-            with pytest.raises(MemoryError):
-                estimator.learn(8, [1.0], [1.0], 1.0)
-    estimator.learn(8, [1.0], [1.0], 1.0)
-    assert len(estimator.arm_factor) >= 9 * arrow.factor_size(1, 1)
-
-
 def test_a_merge_that_would_be_unsound_is_refused_and_changes_nothing() -> None:
     refused, unchanged = 0, True
     for seed in range(60):

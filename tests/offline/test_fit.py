@@ -151,13 +151,13 @@ def test_a_warm_policy_saves_and_goes_on(tmp_path):
 def test_refusals(tmp_path):
     view = View(little_log(tmp_path))
     statistics = fit.collect(view)
-    with pytest.raises(ValueError, match="d1 = 2"):
+    with pytest.raises(ValueError, match="construct the policy with d1=36, d2=6"):
         fit.warm_start(hybandits.HyLinUCB(d1=2, d2=6, seed=0), statistics)
     with pytest.raises(TypeError, match="learn_log"):
         fit.warm_start(hybandits.SupLinUCB(d1=36, d2=6, horizon=10, seed=0), statistics)
-    with pytest.raises(LogError, match="are none"):
+    with pytest.raises(LogError, match="has 600 rounds, so there are none from round 600 on"):
         fit.collect(view, 600)
-    with pytest.raises(LogError, match="not one round"):
+    with pytest.raises(LogError, match="no rounds to fit"):
         fit.least_squares(fit.Statistics(view))
     with pytest.raises(ValueError, match="rcond"):
         fit.least_squares(statistics, rcond=0.0)
@@ -180,9 +180,9 @@ def test_a_log_made_anew_in_the_same_place_is_another(tmp_path):
     shutil.rmtree(first.log.path)
     second = View(little_log(tmp_path, rounds=900, seed=5, arms=20))
     assert fit.collect(second, engine=Here()).rounds == 900
-    with pytest.raises(LogError, match=r"made anew|been replaced"):
+    with pytest.raises(LogError, match="again"):
         fit.collect(first, engine=Here())
-    with pytest.raises(ValueError, match="of another view"):
+    with pytest.raises(ValueError, match="of the same view"):
         fit.Statistics(first).merge(*fit.collect(second).packed())
 
 

@@ -294,7 +294,7 @@ def test_the_world_of_a_log(tmp_path):
     regret = play([Player(policy)], world, [100, 500])[0]
     assert 0 < regret[0] < regret[1]
     assert policy.rounds == 500
-    with pytest.raises(LogError, match="500 rounds from round 100 on, 501"):
+    with pytest.raises(LogError, match="500 rounds from round 100 on, too few for a horizon of 501"):
         play([Player(policy)], world, [501])
     told = []
     arms, lost = look_over(view, world.model, 0, 600, progress=told.append)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybandits.model import exploration as confidence
+from hybandits.model import exploration
 from hybandits.paper import theorems
 from hybandits.paper.theorems import (
     POLICIES,
@@ -40,8 +40,8 @@ def test_gamma_of_the_appendix(policy: Policy, ridge: float, expected: float) ->
 @pytest.mark.parametrize(
     ("policy", "reduction"), [("LinUCB", "shared"), ("HyLinUCB", "hybrid"), ("DisLinUCB", "disjoint")]
 )
-def test_body_and_appendix_differ_in_the_first_term_only(policy: Policy, reduction: confidence.Reduction) -> None:
-    body = confidence.AsWritten(horizon=30_000, delta=0.01, arms=10).coefficients(reduction, 5, 5, 10, 1.0).base
+def test_body_and_appendix_differ_in_the_first_term_only(policy: Policy, reduction: exploration.Reduction) -> None:
+    body = exploration.AsWritten(horizon=30_000, delta=0.01, arms=10).coefficients(reduction, 5, 5, 10, 1.0).base
     ridge = theorems.prescribed_ridge(policy, arms=10)
     more = {"LinUCB": math.sqrt(10), "HyLinUCB": 2 * (math.sqrt(20) - math.sqrt(10)), "DisLinUCB": 0.0}
     assert gamma(policy, ridge=ridge, **WORLD) - body == pytest.approx(more[policy], abs=1e-9)

@@ -20,7 +20,7 @@ from hybandits.experiments.manifest import FORMAT
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import Results, Run, read_results, write_unit
 from hybandits.paper import claims
-from hybandits.report import figures, numbers, terminal, words
+from hybandits.report import figures, terminal, words
 from hybandits.report.figures import outcomes
 from tests.report.test_figures import fabricate, small
 from tests.report.test_report import Page
@@ -37,7 +37,7 @@ def record(
     protocol: Any = "released", *, made: Mapping[str, Any] | None = MADE, arms: str = "articles", trials: int = 2,
     rounds: int = 200_000, defect: bool = False, policies: tuple[str, ...] = paper.YAHOO_POLICIES, **changes: Any,
 ) -> Experiment:  # fmt: skip
-    """What `yahoo.records` makes, without a log to read."""
+    """What `yahoo.experiments` makes, without a log to read."""
     entries = [paper.yahoo_entry(name, protocol) for name in policies]
     if defect:
         entries += [
@@ -83,7 +83,7 @@ def click_log(
 
 
 def draw(results: Results) -> dict[str, figures.Figure]:
-    return {f.name: f for f in figures.draw_all(results, results.folder / "figures", numbers.published)}
+    return {f.name: f for f in figures.draw_all(results, results.folder / "figures", paper.published)}
 
 
 def svg(figure: figures.Figure) -> str:

@@ -66,12 +66,12 @@ def test_candidates_that_come_and_go_and_rounds_without_an_answer(
     wanted = np.empty(120, np.int64)
     whole, _, rewards = together(shown)
     play_by_contract(contract, whole, rewards, wanted)
-    got = []
+    picks = []
     for i, block in enumerate(in_blocks(shown, cuts, compiled.arms)):
         rounds, _, rewards = together(block, seed=i)
-        got.append(np.full(len(block), -1))
-        play_rounds(compiled, rounds, rewards, got[-1])
-    assert_array_equal(np.concatenate(got), wanted)
+        picks.append(np.full(len(block), -1))
+        play_rounds(compiled, rounds, rewards, picks[-1])
+    assert_array_equal(np.concatenate(picks), wanted)
     assert_same_state(compiled, contract)
 
 

@@ -117,10 +117,9 @@ def use_logs(folder: Path) -> None:
             for arms in ARMS:
                 use_view(View(log, features=features, arms=arms))
         if kind == "R6A":
-            prepared = yahoo.prepare(folder, raw / "log", train=200, rounds=50)
-            records = yahoo.records(
-                prepared, yahoo.plan(prepared.log, train=200, rounds=50), ("released", "written"), defect=True
-            )
+            prepared = yahoo.prepare_log(folder, raw / "log", train=200, rounds=50)
+            split = yahoo.split_log(prepared.log, train=200, rounds=50)
+            records = yahoo.experiments(prepared.log, split, ("released", "written"), defect=True)
             for record in records:
                 for unit in record.units():
                     runner.run_unit(runner.Job(unit, str(prepared.log.path)))

@@ -1,4 +1,4 @@
-"""Kernels without compilation: the same source run by the interpreter."""
+"""Kernels without compilation: the same source, run by the interpreter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybandits.kernels import arrow, decisions, gram
 
 
 def kernels(module: ModuleType) -> dict[str, Any]:
-    """The kernels a module defines."""
+    """Return the kernels that a module defines."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -22,7 +22,7 @@ def kernels(module: ModuleType) -> dict[str, Any]:
 
 
 def refresh_all(count: int, d1: int, d2: int, *parts: Any) -> None:
-    """L and C of every block made afresh from R and T."""
+    """Recompute L and C of every block from R and T."""
     arm_factor, arm_score, shared_factor, shared_score = parts
     for s in range(count):
         f, h = s * arrow.factor_size(d2, d1), s * arrow.score_size(d2, d1)
@@ -31,10 +31,13 @@ def refresh_all(count: int, d1: int, d2: int, *parts: Any) -> None:
 
 
 @contextmanager
-def plain() -> Iterator[None]:
-    """Within it every kernel, and every kernel a kernel calls, is the plain Python function."""
+def plain(*others: ModuleType) -> Iterator[None]:
+    """Replace every kernel, and every kernel that a kernel calls, by its plain Python function in the `with` block.
+
+    This holds for the modules of hybandits.kernels and for the others given.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        for module in (arrow, decisions, gram):
+        for module in (arrow, decisions, gram, *others):
             for name, value in list(vars(module).items()):
                 if hasattr(value, "py_func"):
                     patch.setattr(module, name, value.py_func)

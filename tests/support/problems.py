@@ -13,6 +13,8 @@ from tests.support.oracle import Dense
 
 @dataclass
 class Problem:
+    """Rows to learn and candidates x, z to score, one per arm."""
+
     d1: int
     d2: int
     arms: list[int]
@@ -22,16 +24,16 @@ class Problem:
     z: np.ndarray
 
     def estimator(self) -> HybridRidge:
-        made = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
+        estimator = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
         for row in self.rows:
-            made.learn(*row)
-        return made
+            estimator.learn(*row)
+        return estimator
 
     def dense(self) -> Dense:
-        made = Dense(self.d1, self.d2, self.arms, self.ridge)
+        dense = Dense(self.d1, self.d2, self.arms, self.ridge)
         for row in self.rows:
-            made.learn(*row)
-        return made
+            dense.learn(*row)
+        return dense
 
 
 @st.composite

@@ -1,16 +1,7 @@
-"""What policies would have earned, from a log of another: replay, IPS, SNIPS, DM and DR, with intervals.
+"""From a log and policies to estimates of what the policies would have earned.
 
-The estimators "replay", "ips", "snips", "dm" and "dr" are defined in `offline.terms`; the model behind dm and dr, and
-what its errors do to the interval of dm, in `offline.crossfit`.
-
-**What is covered.** The value of a fixed policy: its mean reward over the distribution that the log's rounds (users
-and candidates) come from, not over these very rounds. Replay of a learning policy: its value averaged over the rounds
-it learned from, each as it was then.
-
-**Replay** (Li et al. 2011) needs uniformly logged data and takes the rounds in which the policy would have shown what
-was shown. Where lists of candidates differ in length, short ones match more often and count more.
-
-**Clipping** replaces w by min(w, clip): less noise, and an estimate of something else, lower for rewards of at least 0.
+The estimators "replay", "ips", "snips", "dm" and "dr" are defined in `terms`; the model behind dm and dr, and what its
+errors do to the interval of dm, in `crossfit`; the intervals in `intervals`; what is refused in `refusals`.
 """
 
 from __future__ import annotations
@@ -24,17 +15,15 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import LogError
 from hybandits.offline.evaluation.estimates import Gathered, checked
-from hybandits.offline.evaluation.evidence import LogEvidence, refuse
+from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.parts import BlockLayout, LogPart
 from hybandits.offline.evaluation.passes import Walker, read
+from hybandits.offline.evaluation.refusals import judge
 from hybandits.offline.evaluation.results import Evaluation
-from hybandits.offline.evaluation.targets import (
-    Learning,
-    Target,
-    target_of,
-)
+from hybandits.offline.evaluation.targets import Learning, Target, target_of
 from hybandits.offline.evaluation.terms import TERMS
 from hybandits.offline.reward_model import RewardModel
+from hybandits.offline.tasks import round_range
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
 
@@ -42,8 +31,8 @@ ESTIMATORS = {
     "replay": "mean reward of the rounds in which the policy would have shown what was shown",
     "ips": "inverse propensity scores",
     "snips": "self-normalised inverse propensity scores",
-    "dm": "direct method: the model's mean rewards",
-    "dr": "doubly robust: the model, corrected by weighted residuals",
+    "dm": "direct method: the mean rewards that a model predicts",
+    "dr": "doubly robust: the direct method, corrected by weighted residuals",
 }
 
 
@@ -64,19 +53,59 @@ def evaluate(
     reward_range: tuple[float, float] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Estimate what policies would have earned in rounds start..stop-1 of a log; see `offline.terms` for the formulas.
+    """Estimate what policies would have earned per round on a log, each with an interval.
 
-    targets: by name, "uniform", "logged" (the log's own policy), "always ARM", a policy, Frozen(policy),
-    Learning(policy), or a `Target`. A bare policy is frozen, but learns if replay is the only estimator; either way a
-    copy is made of it. Differences are to the first of them, on the same resamples.
+    Parameters
+    ----------
+    view : View
+        The log, with its features and its notion of arms.
+    targets : dict
+        The policies by name. Each is "uniform", "logged" (the log's own policy), "always ARM", a policy,
+        `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen, but learns if replay
+        is the only estimator. Policies are copied, never changed. The first policy is the one that the others are
+        compared with.
+    estimators : sequence of str
+        Some of "replay", "ips", "snips", "dm" and "dr". Learning policies can only be replayed.
+    interval : {"bootstrap", "bernstein"}
+        A bootstrap over blocks of rounds, or a confidence sequence that holds at all rounds at once. The latter needs
+        rewards in `reward_range`, and takes the smallest propensity of the log for the smallest that was possible.
+    level : float
+        The confidence level of the intervals.
+    seed : int or None
+        Seed of the bootstrap.
+    engine : Engine, optional
+        Where the work runs; in this process if left out. Every engine gives the same bits.
+    start, stop : int
+        Evaluate rounds start..stop-1; all of them by default.
+    ridge, folds : float, int
+        Ridge of the reward model behind dm and dr, and the number of folds for its cross-fitting.
+    clip : float, optional
+        Replace weights w by min(w, clip). This takes noise away, at the price of a bias: the estimate is then of
+        something else, which is lower if rewards are at least 0.
+    reward_range : (float, float), optional
+        The lowest and highest reward possible; (0, 1) for "bernstein" if left out. With a range, dr keeps the model's
+        means within it.
+    progress : callable, optional
+        Called with the number of rounds done since the last call; they add up to `progress_total`.
 
-    interval: "bootstrap" or "bernstein" (see `offline.intervals`). The latter takes rewards in reward_range, (0, 1) if
-    it is left out, and the smallest propensity of the log for the smallest that was possible. With a range, dr keeps
-    the model's means in it; for bernstein each fold then has a sequence of its own.
+    Returns
+    -------
+    Evaluation
+        An estimate for every policy and estimator. What cannot be estimated is refused, and the estimate says why.
 
-    What cannot be estimated is refused, with the reason, one by one; LogError if that is everything. progress is called
-    with rounds as they are worked off, `progress_total(..)` in all. Memory does not grow with the log. Results are the
-    same to the bit on every engine.
+    Raises
+    ------
+    LogError
+        If nothing can be estimated, if there are no rounds, or if rewards lie beyond `reward_range`.
+
+    Notes
+    -----
+    The value of a fixed policy is its mean reward over the distribution that the log's users and candidates come from,
+    not over these very rounds. The value of a learning policy by replay is its value averaged over the rounds that it
+    learned from, each as the policy was then. Replay (Li et al. 2011) needs uniformly logged rounds; where lists of
+    candidates differ in length, short lists match more often and count more.
+
+    Memory does not grow with the log.
     """
     level = checked(interval, level)
     seed = checks.seed(seed)
@@ -103,36 +132,32 @@ def gather(
     reward_range: tuple[float, float] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Gathered:
-    """The part of `evaluate` that reads the log."""
+    """Read the log as `evaluate` does, and keep the sums from which estimates and intervals of any kind follow."""
     names = list(estimators)
     _check(names, targets, reward_range)
     folds = checks.count("folds", folds, least=2, why="the model for one is fitted on the others")
     ridge = checks.ridge(ridge)
     if clip is not None:
         clip = checks.positive("clip", clip, "it is the largest weight; leave it out for none")
-    start = checks.count("start", start, least=0, why="it is the first round")
-    if stop is not None:
-        checks.count("stop", stop, least=1, why="it is the round before which to end")
-    stop = view.log.rounds if stop is None else min(stop, view.log.rounds)
-    if start >= stop:
-        raise LogError(f"there is no round from {start:,} on: the log has {view.log.rounds:,}")
+    start, stop = round_range(view, start, stop)
     layout = BlockLayout.of(start, stop, folds)
     arms = len(view.names)
     policies = [
-        LogEvidence.none(name, target_of(given, view, learns=names == ["replay"]), layout, arms)
+        LogEvidence.empty(name, target_of(given, view, learns=names == ["replay"]), layout, arms)
         for name, given in targets.items()
     ]
     survey, unfitted = read(view, policies, names, layout, ridge, clip, reward_range, engine or Here(), progress)
     for policy in policies:
-        refuse(policy, view, survey, names, unfitted, layout)
+        judge(policy, view, survey, names, layout, unfitted=unfitted)
     if reward_range is not None and not reward_range[0] <= survey.lowest <= survey.highest <= reward_range[1]:
         raise LogError(
-            f"rewards go from {survey.lowest:g} to {survey.highest:g}, beyond the range {reward_range}: "
-            "give reward_range=(lowest, highest) that are possible"
+            f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}, beyond "
+            f"reward_range={reward_range}. Give the lowest and the highest reward that are possible."
         )
-    if all(name in policy.why for policy in policies for name in names):
-        reasons = "; ".join(f"{policy.name} by {name}: {policy.why[name]}" for policy in policies for name in names)
-        raise LogError(f"nothing can be estimated from this log: {reasons}")
+    refused = [(policy, name) for policy in policies for name in names if name in policy.refusals]
+    if len(refused) == len(policies) * len(names):
+        reasons = " ".join(f"{policy.name} by {name}: {policy.refusals[name]}" for policy, name in refused)
+        raise LogError(f"Nothing can be estimated from this log. {reasons}")
     return Gathered(
         policies=policies, estimators=names, layout=layout, survey=survey, clip=clip, reward_range=reward_range
     )
@@ -146,7 +171,7 @@ def _check(names: list[str], targets: Mapping[str, Any], reward_range: tuple[flo
         raise ValueError("targets is empty: name at least one policy to evaluate, e.g. {'uniform': 'uniform'}")
     if len(names) > 1 and "replay" in names and any(isinstance(given, Policy) for given in targets.values()):
         raise ValueError(
-            "a bare policy learns in replay and is frozen for the other estimators: say Learning(policy) or "
+            "a bare policy learns in replay and is frozen for the other estimators: give Learning(policy) or "
             "Frozen(policy), or evaluate twice"
         )
     if reward_range is not None:
@@ -164,12 +189,23 @@ def terms_by_round(
     stop: int | None = None,
     clip: float | None = None,
 ) -> Iterator[tuple[int, dict[str, dict[str, Doubles]]]]:
-    """(number of the first round, terms by policy and TERMS), a piece of the log at a time, for work of one's own.
+    """Yield the terms of fixed policies round by round, for estimators of your own.
 
-    models: one, or one per fold as dealt by `BlockLayout`; without, dm and dr have q = 0. Weights are 0 where
-    propensities are missing: nothing is refused here.
+    Parameters
+    ----------
+    view, targets, start, stop, clip
+        As for `evaluate`, but no policy may learn.
+    models : sequence of RewardModel
+        The model behind dm and dr, or one per fold; without one, its means are 0.
+
+    Yields
+    ------
+    (int, dict)
+        The number of the first round of a piece of the log, and by policy and term ("weight", "ips", "dm", "dr",
+        "match", "hit"; see `terms`) an array with one entry per round. Nothing is refused here: where a propensity is
+        missing, the weight is 0.
     """
-    stop = view.log.rounds if stop is None else min(stop, view.log.rounds)
+    start, stop = round_range(view, start, stop)
     meant = [target_of(given, view, learns=False) for given in targets.values()]
     fixed = tuple(target for target in meant if not isinstance(target, Learning))
     if len(fixed) < len(targets):

@@ -1,19 +1,19 @@
-"""The model of the rewards: the hybrid ridge regression, cross-fitted, and what its errors do to dm.
+"""The model of the rewards: hybrid ridge regression, cross-fitted, and what its errors do to dm.
 
-Rounds are dealt to folds, consecutive ones together, and q for a fold is fitted on the others. So in a dr term the
-model is independent of the reward, and its errors cost no bias. A dm estimate has the model's errors in full, and its
-interval accounts for them: with phi_t = sum_a pi(a) x~(a), x~ the features (x, z) placed where theta and the arm's own
-beta stand, and M_-f the ridge matrix without fold f,
+Rounds are dealt to folds, consecutive rounds together, and q for a fold is fitted on the other folds. So in a dr term
+the model is independent of the reward, and its errors cost no bias. A dm estimate has the model's errors in full, and
+its interval accounts for them. Let phi_t = sum_a pi(a) x~(a), with x~ the features (x, z) placed where theta and the
+arm's own beta stand, and M_-f the ridge matrix without fold f. Then
 
     dm = (1/n) sum_f Phi_f' (theta, beta)_-f,   Phi_f = sum_{t in f} phi_t,
 
-and row s moves (theta, beta)_-f by M_-f^-1 x~_s e_s, to first order, where e_s = r_s - q(s) is taken out of fold. So
-round s counts with phi_s' (theta, beta)_-h + c_s - mean(c), where h is its fold and
+and row s moves (theta, beta)_-f by M_-f^-1 x~_s e_s, to first order, where e_s = r_s - q(s) with q fitted on the other
+folds. So round s counts with phi_s' (theta, beta)_-h + c_s - mean(c), where h is its fold and
 
     c_s = g_h' x~_s e_s,   g_h = sum_{f != h} M_-f^-1 Phi_f.
 
-This is right if rewards are linear in the features, as the model says. If they are not, dm is biased and no interval
-made from the model can know: compare it with dr.
+This is right if rewards are linear in the features, as the model assumes. If they are not, dm is biased, and no
+interval computed from the model can know: compare dm with dr.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from hybandits.offline.view import View
 
 
 def fold_part(task: LogPart, report: Report) -> list[tuple[np.ndarray, Doubles, np.ndarray, int]]:
-    """The statistics of every fold."""
+    """The statistics of every fold, for the rounds of a part."""
     view = view_of(**task.view)
-    made = [Statistics(view) for _ in range(task.layout.folds)]
+    folds = [Statistics(view) for _ in range(task.layout.folds)]
     start = task.start
     for batch in view.log.batches(task.start, task.stop):
         fold = task.layout.fold(start, batch.rounds)
-        for f, statistics in enumerate(made):
+        for f, statistics in enumerate(folds):
             kept = fold == f
             statistics.add(Batch(*(column[kept] for column in batch)))
         start += batch.rounds
         report(batch.rounds)
-    return [statistics.packed() for statistics in made]
+    return [statistics.packed() for statistics in folds]
 
 
 def cross_fitted(
     view: View, parts: list[LogPart], ridge: float, engine: Engine, progress: Callable[[int], None]
 ) -> tuple[list[RewardModel], list[HybridRidge]] | None:
-    """For every fold the model fitted on the others, and its estimator; None if one has nothing to be fitted on."""
+    """For every fold the model fitted on the others, and its estimator; None if there are no rounds to fit one to."""
     layout = parts[0].layout
     folds = [Statistics(view) for _ in range(layout.folds)]
     for part in in_order(engine, fold_part, parts, progress):
@@ -74,9 +74,9 @@ def cross_fitted(
 
 
 def stacked(models: Sequence[RewardModel], view: View) -> tuple[Doubles, Doubles]:
-    """`RewardModel.per_group` of several, one after the other."""
-    made = [model.per_group(view) for model in models]
-    return np.stack([weights for weights, _ in made]), np.stack([constant for _, constant in made])
+    """`RewardModel.per_group` of several models: weights (models, groups, du) and constants (models, groups)."""
+    per_model = [model.per_group(view) for model in models]
+    return np.stack([weights for weights, _ in per_model]), np.stack([constant for _, constant in per_model])
 
 
 # ------------------------------------------------------------------ the influence of a row on dm
@@ -100,7 +100,7 @@ def add_features(pi, counts, user, first, group, fold, sums):  # type: ignore[no
 def add_influence(  # type: ignore[no-untyped-def]
     entry, reward, user, group, weights, constant, slopes, offsets, fold, start, size, sums
 ):  # fmt: skip
-    """sums[policy, block] += c_s of rounds (see the module): (slopes, offsets)[policy, fold] stand for g_fold."""
+    """sums[policy, block] += c_s of every round (see the module); (slopes, offsets)[policy, fold] stand for g_fold."""
     du = user.shape[1]
     for t in range(entry.shape[0]):
         if entry[t] < 0:
@@ -128,7 +128,7 @@ def spread_features(code, sums, group_vector, group_arm, vectors, x, own):  # ty
 
 
 def solve(estimator: HybridRidge, x: Doubles, own: Doubles, names: Sequence[Hashable]) -> tuple[Doubles, Doubles]:
-    """M^-1 b for b = (x, own), own (names, d2); 0 for arms that have not learned, which no row of the fit moves.
+    """M^-1 b for b = (x, own), own (names, d2); 0 for arms without rows in the fit, which no row of it moves.
 
     With the blocks V, B_i, W_i of M: (V - sum B_i W_i^-1 B_i') y = x - sum B_i W_i^-1 b_i, then W_i^-1 (b_i - B_i' y).
     """
@@ -148,22 +148,22 @@ def slopes_of(view: View, estimators: list[HybridRidge], features: Doubles) -> t
         x, own = np.zeros(view.d1), np.zeros((len(view.names), view.d2))
         spread_features(view.map.code, features[f], view.group_vector, view.group_arm, view.vectors, x, own)
         moved.append(solve(estimator, x, own, view.names))
-    made = []
+    slopes = []
     for h in range(len(estimators)):
         theta = sum((moved[f][0] for f in range(len(moved)) if f != h), np.zeros(view.d1))
         beta = sum((moved[f][1] for f in range(len(moved)) if f != h), np.zeros((len(view.names), view.d2)))
-        made.append(RewardModel(map=view.map, theta=theta, beta=beta, names=view.names))
-    return tuple(made)
+        slopes.append(RewardModel(map=view.map, theta=theta, beta=beta, names=view.names))
+    return tuple(slopes)
 
 
 def influence_part(task: LogPart, report: Report) -> tuple[int, Doubles]:
-    """The first block, and c of rounds summed up by blocks for every policy."""
+    """The first block of a part, and the sums of c by block for every policy."""
     view, layout = view_of(**task.view), task.layout
     weights, constant = stacked(task.models, view)
-    made = [stacked(models, view) for models in task.slopes]
-    slopes, offsets = np.stack([slope for slope, _ in made]), np.stack([offset for _, offset in made])
+    per_policy = [stacked(models, view) for models in task.slopes]
+    slopes, offsets = np.stack([slope for slope, _ in per_policy]), np.stack([offset for _, offset in per_policy])
     blocks = layout.touched(task.start, task.stop)
-    sums = np.zeros((len(made), len(blocks)))
+    sums = np.zeros((len(task.slopes), len(blocks)))
     start = task.start
     for batch in view.log.batches(task.start, task.stop):
         at = start - layout.first - blocks.start * layout.size

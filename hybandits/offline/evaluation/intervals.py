@@ -1,7 +1,7 @@
-"""Intervals for estimates made of sums over blocks of rounds: a bootstrap, and a confidence sequence.
+"""Intervals for estimates that are ratios of sums over blocks of rounds: bootstrap-t, and a confidence sequence.
 
-Every estimate is a ratio R = sum_b A_b / sum_b B_b over blocks b of consecutive rounds (a plain mean has
-B_b = rounds of the block), so blocks are all that has to be kept, however long the log is.
+Every estimate is a ratio R = sum_b A_b / sum_b B_b over blocks b of consecutive rounds (for a plain mean, B_b is the
+number of rounds of the block), so the sums of blocks are all that has to be kept, however long the log is.
 """
 
 from __future__ import annotations
@@ -15,21 +15,15 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 
-METHODS = {
-    "t": "bootstrap-t: the quantiles of (R* - R) / se*, times se",
-    "bca": "bias-corrected and accelerated percentiles",
-    "percentile": "the quantiles of R*",
-}
-
 RESAMPLES = 2000
-"""Resamples of a bootstrap."""
+"""Resamples of a bootstrap, unless told otherwise."""
 
 _CHUNK = 500_000
-"""Draws made at a time."""
+"""Blocks drawn at a time, which bounds the memory."""
 
 
 class Intervals(NamedTuple):
-    """Bounds of every ratio, and of every difference asked for; NaN where the blocks do not suffice for one."""
+    """Bounds of every ratio and of every difference of a pair; NaN where the blocks do not suffice for an interval."""
 
     low: Doubles
     high: Doubles
@@ -45,41 +39,38 @@ def bootstrap(
     level: float = 0.95,
     seed: int | None = 0,
     resamples: int = RESAMPLES,
-    method: str = "t",
 ) -> Intervals:
-    """Intervals for the ratios R_j = sum_b A_jb / sum_b B_jb and the differences R_i - R_j of `pairs`.
+    """Bootstrap-t intervals for the ratios R_j = sum_b A_jb / sum_b B_jb and the differences R_i - R_j of `pairs`.
 
     numerators and denominators are (ratios, blocks). Blocks are drawn with replacement, the same ones for all ratios,
     numerators together with denominators: what is common to two ratios drops out of their difference. Blocks of
     consecutive rounds keep the dependence of neighbouring rounds.
 
-    With e_b = A_b - R B_b, the standard error is se = sqrt(sum e_b^2) / sum B_b. Bootstrap-t, the default, studentises
-    every resample by its own se* and so follows the skewness of terms like w r, which are 0 but for a few large ones:
-    [R - t_high se, R - t_low se] with the quantiles t of (R* - R) / se*. In benchmarks/coverage.py the methods agree at
-    20,000 rounds; at 1,000 the others fall to 91 and 92 % where they should cover 95 %, bootstrap-t to 94 %.
+    With e_b = A_b - R B_b, the standard error is se = sqrt(sum e_b^2) / sum B_b. Every resample is studentised by its
+    own se*, and the interval is [R - t_high se, R - t_low se] with the quantiles t of (R* - R) / se*. So it follows the
+    skewness of terms like w r, most of which are 0 while a few are large.
 
-    A bound is NaN if all e_b are 0 (for a ratio; a difference of equals is 0 for certain), or if resamples without any
-    spread are so many that the quantile is infinite.
+    A bound is NaN if all e_b of a ratio are 0, or if so many resamples have no spread that the quantile is infinite.
+    The difference of two ratios that are equal in every block is 0 for certain.
     """
-    return resample(numerators, denominators, pairs=pairs, seed=seed, resamples=resamples).intervals(level, method)
+    return resample(numerators, denominators, pairs=pairs, seed=seed, resamples=resamples).intervals(level)
 
 
 class Resampled(NamedTuple):
-    """Ratios (k,) and differences, the blocks' shares in them, and in every resample their deviation and error."""
+    """Ratios and then differences: their values, the influence of every block, and their deviation R* - R and standard
+    error se* in every resample."""
 
     value: Doubles
     influence: Doubles
     deviation: Doubles
     error: Doubles
     ratios: int
-    """The rest are differences."""
+    """How many of them are ratios; the rest are differences."""
 
-    def intervals(self, level: float = 0.95, method: str = "t") -> Intervals:
-        """See `bootstrap`."""
+    def intervals(self, level: float = 0.95) -> Intervals:
+        """The intervals at a level; see `bootstrap`."""
         level = checks.probability("level", level, "it is the share of intervals that hold the truth, e.g. 0.95")
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-        low, high = _bounds(self.value, self.influence, self.deviation, self.error, level, method)
+        low, high = _studentised(self.value, self.influence, self.deviation, self.error, level)
         same = (self.influence == 0).all(axis=1) & (self.value == 0)
         same[: self.ratios] = False
         low[same] = high[same] = 0.0
@@ -95,7 +86,7 @@ def resample(
     seed: int | None = 0,
     resamples: int = RESAMPLES,
 ) -> Resampled:
-    """The part of `bootstrap` that draws."""
+    """Draw the resamples of `bootstrap`, from which intervals at any level can be computed."""
     resamples = checks.count("resamples", resamples, least=100, why="quantiles need many, e.g. 2000")
     a, b = np.asarray(numerators, float), np.asarray(denominators, float)
     if a.shape != b.shape or a.ndim != 2 or a.shape[1] == 0:
@@ -135,10 +126,10 @@ def resample(
     return Resampled(value, np.concatenate([a, a[first] - a[second]]), deviation, error, k)
 
 
-def _bounds(
-    value: Doubles, influence: Doubles, deviation: Doubles, error: Doubles, level: float, method: str
+def _studentised(
+    value: Doubles, influence: Doubles, deviation: Doubles, error: Doubles, level: float
 ) -> tuple[Doubles, Doubles]:
-    """Low and high for every column; influence (ratios, blocks) sums up to the deviation."""
+    """Low and high of every value; influence is (values, blocks), deviation and error are (resamples, values)."""
     low, high = np.full(len(value), np.nan), np.full(len(value), np.nan)
     tail = (1 - level) / 2
     for j in range(len(value)):
@@ -152,48 +143,18 @@ def _bounds(
             continue
         sound = ~np.isnan(d)
         d, s = d[sound], s[sound]
-        if method == "t":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                # Rounding leaves 1e-8 of an error that is 0, as where no block drawn has a click.
-                t = np.where(s > 1e-6 * se, d / s, np.where(d == 0, 0.0, np.copysign(np.inf, d)))
-            ends = value[j] - se * _quantile(t, 1 - tail), value[j] - se * _quantile(t, tail)
-        else:
-            shares = tail, 1 - tail
-            if method == "bca":
-                shares = _accelerated(e, d, tail)
-            ends = value[j] + _quantile(d, shares[0]), value[j] + _quantile(d, shares[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Rounding leaves 1e-8 of an error that is 0, as where no block drawn has a click.
+            t = np.where(s > 1e-6 * se, d / s, np.where(d == 0, 0.0, np.copysign(np.inf, d)))
+        ends = value[j] - se * _quantile(t, 1 - tail), value[j] - se * _quantile(t, tail)
         if math.isfinite(ends[0]) and math.isfinite(ends[1]):
             low[j], high[j] = ends
     return low, high
 
 
 def _quantile(values: Doubles, share: float) -> float:
-    """Infinite values have their place in the order, and are not interpolated with."""
+    """A quantile without interpolation: infinite values have their place in the order like any other."""
     return float(np.quantile(values, share, method="inverted_cdf"))
-
-
-def _accelerated(influence: Doubles, deviation: Doubles, tail: float) -> tuple[float, float]:
-    """The percentiles of BCa: z0 from the share of resamples below R, a = sum e^3 / (6 (sum e^2)^1.5)."""
-    below = float((deviation < 0).mean() + (deviation == 0).mean() / 2)
-    n = len(deviation)
-    z0 = normal_quantile(min(max(below, 1 / n), 1 - 1 / n))
-    acceleration = float((influence**3).sum() / (6 * (influence**2).sum() ** 1.5))
-    shares = []
-    for share in (tail, 1 - tail):
-        z = z0 + normal_quantile(share)
-        shares.append(_normal(z0 + z / (1 - acceleration * z)) if acceleration * z < 1 else 1 - 1 / n)
-    return shares[0], shares[1]
-
-
-def normal_quantile(share: float) -> float:
-    """The quantile of the standard normal distribution."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)
-
-
-def _normal(z: float) -> float:
-    return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
 # ------------------------------------------------------------------ a confidence sequence
@@ -213,12 +174,12 @@ def bernstein(
     level: float = 0.95,
     at: np.ndarray | None = None,
 ) -> tuple[Doubles, Doubles]:
-    """Bounds on the mean after every block that hold at all of them at once, with probability `level` at least.
+    """Bounds on the mean after every block; with probability `level` at least they hold after all blocks at once.
 
-    For terms X_t in [low, high] whose conditional means mu_t given the past lie in `mean`; what is covered is their
-    average (mu_1 + .. + mu_t) / t: a constant for a fixed policy, the average value so far for one that learns. counts,
-    sums and squares (blocks,) are the number of terms, sum X and sum X^2 of consecutive blocks of rounds; `at`: only
-    the bounds after these.
+    The terms X_t lie in [low, high], and their conditional means mu_t given the past lie in `mean`. The bounds are on
+    (mu_1 + .. + mu_t) / t, which is a constant for a fixed policy, and the average value so far for one that learns.
+    counts, sums and squares (blocks,) are the number of terms, sum X and sum X^2 of consecutive blocks of rounds. With
+    `at`, only the bounds after these blocks are returned.
 
     Empirical Bernstein: with guesses G_t in `mean` made from the blocks before, V = sum (X_t - G_t)^2, and c such that
     X_t - G_t >= -c, for any lambda in [0, 1/c)
@@ -227,14 +188,14 @@ def bernstein(
 
     is a supermartingale that starts at 1 (Howard et al. 2021; Waudby-Smith & Ramdas 2024). So is the mixture over
     lambda_k = 3 / (4 c 2^k) with weights proportional to 1 / ((k + 1)(k + 2)), and by Ville's inequality it ever
-    reaches 2 / alpha with probability alpha / 2 at most; the lower bound is where it does, the upper one the same for
-    -X. Both sides have a c of their own, mean[1] - low and high - mean[0]: importance weighted terms are near the lower
-    end, so the lower bound does not pay for the largest weight. Fixed lambdas, unlike those that shrink with t, weigh
-    all rounds alike, so the means may move; and V is made of sums over blocks, so blocks suffice.
+    reaches 2 / alpha with probability alpha / 2 at most. The lower bound is where it does; the upper bound is the same
+    for -X. Each side has its own c, mean[1] - low and high - mean[0]: importance weighted terms are near the lower end,
+    so the lower bound does not pay for the largest weight. Fixed lambdas, unlike those that shrink with t, weigh all
+    rounds alike, so the means may move. V is made of sums over blocks, so blocks suffice.
     """
     level = checks.probability("level", level, "it is the share of sequences that hold the truth throughout, e.g. 0.95")
     if not (low <= mean[0] <= mean[1] <= high and low < high):
-        raise ValueError(f"terms in [{low}, {high}] cannot have means in {mean}: give low <= mean <= high")
+        raise ValueError(f"terms in [{low}, {high}] cannot have means in {mean}: give mean within [low, high]")
     n, total, square = (np.asarray(part, float) for part in (counts, sums, squares))
     so_far, many = np.cumsum(total), np.cumsum(n)
     guess = np.empty(len(n))
@@ -249,7 +210,7 @@ def bernstein(
         above = (so_far + boundary(spread, high - mean[0], alpha)) / many
     lower = np.where(many > 0, np.maximum(below, mean[0]), mean[0])
     upper = np.where(many > 0, np.minimum(above, mean[1]), mean[1])
-    # With probability 1 - level the bounds may cross a limit of the mean: keep them in order.
+    # With probability 1 - level the bounds may cross a limit of the mean. Keep them in order.
     return np.minimum(lower, mean[1]), np.maximum(upper, mean[0])
 
 

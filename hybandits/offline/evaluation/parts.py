@@ -1,5 +1,4 @@
-"""A log cut up for engines: blocks that rounds are summed up in, folds they are dealt to, parts to work on, and what
-comes back from a part.
+"""A log cut up for engines: blocks in which rounds are summed up, folds, parts to work on, and what comes back.
 
 Cuts are functions of the rounds alone, never of who does the work: every engine gives the same bits.
 """
@@ -15,18 +14,19 @@ import numpy as np
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.evaluation.targets import Learning, Target
+from hybandits.offline.propensities import is_uniform
 from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.view import View
 
 BLOCKS = 2000
-"""Blocks of rounds that a log is summed up in, at most; a log of fewer rounds is kept round by round."""
+"""The largest number of blocks; a log of fewer rounds is kept round by round."""
 
 DEAL = 1024
 """Consecutive rounds that go to the same fold."""
 
 
 class BlockLayout(NamedTuple):
-    """How rounds are summed up: `first` is the first of all, blocks have `size`, `deal` in a row go to one fold."""
+    """How rounds are summed up: in blocks of `size` from round `first` on, with `deal` rounds in a row in one fold."""
 
     first: int
     rounds: int
@@ -36,13 +36,13 @@ class BlockLayout(NamedTuple):
 
     @classmethod
     def of(cls, start: int, stop: int, folds: int) -> BlockLayout:
-        """Blocks and folds of rounds start..stop-1: functions of these alone, whoever does the work."""
+        """The blocks and folds of rounds start..stop-1."""
         n = stop - start
         return cls(start, n, -(-n // BLOCKS), min(DEAL, max(1, n // (8 * folds))), folds)
 
     @property
     def blocks(self) -> int:
-        """How many."""
+        """How many blocks there are."""
         return -(-self.rounds // self.size)
 
     def touched(self, start: int, stop: int) -> range:
@@ -50,12 +50,16 @@ class BlockLayout(NamedTuple):
         return range((start - self.first) // self.size, (stop - 1 - self.first) // self.size + 1)
 
     def fold(self, start: int, rounds: int) -> np.ndarray:
-        """The folds of rounds start.. of the log."""
+        """The folds of so many rounds of the log, from round `start` on."""
         return (np.arange(start - self.first, start - self.first + rounds) // self.deal) % self.folds
 
 
 class LogPart(NamedTuple):
-    """Work on rounds start..stop-1 of a view: statistics for the model, terms, or influence, by what is given."""
+    """Rounds start..stop-1 of a view, and what is to be done with them.
+
+    The passes over a log take the same part with more and more filled in: nothing for the statistics of the model,
+    then targets and models for the terms, then slopes for the influence of the fit.
+    """
 
     view: dict[str, Any]
     start: int
@@ -71,7 +75,7 @@ class LogPart(NamedTuple):
 
 
 class ReplayTask(NamedTuple):
-    """Have one learning policy play all rounds."""
+    """All rounds of the layout, to be played by one learning policy."""
 
     view: dict[str, Any]
     layout: BlockLayout
@@ -79,7 +83,7 @@ class ReplayTask(NamedTuple):
 
 
 class BlockSums(NamedTuple):
-    """What a policy's rounds sum up to: `sums` of the blocks from number `block` on."""
+    """What the rounds of a part sum up to for one policy: `sums` of the blocks from number `block` on."""
 
     block: int
     sums: Doubles
@@ -88,23 +92,32 @@ class BlockSums(NamedTuple):
     tally: Doubles
     groups: np.ndarray
     features: Doubles
-    """Phi as sums of pi (u, 1) per fold and group, of those groups."""
-
-
-ROUNDED = 1e-3
-"""How far propensities may be off relatively by having been written with few digits."""
+    """Phi (see `crossfit`) as sums of pi (u, 1) per fold and group, for these groups."""
 
 
 @dataclass
 class Survey:
-    """What a log is like: counts of rounds, extremes, and how often every arm was shown."""
+    """What some rounds of a log are like.
+
+    Attributes
+    ----------
+    shown : array of shape (arms,)
+        How often every arm was shown.
+    rounds, missing, wrong, uneven : int
+        Rounds in all, and those whose propensity is missing, outside (0, 1], or not that of uniform choice.
+    smallest : float
+        The smallest propensity in (0, 1].
+    lowest, highest : float
+        The extreme rewards.
+    shortest, longest : int
+        The extreme numbers of candidates.
+    """
 
     shown: np.ndarray
     rounds: int = 0
     missing: int = 0
     wrong: int = 0
     uneven: int = 0
-    """Propensities that are missing, beyond (0, 1], and other than 1 / candidates."""
     smallest: float = math.inf
     lowest: float = math.inf
     highest: float = -math.inf
@@ -112,14 +125,14 @@ class Survey:
     longest: int = 0
 
     def add(self, view: View, batch: Batch) -> None:
-        """Take rounds in."""
+        """Add the rounds of a batch."""
         p, sizes = batch.propensity, view.log.pools.sizes[batch.pool]
         missing = np.isnan(p)
         sound = (p > 0) & (p <= 1)
         self.rounds += batch.rounds
         self.missing += int(missing.sum())
         self.wrong += int((~missing & ~sound).sum())
-        self.uneven += int((~(np.abs(p * sizes - 1) <= ROUNDED)).sum())
+        self.uneven += int((~is_uniform(p, sizes)).sum())
         self.smallest = min(self.smallest, float(p[sound].min(initial=math.inf)))
         self.lowest = min(self.lowest, float(batch.reward.min()))
         self.highest = max(self.highest, float(batch.reward.max()))
@@ -128,7 +141,7 @@ class Survey:
         self.shown += np.bincount(view.arm[entries[entries >= 0]], minlength=len(self.shown))
 
     def merge(self, other: Survey) -> None:
-        """Take in that of other rounds."""
+        """Add the survey of other rounds."""
         for name in ("shown", "rounds", "missing", "wrong", "uneven"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.smallest, self.lowest = min(self.smallest, other.smallest), min(self.lowest, other.lowest)

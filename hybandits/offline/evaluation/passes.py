@@ -1,4 +1,4 @@
-"""The passes over a log: terms of fixed policies, replay of those that learn, and how many passes that takes."""
+"""The passes over a log: the terms of fixed policies, the replay of learning ones, and how much work that is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.evaluation.crossfit import add_features, cross_fitted, influence_part, slopes_of, stacked
-from hybandits.offline.evaluation.evidence import LogEvidence, not_uniform
+from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, LogPart, ReplayTask, Survey
 from hybandits.offline.evaluation.targets import Learning, Logged
 from hybandits.offline.evaluation.terms import DM, DR, HIT, IPS, LARGEST, MATCH, PRR, TERMS, add_up, round_terms
@@ -25,7 +25,7 @@ from hybandits.simulation.rounds import Rounds
 
 
 class Walker:
-    """Goes over rounds and works out the terms of fixed policies."""
+    """Goes over rounds and computes the terms of fixed policies."""
 
     def __init__(self, view: View, task: LogPart) -> None:
         self.view, self.task = view, task
@@ -50,7 +50,7 @@ class Walker:
                 yield batch.part(first, first + 8192), None
 
     def __call__(self, batch: Batch, start: int) -> Iterator[tuple[int, Batch, np.ndarray, list[Doubles]]]:
-        """(number of the first round, rounds, their folds, terms of every policy), piece by piece."""
+        """Yield pieces of the batch: number of the first round, the rounds, their folds, the terms of every policy."""
         view, task = self.view, self.task
         for piece, rounds in self._pieces(batch):
             n = piece.rounds
@@ -58,13 +58,13 @@ class Walker:
             real = view.log.pools.sizes[piece.pool]
             shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
             fold = task.layout.fold(start, n)
-            made = []
+            every = []
             for j, target in enumerate(task.targets):
                 if isinstance(target, Logged):
                     terms = np.ones((n, len(TERMS)))
                     terms[:, [IPS, DM, DR, HIT]] = piece.reward[:, None]
                     self.tally[j, LARGEST] = 1.0
-                    made.append(terms)
+                    every.append(terms)
                     continue
                 pi = np.ascontiguousarray(self.targets[j](piece, rounds), dtype=np.float64)
                 if pi.shape != (n, int(counts.max())):
@@ -81,17 +81,17 @@ class Walker:
                 if wrong >= 0:
                     raise ValueError(
                         f"{target} gives the candidates of round {start + wrong} the probabilities "
-                        f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: give some that sum up to 1"
+                        f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
                     )
                 if task.features:
                     add_features(pi, counts, piece.user, first, view.group, fold, self.features[j])
-                made.append(terms)
-            yield start, piece, fold, made
+                every.append(terms)
+            yield start, piece, fold, every
             start += n
 
 
 def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
-    """The terms of all policies, summed up by blocks."""
+    """What the rounds are like, and the terms of all policies summed up by block."""
     view, layout = view_of(**task.view), task.layout
     walker = Walker(view, task)
     survey = Survey(np.zeros(len(view.names), np.int64))
@@ -100,10 +100,10 @@ def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
     start = task.start
     for batch in view.log.batches(task.start, task.stop):
         survey.add(view, batch)
-        for number, piece, fold, made in walker(batch, start):
+        for number, piece, fold, every in walker(batch, start):
             at = number - layout.first - blocks.start * layout.size
-            for terms, total in zip(made, sums, strict=True):
-                add_up(terms, made[0], piece.reward, at, layout.size, fold, total)
+            for terms, total in zip(every, sums, strict=True):
+                add_up(terms, every[0], piece.reward, at, layout.size, fold, total)
             report(piece.rounds)
         start += batch.rounds
     results = []
@@ -117,7 +117,7 @@ def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
 
 
 def replay_part(task: ReplayTask, report: Report) -> tuple[Survey, Doubles]:
-    """A learning policy over the whole log: its sums by blocks; stops at the first round that was not uniform."""
+    """Replay a learning policy, up to the first batch that was not logged uniformly; its sums by block."""
     view, layout = view_of(**task.view), task.layout
     policy = task.policy.policy()
     survey = Survey(np.zeros(len(view.names), np.int64))
@@ -145,7 +145,7 @@ def replay_part(task: ReplayTask, report: Report) -> tuple[Survey, Doubles]:
 
 
 def do_part(task: LogPart | ReplayTask, report: Report) -> Any:
-    """What the task asks for: replay, or terms."""
+    """Replay, or terms, as the task is."""
     return replay_part(task, report) if isinstance(task, ReplayTask) else walk_part(task, report)
 
 
@@ -160,7 +160,10 @@ def read(
     engine: Engine,
     progress: Callable[[int], None] | None,
 ) -> tuple[Survey, bool]:
-    """Go over the log as often as it takes and sum up; returns what it is like and whether no model could be fitted."""
+    """Go over the log as often as it takes and add everything to the evidence about the policies.
+
+    Returns what the log is like, and whether its rounds were too few to fit the models that the estimators need.
+    """
     progress = progress or (lambda rounds: None)
     learning = [policy for policy in policies if isinstance(policy.target, Learning)] if "replay" in names else []
     fixed = [(policy, policy.target) for policy in policies if not isinstance(policy.target, Learning)]
@@ -171,7 +174,7 @@ def read(
     ]
     fitted = cross_fitted(view, parts, ridge, engine, progress) if modelled else None
     direct = fitted is not None and "dm" in names
-    # Those who learn come first: each takes as long as the whole log does.
+    # Learning policies come first: each takes as long as the whole log does.
     todo: list[LogPart | ReplayTask] = [ReplayTask(view.recipe(), layout, p.target) for p in learning]  # type: ignore[arg-type]
     if fixed:
         low, high = bounds or (-math.inf, math.inf)
@@ -185,24 +188,22 @@ def read(
     survey = Survey(np.zeros(len(view.names), np.int64))
     features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user + 1))
     for i, result in enumerate(in_order(engine, do_part, todo, progress)):
-        found, made = result
         if i < len(learning):
-            learning[i].sums[:, :1] = made
-            if found.uneven:
-                learning[i].why["replay"] = not_uniform(found)
+            learning[i].replayed, learning[i].sums[:, :1] = result
             if not fixed:
-                survey = found
+                survey = result[0]
             continue
-        survey.merge(found)
-        for (policy, _), part, its in zip(fixed, made, features, strict=True):
-            policy.take_in(part)
-            its[:, part.groups] += part.features
+        part_survey, part_sums = result
+        survey.merge(part_survey)
+        for (policy, _), sums, its in zip(fixed, part_sums, features, strict=True):
+            policy.add(sums)
+            its[:, sums.groups] += sums.features
     if fitted is not None and direct:
         moving = [(policy, its) for (policy, _), its in zip(fixed, features, strict=True) if not policy.logged]
         slopes = tuple(slopes_of(view, fitted[1], its) for _, its in moving)
         again = [part._replace(models=tuple(fitted[0]), slopes=slopes) for part in parts]
-        for block, sums in in_order(engine, influence_part, again, progress):
-            for (policy, _), total in zip(moving, sums, strict=True):
+        for block, influences in in_order(engine, influence_part, again, progress):
+            for (policy, _), total in zip(moving, influences, strict=True):
                 policy.influence[block : block + len(total)] += total
     return survey, modelled and fitted is None
 
@@ -215,7 +216,7 @@ def progress_total(
     start: int = 0,
     stop: int | None = None,
 ) -> int:
-    """Rounds that `evaluate` reports to `progress` in all: the log's, times the passes over it."""
+    """How many rounds `evaluate` reports to `progress` in all: those of the log, times the passes over it."""
     rounds = (view.log.rounds if stop is None else min(stop, view.log.rounds)) - start
     replaying = list(estimators) == ["replay"]
     learning = sum(isinstance(t, Learning) or (replaying and isinstance(t, Policy)) for t in targets.values())

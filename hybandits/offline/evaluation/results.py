@@ -1,4 +1,4 @@
-"""What an evaluation hands out: estimates, differences, running estimates and diagnostics, all of them JSON-able."""
+"""The result of an evaluation: estimates, differences, running estimates and diagnostics, all fit for JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from hybandits.foundation.checks import Doubles
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """An estimate after each of some rounds: weight is the denominator so far (rounds, matched rounds, or weights).
+    """An estimate as it was after each of some rounds.
 
-    low and high are a band; NaN where there is none.
+    Attributes
+    ----------
+    rounds : array
+        Rounds read so far.
+    weight : array
+        The denominator so far: rounds, matched rounds, or the sum of weights.
+    value, low, high : arrays
+        The estimate and its band; low and high are NaN where there is no band.
     """
 
     rounds: np.ndarray
@@ -25,14 +32,14 @@ class Running:
     high: Doubles
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able values."""
-        parts = {name: np.asarray(part).tolist() for name, part in vars(self).items()}
-        return {name: [None if value != value else value for value in part] for name, part in parts.items()}
+        """As values that JSON can hold."""
+        columns = {name: np.asarray(column).tolist() for name, column in vars(self).items()}
+        return {name: [None if value != value else value for value in column] for name, column in columns.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A policy's value less that of the first policy, by the same estimator."""
+    """The value of a policy minus that of the first policy (`to`), by the same estimator on the same rounds."""
 
     to: str
     value: float
@@ -42,7 +49,23 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Value and interval. If value is None, `refusal` says why there is none; if only low and high are, why those."""
+    """What one policy would have earned per round, by one estimator.
+
+    Attributes
+    ----------
+    policy, estimator : str
+        The name of the policy, and of the estimator.
+    value : float or None
+        The estimated mean reward per round; None if the estimate was refused.
+    low, high : float or None
+        The interval; None if there is none.
+    refusal : str or None
+        Why there is no value, or, if there is one, why there is no interval.
+    difference : Difference or None
+        To the first policy; None for the first policy itself.
+    running : Running or None
+        The estimate along the log.
+    """
 
     policy: str
     estimator: str
@@ -54,7 +77,7 @@ class Estimate:
     running: Running | None = None
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """As values that JSON can hold."""
         return {
             **vars(self), "difference": None if self.difference is None else vars(self.difference),
             "running": None if self.running is None else self.running.plain(),
@@ -63,10 +86,22 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostics:
-    """How well the log supports a policy. The last four are None where nothing is weighted.
+    """How well the log supports the estimates of one policy.
 
-    matched: share of rounds in which the policy shows what was shown, in expectation. weight: its mean is 1 but for
-    chance. effective: (sum w)^2 / sum w^2, the rounds without weights that would tell as much.
+    Attributes
+    ----------
+    rounds : int
+        Rounds of the log that were used.
+    matched : float
+        The share of rounds in which the policy shows what was shown, in expectation.
+    mean_weight, largest_weight : float or None
+        Of the inverse propensity weights; None where nothing is weighted. The mean should be 1 up to chance.
+    effective : float or None
+        (sum w)^2 / sum w^2: how many rounds of equal weight would tell as much.
+    smallest_propensity : float or None
+        The smallest propensity of the log.
+    warnings : tuple of str
+        What to know before relying on the estimates.
     """
 
     rounds: int
@@ -78,13 +113,27 @@ class Diagnostics:
     warnings: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """As values that JSON can hold."""
         return {**vars(self), "warnings": list(self.warnings)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Estimates of all policies by all estimators, in the order asked for, and what supports them."""
+    """Estimates of all policies by all estimators.
+
+    Attributes
+    ----------
+    rounds : int
+        Rounds of the log that were used.
+    level : float
+        The confidence level of the intervals.
+    interval : str
+        Their kind, "bootstrap" or "bernstein".
+    estimates : list of Estimate
+        One per policy and estimator, in the order in which they were given.
+    diagnostics : dict of str to Diagnostics
+        By policy, how well the log supports its estimates.
+    """
 
     rounds: int
     level: float
@@ -93,16 +142,20 @@ class Evaluation:
     diagnostics: dict[str, Diagnostics]
 
     def of(self, policy: str, estimator: str) -> Estimate:
-        """One of them."""
+        """The estimate of one policy by one estimator."""
         for estimate in self.estimates:
             if (estimate.policy, estimate.estimator) == (policy, estimator):
                 return estimate
-        raise KeyError(f"no estimate of {policy!r} by {estimator!r}: there are {checks.short(list(self.diagnostics))}")
+        names = list(dict.fromkeys(estimate.estimator for estimate in self.estimates))
+        raise KeyError(
+            f"no estimate of {policy!r} by {estimator!r}: the policies are {checks.short(list(self.diagnostics))}, the "
+            f"estimators {', '.join(names)}"
+        )
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able values."""
+        """As values that JSON can hold."""
         return {
             "rounds": self.rounds, "level": self.level, "interval": self.interval,
             "estimates": [estimate.plain() for estimate in self.estimates],
-            "diagnostics": {name: made.plain() for name, made in self.diagnostics.items()},
+            "diagnostics": {name: diagnostics.plain() for name, diagnostics in self.diagnostics.items()},
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is evaluated: policies as probabilities of the candidates in every round, and policies that learn."""
+"""What is evaluated: fixed policies, as choice probabilities in every round, and policies that learn."""
 
 from __future__ import annotations
 
@@ -28,41 +28,60 @@ RULE = ("choose", "propensities", "_pick")
 """The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
 
 ChoiceProbabilities = Callable[[Batch, Rounds | None], Doubles]
-"""Rounds of a log to probabilities (rounds, most candidates) of their candidates; a row of zeros: no answer."""
+"""Takes rounds of a log, and returns the probability of every candidate, of shape (rounds, most candidates). Entries
+beyond a round's last candidate are 0. A row of zeros says that the policy shows nothing in that round."""
 
 
 @runtime_checkable
 class Target(Protocol):
-    """A fixed policy. To run on other processes it must be picklable and its class importable."""
+    """A fixed policy of your own to evaluate. For engines with other processes it must be picklable.
+
+    Examples
+    --------
+    A policy that shows the first candidate of every list:
+
+    >>> class First:
+    ...     wants_features = False
+    ...
+    ...     def prepared(self, view):
+    ...         def probabilities(batch, rounds):
+    ...             chosen = np.zeros((batch.rounds, view.sizes[batch.pool].max()))
+    ...             chosen[:, 0] = 1.0
+    ...             return chosen
+    ...
+    ...         return probabilities
+    >>> isinstance(First(), Target)
+    True
+    """
 
     @property
     def wants_features(self) -> bool:
-        """Whether `prepared(view)(batch, rounds)` is to be given rounds to play; the features of the candidates of
-        round t are `rounds.features(t)`."""
+        """Whether the function that `prepared` returns needs features. If so, its second argument is the rounds to
+        play, and `rounds.features(t)` are x and z of the candidates of round t; else it is None."""
 
     def prepared(self, view: View) -> ChoiceProbabilities:
-        """Made ready for the rounds of a view, once per part of the log."""
+        """The function that gives the choice probabilities; called once per part of the log."""
 
 
 @dataclass(frozen=True)
 class UniformChoice:
-    """Every candidate with the same probability."""
+    """Every candidate with the same probability, "uniform" for short."""
 
     wants_features: ClassVar[bool] = False
 
     def prepared(self, view: View) -> ChoiceProbabilities:
         sizes = view.sizes
 
-        def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
+        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> Doubles:
             n = sizes[batch.pool]
             return _even(n, n.max())
 
-        return chances
+        return choice_probabilities
 
 
 @dataclass(frozen=True)
 class Always:
-    """One arm in every round; evaluation is refused where it is not always a candidate."""
+    """The same arm in every round, "always ARM" for short; refused unless the arm is a candidate in every round."""
 
     arm: Hashable
     wants_features: ClassVar[bool] = False
@@ -70,18 +89,18 @@ class Always:
     def prepared(self, view: View) -> ChoiceProbabilities:
         number = view.names.index(self.arm)
 
-        def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
+        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> Doubles:
             n = view.sizes[batch.pool]
             places = np.arange(n.max())
             entries = view.offsets[batch.pool][:, None] + np.minimum(places, n[:, None] - 1)
             return np.where((view.arm[entries] == number) & (places < n[:, None]), 1.0, 0.0)
 
-        return chances
+        return choice_probabilities
 
 
 @dataclass(frozen=True)
 class Logged:
-    """The log's own policy: its value is the mean reward, whatever the estimator."""
+    """The log's own policy, "logged" for short: its value is the mean reward, whatever the estimator."""
 
     wants_features: ClassVar[bool] = False
 
@@ -90,11 +109,13 @@ class Logged:
 
 
 class _Saved:
-    """A policy as the bytes of its file, which any process can read: the policy itself stays as it is."""
+    """A policy as the bytes of its file, which any process can read. The policy itself is not changed."""
 
     def __init__(self, policy: Policy) -> None:
         if not isinstance(policy, Policy):
-            raise TypeError(f"policy must be a policy, got {checks.short(policy)}: e.g. {type(self).__name__}(policy)")
+            raise TypeError(
+                f"{type(self).__name__} takes a policy, got {checks.short(policy)}: pass e.g. HyLinUCB(d1=36, d2=6)"
+            )
         self.d1, self.d2 = policy.d1, policy.d2
         self.kind = type(policy).__name__
         self._modules = sorted(_modules(policy))
@@ -107,9 +128,9 @@ class _Saved:
         return f"{type(self).__name__}({self.kind}: {len(self._bytes):,} bytes)"
 
     def policy(self) -> Policy:
-        """A copy of the policy."""
+        """A fresh copy of the policy."""
         for module in self._modules:
-            importlib.import_module(module)  # files name classes, which must be known
+            importlib.import_module(module)  # the file names a class, which must be known by then
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "policy.npz"
             path.write_bytes(self._bytes)
@@ -122,15 +143,28 @@ def _modules(policy: Policy) -> set[str]:
 
 
 class Learning(_Saved):
-    """A policy that learns as it goes: for replay. A copy of it plays and learns."""
+    """A policy that learns as it goes, for replay. A copy plays and learns; the policy itself is not changed.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy as it is before the first round.
+    """
 
 
 class Frozen(_Saved):
-    """A policy that goes on as it is now and learns nothing more.
+    """A policy as it is now, which learns nothing more. The policy itself is not changed.
 
-    It counts as having met all arms of the log before the first round, so that a round's choice does not depend on the
-    rounds before. HyThompson's probabilities are shares of fresh draws in every round (propensity_draws of them, or
-    100): unbiased, and their noise is in the interval.
+    Parameters
+    ----------
+    policy : Policy
+        The policy to freeze.
+
+    Notes
+    -----
+    The frozen policy counts as having met all arms of the log before the first round, so its choice in a round does not
+    depend on the rounds before. The probabilities of `HyThompson` are shares of fresh draws in every round
+    (`propensity_draws` of them, or 100): they are unbiased, and their noise is part of the interval.
     """
 
     wants_features: ClassVar[bool] = True
@@ -141,11 +175,11 @@ class Frozen(_Saved):
             names = view.names[start : start + 4096]
             policy.choose(np.zeros((len(names), view.d1)), np.zeros((len(names), view.d2)), names)
 
-        def chances(batch: Batch, rounds: Rounds | None) -> Doubles:
+        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> Doubles:
             assert rounds is not None
             return probabilities(policy, rounds)
 
-        return chances
+        return choice_probabilities
 
 
 def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
@@ -180,30 +214,30 @@ def _even(counts: np.ndarray, most: int) -> Doubles:
 
 
 def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bool) -> Target | Learning:
-    """What is meant by a value of `targets`; learns: what a bare policy does."""
-    made: Any = given
+    """The target that a value of `targets` stands for; `learns` says what becomes of a bare policy."""
+    target: Any = given
     if isinstance(given, Policy):
-        made = Learning(given) if learns else Frozen(given)
+        target = Learning(given) if learns else Frozen(given)
     elif isinstance(given, str):
         words = given.split(maxsplit=1)
         if given == "uniform":
-            made = UniformChoice()
+            target = UniformChoice()
         elif given == "logged":
-            made = Logged()
+            target = Logged()
         elif len(words) == 2 and words[0] == "always":
-            made = Always(next((name for name in view.names if str(name) == words[1]), words[1]))
+            target = Always(next((name for name in view.names if str(name) == words[1]), words[1]))
         else:
             raise ValueError(
                 f"{given!r} is not a policy: give 'uniform', 'logged', 'always ARM', a policy, Frozen(policy) or "
                 "Learning(policy)"
             )
-    if isinstance(made, Always) and made.arm not in view.names:
-        raise ValueError(f"always {made.arm!r}: the log has no such arm; its arms are {checks.short(view.names)}")
-    if isinstance(made, _Saved) and (made.d1, made.d2) != (view.d1, view.d2):
+    if isinstance(target, Always) and target.arm not in view.names:
+        raise ValueError(f"the log has no arm {target.arm!r} to show always: its arms are {checks.short(view.names)}")
+    if isinstance(target, _Saved) and (target.d1, target.d2) != (view.d1, view.d2):
         raise ValueError(
-            f"the {made.kind} has d1 = {made.d1}, d2 = {made.d2}, the log's features {view.d1} and {view.d2}: it is "
-            "for another log or other features"
+            f"the {target.kind} has d1 = {target.d1}, d2 = {target.d2}, but the features of the log have "
+            f"d1 = {view.d1}, d2 = {view.d2}: use the log and the features that the policy was made for"
         )
-    if not isinstance(made, Learning | Target):
+    if not isinstance(target, Learning | Target):
         raise TypeError(f"a policy to evaluate cannot be {checks.short(given)}: give a policy, a Target or its name")
-    return made
+    return target

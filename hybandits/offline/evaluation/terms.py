@@ -1,13 +1,14 @@
-"""The terms of a round by every estimator, and their sums over blocks of rounds.
+"""The terms of a round for every estimator, and their sums over blocks of rounds.
 
-With pi(a) the probability that the policy shows arm a in round t, p the probability with which the log's own policy has
-shown what it did, r the reward, w = pi(shown) / p and q(a) a model's mean reward, the terms of a round are
+Let pi(a) be the probability with which the policy shows arm a in a round, p the probability with which the log's own
+policy showed what it did (the propensity), r the reward, w = pi(shown) / p the weight, and q(a) the mean reward that a
+model predicts for arm a. The terms of the round are
 
     ips     w r                                      mean over rounds
     snips   w r over w                               ratio of sums
     dm      D = sum_a pi(a) q(a)                     mean over rounds
     dr      D + w (r - q(shown))                     mean over rounds
-    replay  pi(shown) r over pi(shown)               ratio of sums; pi(shown) is 1 or 0 for a rule without chance
+    replay  pi(shown) r over pi(shown)               ratio of sums; pi(shown) is 0 or 1 for a deterministic policy
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from __future__ import annotations
 from hybandits.foundation.compiling import kernel
 
 WEIGHT, IPS, DM, DR, MATCH, HIT = range(6)
-"""Terms of a round: w, w r, D, dr, pi(shown), pi(shown) r."""
+"""The terms of a round: w, w r, D, dr, pi(shown), pi(shown) r."""
 
 TERMS = ("weight", "ips", "dm", "dr", "match", "hit")
 
 (N, W, WW, X, XX, X0, D, Y, YY, Y0, P, PR, PRR) = range(13)
-"""Sums over a block: rounds, w, w^2, ips, its square, times the first policy's, D, the same three of dr, pi(shown), and
-pi(shown) r, pi(shown) r^2."""
+"""Sums over a block: rounds, w, w^2; ips, its square, and its product with the first policy's; D; the same three of dr;
+pi(shown), pi(shown) r, pi(shown) r^2."""
 
 LARGEST, SILENT, PADDED, CERTAIN, MIXED, CLIPPED = range(6)
-"""What is tallied of a policy: its largest weight; rounds without an answer; probability on filled-up places, and on
-arms other than one that was certain; rounds with 0 < pi(shown) < 1; weights clipped."""
+"""What is counted for a policy: its largest weight; rounds in which it shows nothing; its probability on filled-up
+places, and on other arms where the log's arm was certain; rounds with 0 < pi(shown) < 1; clipped weights."""
 
 
 @kernel
@@ -33,11 +34,11 @@ def round_terms(  # type: ignore[no-untyped-def]
     pi, counts, real, shown, reward, propensity, user, first, group, arm, weights, constant, fold, modelled, low, high,
     clip, out, mass, asked, tally,
 ):  # fmt: skip
-    """Write the TERMS of rounds; returns the first round whose probabilities are none, -1 if there is no such.
+    """Write the TERMS of rounds. Returns the first round whose probabilities are invalid, -1 if there is none.
 
     counts: candidates; real: those that are not filled up; shown: the place of what was shown, -1 if it was cut off;
     first: entry of the first candidate. The model's mean of group g in fold f is u.weights[f, g] + constant[f, g]; for
-    dr it is kept within low..high. mass, asked: probability, and rounds with any, per arm.
+    dr it is kept within low..high. Added to for every arm: mass, its probability, and asked, the rounds with any.
     """
     for t in range(pi.shape[0]):
         f = fold[t]
@@ -91,7 +92,7 @@ def round_terms(  # type: ignore[no-untyped-def]
 
 @kernel
 def add_up(terms, others, reward, start, size, fold, sums):  # type: ignore[no-untyped-def]
-    """Add rounds to the sums (blocks, folds, 13); t is in block (start + t) // size; others: of the first policy."""
+    """Add rounds to the sums (blocks, folds, 13); t is in block (start + t) // size; others: the first policy's."""
     for t in range(terms.shape[0]):
         row = sums[(start + t) // size, fold[t]]
         w, x, y, p = terms[t, WEIGHT], terms[t, IPS], terms[t, DR], terms[t, MATCH]

@@ -37,7 +37,7 @@ from collections.abc import Iterable
 
 from hybandits.experiments.results import Results
 from hybandits.foundation import checks
-from hybandits.paper.claims.click_log import YAHOO, judge_claim_8
+from hybandits.paper.claims.click_log import judge_claim_8
 from hybandits.paper.claims.design_matrix import judge_claim_5
 from hybandits.paper.claims.growth_in_rounds import judge_claim_4
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
@@ -45,9 +45,9 @@ from hybandits.paper.claims.key_lemma import judge_claim_6
 from hybandits.paper.claims.regret_bounds import judge_claim_7
 from hybandits.paper.claims.regret_order import judge_claim_1, judge_claim_2, judge_claim_3
 from hybandits.paper.claims.verdicts import FAILS, HOLDS, OPEN, Answer, Finding, Verdict
-from hybandits.paper.settings import SETTINGS
+from hybandits.paper.settings import SETTINGS, YAHOO_EXPERIMENTS
 
-__all__ = ["FAILS", "HOLDS", "OPEN", "YAHOO", "Answer", "Finding", "Verdict", "judge"]
+__all__ = ["FAILS", "HOLDS", "OPEN", "Answer", "Finding", "Verdict", "judge"]
 
 
 def judge(results: Results, *, confidence: float = 0.95) -> list[Verdict]:
@@ -76,7 +76,7 @@ def judge(results: Results, *, confidence: float = 0.95) -> list[Verdict]:
             verdicts += [judge_claim_4(diversity), judge_claim_5(diversity), judge_claim_6(diversity, others)]
         if synthetic:
             verdicts.append(judge_claim_7(list(synthetic.values()), protocol))
-        on_logs = _judged_outcomes(results, YAHOO, protocol, confidence)
+        on_logs = _judged_outcomes(results, YAHOO_EXPERIMENTS.values(), protocol, confidence)
         verdicts += [judge_claim_8(outcome) for outcome in on_logs.values()]
     return sorted(verdicts, key=lambda verdict: verdict.claim)  # stable: protocols stay in order
 

@@ -9,7 +9,7 @@ from hybandits.paper.claims.comparisons import compare_regrets, judge_mean
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import OPEN, Finding, Verdict, combine_answers, summarise, verdict_on
 from hybandits.paper.claims.wording import mean, number, percent
-from hybandits.paper.settings import HYRAN_RELEASED
+from hybandits.paper.settings import HYRAN_RELEASED, YAHOO_EXPERIMENTS
 
 EARLY = 0.9
 """Share of even choice's regret on a click log from which on HyLinUCB is taken to be still exploring."""
@@ -18,8 +18,7 @@ CLOSE = 0.5
 """LinUCB's regret is close to HyLinUCB's, and another's much larger, if LinUCB's exceeds HyLinUCB's by less than this
 share of what the other's does. The published curves end at 0.25 (DisLinUCB) and 0.11 (HyRan)."""
 
-YAHOO = {"yahoo": "8", "yahoo-positions": "8 (positions)"}
-"""Experiments on a click log, and the claims they are about."""
+_CLAIM_BY_EXPERIMENT = {YAHOO_EXPERIMENTS["articles"]: "8", YAHOO_EXPERIMENTS["positions"]: "8 (positions)"}
 
 _RIVALS = ("LinUCB", "DisLinUCB", HYRAN_RELEASED)
 
@@ -55,7 +54,7 @@ def judge_claim_8(judged: JudgedOutcome) -> Verdict:
         ]
         answer, summary = OPEN, reason
     findings += _compare_variants(judged, "synthetic log: " if synthetic else "")
-    claim = YAHOO[judged.experiment.name]
+    claim = _CLAIM_BY_EXPERIMENT[judged.experiment.name]
     return verdict_on(claim, judged.protocol, test=test, answer=answer, summary=summary, findings=findings)
 
 

@@ -1,0 +1,74 @@
+"""What to evaluate, by name: the words of a command line become policies, targets and estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hybandits.offline.evaluation import Evaluation, Frozen, Learning
+from hybandits.offline.view import View
+from hybandits.policies.base import Policy
+from hybandits.policies.by_name import make_policy, parse_policy, policy_names, with_noise
+
+CLICK_NOISE = 0.5
+"""A click is 0 or 1, so its standard deviation is at most 1/2."""
+
+FIXED_ESTIMATORS = ("ips", "snips", "dm", "dr")
+"""Estimators of the value of a policy that does not learn."""
+
+
+def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) -> Policy:
+    """A new policy for the features and arms of a log, such as ``"hylinucb:ridge=2"``; capitals do not matter."""
+    given, settings = parse_policy(spec)
+    name = {name.lower(): name for name in policy_names()}.get(given.lower(), given)
+    settings = with_noise(name, settings, CLICK_NOISE)
+    return make_policy(name, settings, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
+
+
+def target_for(
+    view: View, spec: str, *, saved: Mapping[str, Policy], horizon: int, seed: int | None = None
+) -> Frozen | Learning | str:
+    """The target of an evaluation that `spec` names.
+
+    Parameters
+    ----------
+    view : View
+        The log, with its features.
+    spec : str
+        A key of `saved`, "uniform", "logged", "always:ARM", or a policy that learns, as in `policy_for`.
+    saved : mapping of str to Policy
+        Policies that are evaluated as they are.
+    horizon : int
+        Rounds that a policy which learns is told to expect.
+    seed : int, optional
+        Seed of the draws of a policy that learns.
+    """
+    if spec in saved:
+        return Frozen(saved[spec])
+    if spec.lower() in ("uniform", "logged"):
+        return spec.lower()
+    if spec.lower().startswith("always:"):
+        return f"always {spec.partition(':')[2]}"
+    try:
+        return Learning(policy_for(view, spec, horizon=horizon, seed=seed))
+    except ValueError as problem:
+        if str(problem).startswith("there is no policy"):
+            raise ValueError(f"{problem}; or uniform, logged, always:ARM, or a saved policy (a file .npz)") from None
+        raise
+
+
+def usual_estimators(targets: Mapping[str, object]) -> tuple[str, ...]:
+    """Replay if there are targets that learn, and `FIXED_ESTIMATORS` if there are others."""
+    learning = [isinstance(target, Learning) for target in targets.values()]
+    return ("replay",) * any(learning) + FIXED_ESTIMATORS * (not all(learning))
+
+
+def only_suited(evaluation: Evaluation, targets: Mapping[str, object]) -> Evaluation:
+    """The evaluation without refusals that only say that an estimator is not meant for this kind of target."""
+    estimates = [
+        estimate
+        for estimate in evaluation.estimates
+        if estimate.value is not None
+        or isinstance(targets[estimate.policy], Learning) == (estimate.estimator == "replay")
+    ]
+    return replace(evaluation, estimates=estimates)

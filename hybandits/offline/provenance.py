@@ -1,0 +1,67 @@
+"""What a policy was fitted to: noted when it is fitted, saved with it, and checked before it is evaluated.
+
+The notes of a fitted policy (`Policy.notes`) hold the map of its features, the names of the columns behind them, and
+which log it has learned and how much of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybandits.offline.view import View
+from hybandits.policies.base import Policy
+
+DEFAULT_FEATURES = "das"
+
+
+def note_fit(policy: Policy, view: View, rounds: int) -> None:
+    """Note in a policy that it has learned the first `rounds` rounds of a log."""
+    policy.notes = {
+        "features": view.map.name, "user": view.log.user, "arm": view.log.arm,
+        "fitted_to": {"content": view.log.about["content"], "rounds": rounds},
+    }  # fmt: skip
+
+
+def common_features(policies: Mapping[str, Policy], wanted: str | None = None) -> str:
+    """The map of features that all these policies were fitted with.
+
+    Parameters
+    ----------
+    policies : mapping of str to Policy
+        Saved policies by name. Those without notes go along with any map.
+    wanted : str, optional
+        The map to use. By default that of the policies, or "das" if none of them says.
+
+    Raises
+    ------
+    ValueError
+        If a policy was fitted with another map.
+    """
+    noted = {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
+    features: str = next(iter(noted.values()), DEFAULT_FEATURES) if wanted is None else wanted
+    for name, own in noted.items():
+        if own != features:
+            raise ValueError(
+                f"{name} was fitted with --features {own}, not {features}: evaluate it in a run of its own"
+            )
+    return features
+
+
+def check_columns(policies: Mapping[str, Policy], view: View) -> None:
+    """Raise if a policy was fitted to other columns than the log has: it would take one for another."""
+    for name, policy in policies.items():
+        for what, columns in (("user", view.log.user), ("arm", view.log.arm)):
+            fitted = policy.notes.get(what, columns)
+            if fitted != columns:
+                differing = [column for column in (*fitted, *columns) if (column in fitted) != (column in columns)]
+                words = f"differing: {', '.join(differing[:3])}" if differing else "in another order"
+                raise ValueError(
+                    f"{name} was fitted to a log with other {what} features ({words}): evaluate it on a log with the "
+                    "same features"
+                )
+
+
+def rounds_learned(policy: Policy, view: View) -> int:
+    """How many rounds at the start of this very log the policy was fitted to; 0 if it was fitted to another."""
+    fitted_to = policy.notes.get("fitted_to", {})
+    return int(fitted_to.get("rounds", 0)) if fitted_to.get("content") == view.log.about["content"] else 0

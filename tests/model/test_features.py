@@ -1,0 +1,93 @@
+"""Feature maps: x = vec(u v') and z, compiled and plain, for one arm, several arms and whole rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from hybandits.model import features
+from hybandits.model.features import GIVEN, MAPS, FeatureMap
+from tests.support.plain import plain
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def mode(request: pytest.FixtureRequest) -> Iterator[str]:
+    with plain(features) if request.param == "plain" else nullcontext():
+        yield request.param
+
+
+def by_hand(name: str, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    x = np.outer(u, v).ravel(order="F") if name != "disjoint" else np.zeros(0)
+    return x, {"das": v, "li": u, "shared": np.zeros(0), "disjoint": u}[name]
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize(("du", "dv"), [(1, 1), (3, 2), (4, 5), (6, 6), (7, 3), (9, 1)])
+def test_one_arm_and_several(mode: str, name: str, du: int, dv: int) -> None:
+    random = np.random.default_rng(0)
+    u, vs = random.normal(size=du), random.normal(size=(3, dv))
+    feature_map = FeatureMap(name, du, dv)
+    together = feature_map(u, vs)
+    assert together[0].shape == (3, feature_map.d1)
+    assert together[1].shape == (3, feature_map.d2)
+    for i, v in enumerate(vs):
+        for one, all_rows, expected in zip(feature_map(u, v), together, by_hand(name, u, v), strict=True):
+            assert_array_equal(one, expected)
+            assert_array_equal(all_rows[i], expected)
+
+
+def rounds(name: str) -> tuple[FeatureMap, tuple, np.ndarray]:
+    """Three rounds of up to four candidates: the map, the source of features as kernels take it, the counts."""
+    random = np.random.default_rng(1)
+    feature_map = FeatureMap(name, 5, 3)
+    vector = random.integers(0, 6, size=(3, 4))
+    return (
+        feature_map,
+        (feature_map.code, random.normal(size=(3, 5)), vector, random.normal(size=(6, 3))),
+        np.array([4, 2, 3]),
+    )
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_rounds_are_computed_as_they_are_played(mode: str, name: str) -> None:
+    feature_map, source, counts = rounds(name)
+    _, user, vector, vectors = source
+    empty = np.empty((0, 4, feature_map.d1)), np.empty((0, 4, feature_map.d2))
+    x, z = features.room_for(source, *empty)
+    assert x.shape == (1, 4, feature_map.d1)
+    both = np.zeros((4, feature_map.d1 + feature_map.d2))
+    for t, count in enumerate(counts):
+        assert features.lay_out(source, t, count, x, z) == 0
+        features.lay_side_by_side(source, t, count, *empty, both)
+        expected_x, expected_z = feature_map(user[t], vectors[vector[t, :count]])
+        assert_array_equal(x[0, :count], expected_x)
+        assert_array_equal(z[0, :count], expected_z)
+        assert_array_equal(both[:count], np.hstack([expected_x, expected_z]))
+
+
+def test_rounds_whose_features_are_given_stay_where_they_are(mode: str) -> None:
+    random = np.random.default_rng(2)
+    x, z = random.normal(size=(3, 4, 2)), random.normal(size=(3, 4, 1))
+    source = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0))
+    room = features.room_for(source, x, z)
+    assert np.shares_memory(room[0], x)
+    assert np.shares_memory(room[1], z)
+    assert features.lay_out(source, 2, 3, x, z) == 2
+    both = np.zeros((4, 3))
+    features.lay_side_by_side(source, 2, 3, x, z, both)
+    assert_array_equal(both[:3], np.hstack([x[2, :3], z[2, :3]]))
+    assert (both[3] == 0).all()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match="features must be one of das, li, shared, disjoint, got 'dsa'"):
+        FeatureMap("dsa", 1, 1)
+    feature_map = FeatureMap("das", 3, 2)
+    with pytest.raises(ValueError, match=r"u has 2 entries, expected 3.*the user's features"):
+        feature_map([1, 2], [1, 2])
+    with pytest.raises(ValueError, match="v has 3 columns, expected 2"):
+        feature_map([1, 2, 3], [1, 2, 3])

@@ -1,0 +1,67 @@
+"""Policies, targets and estimators as the command line names them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hybandits import Greedy, HyLinUCB, HyThompson
+from hybandits.offline import by_name
+from hybandits.offline.evaluation import Evaluation, Frozen, Learning, evaluate
+from hybandits.offline.view import View
+from tests.support.loglike import little_log
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    return View(little_log(tmp_path_factory.mktemp("logs"), clicks=True))
+
+
+def test_a_policy_fits_the_log_whatever_its_capitals(view: View) -> None:
+    policy = by_name.policy_for(view, "hythompson:scale=2", horizon=100, seed=3)
+    assert isinstance(policy, HyThompson)
+    assert (policy.d1, policy.d2, policy.noise) == (view.d1, view.d2, by_name.CLICK_NOISE)
+    assert isinstance(by_name.policy_for(view, "HyLinUCB", horizon=100), HyLinUCB)
+    with pytest.raises(ValueError, match="did you mean HyLinUCB"):
+        by_name.policy_for(view, "HyLinUBC", horizon=100)
+
+
+def target(view: View, spec: str, **saved: Any) -> Any:
+    return by_name.target_for(view, spec, saved=saved, horizon=100, seed=0)
+
+
+def test_targets(view: View) -> None:
+    assert isinstance(target(view, "old", old=Greedy(d1=view.d1, d2=view.d2)), Frozen)
+    assert target(view, "Uniform") == "uniform"
+    assert target(view, "logged") == "logged"
+    assert target(view, "always:a3") == "always a3"
+    assert isinstance(target(view, "greedy"), Learning)
+    with pytest.raises(ValueError, match="; or uniform, logged, always:ARM, or a saved policy"):
+        target(view, "random")
+    with pytest.raises(ValueError, match="no setting 'nose'"):
+        target(view, "HyLinUCB:nose=1")
+
+
+def test_estimators_suit_the_targets(view: View) -> None:
+    learning, fixed = target(view, "greedy"), "uniform"
+    assert by_name.usual_estimators({"a": learning}) == ("replay",)
+    assert by_name.usual_estimators({"a": fixed}) == ("ips", "snips", "dm", "dr")
+    assert by_name.usual_estimators({"a": fixed, "b": learning}) == ("replay", "ips", "snips", "dm", "dr")
+
+
+def test_refusals_that_are_only_of_kind_are_left_out(view: View) -> None:
+    targets = {"uniform": "uniform", "greedy": target(view, "greedy")}
+    everything = evaluate(view, targets, estimators=by_name.usual_estimators(targets))
+    suited = by_name.only_suited(everything, targets)
+    pairs = [(estimate.policy, estimate.estimator) for estimate in suited.estimates]
+    assert ("greedy", "replay") in pairs
+    assert not [pair for pair in pairs if pair[0] == "greedy" and pair[1] != "replay"]
+    assert [pair[1] for pair in pairs if pair[0] == "uniform"] == ["replay", "ips", "snips", "dm", "dr"]
+
+
+def test_other_refusals_stay() -> None:
+    refused: Any = SimpleNamespace(policy="uniform", estimator="ips", value=None)
+    evaluation = Evaluation(**dict.fromkeys(Evaluation.__dataclass_fields__) | {"estimates": [refused]})
+    assert by_name.only_suited(evaluation, {"uniform": "uniform"}).estimates == [refused]

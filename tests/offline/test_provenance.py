@@ -1,0 +1,62 @@
+"""A fitted policy says what it was fitted to, and is not mistaken for another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybandits import Greedy, load
+from hybandits.offline.provenance import check_columns, common_features, note_fit, rounds_learned
+from hybandits.offline.view import View
+from tests.support.loglike import little_log
+
+
+def fitted(view: View, rounds: int = 100) -> Greedy:
+    policy = Greedy(d1=view.d1, d2=view.d2)
+    note_fit(policy, view, rounds)
+    return policy
+
+
+def test_notes_are_saved_with_the_policy(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path), features="li")
+    fitted(view, 40).save(tmp_path / "policy.npz")
+    loaded = load(tmp_path / "policy.npz")
+    assert common_features({"policy": loaded}) == "li"
+    assert rounds_learned(loaded, view) == 40
+
+
+def test_rounds_of_another_log_are_not_learned(tmp_path: Path) -> None:
+    view, other = View(little_log(tmp_path)), View(little_log(tmp_path, "other", seed=1))
+    assert rounds_learned(fitted(view), other) == 0
+    assert rounds_learned(Greedy(d1=view.d1, d2=view.d2), view) == 0
+
+
+def test_features_are_those_of_the_policies(tmp_path: Path) -> None:
+    log = little_log(tmp_path)
+    das, li = fitted(View(log)), fitted(View(log, features="li"))
+    unknown = Greedy(d1=2, d2=1)
+    assert common_features({}) == "das"
+    assert common_features({}, "shared") == "shared"
+    assert common_features({"unknown": unknown}) == "das"
+    assert common_features({"unknown": unknown, "li": li}) == "li"
+    assert common_features({"unknown": unknown}, "disjoint") == "disjoint"
+    with pytest.raises(ValueError, match="li was fitted with --features li, not das: evaluate it in a run of its own"):
+        common_features({"das": das, "li": li})
+    with pytest.raises(ValueError, match="das was fitted with --features das, not li"):
+        common_features({"das": das}, "li")
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path))
+    check_columns({"same": fitted(view), "unknown": Greedy(d1=2, d2=1)}, view)
+    policy = fitted(view)
+    policy.notes["user"] = ["age", *policy.notes["user"][1:]]
+    with pytest.raises(ValueError, match=r"p was fitted to a log with other user features \(differing: age, 1\)"):
+        check_columns({"p": policy}, view)
+    policy = fitted(view)
+    policy.notes["arm"] = policy.notes["arm"][::-1]
+    with pytest.raises(
+        ValueError, match=r"other arm features \(in another order\): evaluate it on a log with the same"
+    ):
+        check_columns({"p": policy}, view)

@@ -1,0 +1,57 @@
+"""The published figure as numbers: whose they are, and that they say what the paper says."""
+
+from __future__ import annotations
+
+import pytest
+
+from hybandits import paper
+from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper.published_numbers import PUBLISHED_SETTING_1, PUBLISHED_SETTING_2, PUBLISHED_SETTING_3, published
+
+PLOTTED = (*paper.PAPER_POLICIES, HYRAN_RELEASED)
+
+
+def test_the_published_hyran_is_the_released_variant() -> None:
+    assert published("setting-1", HYRAN_RELEASED)[80_000] == 3660
+    assert published("yahoo", HYRAN_RELEASED)[10_000_000] == 97_200
+    for experiment in ("setting-1", "setting-2", "setting-3", "yahoo"):
+        assert published(experiment, "HyRan", 400) == {}
+
+
+def test_hidden_read_outs_are_left_out() -> None:
+    assert 2_500 not in published("setting-2", "HyLinUCB")
+    assert published("setting-3", "HyLinUCB", 10) == {}
+    assert published("setting-3", "HyLinUCB", 200) == {30_000: 646}
+
+
+@pytest.mark.parametrize("experiment", ["diversity", "mine"])
+def test_experiments_that_the_figure_does_not_show_have_no_read_outs(experiment: str) -> None:
+    assert published(experiment, "HyLinUCB", 25) == {}
+    assert published("setting-1", "Greedy") == {}
+    assert published("setting-3", "LinUCB") == {}, "the number of arms is missing"
+
+
+def test_on_the_click_log_read_outs_are_relative_to_hylinucb() -> None:
+    for name in paper.YAHOO_EXPERIMENTS.values():
+        assert published(name, "HyLinUCB") == {}
+        assert published(name, "LinUCB")[10_000_000] == 10_400
+    assert min(published("yahoo", "LinUCB").values()) < 0
+
+
+def test_the_order_at_the_end_is_the_one_that_is_claimed() -> None:
+    def order(name: str) -> list[str]:
+        return sorted(PLOTTED, key=lambda policy: published(name, policy)[80_000])
+
+    assert order("setting-1") == ["HyLinUCB", "LinUCB", "DisLinUCB", HYRAN_RELEASED]
+    assert order("setting-2") == ["DisLinUCB", "HyLinUCB", HYRAN_RELEASED, "LinUCB"]
+
+
+def test_read_outs_are_at_rounds_and_arms_of_the_experiments() -> None:
+    for name, table in (("setting-1", PUBLISHED_SETTING_1), ("setting-2", PUBLISHED_SETTING_2)):
+        points = paper.experiment(name).points
+        for curve in table.values():
+            assert set(curve) <= set(points)
+            values = [value for value in curve.values() if value is not None]
+            assert values == sorted(values)
+    for curve in PUBLISHED_SETTING_3.values():
+        assert tuple(curve) == paper.SETTINGS["setting-3"].arms

@@ -1,0 +1,110 @@
+"""The paper's experiments as records: that they run, and that policies get the parameters of the protocols."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from hybandits import HyLinUCB, paper
+from hybandits.experiments.record import Experiment, environment_seeds
+from hybandits.experiments.runner import Job, run_unit
+from hybandits.policies.by_name import make_policy
+
+
+def test_every_declared_experiment_runs() -> None:
+    for protocol in ("released", "written"):
+        for name in paper.SETTINGS:
+            for scale in ("quick", "paper"):
+                record = paper.experiment(name, protocol, scale=scale)  # type: ignore[arg-type]
+                assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
+                assert record.points[-1] == record.horizon
+                assert len(record.points) <= 400
+            probes = (3, 6) if record.by_arm else (6,)
+            tiny = replace(record, horizon=6, points=(6,), probes=probes, arms=(2,), trials=1, trials_per_unit=0)
+            for run in run_unit(Job(next(tiny.units()))):
+                assert run.regret[-1] >= 0
+
+
+def test_policies_are_made_as_the_protocols_say() -> None:
+    entries = {
+        (p, name): paper.entry(name, p)  # type: ignore[arg-type]
+        for p in ("released", "written")
+        for name in paper.SETTINGS["setting-1"].policies
+    }
+    policies: dict[tuple[str, str], Any] = {
+        key: make_policy(entry.policy, entry.settings, d1=40, d2=5, arms=25, horizon=80_000)
+        for key, entry in entries.items()
+    }
+    assert [policies["written", name].ridge for name in paper.PAPER_POLICIES] == [25.0, 1.0, 1.0]
+    assert {policies["released", name].ridge for name in paper.PAPER_POLICIES} == {0.1}
+    hylinucb = policies["written", "HyLinUCB"]
+    assert isinstance(hylinucb, HyLinUCB)
+    hylinucb.meet(range(25))
+    assert_allclose(hylinucb.radius, 2 * (5 + np.sqrt(2 * 45 * np.log(80_000 / 0.01))))
+    assert policies["released", "SupLinUCB"].horizon == 80_000
+    assert policies["released", "HyRan"].arm_count == 25
+
+
+def test_shapes_and_lengths_are_those_of_the_paper() -> None:
+    shapes = {name: (s.d1, s.d2, s.arms, s.horizon, s.environments, s.trials) for name, s in paper.SETTINGS.items()}
+    assert shapes == {
+        "setting-1": (40, 5, (25,), 80_000, 5, 5),
+        "setting-2": (5, 40, (25,), 80_000, 5, 5),
+        "setting-3": (5, 5, (10, 25, 50, 100, 200, 300, 400), 30_000, 5, 5),
+        "diversity": (10, 10, (25,), 5_000, 1, 100),
+    }
+    for name, setting in paper.SETTINGS.items():
+        quick = paper.experiment(name, "released", scale="quick")
+        assert (quick.horizon, quick.trials) == (setting.quick_horizon, setting.quick_trials)
+
+
+def test_worlds_are_those_of_the_protocols() -> None:
+    released, written = (paper.experiment("setting-1", p) for p in ("released", "written"))
+    assert (released.noise, released.law, released.theta_bound, released.beta_bound) == (
+        0.01,
+        "cube-direction",
+        0.8,
+        0.5,
+    )
+    assert (written.noise, written.law, written.theta_bound, written.beta_bound) == (0.1, "ball", 1.0, 1.0)
+    diversity = paper.experiment("diversity", "released")
+    assert (diversity.law, diversity.fresh_contexts, diversity.by_arm) == ("inscribed-cube", True, True)
+    assert {entry.settings["ridge"] for entry in diversity.policies} == {1.0}
+
+
+def test_the_seed_moves_the_environments() -> None:
+    assert paper.experiment("setting-1").seeds == environment_seeds(paper.RELEASED_SEED, 5)
+    other = paper.experiment("setting-1", seed=1)
+    assert not set(other.seeds) & set(paper.experiment("setting-1").seeds)
+
+
+def test_several_experiments_come_protocol_by_protocol() -> None:
+    records = paper.experiments(["setting-1", "diversity"], ["released", "written"], scale="quick")
+    assert [record.key for record in records] == [
+        "setting-1/released",
+        "diversity/released",
+        "setting-1/written",
+        "diversity/written",
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["released", "written"])
+def test_the_released_hyran_has_no_cross_blocks(protocol: Any) -> None:
+    for entry in (paper.entry, paper.yahoo_entry):
+        assert entry(paper.HYRAN_RELEASED, protocol).policy == "HyRanWithoutCrossBlocks"
+        assert entry("HyRan", protocol).policy == "HyRan"
+
+
+def test_policies_on_the_click_log_have_the_released_ridges_and_bounds() -> None:
+    entries = {name: paper.yahoo_entry(name, "released") for name in paper.YAHOO_POLICIES}
+    assert [entries[name].settings["ridge"] for name in paper.PAPER_POLICIES] == [1e3, 1e3, 1e2]
+    exploration = entries["HyLinUCB"].settings["exploration"]
+    assert (exploration["noise"], exploration["bound"], exploration["feature_bound"]) == (0.01, [2.0, 1.0], [2.0, 1.0])
+    assert entries["HyThompson"].settings["noise"] == paper.YAHOO_SIGMA
+    for name in paper.PAPER_POLICIES:
+        assert paper.yahoo_entry(name, "written") == paper.entry(name, "written")
