@@ -1,7 +1,7 @@
-"""Long runs against extended precision: does the arrow factor stay right over millions of updates?
+"""Long runs against extended precision: does the arrow factor stay accurate over millions of updates?
 
-Features are whole numbers times a power of two per column, small enough that every sum of products is exact in a
-double. The matrix M is therefore known without any error, and one solve with mpmath gives widths to fifty digits.
+Every feature is a whole number times a power of two of its column, small enough that every sum of products is exact in
+a double. The matrix M is therefore known without any error, and one solve with mpmath gives widths to fifty digits.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Soak:
-    """z = x, d1 = d2 = d; column j is scaled by 2^exponents[j], and then the columns may be turned into each other.
+    """One long run with z = x and d1 = d2 = d. Column j is scaled by 2^exponents[j]; then the columns may be rotated.
 
-    Scaled columns alone are easy: a triangular factor does not feel the scale of a column. Turned, every feature
-    carries all scales at once and M is as ill-conditioned as its numbers say.
+    Scaled columns alone are easy, because the scale of a column does not affect a triangular factor. After a rotation
+    every feature contains all scales at once, and M is as ill-conditioned as its numbers say.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Soak:
     arms: int
     rows: int
     widest: int
-    """Columns' scales run from 2^-widest to 2^widest; 10 is 1e-3 to 1e3."""
+    """The scales of the columns range from 2^-widest to 2^widest; 10 means 1e-3 to 1e3."""
     unit_norm: bool
-    turned: bool
+    rotated: bool
     target: float
     chunk: int = 100_000
     seed: int = 0
@@ -45,9 +45,9 @@ class Soak:
         steps = np.round(np.linspace(-self.widest, self.widest, self.d)).astype(np.int64)
         return np.random.default_rng(self.seed).permutation(steps)
 
-    def turn(self) -> NDArray[np.float64]:
-        """An orthogonal matrix of signed powers of two, so that turned features are still exact: Hadamard blocks."""
-        turn = np.zeros((self.d, self.d))
+    def rotation(self) -> NDArray[np.float64]:
+        """Return an orthogonal matrix of signed powers of two (Hadamard blocks): rotated features stay exact."""
+        rotation = np.zeros((self.d, self.d))
         start = 0
         while start < self.d:
             size = 1
@@ -56,24 +56,24 @@ class Soak:
             block = np.ones((1, 1))
             while len(block) < size:
                 block = np.kron(block, np.array([[1, 1], [1, -1]]))
-            turn[start : start + size, start : start + size] = block / math.sqrt(size)
+            rotation[start : start + size, start : start + size] = block / math.sqrt(size)
             start += size
-        return turn if self.turned else np.eye(self.d)
+        return rotation if self.rotated else np.eye(self.d)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run showed."""
+    """The result of a run."""
 
     rows: int
     width_error: float
-    """Largest relative error of a width, over all checkpoints and candidates."""
+    """The largest relative error of a width, over all checkpoints and candidates."""
     positive_definite: bool
     """Whether every diagonal of every factor was positive and finite at every checkpoint."""
 
 
 def whole_numbers(soak: Soak, random: np.random.Generator, n: int) -> Integers:
-    """Rows as whole numbers of at most BITS bits, of (nearly) unit norm in units of 2^-BITS if asked for."""
+    """Return n rows of whole numbers of at most BITS bits; with `unit_norm`, of norm about 1 in units of 2^-BITS."""
     rows = random.uniform(-1, 1, size=(n, soak.d))
     if soak.unit_norm:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -84,7 +84,7 @@ def whole_numbers(soak: Soak, random: np.random.Generator, n: int) -> Integers:
 def widths(
     gram: NDArray[np.float64], units: list[mpmath.mpf], ridge: float, rows: list[list[mpmath.mpf]]
 ) -> list[mpmath.mpf]:
-    """sqrt(v' M^-1 v) for M = D G D + ridge I with G whole numbers and D = diag(units): Cholesky in mpmath."""
+    """Return sqrt(v' M^-1 v) of every row v, where M = D G D + ridge I with whole numbers G and D = diag(units)."""
     n = len(units)
     factor = [[mpmath.mpf(0)] * n for _ in range(n)]
     for i in range(n):
@@ -92,17 +92,17 @@ def widths(
             total = mpmath.mpf(int(gram[i, j])) * units[i] * units[j] + (ridge if i == j else 0)
             total -= mpmath.fdot(factor[i][:j], factor[j][:j])
             factor[i][j] = mpmath.sqrt(total) if i == j else total / factor[j][j]
-    found = []
+    exact = []
     for row in rows:
         solved: list[mpmath.mpf] = []
         for i in range(n):
             solved.append((row[i] - mpmath.fdot(factor[i][:i], solved)) / factor[i][i])
-        found.append(mpmath.sqrt(mpmath.fdot(solved, solved)))
-    return found
+        exact.append(mpmath.sqrt(mpmath.fdot(solved, solved)))
+    return exact
 
 
 def run(soak: Soak, say: Callable[[str], None] = lambda line: None) -> Outcome:
-    """Learn all rows, comparing widths with the reference after 1/100, 1/10 and all of them."""
+    """Learn all rows; compare widths with the reference after 1/100, after 1/10 and after all of them."""
     with mpmath.workdps(DIGITS):
         return _run(soak, say)
 
@@ -110,8 +110,8 @@ def run(soak: Soak, say: Callable[[str], None] = lambda line: None) -> Outcome:
 def _run(soak: Soak, say: Callable[[str], None]) -> Outcome:
     random = np.random.default_rng(soak.seed)
     d, k = soak.d, soak.arms
-    # Widths do not change when features and ridge are turned together, so the reference needs no turning.
-    to_features = np.diag(2.0 ** (soak.exponents() - BITS)) @ soak.turn()
+    # A rotation of all features leaves the widths as they are, so the reference needs none.
+    to_features = np.diag(2.0 ** (soak.exponents() - BITS)) @ soak.rotation()
     estimator = HybridRidge(d1=d, d2=d, ridge=1.0)
     gram = np.zeros((d * (k + 1), d * (k + 1)))
     units = [mpmath.mpf(2) ** int(e - BITS) for e in np.tile(soak.exponents(), k + 1)]
@@ -132,7 +132,7 @@ def _run(soak: Soak, say: Callable[[str], None]) -> Outcome:
         features = whole @ to_features
         estimator.learn_many(arms, features, features, random.normal(size=n))
         for arm in range(k):
-            # Exact: whole numbers below 2^53 in every partial sum.
+            # This is exact: every partial sum is a whole number below 2^53.
             part = whole[arms == arm].astype(float)
             square = part.T @ part
             own_block = slice(d * (arm + 1), d * (arm + 2))
@@ -151,13 +151,13 @@ def _run(soak: Soak, say: Callable[[str], None]) -> Outcome:
                 worst = max(worst, *errors)
             say(f"{soak.name}: {done:,} rows, largest relative error of a width so far {worst:.1e}")
     if np.abs(gram).max() >= 2**53:
-        raise AssertionError("the reference itself is no longer exact: fewer bits or fewer rows")
+        raise AssertionError("the reference itself is no longer exact: use fewer bits or fewer rows")
     return Outcome(rows=done, width_error=worst, positive_definite=definite)
 
 
 _SHAPE = {"d": 20, "arms": 5}
-SCALED = Soak(**_SHAPE, name="scales 1e-3..1e3", rows=10**6, widest=10, unit_norm=False, turned=False, target=1e-8)
-TURNED = Soak(
-    **_SHAPE, name="scales 1e-3..1e3, turned", rows=10**6, widest=10, unit_norm=False, turned=True, target=1e-8
+SCALED = Soak(**_SHAPE, name="scales 1e-3..1e3", rows=10**6, widest=10, unit_norm=False, rotated=False, target=1e-8)
+ROTATED = Soak(
+    **_SHAPE, name="scales 1e-3..1e3, rotated", rows=10**6, widest=10, unit_norm=False, rotated=True, target=1e-8
 )
-UNIT = Soak(**_SHAPE, name="unit norm", rows=10**7, widest=0, unit_norm=True, turned=True, target=1e-10)
+UNIT = Soak(**_SHAPE, name="unit norm", rows=10**7, widest=0, unit_norm=True, rotated=True, target=1e-10)

@@ -28,6 +28,11 @@ class FileError(ValueError):
     """
 
 
+def unfit_part(problem: Exception) -> FileError:
+    """Return the error for a file of which a part is missing or does not fit the others."""
+    return FileError(f"a part of the file is missing or wrong ({problem}): the file is corrupt")
+
+
 def plain_id(arm: Hashable) -> Any:
     """Return an arm's id as JSON can hold it: str, int (also NumPy's) and tuples of them; refuse all others."""
     kind = type(arm)

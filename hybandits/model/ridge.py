@@ -345,7 +345,7 @@ class HybridRidge(ArmTable):
                     )
             policy_file.check_slots(arms, slots, pulls)
         except (KeyError, TypeError) as problem:
-            raise FileError(f"a part of the file is missing or wrong ({problem}): the file is corrupt") from None
+            raise policy_file.unfit_part(problem) from None
         estimator._slots = dict(zip(arms, slots.tolist(), strict=True))
         estimator.known = len(arms)
         estimator._used = n

@@ -346,7 +346,7 @@ class Policy(ABC):
         except FileError:
             raise
         except Exception as problem:  # constructors and NumPy refuse wrong values in many ways
-            raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
+            raise policy_file.unfit_part(problem) from None
         return policy
 
 

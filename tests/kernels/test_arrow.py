@@ -83,8 +83,8 @@ def test_a_removed_row_leaves_no_trace(mode: str, d1: int, d2: int) -> None:
     rest = arrow.remove_row(blocks.arm_factor, blocks.f, blocks.arm_score, blocks.h, d2, d1, row, 0.5)
     arrow.remove_row(blocks.shared_factor, 0, blocks.shared_score, 0, d1, 0, row[d2:], rest)
     refresh_all(blocks.arms, d1, d2, *blocks.parts)
-    for got, expected in zip(blocks.parts, before, strict=True):
-        assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
+    for array, expected in zip(blocks.parts, before, strict=True):
+        assert_allclose(array, expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
@@ -96,8 +96,8 @@ def test_raising_the_ridge_equals_starting_with_it(mode: str, d1: int, d2: int) 
         arrow.reset_block(other.arm_factor, i * other.f, other.arm_score, i * other.h, d2, d1, RIDGE + 1.3)
     arrow.reset_block(other.shared_factor, 0, other.shared_score, 0, d1, 0, RIDGE + 1.3)
     other.learn()
-    for got, expected in zip(blocks.state, other.state, strict=True):
-        assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
+    for array, expected in zip(blocks.state, other.state, strict=True):
+        assert_allclose(array, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
@@ -110,8 +110,8 @@ def test_folding_two_halves_together_equals_learning_all(mode: str, d1: int, d2:
         arrow.fold_arm(i, i, d1, d2, *mine, second.arm_factor, second.arm_score)
     arrow.fold_shared(d1, first.shared_factor, first.shared_score, second.shared_factor, second.shared_score)
     arrow.remove_second_ridge(np.arange(3), RIDGE, d1, d2, *mine)
-    for got, expected in zip(mine, both.parts, strict=True):
-        assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
+    for array, expected in zip(mine, both.parts, strict=True):
+        assert_allclose(array, expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 7, 8, 9, 17])
@@ -152,8 +152,8 @@ def test_rows_that_are_not_finite_are_refused_and_change_nothing(mode: str) -> N
                         x[None], z[None], np.zeros(1, int), blocks.arm_score, blocks.shared_score, RIDGE, mean, width
                     )
                 assert not scored
-    for got, expected in zip(blocks.state, before, strict=True):
-        assert (got == expected).all()
+    for array, expected in zip(blocks.state, before, strict=True):
+        assert (array == expected).all()
 
 
 def test_scoring_far_more_candidates_than_a_block_and_the_cache_hold() -> None:

@@ -57,10 +57,10 @@ def test_batch_equals_one_by_one_to_the_bit(problem: Problem) -> None:
         half = len(arms) // 2
         for part in (slice(0, half), slice(half, None)):
             batch.learn_many(arms[part], np.array(x)[part], np.array(z)[part], np.array(rewards)[part])
-    for got, expected in zip(
+    for array, expected in zip(
         batch.predict(problem.x, problem.z, problem.arms), one.predict(problem.x, problem.z, problem.arms), strict=True
     ):
-        assert_array_equal(got, expected)
+        assert_array_equal(array, expected)
     assert batch.rounds == one.rounds
     assert batch.learned.keys() == one.learned.keys()
 

@@ -55,8 +55,6 @@ from hybandits import (
         (lambda: HyLinUCB(d1=1, d2=1, ridge=10**400), ValueError, "ridge must be finite"),
         (lambda: HyLinUCB(d1=1, d2=1, exploration=SelfNormalised), TypeError, "exploration must be a coefficient"),  # type: ignore[arg-type]
         (lambda: HyThompson(d1=1, d2=1, noise=1e200), ValueError, r"noise=1e\+200 and scale=1.0 are too far apart"),
-        (lambda: SelfNormalised(bound=1e200), ValueError, r"bound must lie between 1e-50 and 1e50, got 1e\+200"),
-        (lambda: AsWritten(horizon=10**400), ValueError, "horizon must be finite"),
         (lambda: HyThompson(d1=1, d2=1, noise=0.0), ValueError, "noise must be positive, got 0.0"),
         (lambda: HyThompson(d1=1, d2=1, scale=-1.0), ValueError, "scale must be positive, got -1.0"),
         (lambda: HyThompson(d1=1, d2=1, propensity_draws=-1), ValueError, "propensity_draws must be at least 0"),
@@ -65,12 +63,6 @@ from hybandits import (
         (lambda: SupLinUCB(d1=1, d2=1, horizon=1), ValueError, "horizon must be at least 2, got 1"),
         (lambda: SupLinUCB(d1=1, d2=1, horizon=9, alpha=0.0), ValueError, "alpha must be positive, got 0.0"),
         (lambda: LiHybrid(d1=1, d2=1, alpha=-1.0), ValueError, "alpha must not be negative, got -1.0"),
-        (lambda: AsWritten(horizon=0), ValueError, "horizon must be at least 1, got 0"),
-        (lambda: AsWritten(horizon=10, delta=1.0), ValueError, r"delta must lie in \(0, 1\), got 1.0"),
-        (lambda: AsWritten(horizon=10, arms=0), ValueError, "arms must be at least 1, got 0"),
-        (lambda: SelfNormalised(delta=0.0), ValueError, r"delta must lie in \(0, 1\), got 0.0"),
-        (lambda: SelfNormalised(bound=(1.0, 2.0, 3.0)), ValueError, "bound must be one number or a pair"),  # type: ignore[arg-type]
-        (lambda: SelfNormalised(feature_bound=0.0), ValueError, "feature_bound must be positive, got 0.0"),
     ],
 )
 def test_bad_settings_are_refused(make: Any, error: type[Exception], message: str) -> None:

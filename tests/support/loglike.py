@@ -1,4 +1,4 @@
-"""Small logs for tests, made directly in the one form."""
+"""Small logs for tests, written directly in the form that logs have on disk."""
 
 from __future__ import annotations
 
