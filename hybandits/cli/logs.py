@@ -26,7 +26,7 @@ from hybandits.cli.shared import (
 from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
-    from hybandits.logs.columns.reader import Mapping as ColumnMapping
+    from hybandits.logs.columns import Mapping as ColumnMapping
     from hybandits.offline.view import View
 
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
