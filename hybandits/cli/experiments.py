@@ -334,8 +334,8 @@ def _report(folder: Path) -> None:
     from hybandits.experiments.results import read_results
     from hybandits.experiments.runner import prepare
     from hybandits.paper.claims import judge
-    from hybandits.report import write_report
     from hybandits.report.terminal import print_summary
+    from hybandits.report.write import write_report
 
     results = read_results(folder)
     prepare(folder)

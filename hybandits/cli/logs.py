@@ -157,7 +157,7 @@ def describe(
     """Describe a log: arms over time, rewards, propensities, ranks, and whether HyLinUCB's guarantee can hold."""
     with plain_errors():
         from hybandits.offline.describe import describe as describe_log
-        from hybandits.report.logs import print_description
+        from hybandits.report.log_report import print_description
 
         if out is not None:
             _must_be_writable(out)
@@ -271,7 +271,7 @@ def evaluate(
         from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
         from hybandits.offline.provenance import check_columns, common_features, rounds_learned
-        from hybandits.report.logs import draw_running, print_evaluation
+        from hybandits.report.log_report import print_evaluation
 
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")

@@ -14,7 +14,7 @@ from hybandits.experiments import statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import Doubles
-from hybandits.report.figures.outcomes import BEST, is_made
+from hybandits.report.figures.outcomes import BEST, is_synthetic
 
 CONFIDENCE = 0.95
 
@@ -177,8 +177,9 @@ def on_logs(results: Results) -> list[Outcome]:
     return [outcome for outcome in in_order(results) if outcome.experiment.log is not None]
 
 
-def any_synthetic(results: Results) -> bool:
-    return any(outcome.experiment.log is None for outcome in results.outcomes.values())
+def in_worlds(results: Results) -> list[Outcome]:
+    """What was run in synthetic worlds, not on a log."""
+    return [outcome for outcome in in_order(results) if outcome.experiment.log is None]
 
 
 def excess_rows(results: Results) -> list[Excess]:
@@ -191,7 +192,7 @@ def excess_rows(results: Results) -> list[Excess]:
                 continue
             values = outcome.final(policy) - outcome.final(BEST)
             found = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
-            real = e.protocol == "released" and not is_made(outcome)
+            real = e.protocol == "released" and not is_synthetic(outcome)
             rows.append(
                 Excess(
                     experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),

@@ -1,4 +1,4 @@
-"""Figures within the page."""
+"""Figures as elements of the page."""
 
 from __future__ import annotations
 
@@ -7,35 +7,48 @@ import re
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
+from typing import NamedTuple, get_args
 
-from hybandits.report.figures.outcomes import Figure, under
+from hybandits.report.figures.outcomes import Figure, Section
 
 LARGEST_SVG = 300_000
 """Figures with more bytes than this are embedded as PNG."""
 
 
-def gallery_of(drawn: Sequence[Figure], section: str) -> str:
-    """The section's figures by protocol, narrow ones side by side."""
-    parts = []
-    chosen = [(f"f{i}", figure) for i, figure in enumerate(drawn) if figure.section == section]
-    for protocol, found in groupby(chosen, key=lambda entry: entry[1].protocol):
-        parts.append(f"<h3>{escape(under(protocol).capitalize())}</h3>")
-        for wide, group in groupby(found, key=lambda entry: entry[1].wide):
-            inside = "\n".join(_figure(figure, prefix) for prefix, figure in group)
-            parts.append(inside if wide else f'<div class="side">{inside}</div>')
-    return "\n".join(parts)
+class Picture(NamedTuple):
+    """A figure and the element that shows it."""
+
+    figure: Figure
+    markup: str
 
 
-def _figure(figure: Figure, prefix: str) -> str:
-    wide = ' class="wide"' if figure.wide else ""
-    return (
-        f'<figure id="figure-{escape(figure.name)}"{wide}><div class="plot">{_picture(figure, prefix)}</div>\n'
-        f"<figcaption><strong>{escape(figure.title)}.</strong> {escape(figure.caption)} "
-        f"<small><code>figures/{escape(figure.name)}</code></small></figcaption></figure>"
-    )
+class PictureRow(NamedTuple):
+    """Pictures that are as wide as the page, one below the other, or narrow ones side by side."""
+
+    wide: bool
+    pictures: Sequence[Picture]
 
 
-def _picture(figure: Figure, prefix: str) -> str:
+Gallery = Sequence[tuple[str, Sequence[PictureRow]]]
+"""Protocols, and the rows of pictures of each."""
+
+
+def galleries(drawn: Sequence[Figure]) -> dict[str, Gallery]:
+    """The figures of every section of the page, empty where there are none."""
+    sections: dict[str, list[tuple[str, list[PictureRow]]]] = {name: [] for name in get_args(Section)}
+    for section, gallery in sections.items():
+        chosen = [(f"f{i}", figure) for i, figure in enumerate(drawn) if figure.section == section]
+        for protocol, of_protocol in groupby(chosen, key=lambda entry: entry[1].protocol):
+            rows = [
+                PictureRow(wide, [Picture(figure, embedded(figure, prefix)) for prefix, figure in row])
+                for wide, row in groupby(of_protocol, key=lambda entry: entry[1].wide)
+            ]
+            gallery.append((protocol, rows))
+    return dict(sections)
+
+
+def embedded(figure: Figure, prefix: str) -> str:
+    """A figure as an element of the page: its SVG, or its PNG where that would be too large."""
     png, svg = figure.files
     inline = inline_svg(svg.read_text(encoding="utf-8"), prefix, figure.alt)
     if len(inline) <= LARGEST_SVG:

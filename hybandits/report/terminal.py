@@ -12,13 +12,12 @@ from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper.claims import Verdict
 from hybandits.report import listings
-from hybandits.report.clicks import BEYOND_BEST, EVEN_CHOICE, chance_beyond, excess_text
-from hybandits.report.figures.outcomes import MADE, chance_regret, is_made, name_of, under
+from hybandits.report.click_log import BEYOND_BEST, EVEN_CHOICE, chance_beyond, excess_text
+from hybandits.report.figures.outcomes import SYNTHETIC, chance_regret, is_synthetic, name_of, under
 from hybandits.report.listings import Listing
 from hybandits.report.numbers import excess_rows, regret_rows
+from hybandits.report.scope import shortened, synthetic_note, unfinished
 from hybandits.report.tables import NUMBERS, columns_used, number, row_numbers, runs_of
-from hybandits.report.verdicts import by_claim
-from hybandits.report.words import made_note, shortened, unfinished
 
 
 def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
@@ -39,10 +38,10 @@ def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
             if outcome is not None and (chance := chance_regret(outcome)) is not None:
                 blank = ["-"] * (shown - 1)
                 body.append([EVEN_CHOICE, str(first.arms), number(chance), *blank, chance_beyond(outcome)])
-            title += f", {MADE}" if outcome is not None and is_made(outcome) else ""
+            title += f", {SYNTHETIC}" if outcome is not None and is_synthetic(outcome) else ""
         made.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
     if verdicts:
-        ordered = [v for found in by_claim(verdicts).values() for v in found]
+        ordered = sorted(verdicts, key=lambda verdict: verdict.claim)
         body = [[v.claim, v.title, v.protocol, v.verdict, first_sentence(v.summary)] for v in ordered]
         made.append(Listing("Claims", ("claim", "title", "protocol", "verdict", "summary"), body, (), _UNWRAPPED))
     return made
@@ -66,7 +65,7 @@ def _notes(results: Results) -> list[str]:
         notes.append(f"The short version: {'; '.join(short)}.")
     if lacking := unfinished(results):
         notes.append(f"Not finished: {'; '.join(lacking)}.")
-    if note := made_note(results):
+    if note := synthetic_note(results):
         notes.append(note)
     return notes
 

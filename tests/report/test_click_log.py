@@ -26,7 +26,7 @@ from tests.report.test_figures import fabricate, small
 from tests.report.test_report import Page
 
 HYRAN = paper.HYRAN_RELEASED
-MADE = {"rounds": 300_000, "seed": 0, "pool": 20, "rate": 0.06}
+SYNTHETIC = {"rounds": 300_000, "seed": 0, "pool": 20, "rate": 0.06}
 LEVELS = {
     "HyLinUCB": 1000.0, "LinUCB": 1100.0, "DisLinUCB": 1400.0, HYRAN: 2000.0, "HyRan": 1700.0, "HyThompson": 50.0,
 }  # fmt: skip
@@ -34,7 +34,7 @@ LEVELS = {
 
 
 def record(
-    protocol: Any = "released", *, made: Mapping[str, Any] | None = MADE, arms: str = "articles", trials: int = 2,
+    protocol: Any = "released", *, made: Mapping[str, Any] | None = SYNTHETIC, arms: str = "articles", trials: int = 2,
     rounds: int = 200_000, defect: bool = False, policies: tuple[str, ...] = paper.YAHOO_POLICIES, **changes: Any,
 ) -> Experiment:  # fmt: skip
     """What `yahoo.experiments` makes, without a log to read."""
@@ -104,7 +104,7 @@ def test_everything_from_a_made_log_says_so(tmp_path: Path) -> None:
     for figure in drawn.values():
         assert figure.section == "yahoo"
         for text in (svg(figure), figure.caption, figure.title, figure.alt):
-            assert outcomes.MADE in text.replace("&#39;", "'")
+            assert outcomes.SYNTHETIC in text.replace("&#39;", "'")
         assert dots(figure) == 0
         assert "Black-edged" not in figure.caption
 
@@ -154,8 +154,8 @@ def test_the_fourth_panel_is_yahoos_when_there_is_one(tmp_path: Path) -> None:
     assert "mean regret at T beyond HyLinUCB's: LinUCB" in panels.alt
     assert dots(panels) == 2 * 4 + 3 * 2
     panels = draw(both(tmp_path / "two", synthetic, record()))["released-panels"]
-    assert outcomes.MADE in svg(panels).replace("&#39;", "'")
-    assert outcomes.MADE in panels.caption
+    assert outcomes.SYNTHETIC in svg(panels).replace("&#39;", "'")
+    assert outcomes.SYNTHETIC in panels.caption
     assert dots(panels) == 2 * 4
     panels = draw(both(tmp_path / "three", synthetic, record(policies=("LinUCB",))))["released-panels"]
     assert "(d) our regret at T divided by the published one" in svg(panels)

@@ -13,8 +13,8 @@ import matplotlib
 
 from hybandits.engines import Engine, Here, Report
 from hybandits.experiments.results import Results
-from hybandits.report.figures.clicks import draw_click_log
-from hybandits.report.figures.diversity import draw_diversity
+from hybandits.report.figures.click_log import draw_click_log
+from hybandits.report.figures.eigenvalues import draw_eigenvalues
 from hybandits.report.figures.looks import LOOK
 from hybandits.report.figures.outcomes import DEFECT, REPRODUCED, Figure, Published, present_in
 from hybandits.report.figures.regret import PANELS, beyond_names, draw_beyond, draw_hyran, draw_panels, draw_setting
@@ -53,7 +53,7 @@ def _of_protocol(
     for outcome in regret:
         yield draw_setting(outcome, out, published)
     if "diversity" in outcomes:
-        yield from draw_diversity(outcomes["diversity"], out)
+        yield from draw_eigenvalues(outcomes["diversity"], out)
     for outcome in regret:
         if set(DEFECT) <= set(outcome.policies):
             yield draw_hyran(outcome, out)

@@ -21,7 +21,7 @@ from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.files import write_atomically
 from hybandits.paper import HYRAN_RELEASED
-from hybandits.report.figures.outcomes import ASIDE, MADE, Curve, Figure, is_made, many_arms, under
+from hybandits.report.figures.outcomes import ASIDE, SYNTHETIC, Curve, Figure, is_synthetic, many_arms, under
 
 COLOURS = {
     "HyLinUCB": "#0072B2",
@@ -227,10 +227,10 @@ def stamp_protocol(axes: Axes, protocol: str) -> None:
     axes.set_title(under(protocol), loc="right", fontsize=8.5, color="#555555")
 
 
-def stamp_made(axes: Axes, outcome: Outcome, rest: str = "") -> None:
+def stamp_synthetic(axes: Axes, outcome: Outcome, rest: str = "") -> None:
     """That the log is made, above `rest`, for the same reason: there it covers no curve."""
-    if is_made(outcome):
-        axes.set_title(f"{MADE}\n{rest}", loc="right", fontsize=8.5, color="#8a1c12")
+    if is_synthetic(outcome):
+        axes.set_title(f"{SYNTHETIC}\n{rest}", loc="right", fontsize=8.5, color="#8a1c12")
 
 
 def put_legend(canvas: Canvas, handles: Sequence[Any], columns: int) -> None:

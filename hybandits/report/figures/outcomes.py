@@ -28,7 +28,7 @@ BEST = "HyLinUCB"
 """What regret on a click log is relative to."""
 DEFECTIVE = ", defect"
 """How names of algorithms end that are fed as the released code does on the click log."""
-MADE = "made log, not Yahoo's data"
+SYNTHETIC = "synthetic log, not Yahoo's data"
 DISJOINT = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm."""
 
@@ -169,14 +169,14 @@ def under(protocol: str) -> str:
     return "own experiment" if protocol == "own" else f"{protocol} protocol"
 
 
-def is_made(outcome: Outcome) -> bool:
+def is_synthetic(outcome: Outcome) -> bool:
     """Whether the experiment is on a made log."""
     return (outcome.experiment.log or {}).get("made") is not None
 
 
-def under_and_made(outcome: Outcome) -> str:
+def under_and_log(outcome: Outcome) -> str:
     """The protocol, and that the log is made if it is, for headings."""
-    return under(outcome.experiment.protocol) + (f" ({MADE})" if is_made(outcome) else "")
+    return under(outcome.experiment.protocol) + (f" ({SYNTHETIC})" if is_synthetic(outcome) else "")
 
 
 def shape_of(outcome: Outcome) -> str:
@@ -189,7 +189,7 @@ def runs_in_words(outcome: Outcome) -> str:
     e = outcome.experiment
     environments, trials = len(e.seeds), e.trials
     if e.log is not None:
-        return f"{trials} {_plural('trial', trials)} on one {'made log' if is_made(outcome) else 'log'}"
+        return f"{trials} {_plural('trial', trials)} on one {'made log' if is_synthetic(outcome) else 'log'}"
     return (
         f"{environments * trials} {_plural('run', environments * trials)} "
         f"({environments} {_plural('environment', environments)}, {trials} {_plural('trial', trials)} each)"
@@ -218,7 +218,7 @@ def final_values(outcome: Outcome, names: Sequence[str]) -> str:
 
 
 def called(outcome: Outcome) -> str:
-    return name_of(outcome.experiment.name) + (f" ({MADE})" if is_made(outcome) else "")
+    return name_of(outcome.experiment.name) + (f" ({SYNTHETIC})" if is_synthetic(outcome) else "")
 
 
 def chance_regret(outcome: Outcome) -> float | None:
@@ -242,7 +242,7 @@ def final_excesses(outcome: Outcome, names: Sequence[str]) -> str:
 def dots_of(outcome: Outcome, names: Sequence[str], published: Published) -> dict[str, dict[int, float]]:
     """Read-outs to draw: the published figure is of the released protocol, on others it would say nothing; and of
     Yahoo's log, so that it says nothing of a made one."""
-    if outcome.experiment.protocol != "released" or is_made(outcome):
+    if outcome.experiment.protocol != "released" or is_synthetic(outcome):
         return {}
     return {name: read_outs(outcome, name, published) for name in names}
 

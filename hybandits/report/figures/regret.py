@@ -23,8 +23,8 @@ from hybandits.report.figures.looks import (
     save_figure,
     slope_key,
     slope_under,
-    stamp_made,
     stamp_protocol,
+    stamp_synthetic,
     styles_of,
     thousands,
 )
@@ -32,8 +32,8 @@ from hybandits.report.figures.outcomes import (
     ASIDE,
     BEST,
     DEFECT,
-    MADE,
     REPRODUCED,
+    SYNTHETIC,
     Figure,
     Published,
     Section,
@@ -42,7 +42,7 @@ from hybandits.report.figures.outcomes import (
     final_excesses,
     final_values,
     has_several_runs,
-    is_made,
+    is_synthetic,
     last_read_out,
     lines_and_bands,
     many_arms,
@@ -54,7 +54,7 @@ from hybandits.report.figures.outcomes import (
     shape_of,
     twins,
     under,
-    under_and_made,
+    under_and_log,
 )
 
 PANELS = {"setting-1": "(a)", "setting-2": "(b)", "setting-3": "(c)"}
@@ -96,9 +96,9 @@ def draw_panels(
         names = [name for name in REPRODUCED if name in names or name in clicks.policies]
         draw_relative(grid[3], clicks, _plotted(clicks), published)
         grid[3].set_title(f"(d) {shape_of(clicks)}")
-        stamp_made(grid[3], clicks)
+        stamp_synthetic(grid[3], clicks)
         fourth = f"(d): regret minus HyLinUCB's, {runs_in_words(clicks)}."
-        fourth += f" It is a {MADE}." if is_made(clicks) else ""
+        fourth += f" It is a {SYNTHETIC}." if is_synthetic(clicks) else ""
     stamp_protocol(grid[1], protocol)
     put_legend(canvas, keys_of(names, dots=released), 6)
     markers = "Black-edged markers: the published figure, read off its pixels."
@@ -180,12 +180,12 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     label_regret(right, outcome, logarithmic=True)
     right.set_title("the same, both axes logarithmic")
     stamp_protocol(right, e.protocol)
-    stamp_made(right, outcome, under(e.protocol))
+    stamp_synthetic(right, outcome, under(e.protocol))
     known = any(dots.values())
     put_legend(canvas, [*keys_of(names, dots=known, bands=has_several_runs(outcome)), slope_key(power, slope)], 5)
     caption = [
         lines_and_bands(outcome),
-        f"It is a {MADE}." if is_made(outcome) else "",
+        f"It is a {SYNTHETIC}." if is_synthetic(outcome) else "",
         "Black-edged markers: the published figure." if known else "",
         "Thin lines: baselines that the published figure does not show." if any(n in ASIDE for n in names) else "",
         f"On the right the grey line has the {slope}.",
@@ -193,7 +193,7 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     return save_figure(
         canvas, out, e.protocol, e.name,
         section="yahoo" if clicks else "regret", wide=True,
-        title=f"{shape_of(outcome)}, {under_and_made(outcome)}",
+        title=f"{shape_of(outcome)}, {under_and_log(outcome)}",
         caption=" ".join(filter(None, caption)),
         alt=f"Line chart. {final_values(outcome, names)}.",
     )  # fmt: skip

@@ -1,15 +1,11 @@
-"""What is said about a log and about an evaluation on it: tables in the terminal, the figure of running estimates."""
+"""What a log holds, and what an evaluation on it says, as tables for the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from hybandits.foundation.files import write_atomically
 from hybandits.offline.describe import Description
 from hybandits.offline.evaluation import Estimate, Evaluation
 from hybandits.report.listings import Listing, show
@@ -168,74 +164,3 @@ def _interval(estimate: Estimate) -> str:
 
 def _warnings(found: Evaluation) -> list[str]:
     return [f"{name}: {warning}" for name, d in found.diagnostics.items() for warning in d.warnings]
-
-
-def _bands(found: Evaluation) -> str:
-    """What the bands of the figure are."""
-    level = f"{float(f'{100 * found.level:.6g}'):g} %"
-    if found.interval == "bernstein":
-        return f"bands: {level}, at all rounds at once"
-    none = "; none for dm, whose model has seen all rounds" if any(e.estimator == "dm" for e in found.estimates) else ""
-    return f"bands: {level} at each round by itself, normal approximation{none}"
-
-
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1.5, 1, 1.5)), (0, (9, 2)))
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-
-
-def draw_running(found: Evaluation, folder: Path) -> Sequence[Path]:
-    """The running estimates, a panel per estimator; PNG and SVG. Nothing to draw: no file."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Canvas
-    from matplotlib.lines import Line2D
-
-    drawn = [estimate for estimate in found.estimates if estimate.running is not None]
-    names = list(dict.fromkeys(estimate.estimator for estimate in drawn))
-    if not names:
-        return []
-    policies = list(dict.fromkeys(estimate.policy for estimate in drawn))
-    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(policies)}
-    dashes = {name: DASHES[i % len(DASHES)] for i, name in enumerate(policies)}
-    files = []
-    with rc_context({"svg.hashsalt": "hybandits", "axes.spines.top": False, "axes.spines.right": False}):
-        columns = min(2, len(names))
-        rows = -(-len(names) // columns)
-        canvas = Canvas(figsize=(5.6 * columns, 3.4 * rows + 0.3), layout="constrained")
-        every = canvas.subplots(rows, columns, squeeze=False, sharex=True)
-        for axes in every.flat[len(names) :]:
-            axes.set_axis_off()
-        for axes, name in zip(every.flat, names, strict=False):
-            edges: list[float] = []
-            for estimate in drawn:
-                if estimate.estimator != name or estimate.running is None:
-                    continue
-                running, colour = estimate.running, colours[estimate.policy]
-                axes.plot(running.rounds, running.value, color=colour, lw=1.4, ls=dashes[estimate.policy])
-                axes.fill_between(running.rounds, running.low, running.high, color=colour, alpha=0.15, lw=0)
-                late = len(running.rounds) // 10  # the first estimates swing too far to set the scale
-                edges += [*running.value[late:], *running.low[late:], *running.high[late:]]
-            edges = [edge for edge in edges if -1e12 < edge < 1e12]
-            if edges:
-                room = 0.05 * (max(edges) - min(edges)) or 0.01
-                axes.set_ylim(min(edges) - room, max(edges) + room)
-            axes.set_title(name, loc="left")
-            axes.set_ylabel("value per round")
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-            axes.tick_params(axis="x", labelrotation=20)
-            axes.grid(alpha=0.25)
-        for axes in every.flat[max(0, len(names) - columns) : len(names)]:  # the lowest of every column
-            axes.set_xlabel("rounds evaluated")
-            axes.tick_params(axis="x", labelbottom=True)
-        keys = [Line2D([], [], color=colours[name], lw=2, ls=dashes[name], label=name) for name in policies]
-        canvas.legend(
-            handles=keys, loc="outside lower center", ncols=min(4, len(keys)), frameon=False, title=_bands(found),
-            title_fontsize="small",
-        )  # fmt: skip
-        for suffix in ("png", "svg"):
-            path = folder / f"running.{suffix}"
-            about = {"metadata": {"Date": None, "Creator": None}} if suffix == "svg" else {"dpi": 150}
-            write_atomically(
-                path, lambda name, about=about, suffix=suffix: canvas.savefig(name, format=suffix, **about)
-            )
-            files.append(path)
-    return files

@@ -18,13 +18,13 @@ from hybandits.report.figures.looks import (
     line_width,
     put_legend,
     save_figure,
-    stamp_made,
     stamp_protocol,
+    stamp_synthetic,
     styles_of,
 )
 from hybandits.report.figures.outcomes import (
     BEST,
-    MADE,
+    SYNTHETIC,
     Figure,
     Published,
     called,
@@ -32,14 +32,14 @@ from hybandits.report.figures.outcomes import (
     curve,
     final_excesses,
     has_several_runs,
-    is_made,
+    is_synthetic,
     lines_and_bands,
     name_of,
     rivals,
     shape_of,
     twins,
     under,
-    under_and_made,
+    under_and_log,
 )
 from hybandits.report.figures.regret import draw_relative, draw_setting
 
@@ -60,21 +60,22 @@ def _relative(outcome: Outcome, out: Path, published: Published) -> Figure:
     known = draw_relative(axes, outcome, names, published)
     axes.set_title(shape_of(outcome))
     stamp_protocol(axes, e.protocol)
-    stamp_made(axes, outcome, under(e.protocol))
+    stamp_synthetic(axes, outcome, under(e.protocol))
     keys = keys_of(names, dots=known, bands=has_several_runs(outcome))
     zero = Line2D([], [], color=COLOURS[BEST], linewidth=line_width(BEST), label="HyLinUCB (0 by definition)")
     put_legend(canvas, [zero, *keys], 4)
     caption = [
         "Above the line at 0 an algorithm has lost more than HyLinUCB in the same trial.",
         lines_and_bands(outcome),
-        f"It is a {MADE}: the published curves say nothing about it and are not shown." if is_made(outcome) else "",
+        f"It is a {SYNTHETIC}: the published curves say nothing about it and are not shown."
+        if is_synthetic(outcome) else "",
         "Black-edged markers: the published figure, read off its pixels. It was made with positions as arms, another "
         "fit and algorithms that learn from another arm's reward, so curves need not meet it." if known else "",
     ]  # fmt: skip
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-relative",
         section="yahoo", wide=True,
-        title=f"{name_of(e.name)}: regret relative to HyLinUCB, {under_and_made(outcome)}",
+        title=f"{name_of(e.name)}: regret relative to HyLinUCB, {under_and_log(outcome)}",
         caption=" ".join(filter(None, caption)),
         alt=f"Line chart. {final_excesses(outcome, names)}.",
     )  # fmt: skip
@@ -99,17 +100,17 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
     for axes in row:  # once all curves are there: the ordinate is shared
         from_zero(axes)
     row[0].set_ylabel("cumulative regret (units of reward)")
-    canvas.suptitle(f"{shape_of(outcome)}; {under_and_made(outcome)}", x=0.01, ha="left", fontsize=10)
+    canvas.suptitle(f"{shape_of(outcome)}; {under_and_log(outcome)}", x=0.01, ha="left", fontsize=10)
     right: dict[str, Any] = {"color": "#0072B2", "linewidth": 2.6, "label": "learns from the arm it chose"}
     wrong: dict[str, Any] = {"color": "black", "linewidth": 1.2, "linestyle": dash}
     wrong["label"] = "defect: learns from another candidate's reward"
     put_legend(canvas, [Line2D([], [], **right), Line2D([], [], **wrong)], 2)
     changes = ", ".join(change(outcome, name, twin, lambda regret: f"{regret:,.0f}") for name, twin in pairs.items())
-    made = f" It is a {MADE}." if is_made(outcome) else ""
+    made = f" It is a {SYNTHETIC}." if is_synthetic(outcome) else ""
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-defect",
         section="yahoo", wide=True,
-        title=f"{name_of(e.name)}: what the defect in the released code does, {under_and_made(outcome)}",
+        title=f"{name_of(e.name)}: what the defect in the released code does, {under_and_log(outcome)}",
         caption="Solid: the algorithm; dashed: the same with the defect; beside each name, what the defect adds to the "
         f"regret at T. Mean regret at T with it: {changes}. {lines_and_bands(outcome)}{made}",
         alt=f"{len(pairs)} line charts. {called(outcome)}, mean regret at T with the defect: {changes}.",

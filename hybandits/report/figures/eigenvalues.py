@@ -47,7 +47,7 @@ from hybandits.report.figures.outcomes import (
 )
 
 
-def draw_diversity(outcome: Outcome, out: Path) -> Iterator[Figure]:
+def draw_eigenvalues(outcome: Outcome, out: Path) -> Iterator[Figure]:
     designs = {name: design for name in outcome.policies if (design := outcome.design(name)) is not None}
     for name, design in designs.items():
         if design.pulls is not None:

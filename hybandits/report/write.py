@@ -1,0 +1,66 @@
+"""Everything that is written into a results folder beside the results: figures, page, tables for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from hybandits import paper
+from hybandits.engines import Engine
+from hybandits.experiments.results import Results, read_results
+from hybandits.foundation.files import write_atomically
+from hybandits.paper import claims
+from hybandits.paper.claims import Verdict
+from hybandits.report import figures
+from hybandits.report.exports import regret_csv, summary_of
+from hybandits.report.numbers import CONFIDENCE, read_out_rows, regret_rows
+from hybandits.report.page import page_of
+
+
+def write_report(
+    folder: Path,
+    *,
+    results: Results | None = None,
+    verdicts: Sequence[Verdict] | None = None,
+    engine: Engine | None = None,
+) -> Path:
+    """Write figures/, report/index.html, report/summary.json and report/regret.csv into a results folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The results folder.
+    results : Results, optional
+        What the folder holds, if it has been read already.
+    verdicts : sequence of Verdict, optional
+        The paper's claims judged on these results, if they have been judged already.
+    engine : Engine, optional
+        Where to draw the figures; in this process if left out.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    ResultsError
+        If the folder holds no results.
+    """
+    results = read_results(folder) if results is None else results
+    drawn = figures.draw_all(
+        results, folder / "figures", paper.published, read_out_error=paper.READ_OUT_ERROR, engine=engine
+    )
+    verdicts = claims.judge(results, confidence=CONFIDENCE) if verdicts is None else verdicts
+    rows, read_outs = regret_rows(results), read_out_rows(results)
+    out = folder / "report"
+    _write_text(out / "regret.csv", regret_csv(results))
+    summary = summary_of(results, verdicts, rows, read_outs)
+    _write_text(out / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    _write_text(out / "index.html", page_of(results, drawn, verdicts, rows, read_outs))
+    return out / "index.html"
+
+
+def _write_text(path: Path, text: str) -> None:
+    write_atomically(path, lambda name: Path(name).write_text(text, encoding="utf-8", newline="\n"))
