@@ -302,6 +302,8 @@ def evaluate(
         files: list[Path] = []
         if out is not None:
             _write_json(out / "evaluation.json", evaluation.plain())
+            from hybandits.report.figures.running_estimates import draw_running
+
             files = [out / "evaluation.json", *draw_running(evaluation, out)]
         print_evaluation(evaluation)
         for file in files:

@@ -135,7 +135,7 @@ def _estimates(found: Evaluation) -> list[Listing]:
         )
         for name, d in found.diagnostics.items()
     ]  # fmt: skip
-    made = [
+    listings = [
         Listing(
             f"Value per round, {found.rounds:,} rounds ({kind})", ("policy", "by", "value", within), value_rows, (2,)
         ),
@@ -146,10 +146,10 @@ def _estimates(found: Evaluation) -> list[Listing]:
     ]  # fmt: skip
     if difference_rows:
         head = ("policy", "by", "difference", within, "clear")
-        made.insert(1, Listing(f"Difference to {first}, on the same rounds", head, difference_rows, (2,)))
+        listings.insert(1, Listing(f"Difference to {first}, on the same rounds", head, difference_rows, (2,)))
     if refused:
-        made.append(Listing("Refused", ("policy", "by", "because"), refused))
-    return made
+        listings.append(Listing("Refused", ("policy", "by", "because"), refused))
+    return listings
 
 
 def _value(value: float) -> str:

@@ -169,7 +169,7 @@ class Excess:
     lowest: float
     highest: float
     published: float | None
-    """Of the figure, which has another fit, positions as arms and a defect; None for a made log."""
+    """Of the figure, which has another fit, positions as arms and a defect; None for a synthetic log."""
 
 
 def on_logs(results: Results) -> list[Outcome]:

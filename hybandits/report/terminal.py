@@ -11,17 +11,16 @@ from rich.console import Console
 from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper.claims import Verdict
-from hybandits.report import listings
 from hybandits.report.click_log import BEYOND_BEST, EVEN_CHOICE, chance_beyond, excess_text
 from hybandits.report.figures.outcomes import SYNTHETIC, chance_regret, is_synthetic, name_of, under
-from hybandits.report.listings import Listing
+from hybandits.report.listings import Listing, show
 from hybandits.report.numbers import excess_rows, regret_rows
 from hybandits.report.scope import shortened, synthetic_note, unfinished
 from hybandits.report.tables import NUMBERS, columns_used, number, row_numbers, runs_of
 
 
 def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
-    made = []
+    listings = []
     excesses = excess_rows(results)
     for (protocol, experiment), group in groupby(regret_rows(results), key=lambda row: (row.protocol, row.experiment)):
         rows = list(group)
@@ -32,19 +31,19 @@ def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
         head = ["policy", "K", *NUMBERS[:shown]]
         if experiment in paper.YAHOO_EXPERIMENTS.values():
             head.append(BEYOND_BEST)
-            found = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
-            body = [[*line, excess_text(line[0], found.get(line[0]))] for line in body]
+            beyond = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
+            body = [[*line, excess_text(line[0], beyond.get(line[0]))] for line in body]
             outcome = results.outcome(experiment, protocol)
             if outcome is not None and (chance := chance_regret(outcome)) is not None:
                 blank = ["-"] * (shown - 1)
                 body.append([EVEN_CHOICE, str(first.arms), number(chance), *blank, chance_beyond(outcome)])
             title += f", {SYNTHETIC}" if outcome is not None and is_synthetic(outcome) else ""
-        made.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
+        listings.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
     if verdicts:
         ordered = sorted(verdicts, key=lambda verdict: verdict.claim)
         body = [[v.claim, v.title, v.protocol, v.verdict, first_sentence(v.summary)] for v in ordered]
-        made.append(Listing("Claims", ("claim", "title", "protocol", "verdict", "summary"), body, (), _UNWRAPPED))
-    return made
+        listings.append(Listing("Claims", ("claim", "title", "protocol", "verdict", "summary"), body, (), _UNWRAPPED))
+    return listings
 
 
 def first_sentence(text: str) -> str:
@@ -72,4 +71,4 @@ def _notes(results: Results) -> list[str]:
 
 def print_summary(results: Results, verdicts: Sequence[Verdict], console: Console | None = None) -> None:
     """Print the summary: tables where somebody watches, plain lines elsewhere."""
-    listings.show(_notes(results), _listings(results, verdicts), console)
+    show(_notes(results), _listings(results, verdicts), console)

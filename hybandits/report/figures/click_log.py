@@ -106,13 +106,13 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
     wrong["label"] = "defect: learns from another candidate's reward"
     put_legend(canvas, [Line2D([], [], **right), Line2D([], [], **wrong)], 2)
     changes = ", ".join(change(outcome, name, twin, lambda regret: f"{regret:,.0f}") for name, twin in pairs.items())
-    made = f" It is a {SYNTHETIC}." if is_synthetic(outcome) else ""
+    kind = f" It is a {SYNTHETIC}." if is_synthetic(outcome) else ""
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-defect",
         section="yahoo", wide=True,
         title=f"{name_of(e.name)}: what the defect in the released code does, {under_and_log(outcome)}",
         caption="Solid: the algorithm; dashed: the same with the defect; beside each name, what the defect adds to the "
-        f"regret at T. Mean regret at T with it: {changes}. {lines_and_bands(outcome)}{made}",
+        f"regret at T. Mean regret at T with it: {changes}. {lines_and_bands(outcome)}{kind}",
         alt=f"{len(pairs)} line charts. {called(outcome)}, mean regret at T with the defect: {changes}.",
     )  # fmt: skip
 

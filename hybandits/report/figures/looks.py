@@ -228,7 +228,7 @@ def stamp_protocol(axes: Axes, protocol: str) -> None:
 
 
 def stamp_synthetic(axes: Axes, outcome: Outcome, rest: str = "") -> None:
-    """That the log is made, above `rest`, for the same reason: there it covers no curve."""
+    """That the log is synthetic, above `rest`, for the same reason: there it covers no curve."""
     if is_synthetic(outcome):
         axes.set_title(f"{SYNTHETIC}\n{rest}", loc="right", fontsize=8.5, color="#8a1c12")
 

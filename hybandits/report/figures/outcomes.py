@@ -170,12 +170,12 @@ def under(protocol: str) -> str:
 
 
 def is_synthetic(outcome: Outcome) -> bool:
-    """Whether the experiment is on a made log."""
+    """Whether the experiment is on a synthetic log."""
     return (outcome.experiment.log or {}).get("made") is not None
 
 
 def under_and_log(outcome: Outcome) -> str:
-    """The protocol, and that the log is made if it is, for headings."""
+    """The protocol, and that the log is synthetic if it is, for headings."""
     return under(outcome.experiment.protocol) + (f" ({SYNTHETIC})" if is_synthetic(outcome) else "")
 
 
@@ -189,7 +189,7 @@ def runs_in_words(outcome: Outcome) -> str:
     e = outcome.experiment
     environments, trials = len(e.seeds), e.trials
     if e.log is not None:
-        return f"{trials} {_plural('trial', trials)} on one {'made log' if is_synthetic(outcome) else 'log'}"
+        return f"{trials} {_plural('trial', trials)} on one {'synthetic log' if is_synthetic(outcome) else 'log'}"
     return (
         f"{environments * trials} {_plural('run', environments * trials)} "
         f"({environments} {_plural('environment', environments)}, {trials} {_plural('trial', trials)} each)"
@@ -241,7 +241,7 @@ def final_excesses(outcome: Outcome, names: Sequence[str]) -> str:
 
 def dots_of(outcome: Outcome, names: Sequence[str], published: Published) -> dict[str, dict[int, float]]:
     """Read-outs to draw: the published figure is of the released protocol, on others it would say nothing; and of
-    Yahoo's log, so that it says nothing of a made one."""
+    Yahoo's log, so that it says nothing of a synthetic one."""
     if outcome.experiment.protocol != "released" or is_synthetic(outcome):
         return {}
     return {name: read_outs(outcome, name, published) for name in names}

@@ -1,0 +1,92 @@
+"""Figures from fabricated results: which are drawn, and that the same results give the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from hybandits import paper
+from hybandits.report import figures
+from tests.support.fabricated_results import fabricate, level_of, small_setting
+
+POLICIES = ("HyLinUCB", "LinUCB", "HyRan", paper.HYRAN_RELEASED, "Greedy")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, figures.Figure]:
+    folder = tmp_path_factory.mktemp("results")
+    records = [
+        small_setting("setting-1", policies=POLICIES),
+        small_setting("setting-3", policies=("HyLinUCB", "LinUCB")),
+        small_setting("diversity", policies=("HyLinUCB", "DisLinUCB")),
+        small_setting("setting-1", "written", policies=("HyLinUCB",)),
+    ]
+    results = fabricate(folder, *records, leave_out="setting-3/released/K50")
+    return {figure.name: figure for figure in figures.draw_all(results, folder / "figures", paper.published)}
+
+
+def test_what_there_are_results_for_is_drawn_and_nothing_else(drawn: dict[str, figures.Figure]) -> None:
+    assert sorted(drawn) == [
+        "released-diversity-DisLinUCB",
+        "released-diversity-HyLinUCB",
+        "released-diversity-coupling",
+        "released-diversity-regret",
+        "released-panels",
+        "released-setting-1",
+        "released-setting-1-beyond",
+        "released-setting-1-hyran",
+        "released-setting-3",
+        "written-panels",
+        "written-setting-1",
+    ]
+
+
+def test_every_figure_is_a_png_and_an_svg_with_words(drawn: dict[str, figures.Figure]) -> None:
+    for figure in drawn.values():
+        png, svg = figure.files
+        assert png.read_bytes().startswith(b"\x89PNG")
+        assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+        assert figure.title
+        assert figure.caption.endswith(".")
+        assert figure.alt.endswith(".")
+        assert figure.protocol in ("released", "written")
+    leftovers = [path for path in figure.files[0].parent.iterdir() if path.suffix not in (".png", ".svg")]
+    assert not leftovers, "temporary files are removed"
+
+
+def test_words_carry_the_numbers(drawn: dict[str, figures.Figure]) -> None:
+    level_1 = level_of(small_setting("setting-1"), "HyLinUCB", 25)
+    assert f"HyLinUCB {level_1:,.0f}" in drawn["released-setting-1"].alt
+    assert "6 runs (3 environments, 2 trials each)" in drawn["released-setting-1"].caption
+    assert "Of the published algorithms HyLinUCB has the lowest regret" in drawn["released-setting-1-beyond"].caption
+    # 677 is published for HyRan (released); the fabricated HyRan is at 175.
+    assert "3.87 times" in drawn["released-setting-1-hyran"].caption
+    assert "the published figure" in drawn["released-setting-1"].caption
+    assert "Black-edged" not in drawn["written-setting-1"].caption, "published dots are of the released protocol"
+
+
+def test_same_results_same_bytes(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-3", policies=("HyLinUCB", "HyRan")))
+    digests = []
+    for name in ("one", "two"):
+        written = figures.draw_all(results, tmp_path / name, paper.published)
+        files = [path for figure in written for path in figure.files]
+        digests.append([(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files])
+    assert digests[0] == digests[1]
+    assert len(digests[0]) == 4
+
+
+def test_own_experiments_get_one_figure_with_all_policies(tmp_path: Path) -> None:
+    record = replace(
+        small_setting("setting-1", policies=("HyLinUCB", "Greedy")), name="mine", protocol="own", probes=()
+    )
+    entries = tuple(replace(entry, name=f"{entry.name}:x") for entry in record.policies)
+    record = replace(record, policies=(*record.policies, *entries), points=(1, 10_000))
+    (figure,) = figures.draw_all(fabricate(tmp_path, record), tmp_path, paper.published)
+    assert figure.name == "own-mine"
+    assert "Greedy:x" in figure.alt
+    assert "own experiment" in figure.title

@@ -1,0 +1,100 @@
+"""What the terminal says about a log, and about an evaluation on it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from hybandits.offline.describe import Description, describe
+from hybandits.offline.evaluation import Evaluation
+from hybandits.offline.evaluation.results import Diagnostics, Difference, Estimate
+from hybandits.offline.view import View
+from hybandits.report.log_report import print_description, print_evaluation
+from tests.support.loglike import little_log
+
+
+def lines_of(show: Callable[[Any, Console], None], content: Any) -> list[str]:
+    file = io.StringIO()
+    show(content, Console(file=file, width=100))
+    return file.getvalue().splitlines()
+
+
+@pytest.fixture(scope="module")
+def description(tmp_path_factory: pytest.TempPathFactory) -> Description:
+    return describe(View(little_log(tmp_path_factory.mktemp("logs"), clicks=True)))
+
+
+def test_a_description_has_facts_slices_and_arms(description: Description) -> None:
+    lines = lines_of(print_description, description)
+    assert any(line.startswith("rounds") and "600 from 2 files" in line for line in lines)
+    assert any(line.startswith("propensities") and "to" in line for line in lines)
+    assert "Over time" in lines
+    assert "Arms shown most" in lines
+    assert any("2009-05-01 06:55" in line for line in lines), "times are shown as dates"
+    assert lines[-1] == description.guarantee
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"without_propensity": 1200}, "1,200 rounds have no propensity: only the direct method can use them."),
+        ({"size": 31.4}, "Features are large: |(x, z)| is 31.4"),
+        ({"display_bias": 9.0, "display_limit": 4.0}, "one is 9.0 standard deviations"),
+    ],
+)
+def test_what_to_beware_of_comes_first(description: Description, changes: dict[str, Any], note: str) -> None:
+    assert note in lines_of(print_description, replace(description, **changes))[0]
+    assert note not in "\n".join(lines_of(print_description, replace(description, without_propensity=0, size=1.0)))
+
+
+def test_times_that_are_no_dates_and_missing_numbers(description: Description) -> None:
+    odd = [replace(part, first_time=time) for part, time in zip(description.slices, (None, 10**18), strict=False)]
+    changed = replace(description, slices=odd, lowest_propensity=None, rho_x=None)
+    text = "\n".join(lines_of(print_description, changed))
+    assert str(10**18) in text
+    assert "propensities" in text
+    assert any(line.split()[-1] == "none" for line in text.splitlines() if line.startswith("propensities"))
+
+
+def evaluation(**changes: Any) -> Evaluation:
+    """Three policies: the first, one that is better, and one that is refused."""
+    estimates = [
+        Estimate(policy="uniform", estimator="ips", value=0.04, low=0.03, high=0.05),
+        Estimate(
+            policy="LinUCB", estimator="ips", value=0.06, low=0.05, high=0.07,
+            difference=Difference(to="uniform", value=0.02, low=0.01, high=0.03),
+        ),
+        Estimate(policy="LinUCB", estimator="dm", value=0.05, refusal="there is no interval for it"),
+        Estimate(policy="always a", estimator="ips", refusal="a was never shown"),
+    ]  # fmt: skip
+    diagnostics = {
+        "uniform": Diagnostics(rounds=1000, matched=0.2, mean_weight=1.0, largest_weight=1.0, effective=1000.0),
+        "LinUCB": Diagnostics(rounds=1000, matched=0.21, warnings=("Few rounds carry most of the weight.",)),
+    }
+    settings = {"rounds": 1000, "level": 0.95, "interval": "bootstrap", "estimates": estimates} | changes
+    return Evaluation(diagnostics=diagnostics, **settings)
+
+
+def test_an_evaluation_has_values_differences_support_and_refusals() -> None:
+    lines = lines_of(print_evaluation, evaluation())
+    assert lines[0] == "LinUCB: Few rounds carry most of the weight."
+    assert "Value per round, 1,000 rounds (bootstrap)" in lines
+    assert any(line.split() == ["LinUCB", "ips", "0.06000", "0.05000", "to", "0.07000"] for line in lines)
+    at = lines.index("Difference to uniform, on the same rounds")
+    assert lines[at + 2].split() == ["LinUCB", "ips", "+0.02000", "+0.01000", "to", "+0.03000", "yes"]
+    at = lines.index("Refused")
+    assert [line.split()[0] for line in lines[at + 2 :]] == ["LinUCB", "always"]
+    assert "a was never shown" in lines[-1]
+
+
+def test_no_difference_no_table_of_differences() -> None:
+    first = evaluation().estimates[0]
+    lines = lines_of(print_evaluation, evaluation(estimates=[first], interval="bernstein", level=0.9))
+    assert "Value per round, 1,000 rounds (empirical Bernstein, at any time)" in lines
+    assert "90 % interval" in "\n".join(lines)
+    assert not any(line.startswith(("Difference", "Refused")) for line in lines)

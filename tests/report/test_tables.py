@@ -1,0 +1,64 @@
+"""Tables of regret as texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from hybandits.report.numbers import read_out_rows, regret_rows
+from hybandits.report.tables import (
+    NUMBERS,
+    agreement,
+    columns_used,
+    read_out_table,
+    regret_section,
+    regret_table,
+    row_numbers,
+    runs_of,
+)
+from tests.support.fabricated_results import fabricate, small_setting
+
+
+def test_a_row_beside_the_published_number(tmp_path: Path) -> None:
+    (row,) = regret_rows(fabricate(tmp_path, small_setting("setting-1", policies=("LinUCB",))))
+    assert row_numbers(row) == ["243.0", "182.6 to 303.4", "217.5", "268.5", "243", "1.000", "yes"]
+    assert runs_of(row) == "6 runs, interval over environments"
+
+
+def test_only_columns_with_something_in_them(tmp_path: Path) -> None:
+    published = regret_rows(fabricate(tmp_path, small_setting("setting-1", policies=("LinUCB",))))
+    assert columns_used(published) == len(NUMBERS)
+    several = regret_rows(fabricate(tmp_path, small_setting("setting-2", policies=("Greedy",))))
+    assert columns_used(several) == NUMBERS.index("published")
+    single = replace(several[0], runs=1, low=None, high=None)
+    assert columns_used([single]) == 1
+    assert runs_of(single) == "1 run"
+
+
+def test_several_numbers_of_arms_are_set_apart(tmp_path: Path) -> None:
+    rows = regret_rows(fabricate(tmp_path, small_setting("setting-3", policies=("HyLinUCB", "LinUCB"))))
+    table = regret_table(rows)
+    assert table.head[:3] == ["policy", "K", "mean"]
+    assert [[row[:2] for row in group] for group in table.groups] == [
+        [["HyLinUCB", "10"], ["LinUCB", "10"]], [["HyLinUCB", "50"], ["LinUCB", "50"]],
+    ]  # fmt: skip
+    assert table.caption == "Setting 3: regret after 30,000 rounds; 6 runs, interval over environments"
+    assert list(table.right) == [1, 2, 3, 4, 5, 6, 7]
+    table = regret_table([row for row in rows if row.arms == 50])
+    assert table.head == ["policy", *NUMBERS]
+    assert "rounds, K = 50; 6 runs" in table.caption
+
+
+def test_the_read_out_that_is_furthest_off(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
+    read_outs = read_out_rows(results)
+    section = regret_section(regret_rows(results), read_outs)
+    assert section["has_published"]
+    assert section["read_out_count"] == len(read_outs) == sum(len(group) for group in section["read_outs"].groups)
+    compared = agreement(read_outs)
+    assert compared is not None
+    assert compared["compared"] == len(read_outs)
+    assert compared["matched"] == sum(bool(row.within) for row in read_outs)
+    assert compared["furthest"] in read_outs
+    assert agreement([]) is None
+    assert read_out_table(read_outs).groups[0][0][:3] == ["Setting 1, K = 25", "HyLinUCB", "1,000"]
