@@ -25,11 +25,13 @@ RELEASED_SEED = 194821263
 DELTA = 0.01
 """Failure probability of every policy that has one."""
 RELEASED_NOISE = 0.01
+WRITTEN_NOISE = 0.1
+"""Standard deviation of the rewards' noise in the synthetic experiments; the text has a variance of 0.01."""
 RELEASED_RIDGE = 0.1
 RELEASED_BOUND = (0.8, 0.5)
 """Norm bounds of theta and of every beta_i, S1 and S2."""
-WRITTEN_NOISE = 0.1
 HYRAN_P = 0.5
+"""HyRan's parameter p, which the paper leaves open."""
 THOMPSON_SCALE = 0.1
 """Prior standard deviation of every parameter in HyThompson, the same in all experiments."""
 
@@ -39,13 +41,16 @@ HYRAN_RELEASED = "HyRan (released)"
 PAPER_POLICIES = ("HyLinUCB", "LinUCB", "DisLinUCB")
 """The three upper confidence bound algorithms of the paper."""
 BASELINES = ("HyRan", HYRAN_RELEASED, "SupLinUCB")
+"""Algorithms of others that the paper compares with, and HyRan with its cross blocks."""
 BEYOND = ("HyThompson", "Greedy")
 """Policies that are not in the paper; they have figures of their own."""
 
 YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
 """Names of the experiment on the click log, by what its arms are."""
 YAHOO_TRAIN = 1_000_000
+"""Rounds to fit on."""
 YAHOO_ROUNDS = 10_000_000
+"""Rounds to play."""
 QUICK_YAHOO = (100_000, 200_000)
 """Rounds to fit on and to play, in the short version."""
 YAHOO_NOISE = {"released": 1e-5, "written": 1e-2}
@@ -54,6 +59,7 @@ YAHOO_SIGMA = 0.01
 """The noise that the released algorithms are told to expect."""
 YAHOO_RIDGE = {"LinUCB": 1e3, "DisLinUCB": 1e2, "HyLinUCB": 1e3}
 YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
+"""Norm bounds of theta and beta, and of x and z, that the released algorithms assume."""
 YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", HYRAN_RELEASED)
 """The released code's list of algorithms. By a defect of that code, the one in place j learns from the reward of
 candidate j, whichever it chose."""
