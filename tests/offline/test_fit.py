@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 
 import numpy as np
@@ -96,37 +95,26 @@ def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkey
     np.testing.assert_allclose(np.einsum("gij,gik->gjk", here.triangles, here.triangles), gram, atol=1e-12)
 
 
-def test_tasks_cover_every_round_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
-    view = View(little_log(tmp_path))
-    for start, stop, size in ((0, 600, 100), (0, 600, 1), (17, 599, 64), (0, 600, 10**6), (3, 4, 1)):
-        cut = tasks.tasks_of(view, start, stop, size=size)
-        assert cut[0].start == start
-        assert cut[-1].stop == stop
-        assert all(a.stop == b.start for a, b in itertools.pairwise(cut))
-
-
 def test_kernels_plain_and_compiled_agree(tmp_path):
     view = View(little_log(tmp_path))
     batch = next(view.log.batches())
     groups = view.group[view.shown(batch)]
-    made = [fit.Statistics(view) for _ in range(2)]
-    fit.rotate_rounds(batch.user, batch.reward, groups, made[0].triangles, made[0].counts)
-    fit.rotate_rounds.py_func(batch.user, batch.reward, groups, made[1].triangles, made[1].counts)
-    np.testing.assert_allclose(made[0].triangles, made[1].triangles, atol=1e-13)
+    statistics = [fit.Statistics(view) for _ in range(2)]
+    fit.rotate_rounds(batch.user, batch.reward, groups, statistics[0].triangles, statistics[0].counts)
+    fit.rotate_rounds.py_func(batch.user, batch.reward, groups, statistics[1].triangles, statistics[1].counts)
+    np.testing.assert_allclose(statistics[0].triangles, statistics[1].triangles, atol=1e-13)
     row = np.column_stack([batch.user, np.ones(batch.rounds), batch.reward])
     for g in np.unique(groups):
-        gram = made[0].triangles[g].T @ made[0].triangles[g]
+        gram = statistics[0].triangles[g].T @ statistics[0].triangles[g]
         np.testing.assert_allclose(gram, row[groups == g].T @ row[groups == g], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["HyLinUCB", "LinUCB", "DisLinUCB", "HyThompson", "Greedy"])
 def test_warm_start_equals_learning_row_by_row(tmp_path, kind):
     view = View(little_log(tmp_path), features="li")
-    made = [getattr(hybandits, kind)(d1=view.d1, d2=view.d2, seed=0) for _ in range(2)]
-    fit.warm_start(made[0], fit.collect(view))
-    fit.learn_log(made[1], view)
-    warm, slow = made
+    warm, slow = (getattr(hybandits, kind)(d1=view.d1, d2=view.d2, seed=0) for _ in range(2))
+    fit.warm_start(warm, fit.collect(view))
+    fit.learn_log(slow, view)
     assert warm.rounds == slow.rounds == 600
     random = np.random.default_rng(0)
     x, z = random.normal(size=(8, view.d1)), random.normal(size=(8, view.d2))

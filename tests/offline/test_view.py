@@ -1,4 +1,4 @@
-"""A log as rounds to play: candidates, features and means against plain loops; the promise of a world kept."""
+"""A log as rounds to play: candidates and features against plain loops, and the promise of a world kept."""
 
 from __future__ import annotations
 
@@ -9,27 +9,12 @@ import pytest
 
 from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
 from hybandits.logs.problems import Problems
-from hybandits.logs.store import Batch, LogError, LogWriter, no_places
+from hybandits.logs.store import Batch, LogWriter, no_places
 from hybandits.model.features import GIVEN, MAPS, FeatureMap, lay_out, lay_side_by_side
-from hybandits.offline import reward_model
 from hybandits.offline import view as logged
-from hybandits.offline.describe import describe
-from hybandits.offline.log_world import LogWorld, look_over
-from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.view import Expander, View
-from hybandits.simulation.play import Player, play, play_rounds
-from tests.support.loglike import little_log
-
-
-def a_model(view, seed=0):
-    random = np.random.default_rng(seed)
-    names = view.names[1:]  # one arm is unknown to the model
-    return RewardModel(
-        map=view.map,
-        theta=random.normal(size=view.d1),
-        beta=random.normal(size=(len(names), view.d2)),
-        names=names,
-    )
+from hybandits.simulation.play import play_rounds
+from tests.support.loglike import little_log, random_model
 
 
 @pytest.mark.parametrize("arms", ["articles", "positions"])
@@ -37,7 +22,7 @@ def a_model(view, seed=0):
 def test_candidates_features_and_means(tmp_path, features, arms):
     log = little_log(tmp_path)
     view = View(log, features=features, arms=arms)
-    model = a_model(view)
+    model = random_model(view)
     expander = Expander(view, numbers=5_000)
     t = 0
     beta = dict(zip(model.names, model.beta, strict=True))
@@ -122,12 +107,12 @@ def test_candidates_plain_and_compiled(tmp_path):
     view = View(little_log(tmp_path))
     batch = next(view.log.batches()).part(0, 5)
     local = np.arange(len(view.names))[::-1].copy()
-    made = []
+    outputs = []
     for function in (logged.list_candidates, logged.list_candidates.py_func):
         index, vector = np.full((5, 9), -1), np.full((5, 9), -1)
         function(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
-        made.append((index, vector))
-    for a, b in zip(*made, strict=True):
+        outputs.append((index, vector))
+    for a, b in zip(*outputs, strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.min() == 0
 
@@ -139,12 +124,12 @@ def test_features_of_a_round_plain_and_compiled(features):
         map = FeatureMap(features, du, dv)
         user, vectors = random.normal(size=(3, du)), random.normal(size=(7, dv))
         vector = random.integers(7, size=(3, 4))
-        made = (map.code, user, vector, vectors)
+        source = (map.code, user, vector, vectors)
         for t in range(3):
             expected_x, expected_z = map(user[t], vectors[vector[t, :3]])
             for function in (lay_out, lay_out.py_func):
                 x, z = np.full((1, 4, map.d1), 7.0), np.full((1, 4, map.d2), 7.0)
-                assert function(made, t, 3, x, z) == 0
+                assert function(source, t, 3, x, z) == 0
                 np.testing.assert_array_equal(x[0, :3], expected_x)
                 np.testing.assert_array_equal(z[0, :3], expected_z)
                 assert (x[0, 3] == 7.0).all()  # nothing beyond the last candidate
@@ -154,7 +139,7 @@ def test_features_of_a_round_plain_and_compiled(features):
             both = np.full((4, map.d1 + map.d2), 7.0)
             for function in (lay_side_by_side, lay_side_by_side.py_func):
                 both[:] = 7.0
-                function(made, t, 3, x, z, both)
+                function(source, t, 3, x, z, both)
                 np.testing.assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
                 assert (both[3] == 7.0).all()
                 both[:] = 7.0
@@ -178,7 +163,7 @@ MAKERS = {
 def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name, features):
     """To the bit, for every loop and for policies played by the contract."""
     view = View(little_log(tmp_path), features=features)
-    model = a_model(view)
+    model = random_model(view)
     states = []
     for given in (False, True):
         policy = MAKERS[name](view.d1, view.d2)
@@ -208,7 +193,7 @@ def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name,
 
 def test_rounds_may_be_played_by_several_threads_at_once(tmp_path):
     view = View(little_log(tmp_path, every=10_000))
-    model = a_model(view)
+    model = random_model(view)
     piece, rounds = next(Expander(view)(next(view.log.batches())))
     means = model.means(view, piece)
 
@@ -237,23 +222,6 @@ def test_features_of_a_round_by_its_number(tmp_path):
         for beyond in (5, -6):
             with pytest.raises(IndexError):
                 each.features(beyond)
-
-
-def test_units_of_features_do_not_matter_to_ranks(tmp_path):
-    random = np.random.default_rng(0)
-    n = 500
-    user = np.column_stack([np.ones(n), random.normal(40, 12, n), random.normal(50_000, 10_000, n)])
-    with LogWriter(tmp_path / "units", kind="test", user=["1", "age", "income"], arm=["1"]) as writer:
-        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
-        writer.source("f")
-        zeros = np.zeros(n)
-        whole = zeros.astype(int)
-        writer.write(Batch(whole, whole + pool, whole, zeros, zeros + 0.5, no_places(n), user))
-        log = writer.finish(Problems())
-    found = describe(View(log, features="li"))
-    assert found.user_rank == found.x_rank == found.smallest_z_rank == (3, 3)
-    np.testing.assert_allclose(found.rho_x, np.linalg.eigvalsh(user.T @ user / n)[0], rtol=1e-3)
-    assert found.correlation == pytest.approx(1.0)  # with one vector for all, x is z
 
 
 def test_rows_of_a_batch_in_any_layout(tmp_path):
@@ -286,116 +254,6 @@ def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
     refused("index must be", user=good.source.user[:4], vector=good.source.vector[:4])
 
 
-def test_the_world_of_a_log(tmp_path):
-    log = little_log(tmp_path)
-    view = View(log)
-    world = LogWorld(view, a_model(view), start=100, noise=0.1, seed=3)
-    policy = HyLinUCB(d1=36, d2=6, noise=0.1, seed=0)
-    regret = play([Player(policy)], world, [100, 500])[0]
-    assert 0 < regret[0] < regret[1]
-    assert policy.rounds == 500
-    with pytest.raises(LogError, match="500 rounds from round 100 on, too few for a horizon of 501"):
-        play([Player(policy)], world, [501])
-    told = []
-    arms, lost = look_over(view, world.model, 0, 600, progress=told.append)
-    assert set(arms) == {log.names[r] for r in log.pools.rows}
-    assert sum(told) == 600
-    means = [world.model.means(view, batch) for batch in log.batches(0, 600)]
-    expected = sum((m.max(axis=1) - m.mean(axis=1, where=np.isfinite(m))).sum() for m in means)
-    np.testing.assert_allclose(lost, expected)
-    few, less = look_over(view, world.model, 0, 1)
-    assert len(few) == view.sizes[next(log.batches()).pool[0]]
-    assert 0 < less < lost
-
-
-def test_means_plain_and_compiled(tmp_path):
-    view = View(little_log(tmp_path))
-    batch = next(view.log.batches()).part(0, 20)
-    entries = a_model(view).per_entry(view)
-    given = (batch.user, batch.pool, view.offsets, *entries)
-    lost = reward_model.uniform_choice_regret(*given), reward_model.uniform_choice_regret.py_func(*given)
-    np.testing.assert_allclose(lost[0], lost[1], rtol=1e-14)
-    made = []
-    for function in (reward_model.mean_rewards, reward_model.mean_rewards.py_func):
-        out = np.full((20, 9), -np.inf)
-        function(*given, out)
-        made.append(out)
-    np.testing.assert_allclose(made[0], made[1], rtol=1e-14)
-
-
-def test_a_world_must_be_of_its_log(tmp_path):
-    log = little_log(tmp_path)
-    view = View(log)
-    model = a_model(view)
-    record = {"content": "other", "features": "das", "arms": "articles", "start": 0, "model": model.plain()}
-    with pytest.raises(LogError, match="content differs"):
-        LogWorld.of(record, str(log.path), noise=0.1, seed=0)
-    good = LogWorld.of(record | {"content": log.about["content"]}, str(log.path), noise=0.1, seed=0)
-    np.testing.assert_array_equal(good.model.beta, model.beta)
-    with pytest.raises(ValueError, match="same features"):
-        LogWorld(View(log, features="li"), model, start=0, noise=0.1)
-
-
 def test_unknown_arms_setting(tmp_path):
     with pytest.raises(ValueError, match="articles, positions, got 'places'"):
         View(little_log(tmp_path), arms="places")
-
-
-def uniform_cube(random, n):
-    return random.uniform(-1, 1, size=(n, 3))
-
-
-def test_description_of_a_log(tmp_path):
-    log = little_log(tmp_path)
-    found = describe(View(log))
-    assert found.rounds == 600
-    assert sum(s.rounds for s in found.slices) == 600
-    assert [s.start for s in found.slices] == list(range(0, 600, 60))
-    assert sum(s.new_arms for s in found.slices) == found.arms
-    assert found.uniform
-    assert found.display_bias < found.display_limit
-    rewards = np.concatenate([b.reward for b in log.batches()])
-    np.testing.assert_allclose(found.reward, rewards.mean())
-    assert found.user_rank == (5, 6)
-    assert found.x_rank[0] < 36
-    assert found.smallest_z_rank == (1, 6)
-    assert not found.diverse
-    assert "says nothing about this log" in found.guarantee
-
-
-@pytest.mark.parametrize("features", MAPS)
-def test_moments_against_dense_ones(tmp_path, features):
-    log = little_log(tmp_path, user=uniform_cube)
-    view = View(log, features=features)
-    found = describe(view)
-    x, z, arm = [], [], []
-    for batch in log.batches():
-        for _, rounds in Expander(view)(batch):
-            for t, n in enumerate(rounds.counts):
-                some_x, some_z = rounds.features(t)
-                x.append(some_x)
-                z.append(some_z)
-                arm += [rounds.arms[k] for k in rounds.index[t, :n]]
-    x, z, arm = np.vstack(x), np.vstack(z), np.array(arm)
-    if view.d1:
-        smallest = np.linalg.eigvalsh(x.T @ x / len(x))[0]
-        assert found.x_rank[0] == np.linalg.matrix_rank(x, tol=1e-5 * np.linalg.norm(x, 2))
-        if found.x_rank[0] == view.d1:
-            np.testing.assert_allclose(found.rho_x, smallest, rtol=1e-9)
-    if view.d2 and features != "das":
-        rho = min(np.linalg.eigvalsh(z[arm == a].T @ z[arm == a] / (arm == a).sum())[0] for a in set(arm))
-        np.testing.assert_allclose(found.rho_z, rho, rtol=1e-9)
-    both = np.column_stack([x, z])
-    relative = np.linalg.norm(both.mean(axis=0)) / np.sqrt((both**2).sum(axis=1).mean())
-    np.testing.assert_allclose(found.mean_norm, relative, rtol=1e-9)
-    if view.d1 and view.d2:
-        largest = 0.0
-        for a in set(arm):
-            qx, qz = np.linalg.qr(_span(x[arm == a]))[0], np.linalg.qr(_span(z[arm == a]))[0]
-            largest = max(largest, np.linalg.norm(qx.T @ qz, 2))
-        np.testing.assert_allclose(found.correlation, largest, atol=1e-6)
-
-
-def _span(rows):
-    u, s, _ = np.linalg.svd(rows, full_matrices=False)
-    return u[:, s > 1e-5 * s[0]]

@@ -9,6 +9,8 @@ import numpy as np
 
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, Tables, convert, no_places
+from hybandits.offline.reward_model import RewardModel
+from hybandits.offline.view import View
 
 
 def memberships(random: np.random.Generator, n: int) -> np.ndarray:
@@ -92,3 +94,15 @@ class LittleLog:
 def little_log(folder: Path, name: str = "log", **settings: object) -> Log:
     """Such a log on disk."""
     return convert(LittleLog(**settings), folder / name, Problems())  # type: ignore[arg-type]
+
+
+def random_model(view: View, seed: int = 0) -> RewardModel:
+    """A reward model of random numbers that does not know the first arm."""
+    random = np.random.default_rng(seed)
+    names = view.names[1:]
+    return RewardModel(
+        map=view.map,
+        theta=random.normal(size=view.d1),
+        beta=random.normal(size=(len(names), view.d2)),
+        names=names,
+    )

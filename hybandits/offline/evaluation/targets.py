@@ -196,16 +196,16 @@ def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
     if loop is not None:
         draws = (getattr(policy, "propensity_draws", None) or SAMPLED_DRAWS) if loop.samples else 1
         nothing, picks = np.full((n, most), np.nan), np.empty(n, np.int64)
-        made = np.zeros((n, most))
+        chosen = np.zeros((n, most))
         for _ in range(draws):
             play_rounds(policy, rounds, nothing, picks)
-            made[np.arange(n), picks] += 1.0
-        return made / draws
-    made = np.zeros((n, most))
+            chosen[np.arange(n), picks] += 1.0
+        return chosen / draws
+    chosen = np.zeros((n, most))
     for t, count in enumerate(rounds.counts.tolist()):
         arms = [rounds.arms[j] for j in rounds.index[t, :count].tolist()]
-        made[t, :count] = policy.propensities(*rounds.features(t), arms)
-    return made
+        chosen[t, :count] = policy.propensities(*rounds.features(t), arms)
+    return chosen
 
 
 def _even(counts: np.ndarray, most: int) -> Doubles:
