@@ -150,7 +150,7 @@ class ArmTable(ABC):
         """Drop an arm and its block. The slot will be used for another arm."""
         slot = self.slot(arm)
         del self._slots[arm]
-        self.known -= 1
+        self.known = len(self._slots)
         if slot >= 0:
             self._free.append(slot)
             self.pulls[slot] = 0
