@@ -1,7 +1,8 @@
-"""Reading a click log: `YahooReader` beside a plain Python reader, from gzip to arrays on one core."""
+"""Reading a click log, from gzip to arrays on one core: `YahooReader` beside plain Python readers."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import tempfile
 import time
@@ -13,9 +14,14 @@ import numpy as np
 
 from benchmarks.timing import Pair, each, interleave
 from hybandits.logs.problems import Problems
-from hybandits.logs.store import Tables
+from hybandits.logs.store import Batch, Tables, no_places
 from hybandits.logs.synthetic import SyntheticLog
+from hybandits.logs.unpacking import Stream
 from hybandits.logs.yahoo import YahooReader
+from hybandits.logs.yahoo.lines import Article, find_shown, parse_head, parse_pool
+
+WITH_MEMORY = "plain reader that remembers lists"
+"""What decides whether a compiled reader is worth its code."""
 
 Plain = tuple[int, int, int, np.ndarray, np.ndarray]
 
@@ -29,7 +35,7 @@ def _six(features: list[str]) -> list[float]:
 
 
 def plain_r6a(path: Path) -> Iterator[Plain]:
-    """(time, place shown, click, user, vectors of the candidates) of every line, as one would write it in a minute."""
+    """(time, place shown, click, user, vectors of the candidates) of every line, with as little code as possible."""
     with gzip.open(path, "rt") as file:
         for line in file:
             head, user, *articles = line.split("|")
@@ -56,14 +62,52 @@ def plain_r6b(path: Path) -> Iterator[Plain]:
             yield int(when), ids.index(shown), int(click), of_user, np.ones((len(ids), 1))
 
 
+def plain_with_memory(path: Path, kind: str) -> Iterator[Batch]:
+    """What `YahooReader` would be in plain Python: every line is checked, a list of candidates is parsed once.
+
+    It has the package's fast unpacking, so that only parsing is compared.
+    """
+    tables = Tables()
+    pools: dict[str, tuple[int, list[str]]] = {}
+    rows: list[tuple[int, int, int, int, float, list[float]]] = []
+
+    def batch() -> Batch:
+        when, pool, chosen, click, propensity, user = (np.array(column) for column in zip(*rows, strict=True))
+        rows.clear()
+        return Batch(when, pool, chosen, click.astype(float), propensity, no_places(len(pool)), user)
+
+    def enter(articles: list[Article]) -> tuple[int, list[str]]:
+        row = tables.pool([tables.arm(article.id, np.array(article.vector)) for article in articles])
+        return row, [article.id for article in articles]
+
+    for line in _lines(path):
+        head = parse_head(line, kind)
+        if head.pool not in pools:
+            pools[head.pool] = enter(parse_pool(head.pool, kind))
+        pool, ids = pools[head.pool]
+        rows.append((head.time, pool, find_shown(head.article, ids), head.click, 1.0 / len(ids), head.user))
+        if len(rows) == 4096:
+            yield batch()
+    if rows:
+        yield batch()
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    room, rest = bytearray(1 << 18), b""
+    with contextlib.closing(Stream(path)) as stream:
+        while n := stream.readinto(memoryview(room)):
+            *lines, rest = (rest + bytes(room[:n])).split(b"\n")
+            yield from lines
+
+
 def read_all(path: Path) -> int:
-    """Rounds that `YahooReader` makes of a log."""
+    """How many rounds `YahooReader` reads from a log."""
     reader = YahooReader(path)
     return sum(batch.rounds for _, batch in reader.batches(Tables(), Problems(), lambda read: None))
 
 
 def shuffle_pools(source: Path, target: Path, lines: int) -> None:
-    """The beginning of a log with the candidates of every line in an order of their own: no list is like another."""
+    """Write the beginning of a log with the candidates of every line shuffled, so that no two lists are alike."""
     random = np.random.default_rng(0)
     with gzip.open(source, "rb") as file, gzip.open(target, "wb", compresslevel=1) as out:
         for _, line in zip(range(lines), file, strict=False):
@@ -72,7 +116,7 @@ def shuffle_pools(source: Path, target: Path, lines: int) -> None:
             out.write(b" |".join([head, user, *(articles[i] for i in order)]) + b"\n")
 
 
-def _as_plain(fast: Pair, slow: Pair) -> dict[str, Any]:
+def _comparison(fast: Pair, slow: Pair) -> dict[str, Any]:
     ratio = slow.over(fast)
     return {
         "microseconds_per_line": fast.min * 1e6, "plain_microseconds_per_line": slow.min * 1e6,
@@ -81,30 +125,35 @@ def _as_plain(fast: Pair, slow: Pair) -> dict[str, Any]:
 
 
 def measure_reading(*, rounds: int = 400_000, plain_rounds: int = 20_000, repeats: int = 5) -> dict[str, Any]:
-    """Per line and as ratios: R6A, R6B, an R6A log in which no two lists of candidates are alike; and making a log.
+    """Time per line and ratios for R6A, for R6B and for an R6A log in which no two lists of candidates are alike.
 
-    The plain reader reads a shorter log of the same kind; both are read in turn in the same run.
+    The plain readers read a shorter log of the same kind; all take turns in the same run. Writing a synthetic log is
+    timed too.
     """
-    found: dict[str, Any] = {"rounds": rounds}
+    results: dict[str, Any] = {"rounds": rounds}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind, plain in (("R6A", plain_r6a), ("R6B", plain_r6b)):
             (short,) = SyntheticLog(rounds=plain_rounds, kind=kind).write(folder / f"{kind} short")
             start = time.process_time()
             (whole,) = SyntheticLog(rounds=rounds, kind=kind).write(folder / kind)
-            made = time.process_time() - start
+            writing = time.process_time() - start
             read_all(short)  # compiles
             pairs = interleave(
                 {
                     "plain": each(lambda read=plain, path=short: sum(1 for _ in read(path))),  # type: ignore[misc]
+                    "with memory": each(
+                        lambda path=short, kind=kind: sum(batch.rounds for batch in plain_with_memory(path, kind))  # type: ignore[misc]
+                    ),
                     "hybandits": each(lambda path=whole: read_all(path)),  # type: ignore[misc]
                 },
                 repeats,
             )
-            found[kind] = {
-                **_as_plain(pairs["hybandits"], pairs["plain"]), "gzip_bytes": whole.stat().st_size,
-                "lines_made_per_second": rounds / made,
+            results[kind] = {
+                **_comparison(pairs["hybandits"], pairs["plain"]), "gzip_bytes": whole.stat().st_size,
+                "lines_made_per_second": rounds / writing,
             }  # fmt: skip
+            results[f"{kind}, {WITH_MEMORY}"] = _comparison(pairs["hybandits"], pairs["with memory"])
         shuffled = folder / "shuffled.gz"
         shuffle_pools(folder / "R6A" / "ydata-fp-td-clicks-v1_0.20090501.gz", shuffled, plain_rounds)
         pairs = interleave(
@@ -114,8 +163,8 @@ def measure_reading(*, rounds: int = 400_000, plain_rounds: int = 20_000, repeat
             },
             repeats,
         )
-        found["R6A, no two pools alike"] = _as_plain(pairs["hybandits"], pairs["plain"])
-    return found
+        results["R6A, no two pools alike"] = _comparison(pairs["hybandits"], pairs["plain"])
+    return results
 
 
 if __name__ == "__main__":
