@@ -253,19 +253,19 @@ def test_csv_and_parquet_give_the_same_log(
         for row in rows:
             cells = {**row, "shown": None if row["shown"] is None else json.dumps(row["shown"])}
             writer.writerow("" if cell is None else cell for cell in cells.values())
-    found = []
+    outcomes = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tabular, "BLOCK", block)
         patch.setattr(tabular, "ROWS", many)
         for name in ("x.csv", "x.parquet"):
             if any(usable(row, listed) for row in rows):
-                found.append(read(tmp_path / name, tmp_path, **mapping))
+                outcomes.append(read(tmp_path / name, tmp_path, **mapping))
             else:
                 with pytest.raises(LogError, match=r"no round|not a column of numbers"):
                     read(tmp_path / name, tmp_path, **mapping)
-    if not found:
+    if not outcomes:
         return
-    (log1, batch1, problems1), (log2, batch2, problems2) = found
+    (log1, batch1, problems1), (log2, batch2, problems2) = outcomes
     assert (log1.user, log1.arm, log1.names, pools(log1)) == (log2.user, log2.arm, log2.names, pools(log2))
     for mine, theirs in zip(batch1, batch2, strict=True):
         np.testing.assert_array_equal(mine, theirs)

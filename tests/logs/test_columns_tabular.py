@@ -204,14 +204,14 @@ def test_rubbish_is_refused_or_counted(tmp_path_factory: pytest.TempPathFactory,
 def test_where_blocks_end_makes_no_difference(tmp_path_factory: pytest.TempPathFactory, text: str, block: int) -> None:
     tmp_path = tmp_path_factory.mktemp("blocks")
     path = write(tmp_path / "x.csv", "item,click\na,1\n" + text)
-    found = []
+    outcomes = []
     with pytest.MonkeyPatch.context() as patch:
         for size in (block, 1 << 22):
             patch.setattr(tabular, "BLOCK", size)
             log, batch, problems = read(path, tmp_path, **SIMPLE)
             rows = [column.tolist() for column in batch[1:4]]
-            found.append((log.names, rows, problems.kinds, problems.examples, problems.lines))
-    assert found[0] == found[1]
+            outcomes.append((log.names, rows, problems.kinds, problems.examples, problems.lines))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_blocks_have_the_wanted_columns_and_the_lines_of_the_file(tmp_path: Path) -> None:

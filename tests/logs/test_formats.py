@@ -1,4 +1,4 @@
-"""Raw logs by name: the format is told, the reader found, and nothing is left behind."""
+"""Raw logs: their format is recognised, their reader is found, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def raw(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary folders are made."""
+    """The folder that temporary folders are created in."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

@@ -25,8 +25,8 @@ def test_what_goes_in_comes_out(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "rows_per_group", lambda user: 128)
     log = little_log(tmp_path)
     given = whole([batch for _, batch in LittleLog().batches(store.Tables(), Problems(), lambda n: None)])
-    found = whole(list(log.batches()))
-    for name, a, b in zip(Batch._fields, given, found, strict=True):
+    stored = whole(list(log.batches()))
+    for name, a, b in zip(Batch._fields, given, stored, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=name)
     assert log.rounds == 600
     assert [s.rounds for s in log.shards] == [128, 128, 44] * 2  # a source ends its file
@@ -112,10 +112,10 @@ def test_missing_values_come_back_as_such(tmp_path):
         user = np.ones((n, 1))
         writer.write(Batch(time, np.full(n, pool), np.zeros(n, int), np.ones(n), propensity, no_places(n), user))
         log = writer.finish(Problems())
-    found = next(log.batches())
-    assert found.time.tolist() == [5, store.NO_TIME, 7]
-    assert np.isnan(found.propensity).tolist() == [False, True, False]
-    assert (found.place == store.NO_PLACE).all()
+    batch = next(log.batches())
+    assert batch.time.tolist() == [5, store.NO_TIME, 7]
+    assert np.isnan(batch.propensity).tolist() == [False, True, False]
+    assert (batch.place == store.NO_PLACE).all()
 
 
 @pytest.mark.parametrize("damage", ["header", "rounds", "format", "count", "arms", "shard"])

@@ -34,9 +34,9 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
     clicks: Counter[str] = Counter()
     scores: dict[str, list[float]] = {}
 
-    def score(what: str, got: float, mean: float) -> None:
+    def score(what: str, value: float, mean: float) -> None:
         total = scores.setdefault(what, [0.0, 0.0])
-        total[0] += got - mean
+        total[0] += value - mean
         total[1] += mean * (1 - mean)
 
     for text in lines_of(log, tmp_path):

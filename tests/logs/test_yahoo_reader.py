@@ -28,14 +28,14 @@ def test_gzip_or_not_whatever_the_name(tmp_path: Path) -> None:
     data = b"\n".join([A_LINE] * 10)
     packed = gzip.compress(data)
     twice = gzip.compress(data[:300]) + gzip.compress(data[300:]) + bytes(20)
-    found = []
+    ways = []
     for name, content in {"a.gz": packed, "b": packed, "c.gz": data, "d": data, "e.gz": twice}.items():
         (tmp_path / name).write_bytes(content)
         rounds, problems = read(tmp_path / name)
         assert not problems.files
-        found.append(rounds)
-    assert all(rounds == found[0] for rounds in found)
-    assert len(found[0]) == 10
+        ways.append(rounds)
+    assert all(rounds == ways[0] for rounds in ways)
+    assert len(ways[0]) == 10
 
 
 def test_folders_in_the_order_of_dates(tmp_path: Path) -> None:

@@ -80,6 +80,14 @@ class ColumnsReader:
     categories of all usable rows, then for the rounds. Every category becomes a column (`country=de`), but for the
     first if there is a constant; beyond 200 categories in all, the most frequent are kept and the rest share
     `country=other`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("shop.csv").write_text("item,clicked,age,country\\nshoe,1,0.3,de\\nhat,0,0.5,fr\\n")
+    >>> mapping = Mapping(arm="item", reward="clicked", user=["age", "country"], categorical=["country"])
+    >>> ColumnsReader("shop.csv", mapping=mapping).user
+    ['constant', 'age', 'country=fr']
     """
 
     kind = "columns"

@@ -157,6 +157,16 @@ class YahooReader:
         The files to read.
     ignored : dict
         What is not read in the given folders: path to reason.
+
+    Examples
+    --------
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=100).write("clicks", files=2)
+    >>> reader = YahooReader("clicks")
+    >>> reader.kind, [file.name for file in reader.files] == [file.name for file in files]
+    ('R6A', True)
+    >>> reader.ignored
+    {'clicks/truth.json': 'not a log by its name'}
     """
 
     def __init__(self, paths: Paths, *, batch_rows: int = 65536, chunk_bytes: int = CHUNK) -> None:
@@ -183,7 +193,7 @@ class YahooReader:
         self._chunk = chunk_bytes
 
     def _detect(self, path: Path) -> str | None:
-        """The kind of a log file, by its first well-formed line; if it begins with none, what is strange is noted."""
+        """The kind of a log file, by its first well-formed line; None, with a note, if it begins without one."""
         try:
             stream = Stream(path)
         except OSError as problem:
