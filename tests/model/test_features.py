@@ -69,6 +69,31 @@ def test_rounds_are_computed_as_they_are_played(mode: str, name: str) -> None:
         assert_array_equal(both[:count], np.hstack([expected_x, expected_z]))
 
 
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize(("du", "dv"), [(1, 1), (3, 2), (4, 4), (6, 5), (11, 3)])
+def test_nothing_is_written_beyond_the_last_candidate(mode: str, name: str, du: int, dv: int) -> None:
+    random = np.random.default_rng(4)
+    feature_map = FeatureMap(name, du, dv)
+    user, vectors = random.normal(size=(3, du)), random.normal(size=(7, dv))
+    vector = random.integers(7, size=(3, 4))
+    source = feature_map.code, user, vector, vectors
+    given = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0))
+    for t in range(3):
+        expected_x, expected_z = feature_map(user[t], vectors[vector[t, :3]])
+        x, z = np.full((1, 4, feature_map.d1), 7.0), np.full((1, 4, feature_map.d2), 7.0)
+        assert features.lay_out(source, t, 3, x, z) == 0
+        assert_array_equal(x[0, :3], expected_x)
+        assert_array_equal(z[0, :3], expected_z)
+        assert (x[0, 3] == 7.0).all()
+        assert (z[0, 3] == 7.0).all()
+        assert features.lay_out(given, t, 3, x, z) == t
+        for its_source, number in ((source, t), (given, 0)):
+            both = np.full((4, feature_map.d1 + feature_map.d2), 7.0)
+            features.lay_side_by_side(its_source, number, 3, x, z, both)
+            assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
+            assert (both[3] == 7.0).all()
+
+
 def test_rounds_whose_features_are_given_stay_where_they_are(mode: str) -> None:
     random = np.random.default_rng(2)
     x, z = random.normal(size=(3, 4, 2)), random.normal(size=(3, 4, 1))

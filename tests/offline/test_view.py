@@ -10,7 +10,7 @@ import pytest
 from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, LogWriter, no_places
-from hybandits.model.features import GIVEN, MAPS, FeatureMap, lay_out, lay_side_by_side
+from hybandits.model.features import MAPS, FeatureMap
 from hybandits.offline import view as logged
 from hybandits.offline.view import Expander, View
 from hybandits.simulation.play import play_rounds
@@ -115,36 +115,6 @@ def test_candidates_plain_and_compiled(tmp_path):
     for a, b in zip(*outputs, strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.min() == 0
-
-
-@pytest.mark.parametrize("features", MAPS)
-def test_features_of_a_round_plain_and_compiled(features):
-    random = np.random.default_rng(4)
-    for du, dv in ((1, 1), (3, 2), (4, 4), (6, 5), (11, 3)):
-        map = FeatureMap(features, du, dv)
-        user, vectors = random.normal(size=(3, du)), random.normal(size=(7, dv))
-        vector = random.integers(7, size=(3, 4))
-        source = (map.code, user, vector, vectors)
-        for t in range(3):
-            expected_x, expected_z = map(user[t], vectors[vector[t, :3]])
-            for function in (lay_out, lay_out.py_func):
-                x, z = np.full((1, 4, map.d1), 7.0), np.full((1, 4, map.d2), 7.0)
-                assert function(source, t, 3, x, z) == 0
-                np.testing.assert_array_equal(x[0, :3], expected_x)
-                np.testing.assert_array_equal(z[0, :3], expected_z)
-                assert (x[0, 3] == 7.0).all()  # nothing beyond the last candidate
-                assert (z[0, 3] == 7.0).all()
-                given = (GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)))
-                assert function(given, t, 3, x, z) == t
-            both = np.full((4, map.d1 + map.d2), 7.0)
-            for function in (lay_side_by_side, lay_side_by_side.py_func):
-                both[:] = 7.0
-                function(source, t, 3, x, z, both)
-                np.testing.assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
-                assert (both[3] == 7.0).all()
-                both[:] = 7.0
-                function(given, 0, 3, x, z, both)
-                np.testing.assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
 
 
 MAKERS = {
