@@ -15,7 +15,10 @@ STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes"
 
 
 class Listing(NamedTuple):
-    """A table before it is drawn; columns in `right` are aligned to the right, those in `whole` are never broken."""
+    """A table before it is drawn.
+
+    Columns whose positions are in `right` are aligned to the right; those whose heads are in `whole` are never wrapped.
+    """
 
     title: str
     head: Sequence[str]
@@ -27,7 +30,7 @@ class Listing(NamedTuple):
 def drawn(
     notes: Sequence[str], listings: Sequence[Listing], after: Sequence[str] = (), styles: Mapping[str, str] = STYLES
 ) -> Group:
-    """Notes, tables and notes after them, for a terminal."""
+    """Notes, tables, and notes after them, for a terminal that somebody watches."""
     tables: list[Any] = [Text(note, style="yellow") for note in notes]
     for listing in listings:
         table = Table(title=Text(listing.title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
@@ -40,7 +43,7 @@ def drawn(
 
 
 def plain(notes: Sequence[str], listings: Sequence[Listing], after: Sequence[str] = ()) -> list[str]:
-    """The same as lines of ASCII."""
+    """The same as lines of ASCII, for files and pipes."""
     lines = list(notes)
     for listing in listings:
         lines += ["", listing.title] if lines else [listing.title]
@@ -58,7 +61,7 @@ def plain(notes: Sequence[str], listings: Sequence[Listing], after: Sequence[str
 def show(
     notes: Sequence[str], listings: Sequence[Listing], console: Console | None = None, after: Sequence[str] = ()
 ) -> None:
-    """Print them."""
+    """Print notes, tables, and notes after them: drawn in a terminal, as plain lines elsewhere."""
     console = console or Console()
     if console.is_terminal:
         console.print(drawn(notes, listings, after))

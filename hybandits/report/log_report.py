@@ -11,43 +11,45 @@ from hybandits.offline.evaluation import Estimate, Evaluation
 from hybandits.report.listings import Listing, show
 
 
-def print_description(found: Description, console: Console | None = None) -> None:
-    """The description as tables, with what to make of it."""
-    show(_notes(found), _listings(found), console, [found.guarantee])
+def print_description(description: Description, console: Console | None = None) -> None:
+    """Print the description as tables, warnings first and what it means for HyLinUCB's guarantee last."""
+    show(_notes(description), _listings(description), console, [description.guarantee])
 
 
-def _listings(found: Description) -> list[Listing]:
-    skipped = ", ".join(f"{count:,} {kind}" for kind, count in found.skipped.items())
+def _listings(description: Description) -> list[Listing]:
+    files = "1 file" if description.sources == 1 else f"{description.sources} files"
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in description.skipped.items())
+    skipped = f"{sum(description.skipped.values()):,} skipped{f' ({kinds})' if kinds else ''}"
     facts = [
-        ("rounds", f"{found.rounds:,} from {found.sources} {'file' if found.sources == 1 else 'files'}"),
-        ("lines read", f"{found.lines:,}, {sum(found.skipped.values()):,} skipped{f' ({skipped})' if skipped else ''}"),
-        ("arms", f"{found.arms:,}, with {found.vectors:,} feature vectors"),
-        ("pools", f"{found.pools:,} different, {found.pool_changes:,} changes"),
-        ("reward", f"{found.reward:.5g} +- {found.reward_error:.2g}, from {found.lowest_reward:g} to "
-         f"{found.highest_reward:g}"),
-        ("propensities", _propensities(found)),
-        ("rank of user features", _of(found.user_rank)),
-        ("rank of arm features", _of(found.arm_rank)),
-        (f"rank of x ({found.features})", _of(found.x_rank)),
-        (f"least rank of an arm's z ({found.features})", _of(found.smallest_z_rank)),
-        ("lambda_min of E[x x']", _or_none(found.rho_x)),
-        ("least lambda_min of an arm's E[z z']", _or_none(found.rho_z)),
-        ("largest correlation of x and z", _or_none(found.correlation)),
-        ("size of the mean of (x, z)", f"{found.mean_norm:.3g}"),
+        ("rounds", f"{description.rounds:,} from {files}"),
+        ("lines read", f"{description.lines:,}, {skipped}"),
+        ("arms", f"{description.arms:,}, with {description.vectors:,} feature vectors"),
+        ("pools", f"{description.pools:,} different, {description.pool_changes:,} changes"),
+        ("reward", f"{description.reward:.5g} +- {description.reward_error:.2g}, from {description.lowest_reward:g} to "
+         f"{description.highest_reward:g}"),
+        ("propensities", _propensities(description)),
+        ("rank of user features", _of(description.user_rank)),
+        ("rank of arm features", _of(description.arm_rank)),
+        (f"rank of x ({description.features})", _of(description.x_rank)),
+        (f"least rank of an arm's z ({description.features})", _of(description.smallest_z_rank)),
+        ("lambda_min of E[x x']", _or_none(description.rho_x)),
+        ("least lambda_min of an arm's E[z z']", _or_none(description.rho_z)),
+        ("largest correlation of x and z", _or_none(description.correlation)),
+        ("size of the mean of (x, z)", f"{description.mean_norm:.3g}"),
     ]  # fmt: skip
     time = [
         (
             f"{s.start:,}", f"{s.rounds:,}", _when(s.first_time), f"{s.reward:.5g}", str(s.arms), str(s.new_arms),
             str(s.smallest_pool) if s.smallest_pool == s.largest_pool else f"{s.smallest_pool}-{s.largest_pool}",
         )
-        for s in found.slices
+        for s in description.slices
     ]  # fmt: skip
     arms = [
         (s.arm, f"{s.candidate:,}", f"{s.shown:,}", "" if s.reward is None else f"{s.reward:.5g}")
-        for s in found.most_shown
+        for s in description.most_shown
     ]
     return [
-        Listing(f"{found.path} ({found.kind})", ("what", "found"), facts),
+        Listing(f"{description.path} ({description.kind})", ("what", "found"), facts),
         Listing(
             "Over time", ("from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"), time,
             (0, 1, 3, 4, 5, 6),
@@ -56,31 +58,35 @@ def _listings(found: Description) -> list[Listing]:
     ]  # fmt: skip
 
 
-def _notes(found: Description) -> list[str]:
+def _notes(description: Description) -> list[str]:
     notes = []
-    if found.without_propensity:
+    if description.without_propensity:
+        rounds = f"{description.without_propensity:,} rounds"
+        notes.append(f"{rounds} have no propensity: only the direct method can use them.")
+    if description.size > 3.0:
         notes.append(
-            f"{found.without_propensity:,} rounds have no propensity: only the direct method can use them."
-        )  # fmt: skip
-    if found.size > 3.0:
-        notes.append(
-            f"Features are large: |(x, z)| is {found.size:.3g} in the root mean square. Rescale them, or tell policies "
-            f"(feature_bound), which take it to be about 1."
+            f"Features are large: |(x, z)| is {description.size:.3g} in the root mean square. Policies take it to be "
+            "about 1: rescale the features, or tell the policies (feature_bound)."
         )
-    if found.display_bias is not None and found.display_limit is not None and found.display_bias > found.display_limit:
+    if (
+        description.display_bias is not None
+        and description.display_limit is not None
+        and description.display_bias > description.display_limit
+    ):
         notes.append(
-            f"Arms were not shown as often as by uniform display: one is {found.display_bias:.1f} standard deviations "
-            f"off (fair: below {found.display_limit:.1f}). Replay and inverse propensities would be biased."
+            f"The display was not uniform: one arm was shown {description.display_bias:.1f} standard deviations off "
+            f"its fair share (uniform: below {description.display_limit:.1f}). Replay and inverse propensities would "
+            "be biased."
         )
     return notes
 
 
-def _propensities(found: Description) -> str:
-    if found.lowest_propensity is None or found.highest_propensity is None:
+def _propensities(description: Description) -> str:
+    if description.lowest_propensity is None or description.highest_propensity is None:
         return "none"
-    low, high = f"{found.lowest_propensity:.4g}", f"{found.highest_propensity:.4g}"
+    low, high = f"{description.lowest_propensity:.4g}", f"{description.highest_propensity:.4g}"
     words = low if low == high else f"{low} to {high}"
-    if found.uniform:
+    if description.uniform:
         words += ", uniform: replay and inverse propensities apply"
     return words
 
@@ -105,17 +111,17 @@ def _when(time: int | None) -> str:
 # ------------------------------------------------------------------ evaluations
 
 
-def print_evaluation(found: Evaluation, console: Console | None = None) -> None:
-    """Estimates with their intervals, differences to the first policy, and how well the log supports them."""
-    show(_warnings(found), _estimates(found), console)
+def print_evaluation(evaluation: Evaluation, console: Console | None = None) -> None:
+    """Print estimates with their intervals, differences to the first policy, and how well the log supports them."""
+    show(_warnings(evaluation), _estimates(evaluation), console)
 
 
-def _estimates(found: Evaluation) -> list[Listing]:
-    first = next(iter(found.diagnostics))
-    within = f"{float(f'{100 * found.level:.6g}'):g} % interval"
-    kind = "bootstrap" if found.interval == "bootstrap" else "empirical Bernstein, at any time"
+def _estimates(evaluation: Evaluation) -> list[Listing]:
+    first = next(iter(evaluation.diagnostics))
+    within = f"{float(f'{100 * evaluation.level:.6g}'):g} % interval"
+    kind = "bootstrap" if evaluation.interval == "bootstrap" else "empirical Bernstein, at any time"
     value_rows, difference_rows, refused = [], [], []
-    for estimate in found.estimates:
+    for estimate in evaluation.estimates:
         if estimate.value is None:
             refused.append((estimate.policy, estimate.estimator, estimate.refusal or ""))
             continue
@@ -133,11 +139,12 @@ def _estimates(found: Evaluation) -> list[Listing]:
             "-" if d.largest_weight is None else f"{d.largest_weight:.4g}",
             "-" if d.mean_weight is None else f"{d.mean_weight:.4g}",
         )
-        for name, d in found.diagnostics.items()
+        for name, d in evaluation.diagnostics.items()
     ]  # fmt: skip
     listings = [
         Listing(
-            f"Value per round, {found.rounds:,} rounds ({kind})", ("policy", "by", "value", within), value_rows, (2,)
+            f"Value per round, {evaluation.rounds:,} rounds ({kind})", ("policy", "by", "value", within), value_rows,
+            (2,),
         ),
         Listing(
             "Support", ("policy", "rounds", "matched", "effective rounds", "largest weight", "mean weight"), support,
@@ -162,5 +169,5 @@ def _interval(estimate: Estimate) -> str:
     return f"{estimate.low:.5f} to {estimate.high:.5f}"
 
 
-def _warnings(found: Evaluation) -> list[str]:
-    return [f"{name}: {warning}" for name, d in found.diagnostics.items() for warning in d.warnings]
+def _warnings(evaluation: Evaluation) -> list[str]:
+    return [f"{name}: {warning}" for name, d in evaluation.diagnostics.items() for warning in d.warnings]

@@ -62,14 +62,14 @@ class _Series(NamedTuple):
     """The independent unit of every run."""
 
     def means(self) -> Doubles:
-        """Of the environments (environments, points)."""
+        """The mean curve of every environment, (environments, points)."""
         return np.array([self.regret[self.environments == e].mean(axis=0) for e in np.unique(self.environments)])
 
     def row(self, t: int) -> Row:
         e = self.outcome.experiment
         values = self.regret[:, e.points.index(t)]
         means = self.means()[:, e.points.index(t)]
-        found = statistics.interval(values, self.units, CONFIDENCE)
+        interval = statistics.interval(values, self.units, CONFIDENCE)
         mean = float(values.mean())
         absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
         known = paper.published(e.name, self.policy, self.arms).get(t) if absolute else None
@@ -83,8 +83,8 @@ class _Series(NamedTuple):
             environments=len(means),
             mean=mean,
             sd=float(means.std(ddof=1)) if len(means) > 1 else None,
-            low=found.low if found else None,
-            high=found.high if found else None,
+            low=interval.low if interval else None,
+            high=interval.high if interval else None,
             lowest=float(values.min()),
             highest=float(values.max()),
             published=known,
@@ -116,10 +116,10 @@ def _comparable(outcome: Outcome) -> bool:
 
 
 def in_order(results: Results) -> list[Outcome]:
-    """By protocol, the paper's experiments in its order."""
+    """All outcomes, protocol by protocol, the paper's experiments in the paper's order."""
     places = {(p, n): i for i, (p, n) in enumerate((p, n) for p in results.protocols for n in paper.SETTINGS)}
-    found = sorted(results.outcomes.items(), key=lambda item: (places.get(item[0][::-1], len(places)), item[0]))
-    return [outcome for protocol in results.protocols for (_, p), outcome in found if p == protocol]
+    ordered = sorted(results.outcomes.items(), key=lambda item: (places.get(item[0][::-1], len(places)), item[0]))
+    return [outcome for protocol in results.protocols for (_, p), outcome in ordered if p == protocol]
 
 
 def all_series(results: Results) -> Iterator[_Series]:
@@ -191,13 +191,13 @@ def excess_rows(results: Results) -> list[Excess]:
             if policy == BEST or BEST not in outcome.policies:
                 continue
             values = outcome.final(policy) - outcome.final(BEST)
-            found = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
+            interval = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
             real = e.protocol == "released" and not is_synthetic(outcome)
             rows.append(
                 Excess(
                     experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),
-                    mean=float(values.mean()), low=found.low if found else None, high=found.high if found else None,
-                    lowest=float(values.min()), highest=float(values.max()),
+                    mean=float(values.mean()), low=interval.low if interval else None,
+                    high=interval.high if interval else None, lowest=float(values.min()), highest=float(values.max()),
                     published=paper.published(e.name, policy).get(e.horizon) if real else None,
                 )
             )  # fmt: skip

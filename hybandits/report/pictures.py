@@ -58,7 +58,7 @@ def embedded(figure: Figure, prefix: str) -> str:
 
 
 def inline_svg(text: str, prefix: str, alt: str) -> str:
-    """An SVG file as an element for a page: its ids made unique, coordinates to the hundredth, and nothing unused."""
+    """An SVG file as an element of the page: ids of its own, coordinates to the hundredth, and nothing unused."""
     text = text[text.index("<svg") :]
     box_ = re.search(r'viewBox="([^"]*)"', text)
     inside = text[text.index(">") + 1 : text.rindex("</svg>")]
@@ -75,7 +75,7 @@ def inline_svg(text: str, prefix: str, alt: str) -> str:
 
 
 def _coarse(path: str) -> str:
-    """Path data with fewer digits; of long lines, points that fall together on a tenth of a point are drawn once."""
+    """Path data with fewer digits; of a long line, points that fall together on a tenth of a point are drawn once."""
     if re.search("[^MLz0-9eE.+ \n-]", path) or len(path) < _LONG_PATH:
         return re.sub(r"-?\d+\.\d+", lambda m: _hundredth(m[0]), " ".join(path.split()))
     kept: list[str] = []

@@ -64,5 +64,5 @@ def synthetic_note(results: Results) -> str:
         return ""
     return (
         "The Yahoo experiment was played on a synthetic log in the format of Yahoo's, not on Yahoo's data: it shows "
-        "how everything runs and says nothing about the paper's result. With the data: --data DIR."
+        "that everything runs and says nothing about the paper's result. To use Yahoo's data, give --data DIR."
     )

@@ -1,4 +1,4 @@
-"""The summary for the terminal."""
+"""The summary of results for the terminal: regret at T, and the verdicts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
 
 
 def first_sentence(text: str) -> str:
-    """Of a summary, for one line.
+    """The first sentence of a summary, for one line.
 
     >>> first_sentence("Contradicted: A < B at K = 10. T = 5,000 is before the burn-in.")
     'Contradicted: A < B at K = 10.'
@@ -70,5 +70,5 @@ def _notes(results: Results) -> list[str]:
 
 
 def print_summary(results: Results, verdicts: Sequence[Verdict], console: Console | None = None) -> None:
-    """Print the summary: tables where somebody watches, plain lines elsewhere."""
+    """Print the summary: tables in a terminal, plain lines elsewhere."""
     show(_notes(results), _listings(results, verdicts), console)

@@ -131,14 +131,14 @@ def test_the_page_of_a_synthetic_log(tmp_path: Path) -> None:
     for said in (
         "The experiment on Yahoo's click log, on a synthetic log",
         "says nothing about the paper's result",
-        "their experiment on a click log was run",
+        "their experiment on a click log is run",
         "synthetic: 300,000 rounds from a known model, seed 0",
         "100,000, from the first on",
         "200,000, from round 120,001 on",
         "d1 = 36 shared, d2 = 6 of each arm's own",
         "22 articles",
         "20 articles; at least 2 of those played",
-        "45 of 162 parameters; many fit alike",
+        "45 of 162 parameters; many models fit equally well",
         "standard deviation 0.2491",
         "3 of 100,000 rounds",
         "noise 1e-05; HyLinUCB SelfNormalised, ridge 1,000; LinUCB SelfNormalised, ridge 1,000; DisLinUCB "
@@ -151,7 +151,7 @@ def test_the_page_of_a_synthetic_log(tmp_path: Path) -> None:
         "interval over trials; synthetic log, not Yahoo's data",
         "200,000 of 10,000,000 rounds, 100,000 of 1,000,000 rounds to fit on",
         "200,000 rounds, 2 trials on one log",
-        "There is one log",
+        "There is only one log",
     ):
         assert said in page.text, said
     for not_said in ("Setting", "possible env", "is not reproduced here", "Five", "published beyond", "Positions as"):
@@ -179,13 +179,13 @@ def test_the_page_of_both_kinds_of_experiment(tmp_path: Path) -> None:
     )  # fmt: skip
     page = page_about(results)
     for said in (
-        "their experiments were run",
+        "their experiments are run",
         "Setting 1: 10,000 of 80,000 rounds",
         "Yahoo: 200,000 of 10,000,000 rounds",
-        "On the click log: noise of standard deviation 1e-05",
+        "On the click log: noise with standard deviation 1e-05",
         "Yahoo, released protocol: regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data",
         "Five environments are few",
-        "There is one log",
+        "There is only one log",
     ):
         assert said in page.text, said
     assert {"regret", "yahoo", "claim-1-released", "claim-8-released"} <= set(page.ids)

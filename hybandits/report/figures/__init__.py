@@ -23,10 +23,25 @@ from hybandits.report.figures.regret import PANELS, beyond_names, draw_beyond, d
 def draw_all(
     results: Results, out: Path, published: Published, *, read_out_error: float = 10.0, engine: Engine | None = None
 ) -> list[Figure]:
-    """Draw every figure that there are results for into the folder `out`.
+    """Draw every figure that there are results for.
 
-    read_out_error: how far a published number may be off, drawn beside the ratios to it. engine: where to draw the
-    protocols' figures; in this process if left out.
+    Parameters
+    ----------
+    results : Results
+        What to draw.
+    out : Path
+        The folder for the figures, each a PNG and an SVG.
+    published : Published
+        Read-outs of the published figure.
+    read_out_error : float
+        How far a published number may be off; drawn beside the ratios to it.
+    engine : Engine, optional
+        Where to draw the protocols' figures; in this process if left out.
+
+    Returns
+    -------
+    list of Figure
+        Protocol by protocol, with the words that go with each.
     """
     tasks = [(results, protocol, out, published, read_out_error) for protocol in results.protocols]
     drawn = dict((engine or Here()).map(_draw, tasks, lambda i, amount: None))

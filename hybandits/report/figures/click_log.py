@@ -53,7 +53,7 @@ def draw_click_log(outcome: Outcome, out: Path, published: Published) -> Iterato
 
 
 def _relative(outcome: Outcome, out: Path, published: Published) -> Figure:
-    """The published panel again: what the others lose beyond HyLinUCB."""
+    """The published panel reproduced: what the others lose beyond HyLinUCB."""
     e, names = outcome.experiment, rivals(outcome)
     canvas = Canvas(figsize=(11.0, 5.6), layout="constrained")
     axes = canvas.subplots()
@@ -67,10 +67,11 @@ def _relative(outcome: Outcome, out: Path, published: Published) -> Figure:
     caption = [
         "Above the line at 0 an algorithm has lost more than HyLinUCB in the same trial.",
         lines_and_bands(outcome),
-        f"It is a {SYNTHETIC}: the published curves say nothing about it and are not shown."
+        f"This is a {SYNTHETIC}: the published curves say nothing about it and are not shown."
         if is_synthetic(outcome) else "",
-        "Black-edged markers: the published figure, read off its pixels. It was made with positions as arms, another "
-        "fit and algorithms that learn from another arm's reward, so curves need not meet it." if known else "",
+        "Black-edged markers: the published figure, read off its pixels. Its arms are positions, its reward model was "
+        "fitted otherwise and its algorithms learn from another arm's reward, so the curves need not meet it."
+        if known else "",
     ]  # fmt: skip
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-relative",
@@ -106,7 +107,7 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
     wrong["label"] = "defect: learns from another candidate's reward"
     put_legend(canvas, [Line2D([], [], **right), Line2D([], [], **wrong)], 2)
     changes = ", ".join(change(outcome, name, twin, lambda regret: f"{regret:,.0f}") for name, twin in pairs.items())
-    kind = f" It is a {SYNTHETIC}." if is_synthetic(outcome) else ""
+    kind = f" This is a {SYNTHETIC}." if is_synthetic(outcome) else ""
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-defect",
         section="yahoo", wide=True,

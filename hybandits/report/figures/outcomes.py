@@ -27,7 +27,7 @@ DEFECT = (HYRAN_RELEASED, "HyRan")
 BEST = "HyLinUCB"
 """What regret on a click log is relative to."""
 DEFECTIVE = ", defect"
-"""How names of algorithms end that are fed as the released code does on the click log."""
+"""Ending of the names of algorithms that learn from the wrong reward, as in the released code on the click log."""
 SYNTHETIC = "synthetic log, not Yahoo's data"
 DISJOINT = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm."""
@@ -120,13 +120,13 @@ def read_outs(outcome: Outcome, policy: str, published: Published) -> dict[int, 
     """Published dots on `curve`'s axes: {rounds or arms: regret}."""
     name, horizon = outcome.experiment.name, outcome.experiment.horizon
     if many_arms(outcome):
-        found = {arms: published(name, policy, arms).get(horizon) for arms in outcome.arms}
-        return {arms: value for arms, value in found.items() if value is not None}
+        at_horizon = {arms: published(name, policy, arms).get(horizon) for arms in outcome.arms}
+        return {arms: value for arms, value in at_horizon.items() if value is not None}
     return {t: value for t, value in published(name, policy, outcome.arms[0]).items() if t <= horizon}
 
 
 def last_read_out(outcome: Outcome, policy: str, arms: int, published: Published) -> tuple[int, float, float] | None:
-    """(rounds, our mean, published) at the last read-out that we have a point for; None if there is none."""
+    """(rounds, our mean, published) at the last read-out for which there is a point; None if there is none."""
     known = published(outcome.experiment.name, policy, arms)
     at = max((t for t in known if t in outcome.experiment.points), default=None)
     if at is None:
@@ -140,14 +140,14 @@ def by_pulls(pulls: Doubles, values: Doubles, grid: Doubles, levels: Sequence[fl
 
     Every arm's course is interpolated between probes; where fewer than one in twenty has come this far: NaN.
     """
-    found = np.full((pulls.shape[0] * pulls.shape[2], len(grid)), np.nan)
-    for row, x, y in zip(found, _courses(pulls), _courses(values), strict=True):
+    measured = np.full((pulls.shape[0] * pulls.shape[2], len(grid)), np.nan)
+    for row, x, y in zip(measured, _courses(pulls), _courses(values), strict=True):
         inside = (grid >= x[0]) & (grid <= x[-1])
         row[inside] = np.interp(grid[inside], x, y)
     quantiles = np.full((len(levels), len(grid)), np.nan)
-    enough = np.isfinite(found).sum(axis=0) * 20 >= len(found)
+    enough = np.isfinite(measured).sum(axis=0) * 20 >= len(measured)
     if enough.any():
-        quantiles[:, enough] = np.nanquantile(found[:, enough], levels, axis=0)
+        quantiles[:, enough] = np.nanquantile(measured[:, enough], levels, axis=0)
     return quantiles
 
 
@@ -223,8 +223,8 @@ def called(outcome: Outcome) -> str:
 
 def chance_regret(outcome: Outcome) -> float | None:
     """What choosing evenly among the candidates of a click log would lose, in expectation; None if it is not known."""
-    found = (outcome.experiment.log or {}).get("chance_regret")
-    return None if found is None else float(found)
+    regret = (outcome.experiment.log or {}).get("chance_regret")
+    return None if regret is None else float(regret)
 
 
 def change(outcome: Outcome, name: str, twin: str, written: Callable[[float], str]) -> str:
@@ -240,8 +240,8 @@ def final_excesses(outcome: Outcome, names: Sequence[str]) -> str:
 
 
 def dots_of(outcome: Outcome, names: Sequence[str], published: Published) -> dict[str, dict[int, float]]:
-    """Read-outs to draw: the published figure is of the released protocol, on others it would say nothing; and of
-    Yahoo's log, so that it says nothing of a synthetic one."""
+    """Read-outs to draw: the published figure is of the released protocol and of Yahoo's log, so there are none under
+    another protocol or on a synthetic log."""
     if outcome.experiment.protocol != "released" or is_synthetic(outcome):
         return {}
     return {name: read_outs(outcome, name, published) for name in names}

@@ -1,4 +1,4 @@
-"""Pictures of regret: the published panels again, each setting, HyRan with and without its defect, and beyond."""
+"""Pictures of regret: the published panels, each setting, HyRan with and without its defect, other policies."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _plotted(outcome: Outcome) -> list[str]:
 def draw_panels(
     outcomes: Mapping[str, Outcome], protocol: str, out: Path, published: Published, read_out_error: float
 ) -> Figure:
-    """The published figure again: settings 1 to 3 and the click log, or without one the ratios to the read-outs."""
+    """The published figure reproduced: settings 1 to 3, and the click log or else the ratios to the read-outs."""
     canvas = Canvas(figsize=(11, 9.2), layout="constrained")
     grid = canvas.subplots(2, 2).ravel()
     for axes, (name, letter) in zip(grid, PANELS.items(), strict=False):
@@ -88,9 +88,9 @@ def draw_panels(
     if clicks is None:
         _ratios(grid[3], drawn, names, published, read_out_error)
         fourth = (
-            "The published fourth panel is of a Yahoo! click log that may not be passed on; it is a matter of "
-            "experiments on logged data. In its place panel (d) divides our mean regret at T by the published one; "
-            f"bars: the ratio if the read-out is off by {read_out_error:g}."
+            "The published fourth panel shows a Yahoo! click log that may not be passed on (hybandits reproduce yahoo "
+            "runs that experiment). In its place, panel (d) divides our mean regret at T by the published one; its "
+            f"bars show the ratio if the read-out is off by {read_out_error:g}."
         )
     else:
         names = [name for name in REPRODUCED if name in names or name in clicks.policies]
@@ -98,19 +98,19 @@ def draw_panels(
         grid[3].set_title(f"(d) {shape_of(clicks)}")
         stamp_synthetic(grid[3], clicks)
         fourth = f"(d): regret minus HyLinUCB's, {runs_in_words(clicks)}."
-        fourth += f" It is a {SYNTHETIC}." if is_synthetic(clicks) else ""
+        fourth += f" This is a {SYNTHETIC}." if is_synthetic(clicks) else ""
     stamp_protocol(grid[1], protocol)
     put_legend(canvas, keys_of(names, dots=released), 6)
     markers = "Black-edged markers: the published figure, read off its pixels."
     if not released:
-        markers = "The published figure is of the released protocol"
-        markers += "." if clicks else "; here it enters panel (d) only."
+        markers = "The published figure belongs to the released protocol"
+        markers += "." if clicks else " and appears here in panel (d) only."
     final = [final_values(o, present_in(o, REPRODUCED)) for o in drawn]
     final += [] if clicks is None else [final_excesses(clicks, _plotted(clicks))]
     return save_figure(
         canvas, out, protocol, "panels",
         section="panels", wide=True,
-        title=f"The published figure redrawn, {under(protocol)}",
+        title=f"The published figure reproduced, {under(protocol)}",
         caption=f"{lines_and_bands(drawn[0])} {markers} {fourth}",
         alt=f"Four panels. {'; '.join(final)}.",
     )  # fmt: skip
@@ -125,8 +125,8 @@ def _ratios(
     for outcome in outcomes:
         for arms in outcome.arms:
             for name in present_in(outcome, names):
-                if found := last_read_out(outcome, name, arms, published):
-                    rounds, mean, known = found
+                if read_out := last_read_out(outcome, name, arms, published):
+                    rounds, mean, known = read_out
                     case = f"K = {arms}" if many_arms(outcome) else f"t = {rounds:,}"
                     rows.setdefault(f"{name_of(outcome.experiment.name)}, {case}", []).append((name, mean, known))
     if not rows:
@@ -185,7 +185,7 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     put_legend(canvas, [*keys_of(names, dots=known, bands=has_several_runs(outcome)), slope_key(power, slope)], 5)
     caption = [
         lines_and_bands(outcome),
-        f"It is a {SYNTHETIC}." if is_synthetic(outcome) else "",
+        f"This is a {SYNTHETIC}." if is_synthetic(outcome) else "",
         "Black-edged markers: the published figure." if known else "",
         "Thin lines: baselines that the published figure does not show." if any(n in ASIDE for n in names) else "",
         f"On the right the grey line has the {slope}.",
@@ -243,8 +243,8 @@ def draw_beyond(outcome: Outcome, out: Path) -> Figure:
 
 
 def draw_relative(axes: Axes, outcome: Outcome, names: Sequence[str], published: Published) -> bool:
-    """Regret minus HyLinUCB's against rounds; returns whether published dots are among it."""
-    dots = {name: found for name, found in dots_of(outcome, names, published).items() if found}
+    """Draw regret minus HyLinUCB's against rounds; return whether there are published dots."""
+    dots = {name: values for name, values in dots_of(outcome, names, published).items() if values}
     style = styles_of([BEST])[BEST]
     axes.axhline(0, color=style.colour, linewidth=line_width(BEST), zorder=2)
     draw_curves(axes, {name: relative_curve(outcome, name) for name in names}, dots)
