@@ -27,11 +27,11 @@ def test_make_targets_exist(page: Path) -> None:
         assert (target[0] or target[1]) in targets
 
 
-def test_architecture_names_every_room() -> None:
+def test_architecture_names_every_module() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     for path in (ROOT / "hybandits").rglob("*.py"):
         if not path.name.startswith("__"):
-            assert f"`{path.name}`" in text, f"docs/architecture.md does not mention {path.name}"
+            assert f"`{path.stem}`" in text, f"docs/architecture.md does not mention {path.stem}"
 
 
 def test_changelog_speaks_of_this_version() -> None:
