@@ -1,1 +1,1 @@
-"""Benchmarks: `make bench` runs them all, prints a table and writes it as JSON."""
+"""Benchmarks: `make bench` runs them all, prints tables and writes everything as JSON; parts can be run by name."""

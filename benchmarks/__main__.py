@@ -1,7 +1,7 @@
-"""`python -m benchmarks`: measure, print a table per section, and write everything as JSON.
+"""`python -m benchmarks [PART ...]`: measure, print a table for each part, and write everything as JSON.
 
-Every figure is measured in this run, on one thread (the laboratory's: two processes of one), and shown from the minima
-and from the medians.
+Every figure is measured in this run on one thread (those of the laboratory in two processes of one thread each) and is
+given by the minima and by the medians.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,31 +19,52 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
     os.environ[_variable] = "1"  # read when NumPy and numba are first imported
 
 QUICK = ("W1", "W3-400", "W4")
-"""Workloads of a quick run where none are named; the peers get the first."""
+"""Workloads of a quick run unless others are named; the peers get only the first."""
 
-SECTIONS = ("rounds", "peers", "roofline", "thompson", "scale", "memory", "start", "loop", "paper", "fresh", "reading",
-            "logs", "yahoo", "coverage")  # fmt: skip
+PARTS = {
+    "rounds": (2, "choose + learn from Python, beside a textbook implementation"),
+    "peers": (4, "the same round in other libraries"),
+    "roofline": (1, "the scoring kernel beside what the machine can do"),
+    "thompson": (1, "a decision of HyThompson beside one of HyLinUCB"),
+    "scale": (1, "learning among 100,000 arms beside learning among 10"),
+    "memory": (1, "bytes per arm and of a process that knows a million arms"),
+    "start": (2, "importing, the first choice and reward, --help"),
+    "loop": (1, "the compiled round loop beside the textbook"),
+    "paper": (22, "the paper's settings at full length on two workers"),
+    "fresh": (5, "make reproduce in a fresh clone"),
+    "reading": (1, "reading click logs beside a plain reader"),
+    "logs": (2, "fitting, replaying and simulating on a log"),
+    "yahoo": (5, "the Yahoo experiment at full length on two workers"),
+    "coverage": (15, "how often intervals of offline evaluation cover the truth"),
+}
+"""Every part with the minutes that it takes, roughly, and what it measures; in the order in which they run."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """A parser that reports a mistake in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"benchmarks: {message}\n")
 
 
-def _names(text: str, allowed: tuple[str, ...], option: str, parser: _Parser) -> tuple[str, ...]:
-    """Names separated by commas, in the order they are run; an error names those that do not exist."""
-    asked = [name.strip() for name in text.split(",") if name.strip()]
-    wrong = [name for name in asked if name not in allowed]
-    if wrong or not asked:
-        got = ", ".join(map(repr, wrong)) or "nothing"
-        parser.error(f"{option}: got {got}, choose from {', '.join(allowed)}")
-    return tuple(name for name in allowed if name in asked)
+def _chosen(names: list[str], known: Collection[str], option: str, parser: _Parser) -> tuple[str, ...]:
+    """The chosen names in the order in which they run; an error lists those that do not exist."""
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        wrong = ", ".join(map(repr, unknown)) or "nothing"
+        parser.error(f"{option}: got {wrong}, choose from {', '.join(known)}")
+    return tuple(name for name in known if name in names)
+
+
+def _overview() -> str:
+    """The parts and their minutes, for --help."""
+    lines = [f"  {name:<9} {minutes:>3} min  {what}" for name, (minutes, what) in PARTS.items()]
+    total = sum(minutes for minutes, _ in PARTS.values())
+    return "\n".join(["parts, with the minutes they take on two quiet cores:", *lines, f"  in all    {total:>3} min"])
 
 
 def _run(name: str, plan: Any, budget: float) -> Any:
-    """One section."""
+    """Measure one part."""
     from benchmarks import contest, footprint, laboratory, logs, roofline, rounds
 
     if name == "peers":
@@ -66,26 +88,30 @@ def _run(name: str, plan: Any, budget: float) -> Any:
 
 
 def main() -> None:
-    """Parse arguments, run the sections in order, print and write what they measured."""
-    parser = _Parser(prog="python -m benchmarks", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--json", metavar="PATH", help="also write everything here")
-    parser.add_argument("--quick", action="store_true", help="a short run that shows it works; its figures are rough")
-    parser.add_argument("--only", metavar="SECTION", help=f"one or more of {','.join(SECTIONS)}")
-    parser.add_argument("--workloads", metavar="NAMES", help="e.g. W1,W4 (default: all, with --quick a few)")
-    parser.add_argument("--budget", type=float, metavar="SECONDS", help="per peer and workload (default 1.5)")
+    """Parse arguments, run the parts in order, print and write what they measured."""
+    parser = _Parser(
+        prog="python -m benchmarks", description=__doc__, epilog=_overview(), allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("parts", nargs="*", metavar="PART", help="parts to run (default: all), see below")
+    parser.add_argument("--json", metavar="PATH", help="also write everything to this file")
+    parser.add_argument("--quick", action="store_true", help="a short run that shows that it works; figures are rough")
+    parser.add_argument("--workloads", metavar="NAMES", help="for example W1,W4 (default: all, with --quick a few)")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="per peer and workload (default: 1.5)")
     given = parser.parse_args()
-    sections = _names(given.only, SECTIONS, "--only", parser) if given.only is not None else SECTIONS
+    parts = _chosen(given.parts, PARTS, "PART", parser) if given.parts else tuple(PARTS)
     if given.budget is not None and not 0 < given.budget < 3600:
         parser.error(f"--budget: got {given.budget:g}, pass seconds between 0 and 3600")
     if given.json is not None and (Path(given.json).is_dir() or not Path(given.json).absolute().parent.is_dir()):
-        parser.error(f"--json: cannot write {given.json}: it must be a file in a folder that exists")
+        parser.error(f"--json: cannot write {given.json}: give a file in a folder that exists")
 
     from benchmarks.report import Progress, machine, show, show_summary
     from benchmarks.workloads import WORKLOADS, Plan
 
     names = tuple(WORKLOADS)
     if given.workloads is not None:
-        names = _names(given.workloads, names, "--workloads", parser)
+        wanted = [name.strip() for name in given.workloads.split(",") if name.strip()]
+        names = _chosen(wanted, names, "--workloads", parser)
     elif given.quick:
         names = QUICK
     budget = given.budget or (0.3 if given.quick else 1.5)
@@ -95,7 +121,7 @@ def main() -> None:
     versions = ", ".join(f"{name} {version}" for name, version in about["packages"].items() if version)
     print(f"{about['cpu']}, {about['cores']} cores; Python {about['python']}, {versions}; one thread", flush=True)
     done = []
-    for name in sections:
+    for name in parts:
         chosen = QUICK[:1] if names is QUICK and name == "peers" else names
         plan = Plan(tuple(WORKLOADS[each] for each in chosen), given.quick, progress.say)
         begun = time.perf_counter()
@@ -106,7 +132,7 @@ def main() -> None:
         done.append(section)
     show_summary(done)
     seconds = time.perf_counter() - started
-    print(f"{seconds:.0f} seconds in all")
+    print(f"{seconds / 60:.1f} minutes in all")
     if given.json is not None:
         whole = {
             "machine": about,

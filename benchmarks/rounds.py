@@ -253,7 +253,7 @@ def run_thompson(plan: Plan) -> Section:
     )
     workload = WORKLOADS["W1"]
     if workload not in plan.workloads:
-        section.notes.append("measured on W1 only, which was not asked for")
+        section.notes.append("left out: it is measured on W1 only, which --workloads does not name")
         return section
     plan.say("thompson: W1")
     ucb = HyLinUCB(d1=workload.d1, d2=workload.d2, noise=0.1, seed=0)
