@@ -5,42 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import hybandits
-from hybandits.cli.main import app
-from hybandits.engines import Local
-from hybandits.experiments.results import read_results
 from hybandits.logs.store import Log
-
-pytestmark = pytest.mark.xdist_group("cli_logs")
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def said(result: Result) -> str:
-    return " ".join((result.stdout + result.stderr).split())
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A made log, raw and converted."""
-    place = tmp_path_factory.mktemp("logs")
-    assert run("make-log", place / "raw", "--rounds", 6000, "--files", 2, "--seed", 3).exit_code == 0
-    got = run("convert", place / "raw", place / "log")
-    assert got.exit_code == 0, said(got)
-    assert "6,000 lines read: 6,000 rounds, 0 skipped" in said(got)
-    return place
+from tests.support.command_line import complaints, run, said
 
 
 def test_what_convert_writes_is_a_log(folder: Path) -> None:
@@ -102,7 +76,7 @@ def test_mistakes_get_one_line(folder: Path, tmp_path: Path, arguments: list[str
     got = run(*(named.get(argument, argument) for argument in arguments))
     assert got.exit_code == 2
     assert words in said(got)
-    errors = [line for line in got.stderr.splitlines() if not line.startswith("hybandits: compiling")]
+    errors = complaints(got.stderr)
     assert len(errors) == 1
     assert errors[0].startswith("hybandits: ")
     assert not (tmp_path / "out").exists(), "nothing is left behind"
@@ -116,6 +90,7 @@ def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> 
     assert json.loads((tmp_path / "d.json").read_text())["user_rank"] == [5, 6]
 
 
+@pytest.mark.slow
 def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.npz"
     got = run(
@@ -138,6 +113,7 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     assert "looks better" in said(run("evaluate", folder / "log", "--policy", out))
 
 
+@pytest.mark.slow
 def test_policies_that_learn_are_replayed(folder: Path) -> None:
     got = run("evaluate", folder / "log", "--policy", "hythompson:noise=0.3", "--policy", "uniform")
     assert got.exit_code == 0, said(got)
@@ -158,6 +134,7 @@ def test_hyran_is_told_of_the_arm_shown_alone(folder: Path, tmp_path: Path) -> N
     assert "HyRan did not choose the arms that the log shows" in said(got)
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads_is_no_error_of_the_command(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [
@@ -175,8 +152,7 @@ def test_output_that_nobody_reads_is_no_error_of_the_command(folder: Path, tmp_p
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        said = [line for line in process.stderr if not line.startswith("hybandits: compiling")]
-    assert said == []
+        assert complaints(process.stderr.read()) == []
     assert {file.name for file in out.iterdir()} >= {"evaluation.json", "running.png", "running.svg"}
 
 
@@ -196,6 +172,7 @@ def test_own_columns(tmp_path: Path) -> None:
     assert "item, click, age, p" in said(lacking)
 
 
+@pytest.mark.slow
 def test_a_policy_fitted_to_other_columns_is_refused(tmp_path: Path) -> None:
     for name, country in (("one", "bb"), ("two", "zz")):
         rows = ["item,click,country"] + [f"{'abc'[i % 3]},{i % 2},{('aa', country)[i % 5 > 2]}" for i in range(60)]
@@ -220,75 +197,7 @@ def test_what_lies_beside_a_log_and_is_not_read_is_named(folder: Path, tmp_path:
     assert "not read: README.txt, truth.json" in said(got)
 
 
-def test_the_yahoo_experiment_resumes_where_out_lies_beside_the_data(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(folder / "raw", data)
-    monkeypatch.chdir(data)
-    command = [*SMALL, "--protocol", "released", "--data", ".", "--out", "out"]
-    for _ in range(2):
-        got = run(*command)
-        assert got.exit_code == 0, said(got)
-
-
-SMALL = ["reproduce", "yahoo", "--train", "2000", "--rounds", "2000", "--policies", "HyLinUCB,DisLinUCB"]
-
-
-def test_the_yahoo_experiment_on_a_made_log_resumes(tmp_path: Path) -> None:
-    command = [*SMALL, "--released-defect", "--workers", "1", "--out", tmp_path / "out"]
-    got = run(*command)
-    assert got.exit_code == 0, said(got)
-    assert "made log" in said(got)
-    results = read_results(tmp_path / "out")
-    outcome = results.outcome("yahoo", "released")
-    assert outcome is not None
-    assert outcome.policies == ["HyLinUCB", "DisLinUCB", "HyLinUCB, defect", "DisLinUCB, defect"]
-    assert outcome.experiment.log is not None
-    assert outcome.experiment.log["made"] is not None
-    before = {file: file.read_bytes() for file in (tmp_path / "out" / "units").rglob("*.parquet")}
-    lost = sorted(before)[0]
-    lost.unlink()
-    again = run(*command)
-    assert again.exit_code == 0, said(again)
-    assert {file: file.read_bytes() for file in (tmp_path / "out" / "units").rglob("*.parquet")} == before
-    other = run(*SMALL, "--rounds", "1000", "--out", tmp_path / "out")
-    assert other.exit_code == 2
-
-
-def test_a_yahoo_experiment_of_a_few_rounds(tmp_path: Path) -> None:
-    got = run(
-        "reproduce", "yahoo", "--train", "50", "--rounds", "5", "--protocol", "released", "--policies", "HyLinUCB",
-        "--workers", "1", "--out", tmp_path,
-    )  # fmt: skip
-    assert got.exit_code == 0, said(got)
-    outcome = read_results(tmp_path).outcome("yahoo", "released")
-    assert outcome is not None
-    assert outcome.experiment.points == (1, 2, 3, 4, 5)
-
-
-def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    for file in (folder / "raw").glob("*.gz"):  # without what tells that it is made
-        shutil.copy(file, data)
-    command = [*SMALL, "--rounds", "3000", "--data", data, "--arms", "positions", "--out", tmp_path / "out"]
-    got = run(*command)
-    assert got.exit_code == 0, said(got)
-    outcome = read_results(tmp_path / "out").outcome("yahoo-positions", "written")
-    assert outcome is not None
-    log = outcome.experiment.log
-    assert log is not None
-    assert log["made"] is None
-    assert (log["train"], log["start"]) == (2000, 3000)  # from the next file on
-    assert outcome.arms == [20]
-    made = run(*SMALL, "--protocol", "written", "--data", folder / "log", "--out", tmp_path / "made")
-    assert "made log" in said(made)  # however it gets here
-    short = run(*SMALL, "--rounds", "5000", "--data", folder / "log", "--out", tmp_path / "short")
-    assert short.exit_code == 2
-    assert "--rounds to 4,000 or less" in said(short)
-
-
+@pytest.mark.slow
 def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     code = (
         "import os, signal, sys\n"
@@ -309,36 +218,3 @@ def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> Non
     assert "interrupted" in got.stderr
     assert "Traceback" not in got.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_worker_costs_its_part_only(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    """A worker that kills itself once: its part is done again, and the result is the same to the bit."""
-    from hybandits.offline import fit, tasks
-    from hybandits.offline.view import View
-
-    view = View(Log(folder / "log"))
-    monkeypatch.setattr(tasks, "TASK_ROUNDS", 1000)
-    whole = fit.collect(view)
-    todo = [(task, str(tmp_path / f"killed-{workers}")) for task in tasks.tasks_of(view, 0, 6000)]
-    merged = fit.Statistics(view)
-    for part in tasks.in_order(Local(workers), killing, todo):
-        merged.merge(*part)
-    assert (tmp_path / f"killed-{workers}").exists()
-    assert (merged.triangles == whole.triangles).all()
-
-
-def killing(task: Any, report: Any) -> Any:
-    """`fit.part_of`, killed the first time it comes to the second part."""
-    import os
-
-    from hybandits.offline import fit
-
-    part, mark = task
-    if part.start > 0 and not Path(mark).exists():
-        Path(mark).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(10)
-    return fit.part_of(part, report)

@@ -1,17 +1,21 @@
-"""A log cut into tasks: every round once, and results in the order of the log."""
+"""A log cut into tasks: every round once, results in the order of the log, and a dead worker costs one try."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hybandits.engines import Here
+from hybandits.engines import Here, Local
 from hybandits.logs import store
 from hybandits.logs.store import LogError
+from hybandits.offline import fit, tasks
 from hybandits.offline.tasks import in_order, round_range, tasks_of, view_of
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
@@ -21,10 +25,10 @@ def test_tasks_cover_every_round_once(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(store, "rows_per_group", lambda user: 64)
     view = View(little_log(tmp_path))
     for start, stop, size in ((0, 600, 100), (0, 600, 1), (17, 599, 64), (0, 600, 10**6), (3, 4, 1)):
-        tasks = tasks_of(view, start, stop, size=size)
-        assert tasks[0].start == start
-        assert tasks[-1].stop == stop
-        assert all(a.stop == b.start for a, b in itertools.pairwise(tasks))
+        parts = tasks_of(view, start, stop, size=size)
+        assert parts[0].start == start
+        assert parts[-1].stop == stop
+        assert all(a.stop == b.start for a, b in itertools.pairwise(parts))
 
 
 def test_a_range_ends_with_the_log(tmp_path: Path) -> None:
@@ -76,3 +80,30 @@ def test_a_result_is_handed_on_before_the_next_task_is_done() -> None:
     assert next(results) == 1
     assert done == [1]
     results.close()  # type: ignore[attr-defined]
+
+
+def killing(task: Any, report: Any) -> Any:
+    """`fit.part_of`, killed the first time it comes to the second part."""
+    part, mark = task
+    if part.start > 0 and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(10)
+    return fit.part_of(part, report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_worker_costs_its_part_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """A worker that kills itself once: its part is done again, and the result is the same to the bit."""
+    monkeypatch.setattr(store, "rows_per_group", lambda user: 64)
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 100)
+    view = View(little_log(tmp_path))
+    whole = fit.collect(view)
+    todo = [(task, str(tmp_path / "killed")) for task in tasks_of(view, 0, view.log.rounds)]
+    assert len(todo) > 3
+    merged = fit.Statistics(view)
+    for part in in_order(Local(workers), killing, todo):
+        merged.merge(*part)
+    assert (tmp_path / "killed").exists()
+    assert (merged.triangles == whole.triangles).all()

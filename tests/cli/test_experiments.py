@@ -1,0 +1,221 @@
+"""The commands on experiments: results and pages, resuming, and mistakes that get one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hybandits import paper
+from hybandits.experiments.results import read_results
+from tests.support.command_line import complaints, run, run_process, said
+
+QUICK = ["reproduce", "diversity", "--protocol", "released", "--policies", "HyLinUCB"]
+
+
+@pytest.mark.slow
+def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    first = run_process(*QUICK, "--out", out, "--workers", "1")
+    assert first.returncode == 0, first.stderr
+    assert "Diversity, released protocol" in first.stdout
+    assert f"wrote {out / 'report' / 'index.html'}" in first.stdout
+    assert (out / "report" / "index.html").read_text().startswith("<!DOCTYPE html>")
+    assert list((out / "figures").glob("*.png"))
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["scale"] == "quick"
+    assert manifest["commands"] == [
+        "hybandits reproduce diversity --protocol released --scale quick --policies HyLinUCB"
+    ]
+    assert "\x1b" not in first.stdout + first.stderr, "no bars and no colours when nobody watches"
+    times = {path: path.stat().st_mtime_ns for path in out.rglob("units/**/*.parquet")}
+    assert run(*QUICK, "--out", out).stdout == first.stdout
+    assert run("report", out).stdout == first.stdout
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    other = run(*QUICK, "--out", out, "--seed", "3")
+    assert other.exit_code == 2
+    assert "holds results with seed 194821263, this run has 3" in other.stderr
+    assert len(complaints(other.stderr)) == 1
+
+
+@pytest.mark.slow
+def test_simulate_from_a_file_and_flags(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text('d1 = 2\nd2 = 2\narms = 3\nrounds = 400\nenvironments = 2\npolicies = ["Greedy", "Uniform"]\n')
+    got = run("simulate", config, "--rounds", "40", "--out", tmp_path / "out", "--workers", "1")
+    assert got.exit_code == 0, got.stderr
+    assert "40 rounds" in got.stdout
+    assert {"Greedy", "Uniform"} <= {line.split()[0] for line in got.stdout.splitlines() if line}
+    assert (tmp_path / "out" / "report" / "index.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [["--arms", "1", "--rounds", "1"], ["--arms", "2", "--rounds", "3", "--d1", "0"]])
+def test_the_smallest_experiments_have_a_page_too(size: list[str], tmp_path: Path) -> None:
+    small = ["--environments", "1", "--policy", "Uniform", "--policy", "HyLinUCB", "--name", "setting-1"]
+    got = run("simulate", *size, *small, "--out", tmp_path, "--workers", "1")
+    assert got.exit_code == 0, got.stderr
+    assert "published" not in got.stdout, "an experiment of one's own is not the paper's, whatever its name"
+
+
+@pytest.mark.xdist_group("ray")
+def test_ray_from_the_command_line_gives_the_same_files(tmp_path: Path) -> None:
+    small = ["simulate", "--arms", "3", "--rounds", "50", "--environments", "2"]
+    local = run(*small, "--workers", "1", "--out", tmp_path / "local")
+    assert local.exit_code == 0, local.stderr
+    ray = run_process(*small, "--engine", "ray", "--workers", "2", "--out", tmp_path / "ray")
+    assert ray.returncode == 0, ray.stderr
+    files = [path.relative_to(tmp_path / "ray") for path in (tmp_path / "ray").rglob("*") if path.is_file()]
+    assert len(files) > 5
+    for path in files:
+        if path.name != "timings.jsonl":
+            assert (tmp_path / "ray" / path).read_bytes() == (tmp_path / "local" / path).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_file_in_the_way_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "units").touch()
+    got = run("simulate", "--arms", "2", "--rounds", "5", "--environments", "1", "--out", tmp_path)
+    assert got.exit_code == 2
+    assert "Traceback" not in got.stderr
+    assert "units" in got.stderr
+
+
+def test_list_names_what_there_is() -> None:
+    got = run("list")
+    assert got.exit_code == 0
+    for name in (*paper.SETTINGS, "HyThompson", "released", "written"):
+        assert name in got.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "seting-1"], "there is no experiment 'seting-1' (did you mean setting-1?)"),
+        (["reproduce", "--policies", "HyLinUBC"], "there is no policy 'HyLinUBC' (did you mean HyLinUCB?)"),
+        (["reproduce", "--protocol", "published"], "--protocol"),
+        (["reproduce", "--scale", "huge"], "--scale"),
+        (["reproduce", "--engine", "slurm"], "--engine"),
+        (["reproduce", "--workers", "0"], "--workers"),
+        (["reproduce", "--seed", "-1"], "--seed"),
+        (["reproduce", "--address", "auto"], "--address is for a Ray cluster"),
+        (["nonsense"], "nonsense"),
+        (["reproduc"], "reproduc"),
+        (["reproduce", "--out", str(Path(__file__))], "is a file: give a folder"),
+        (["reproduce", "--out", str(Path(__file__) / "deeper")], "is a file: give a folder"),
+        (["reproduce", "--out", "/proc/hybandits"], "cannot be written"),
+        (["report", "/nowhere/to/be/seen"], "is not a folder with results"),
+        (["report", str(Path(__file__))], "is not a folder with results"),
+        (["reproduce", "--policies", ","], "leaves nothing to run"),
+        (["reproduce", "setting-3", "--policies", "SupLinUCB"], "leaves nothing to run in setting-3"),
+        (["simulate", "--rounds", "0"], "rounds must be at least 1, got 0"),
+        (["simulate", "--arms", "0"], "arms must be at least 1, got 0"),
+        (["simulate", "--arms", "many"], "--arms must be whole numbers separated by commas, got 'many'"),
+        (["simulate", "--policy", "hylin"], "did you mean HyLinUCB"),
+        (["simulate", "missing.toml"], "missing.toml cannot be read"),
+    ],
+)
+def test_bad_input_is_one_clear_complaint(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    got = run(*arguments)
+    assert got.exit_code == 2
+    assert message in got.stderr
+    assert "Traceback" not in got.stderr
+    errors = complaints(got.stderr)
+    if errors[0].startswith("hybandits:"):
+        assert len(errors) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["reproduce", "seting-1"], ["reproduce", "--protocol", "published"]])
+def test_bad_input_is_the_same_in_a_process_of_its_own(arguments: list[str]) -> None:
+    there, here = run_process(*arguments), run(*arguments)
+    assert there.returncode == here.exit_code == 2
+    assert there.stdout == here.stdout == ""
+    last = [process.stderr.splitlines()[-1] for process in (there, here)]
+    assert last[0] == last[1]
+
+
+def test_an_unknown_key_in_a_file(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text("horizn = 5\n")
+    got = run("simulate", config)
+    assert got.exit_code == 2
+    assert "unknown setting 'horizn'" in got.stderr
+
+
+SMALL = ["reproduce", "yahoo", "--train", "2000", "--rounds", "2000", "--policies", "HyLinUCB,DisLinUCB"]
+
+
+@pytest.mark.slow
+def test_the_yahoo_experiment_resumes_where_out_lies_beside_the_data(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(folder / "raw", data)
+    monkeypatch.chdir(data)
+    command = [*SMALL, "--protocol", "released", "--data", ".", "--out", "out"]
+    for _ in range(2):
+        got = run(*command)
+        assert got.exit_code == 0, said(got)
+
+
+@pytest.mark.slow
+def test_the_yahoo_experiment_on_a_synthetic_log_resumes(tmp_path: Path) -> None:
+    command = [*SMALL, "--released-defect", "--workers", "1", "--out", tmp_path / "out"]
+    got = run(*command)
+    assert got.exit_code == 0, said(got)
+    assert "made log" in said(got)
+    results = read_results(tmp_path / "out")
+    outcome = results.outcome("yahoo", "released")
+    assert outcome is not None
+    assert outcome.policies == ["HyLinUCB", "DisLinUCB", "HyLinUCB, defect", "DisLinUCB, defect"]
+    assert outcome.experiment.log is not None
+    assert outcome.experiment.log["made"] is not None
+    before = {file: file.read_bytes() for file in (tmp_path / "out" / "units").rglob("*.parquet")}
+    lost = sorted(before)[0]
+    lost.unlink()
+    again = run(*command)
+    assert again.exit_code == 0, said(again)
+    assert {file: file.read_bytes() for file in (tmp_path / "out" / "units").rglob("*.parquet")} == before
+    other = run(*SMALL, "--rounds", "1000", "--out", tmp_path / "out")
+    assert other.exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_yahoo_experiment_of_a_few_rounds(tmp_path: Path) -> None:
+    got = run(
+        "reproduce", "yahoo", "--train", "50", "--rounds", "5", "--protocol", "released", "--policies", "HyLinUCB",
+        "--workers", "1", "--out", tmp_path,
+    )  # fmt: skip
+    assert got.exit_code == 0, said(got)
+    outcome = read_results(tmp_path).outcome("yahoo", "released")
+    assert outcome is not None
+    assert outcome.experiment.points == (1, 2, 3, 4, 5)
+
+
+@pytest.mark.slow
+def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for file in (folder / "raw").glob("*.gz"):  # without what tells that it is made
+        shutil.copy(file, data)
+    command = [*SMALL, "--rounds", "3000", "--data", data, "--arms", "positions", "--out", tmp_path / "out"]
+    got = run(*command)
+    assert got.exit_code == 0, said(got)
+    outcome = read_results(tmp_path / "out").outcome("yahoo-positions", "written")
+    assert outcome is not None
+    log = outcome.experiment.log
+    assert log is not None
+    assert log["made"] is None
+    assert (log["train"], log["start"]) == (2000, 3000)  # from the next file on
+    assert outcome.arms == [20]
+    made = run(*SMALL, "--protocol", "written", "--data", folder / "log", "--out", tmp_path / "made")
+    assert "made log" in said(made)  # however it gets here
+    short = run(*SMALL, "--rounds", "5000", "--data", folder / "log", "--out", tmp_path / "short")
+    assert short.exit_code == 2
+    assert "--rounds to 4,000 or less" in said(short)
