@@ -4,9 +4,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 PARTS ?=
+unexport PYTHONDONTWRITEBYTECODE  # what Python and pytest compile is kept, here as everywhere: the next run starts faster
 
-.PHONY: help reproduce paper quick test lint bench soak docs wheel clean
+.PHONY: help reproduce paper quick test compile lint bench soak docs wheel clean
 
 help:            ## list these targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -17,11 +19,16 @@ reproduce: $(VENV)/lab.stamp  ## run the paper's evaluation, short version: repo
 paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (the best part of an hour on two cores)
 	$(BIN)/hybandits reproduce --scale paper --protocol both --out out-paper
 
-quick: lint      ## lint, types and the fast tests: under a minute on two cores once everything is compiled
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+quick: $(VENV)/dev.stamp  ## lint, types and the fast tests: under a minute on two cores once everything is compiled
+	$(MAKE) --no-print-directory --jobs 2 lint compile
+	OPENBLAS_NUM_THREADS=1 $(PYTEST) -m "not slow"
 
-test: lint       ## everything that must hold: lint, types, layers, all tests and doctests (about six minutes)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all tests and doctests (about six minutes)
+	$(MAKE) --no-print-directory --jobs 2 lint compile
+	$(PYTEST)
+
+compile: $(VENV)/dev.stamp  ## compile everything for this machine, which tests then share (a minute the first time)
+	$(BIN)/hybandits warmup
 
 lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(BIN)/ruff check .

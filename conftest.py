@@ -1,16 +1,56 @@
-"""What holds for all tests."""
+"""What holds for all tests and for the examples in the documentation."""
 
-from pathlib import Path
+from __future__ import annotations
+
+import multiprocessing.process
+import subprocess
+from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
 pytest.register_assert_rewrite("hybandits.testing")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by markers, and before groups are read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order tests and group them for `--dist loadgroup`: slow ones first and each by itself, the others by file.
+
+    So no worker is left with a long test at the end, and little time is lost on handing out short ones. Tests on a Ray
+    cluster are slow, and share one worker and its cluster.
+    """
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        if group is not None and group.args == ("ray",):
+            item.add_marker("slow")
+        elif group is None and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    if item.get_closest_marker("slow") is None:
+        return 2
+    return int(item.get_closest_marker("xdist_group") is None)  # whole groups take longest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Only slow tests start processes: that keeps `make quick` quick."""
+    if item.get_closest_marker("slow") is not None:
+        return (yield)
+
+    def refuse(*arguments: object, **options: object) -> NoReturn:
+        raise RuntimeError(f"{item.nodeid} starts a process: mark it with @pytest.mark.slow")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", refuse)
+        patch.setattr(multiprocessing.process.BaseProcess, "start", refuse)
+        return (yield)
+
+
 @pytest.fixture(autouse=True)
-def _documentation_writes_elsewhere(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _documentation_writes_elsewhere(request: pytest.FixtureRequest) -> None:
     """Examples in the documentation may write files: let them do so in a folder of their own."""
     if isinstance(request.node, pytest.DoctestItem):
-        monkeypatch.chdir(tmp_path)
+        request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from examples import news_page, save_and_restore, warm_start
 
 
+@pytest.mark.slow
 def test_news_page_learns_what_readers_click() -> None:
     rates = news_page.main()
     assert rates["last third"] > rates["at random"] + 0.08

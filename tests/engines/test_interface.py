@@ -19,11 +19,13 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "two processes": lambda: Local(2),
     "ray": lambda: Ray(2),
 }
+ONE = pytest.param("one process", marks=pytest.mark.slow)
+TWO = pytest.param("two processes", marks=pytest.mark.slow)
 RAY = pytest.param("ray", marks=pytest.mark.xdist_group("ray"))
-ALL = ["here", "one process", "two processes", RAY]
+ALL = ["here", ONE, TWO, RAY]
 
 
-@pytest.mark.parametrize("name", ["two processes", RAY])
+@pytest.mark.parametrize("name", [TWO, RAY])
 def test_progress_is_told_while_a_task_runs(name: str) -> None:
     told: list[int] = []
     assert dict(ENGINES[name]().map(slowly, [7], lambda i, amount: told.append(amount))) == {0: 7}
@@ -35,12 +37,12 @@ def test_every_task_is_done(name: str) -> None:
     assert dict(ENGINES[name]().map(square, list(range(7)), ignore)) == {i: i * i for i in range(7)}
 
 
-@pytest.mark.parametrize("name", ["here", "two processes"])
+@pytest.mark.parametrize("name", ["here", TWO])
 def test_no_tasks_are_done_at_once(name: str) -> None:
     assert list(ENGINES[name]().map(square, [], ignore)) == []
 
 
-@pytest.mark.parametrize("name", ["two processes", RAY])
+@pytest.mark.parametrize("name", [TWO, RAY])
 def test_workers_are_held_to_one_thread(name: str) -> None:
     before = dict(os.environ)
     names = ["OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"]
@@ -48,7 +50,7 @@ def test_workers_are_held_to_one_thread(name: str) -> None:
     assert os.environ.get("OPENBLAS_NUM_THREADS") == before.get("OPENBLAS_NUM_THREADS")
 
 
-@pytest.mark.parametrize("name", ["one process", "two processes", RAY])
+@pytest.mark.parametrize("name", [ONE, TWO, RAY])
 def test_a_worker_that_dies_costs_a_try(name: str, tmp_path: Path) -> None:
     tasks = [(tmp_path, i) for i in range(5)]
     assert dict(ENGINES[name]().map(die_once, tasks, ignore)) == {i: i for i in range(5)}
@@ -57,7 +59,7 @@ def test_a_worker_that_dies_costs_a_try(name: str, tmp_path: Path) -> None:
     assert again <= 1, "no more than the task beside it was begun twice"
 
 
-@pytest.mark.parametrize("name", ["two processes", RAY])
+@pytest.mark.parametrize("name", [TWO, RAY])
 def test_workers_that_keep_dying_end_the_run_with_a_remedy(name: str) -> None:
     with pytest.raises(EngineError, match=r"workers? .*died 3 times at the same task.*--workers 1"):
         list(ENGINES[name]().map(die, [0], ignore))

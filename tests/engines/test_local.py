@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from hybandits.engines import Here, Local, cores
 from tests.support.work import children, ignore, running, sleep_after_the_first, square, wait_for
 
@@ -24,6 +26,7 @@ def test_there_is_a_process_per_core_by_default() -> None:
     assert Local(3).workers == 3
 
 
+@pytest.mark.slow
 def test_processes_of_others_are_left_alone() -> None:
     mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
     mine.start()
@@ -33,6 +36,7 @@ def test_processes_of_others_are_left_alone() -> None:
     mine.join()
 
 
+@pytest.mark.slow
 def test_workers_end_when_the_caller_stops_early(tmp_path: Path) -> None:
     work = Local(2).map(sleep_after_the_first, [(tmp_path, i) for i in range(3)], ignore)
     assert next(work) == (0, 0)
@@ -41,6 +45,7 @@ def test_workers_end_when_the_caller_stops_early(tmp_path: Path) -> None:
     wait_for(lambda: not any(running(pid) for pid in workers))
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     code = (
         "from hybandits.engines import Local; from tests.support.work import sleep\n"

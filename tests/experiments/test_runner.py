@@ -72,6 +72,7 @@ def test_policies_that_draw_have_a_seed_of_their_own_per_trial(whole: Path) -> N
 RAY = pytest.param(Ray(2), marks=pytest.mark.xdist_group("ray"), id="ray")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [Local(1), Local(2), RAY])
 def test_every_engine_gives_the_same_bytes(engine: Local | Ray, whole: Path, tmp_path: Path) -> None:
     run([SMALL, EIGEN], tmp_path, engine=engine)
@@ -104,6 +105,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [0, 1, 3, 5])
 def test_a_run_killed_at_any_moment_goes_on(units: int, whole: Path, tmp_path: Path) -> None:
     """Killed with its workers as soon as so many units are on disk."""

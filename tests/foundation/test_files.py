@@ -114,6 +114,7 @@ def test_threads_write_one_file_under_names_of_their_own(tmp_path: Path) -> None
     assert names(tmp_path) == ["file.txt"]
 
 
+@pytest.mark.slow
 def test_only_parts_of_these_paths_and_of_dead_processes_are_cleared(tmp_path: Path, dead: int) -> None:
     path, folder = tmp_path / "unit.1.parquet", tmp_path / "log"
     gone = [f".{path.name}.{dead}-{dead}.part", f".{path.name}.{dead}.part", f".{path.name}.{10**30}.part"]
@@ -145,6 +146,7 @@ def test_discard_follows_no_link(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_alive(dead: int) -> None:
     assert alive(os.getpid())
     assert alive(1)  # may be another user's

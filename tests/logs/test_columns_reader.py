@@ -231,6 +231,7 @@ MAPPED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @given(rows=tables(), listed=st.booleans(), block=st.sampled_from([16, 100, 1 << 20]), many=st.sampled_from([2, 1000]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_csv_and_parquet_give_the_same_log(

@@ -131,6 +131,7 @@ def test_a_damaged_gzip_file_is_used_up_to_the_damage(tmp_path: Path) -> None:
     assert problems.files == {"damaged file": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unpacker", ["isal.igzip", "gzip"])
 def test_whatever_byte_of_a_gzip_file_is_wrong(tmp_path: Path, unpacker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "_unpack", pytest.importorskip(unpacker))
@@ -191,6 +192,7 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
         ColumnsReader(path, mapping=Mapping(arm="item", reward="Click", user=["a"]))
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=300))
 @settings(max_examples=100, deadline=None)
 def test_rubbish_is_refused_or_counted(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
@@ -199,6 +201,7 @@ def test_rubbish_is_refused_or_counted(tmp_path_factory: pytest.TempPathFactory,
     read(path, tmp_path, **SIMPLE)
 
 
+@pytest.mark.slow
 @given(text=st.text(alphabet='ab1,"\n\r ', max_size=80), block=st.sampled_from([16, 33, 1 << 20]))
 @settings(max_examples=100, deadline=None)
 def test_where_blocks_end_makes_no_difference(tmp_path_factory: pytest.TempPathFactory, text: str, block: int) -> None:

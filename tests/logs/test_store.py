@@ -163,6 +163,7 @@ def test_not_a_log(tmp_path):
         Log(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_removed(tmp_path):
     dead = subprocess.Popen(["true"])
     dead.wait()

@@ -21,6 +21,7 @@ def lines_of(log: SyntheticLog, folder: Path, files: int = 1) -> list[bytes]:
     return [line for path in log.write(folder, files=files) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["R6A", "R6B"])
 @pytest.mark.parametrize("features", ["das", "li"])
 def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp_path: Path) -> None:

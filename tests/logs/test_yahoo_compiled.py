@@ -19,6 +19,7 @@ from hybandits.logs.yahoo.lines import R6A, R6B
 from tests.support.yahoo_logs import check, in_plain_python
 
 
+@pytest.mark.slow
 @given(
     text=st.from_regex(r"[0-9]{1,16}(\.[0-9]{1,17})?", fullmatch=True) | st.from_regex(r"0\.[0-9]{6}", fullmatch=True)
 )
@@ -83,6 +84,7 @@ def logs(draw: Any, kind: str) -> bytes:
     return bytes(text) + draw(st.sampled_from([b"", b"\n", b"\n\n"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [R6A, R6B])
 @given(data=st.data())
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -93,6 +95,7 @@ def test_walk_agrees_with_the_plain_parser(kind: str, data: st.DataObject, tmp_p
     check(tmp_path / "log", text, kind, chunk_bytes=chunk, batch_rows=rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [R6A, R6B])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -108,6 +111,7 @@ def test_walk_in_python_agrees_with_the_plain_parser(kind: str, data: st.DataObj
         check(tmp_path / "log", text, kind, chunk_bytes=data.draw(st.sampled_from([5, 1000])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [R6A, R6B])
 def test_mutations_of_a_synthetic_log(kind: str, tmp_path: Path) -> None:
     """Thousands of changed bytes: never a crash, and every line accounted for as the plain parser says."""

@@ -14,6 +14,7 @@ from hybandits.logs.yahoo.lines import R6A, REPEATED, Malformed
 from tests.support.yahoo_logs import A_LINE, check
 
 
+@pytest.mark.slow
 def test_more_lists_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KnownPools, "POOLS", 4)
     monkeypatch.setattr(KnownPools, "IDS", 20)

@@ -208,6 +208,7 @@ def test_garbage_behind_the_end(text: bytes, tmp_path: Path) -> None:
     assert "copy the file again" in str(problems.examples[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unpacker")
 def test_corrupt_gzip(text: bytes, tmp_path: Path) -> None:
     """Whatever byte is changed: what comes before it is read, and the damage is told."""

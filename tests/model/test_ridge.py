@@ -236,6 +236,7 @@ def test_a_merge_that_would_be_unsound_is_refused_and_changes_nothing() -> None:
     assert unchanged
 
 
+@pytest.mark.slow
 def test_growing_does_not_leave_stale_views_behind() -> None:
     estimator = HybridRidge(d1=3, d2=3)
     random = np.random.default_rng(6)

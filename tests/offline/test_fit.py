@@ -78,6 +78,7 @@ def test_ridge_is_the_dense_ridge(tmp_path, features):
     np.testing.assert_allclose(stacked(model), solution, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [Local, pytest.param(Ray, marks=pytest.mark.xdist_group("ray"))])
 def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine):
     monkeypatch.setattr(table, "rows_per_group", lambda user: 64)

@@ -13,6 +13,7 @@ from tests.support.fabricated_results import fabricate, small_setting
 from tests.support.html_page import Page
 
 
+@pytest.mark.slow
 def test_same_results_same_bytes(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-3", policies=("HyRan",)))
     page = write_report(tmp_path, results=results)

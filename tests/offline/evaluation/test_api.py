@@ -124,6 +124,7 @@ def engines_agree(engine: Engine, path: Path, trained: Greedy, monkeypatch: pyte
         assert here.of("learning", "replay").value is not None
 
 
+@pytest.mark.slow
 def test_engines_agree_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     engines_agree(Local(2), tmp_path / "log", trained, monkeypatch)
 

@@ -83,6 +83,7 @@ def test_bernstein_is_wide_enough_and_refuses_ratios_and_models(uniform_view: Vi
         evaluate(uniform_view, targets, estimators=["ips"], interval="bernstein")
 
 
+@pytest.mark.slow
 def test_intervals_of_evaluations_cover(tmp_path: Path) -> None:
     """A small version of benchmarks/coverage.py: 60 logs of 600 rounds, the value known.
 

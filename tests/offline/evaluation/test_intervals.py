@@ -111,6 +111,7 @@ def test_bootstrap_refuses_settings() -> None:
     assert RESAMPLES >= 1000
 
 
+@pytest.mark.slow
 def test_bootstrap_t_covers_skewed_means() -> None:
     """400 rounds, one in 12 shown with weight 12, clicks of 30 %: about 10 terms that are not 0.
 

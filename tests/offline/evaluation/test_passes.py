@@ -55,6 +55,7 @@ def test_replay_of_fixed_policies(uniform_view: View) -> None:
         assert evaluation.of("it", "replay").value == pytest.approx(evaluation.of("it", "snips").value)
 
 
+@pytest.mark.slow
 def test_replay_is_what_the_policy_would_have_earned(tmp_path: Path) -> None:
     """Matched rounds of uniform logs are rounds of the policy's own, given how many they are (Li et al. 2011).
 

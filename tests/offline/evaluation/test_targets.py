@@ -43,6 +43,7 @@ def test_frozen_policies_choose_as_they_would_and_stay_as_they_are(view: View, n
     assert (tmp_path / "before.npz").read_bytes() == (tmp_path / "after.npz").read_bytes()
 
 
+@pytest.mark.slow
 def test_thompson_is_frozen_by_draws(view: View) -> None:
     policy = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=2000, seed=0)
     fit.learn_log(policy, view, 0, 200)

@@ -54,6 +54,7 @@ def test_claim_5_fails_by_each_part(changes: dict[str, Any], part: str) -> None:
     assert the_finding(verdict, "LinUCB: sigma_max(B_i)").verdict == (FAILS if "b" in changes else HOLDS)
 
 
+@pytest.mark.slow
 def test_claims_5_and_6_on_rows_that_are_truly_diverse() -> None:
     """Arms pulled at random, features uniform in the ball: everything the assumption asks for."""
     e = diversity(trials=8)

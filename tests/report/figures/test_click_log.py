@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.report import figures
@@ -25,6 +27,7 @@ def dots(figure: figures.Figure) -> int:
     return len(re.findall(r'<use [^>]*style="fill: #[0-9a-f]{6}; stroke: #000000; stroke-width: 0.8', svg(figure)))
 
 
+@pytest.mark.slow
 def test_everything_from_a_synthetic_log_says_so(tmp_path: Path) -> None:
     drawn = draw(
         fabricate_log(tmp_path, on_a_log(defect=True), on_a_log(arms="positions", trials=1), on_a_log("written"))
@@ -41,6 +44,7 @@ def test_everything_from_a_synthetic_log_says_so(tmp_path: Path) -> None:
         assert "Black-edged" not in figure.caption
 
 
+@pytest.mark.slow
 def test_published_dots_are_of_yahoos_log_and_of_rounds_that_were_played(tmp_path: Path) -> None:
     record_ = on_a_log(synthetic=False, rounds=3_000_000, defect=True)
     drawn = draw(fabricate_log(tmp_path, record_, on_a_log("written", synthetic=False, rounds=3_000_000)))
@@ -55,6 +59,7 @@ def test_published_dots_are_of_yahoos_log_and_of_rounds_that_were_played(tmp_pat
     assert ">3M<" in svg(relative), "3,000,000 would run into its neighbours"
 
 
+@pytest.mark.slow
 def test_the_defect_is_shown_beside_each_algorithm(tmp_path: Path) -> None:
     results = fabricate_log(tmp_path, on_a_log(defect=True, trials=1), spread=0.0)
     figure = draw(results)["released-yahoo-defect"]
@@ -62,6 +67,7 @@ def test_the_defect_is_shown_beside_each_algorithm(tmp_path: Path) -> None:
     assert svg(figure).count("+10.0 %") == 4
 
 
+@pytest.mark.slow
 def test_without_hylinucb_there_is_nothing_to_be_relative_to(tmp_path: Path) -> None:
     drawn = draw(fabricate_log(tmp_path, on_a_log(policies=("LinUCB", "HyThompson"), trials=1), spread=0.0))
     assert list(drawn) == ["released-yahoo"]
@@ -69,6 +75,7 @@ def test_without_hylinucb_there_is_nothing_to_be_relative_to(tmp_path: Path) -> 
     assert "lowest to highest" not in svg(drawn["released-yahoo"]), "one trial has no band"
 
 
+@pytest.mark.slow
 def test_the_fourth_panel_is_yahoos_when_there_is_one(tmp_path: Path) -> None:
     setting = small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))
     clicks = on_a_log(synthetic=False, rounds=2_000_000)

@@ -15,6 +15,8 @@ from tests.support.fabricated_results import fabricate, level_of, small_setting
 
 POLICIES = ("HyLinUCB", "LinUCB", "HyRan", paper.HYRAN_RELEASED, "Greedy")
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("figures")]  # figures that several tests look at are drawn once
+
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, figures.Figure]:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+import pytest
 
 from hybandits.report.figures.eigenvalues import draw_eigenvalues
 from hybandits.report.figures.looks import LOOK
 from tests.support.fabricated_results import fabricate, small_setting
 
 
+@pytest.mark.slow
 def test_blocks_coupling_and_growth(tmp_path: Path) -> None:
     record = small_setting("diversity", policies=("HyLinUCB", "DisLinUCB"))
     outcome = fabricate(tmp_path, record).outcomes["diversity", "released"]

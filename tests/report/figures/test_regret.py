@@ -14,6 +14,8 @@ from hybandits.report.figures import regret
 from hybandits.report.figures.looks import LOOK
 from tests.support.fabricated_results import fabricate, small_setting
 
+pytestmark = pytest.mark.slow  # drawing takes seconds
+
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:

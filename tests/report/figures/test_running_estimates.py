@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from hybandits.offline.evaluation import Evaluation
 from hybandits.offline.evaluation.results import Estimate, Running
@@ -24,6 +25,7 @@ def evaluation(*pairs: tuple[str, str], interval: str = "bootstrap", follow: boo
     return Evaluation(rounds=100, level=0.95, interval=interval, estimates=estimates, diagnostics={})
 
 
+@pytest.mark.slow
 def test_a_panel_per_estimator_and_the_same_bytes_again(tmp_path: Path) -> None:
     found = evaluation(("uniform", "ips"), ("LinUCB", "ips"), ("uniform", "dr"), ("uniform", "dm"))
     (tmp_path / "again").mkdir()
