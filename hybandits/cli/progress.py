@@ -1,4 +1,7 @@
-"""Progress of a run for people at a terminal: a bar per experiment with rounds per second and time left."""
+"""Bars for people at a terminal: how far the work has come, how fast it goes and how long it will still take.
+
+They are drawn on stderr, and not at all when stderr is not a terminal.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from hybandits.experiments.record import Unit
 
 
 class Speed(ProgressColumn):
-    """Rounds per second."""
+    """A column with the number of rounds per second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
@@ -37,9 +40,23 @@ class Speed(ProgressColumn):
 def simple_bar(
     what: str, total: int | None, *, unit: str = "rounds", console: Console | None = None
 ) -> Iterator[Callable[[int], None]]:
-    """One bar on stderr, and nothing when stderr is not a terminal.
+    """Show one bar.
 
-    Called with how much has been done since the last call; total None: not known.
+    Parameters
+    ----------
+    what : str
+        What is being done, in a word.
+    total : int or None
+        How much there is to do; None if that is not known.
+    unit : str
+        "rounds", or "B" for bytes.
+    console : Console, optional
+        Where to draw; by default stderr.
+
+    Yields
+    ------
+    callable
+        To be called with the amount done since the last call.
     """
     console = console or Console(stderr=True)
     moving: tuple[ProgressColumn, ...] = (Speed(),)
@@ -52,7 +69,10 @@ def simple_bar(
 
 
 class StagedBar:
-    """A bar per stage of something: called with the stage, what was done since the last call, and what there is."""
+    """A bar for each stage of some work.
+
+    Call it with the name of the stage, the amount done since the last call, and the amount there is in all.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
         console = console or Console(stderr=True)
@@ -74,7 +94,7 @@ class StagedBar:
 
 
 class Bars:
-    """A `runner.Watcher` that draws bars on stderr, and nothing when stderr is not a terminal."""
+    """A bar for each experiment of a run, with the number of finished units: a `runner.Watcher`."""
 
     def __init__(self, console: Console | None = None) -> None:
         console = console or Console(stderr=True)
@@ -102,11 +122,12 @@ class Bars:
         self._stack.close()
 
     def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None:
+        """Draw a bar for each experiment that has units to do."""
         for key in dict.fromkeys(unit.experiment.key for unit in (*todo, *done)):
-            mine = [unit for unit in todo if unit.experiment.key == key]
-            there = sum(unit.experiment.key == key for unit in done)
-            self._left[key], self._count[key] = len(mine), len(mine) + there
-            total = sum(unit.rounds for unit in mine)
+            left = [unit for unit in todo if unit.experiment.key == key]
+            finished = sum(unit.experiment.key == key for unit in done)
+            self._left[key], self._count[key] = len(left), len(left) + finished
+            total = sum(unit.rounds for unit in left)
             if total:
                 self._tasks[key] = self._progress.add_task(key, total=total, units=self._units(key))
 
@@ -114,12 +135,13 @@ class Bars:
         return f"{self._count[key] - self._left[key]}/{self._count[key]} units"
 
     def advance(self, unit: Unit, rounds: int) -> None:
-        """`rounds` counts from the unit's start, and starts again if its worker died."""
+        """Move the bar; `rounds` counts from the start of the unit, and starts again if its worker has died."""
         before = self._so_far.get(unit.path, 0)
         self._so_far[unit.path] = rounds
         self._progress.advance(self._tasks[unit.experiment.key], rounds - before)
 
     def finish(self, unit: Unit) -> None:
+        """Count a unit as finished."""
         key = unit.experiment.key
         self.advance(unit, unit.rounds)
         self._left[key] -= 1

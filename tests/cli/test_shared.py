@@ -9,7 +9,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hybandits.cli.shared import EngineName, EngineOption, Workers, command_line
+from hybandits.cli.shared import (
+    EngineName,
+    EngineOption,
+    Workers,
+    account_for,
+    command_line,
+    make_engine,
+    plain_errors,
+)
+from hybandits.engines import EngineError, Local, Ray
+from hybandits.experiments.record import ResultsError
+from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.store import LogError
 
 app = typer.Typer()
 
@@ -54,3 +66,61 @@ def test_the_command_keeps_what_changes_results(typed: list[str], kept: list[str
         assert words in said
     for words in ("workers", "engine", "out", "home", "trials"):
         assert words not in said
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (ValueError("give a folder"), "hybandits: give a folder"),
+        (TypeError("give a number"), "hybandits: give a number"),
+        (LogError("the log is empty"), "hybandits: the log is empty"),
+        (ReadError("line 3"), "hybandits: line 3"),
+        (ResultsError("give another folder"), "hybandits: give another folder"),
+        (EngineError("is the cluster up?"), "hybandits: is the cluster up?"),
+        (FileNotFoundError(2, "No such file", "x.csv"), "hybandits: cannot read or write x.csv (No such file)"),
+        (OSError("disk on fire"), "hybandits: cannot read or write (disk on fire)"),
+        (MemoryError("9 GB"), "hybandits: not enough memory (9 GB): make the problem smaller"),
+    ],
+)
+def test_errors_that_a_user_can_mend_are_one_line(
+    problem: Exception, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as ended, plain_errors():
+        raise problem
+    assert ended.value.exit_code == 2
+    assert capsys.readouterr().err == words + "\n"
+
+
+@pytest.mark.parametrize("problem", [BrokenPipeError(), RuntimeError("a mistake of ours"), KeyError("so is this")])
+def test_other_errors_keep_their_trace(problem: Exception) -> None:
+    with pytest.raises(type(problem)), plain_errors():
+        raise problem
+
+
+def test_engines_by_name() -> None:
+    local, ray = make_engine(EngineName.local, 3, None), make_engine(EngineName.ray, 2, "auto")
+    assert isinstance(local, Local)
+    assert local.workers == 3
+    assert isinstance(ray, Ray)
+    assert (ray.workers, ray.address) == (2, "auto")
+    with pytest.raises(ValueError, match="add --engine ray"):
+        make_engine(EngineName.local, None, "auto")
+
+
+def test_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
+    account_for(None)
+    assert capsys.readouterr().err == ""
+    problems = Problems()
+    problems.count_file("day1", lines=3, rounds=2)
+    problems.skip("unparsable number", "day1", 2, "got 'x1.0'")
+    problems.ignore_files({f"dir/{i}.txt": "not a log" for i in range(7)})
+    problems.blame_file("damaged", "day2")
+    account_for(problems)
+    assert capsys.readouterr().err.splitlines() == [
+        "3 lines read: 2 rounds, 1 skipped",
+        "  not read: 0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 2 more",
+        "  1 unparsable number",
+        "  1 file: damaged",
+        "  day1, line 2: unparsable number (got 'x1.0')",
+        "  day2: damaged",
+    ]
