@@ -4,7 +4,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# One thread of BLAS for each of the two workers: with more, they wait for each other's.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 PARTS ?=
 unexport PYTHONDONTWRITEBYTECODE  # what Python and pytest compile is kept, here as everywhere: the next run starts faster
 
@@ -21,7 +22,7 @@ paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (the best
 
 quick: $(VENV)/dev.stamp  ## lint, types and the fast tests: under a minute on two cores once everything is compiled
 	$(MAKE) --no-print-directory --jobs 2 lint compile
-	OPENBLAS_NUM_THREADS=1 $(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all tests and doctests (about six minutes)
 	$(MAKE) --no-print-directory --jobs 2 lint compile

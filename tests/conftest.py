@@ -14,11 +14,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the ba
 
 @pytest.fixture(scope="session")
 def ray_of_two() -> Iterator[None]:
-    """A real Ray cluster of two workers on this machine; tests that use it are of the xdist group "ray"."""
+    """A Ray cluster of two workers on this machine, which the tests of the xdist group "ray" share."""
     import ray
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        patch.setenv("OPENBLAS_NUM_THREADS", "2")  # so that it shows that tasks are held to one
         ray.init(
             num_cpus=2, log_to_driver=False, logging_level="error", configure_logging=False, include_dashboard=False
         )

@@ -37,6 +37,14 @@ def test_test_files_do_not_import_each_other(path: Path) -> None:
     assert [name for name in imported(path) if re.match(r"tests(\.\w+)*\.test_", name)] == []
 
 
+@pytest.mark.xdist_group("one worker")
+def test_tests_of_a_group_share_a_worker(request: pytest.FixtureRequest) -> None:
+    """They do if pytest-xdist gets to see their group, which it appends to their names."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("there are no groups without --dist loadgroup")
+    assert request.node.nodeid.endswith("@one worker"), "install other versions of pytest and pytest-xdist"
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_module_has_a_test_file(path: Path) -> None:
     """One that is named after it, or one of its room that imports it."""
