@@ -51,8 +51,9 @@ def test_every_module_has_a_test_file(path: Path) -> None:
     package, room, *rest = path.relative_to(ROOT).with_suffix("").parts
     module = ".".join((package, room, *rest))
     tests = [test for test in TESTS if not rest or room in test.relative_to(ROOT).parts]
-    named = {f"test_{path.stem}", f"test_{path.parent.name}_{path.stem}"}
-    assert any(test.stem in named or module in imported(test) for test in tests), f"no test in tests/{room} of {module}"
+    assert any(test.stem == f"test_{path.stem}" or module in imported(test) for test in tests), (
+        f"no test in tests/{room} of {module}"
+    )
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)

@@ -21,7 +21,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.columns.categories import one_hots
 from hybandits.logs.columns.cells import Sheet
-from hybandits.logs.columns.reader import ArmTable, read_arms
+from hybandits.logs.columns.reader import KnownArms, read_arms
 from hybandits.logs.columns.tabular import DamagedError, TableFile, open_table, require
 from hybandits.logs.input_files import given_paths, list_files
 from hybandits.logs.store import LogError
@@ -61,7 +61,7 @@ class OpenBanditReader(ColumnsReader):
         require(file, mapping.columns, "the format openbandit")
         super().__init__(campaign.rounds, mapping=mapping)
 
-    def _arm_table(self) -> ArmTable:
+    def _known_arms(self) -> KnownArms:
         file = open_table(self._items)
         require(file, ["item_id"], "the format openbandit")
         number, *others = _numbered(file, "item_feature")
@@ -82,7 +82,7 @@ class OpenBanditReader(ColumnsReader):
         for hot in one_hots(counts, drop_first=True, label=self._label):
             features += hot.names
             parts.append(hot.matrix(pa.array(texts[hot.column], pa.string())))
-        return ArmTable(features, dict(zip(names, np.concatenate(parts, axis=1), strict=True)))
+        return KnownArms(features, dict(zip(names, np.concatenate(parts, axis=1), strict=True)))
 
     def _label(self, category: str) -> str:
         return category[:_CHARACTERS]

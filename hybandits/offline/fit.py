@@ -183,7 +183,7 @@ def unfold(code, groups, triangles, group_vector, vectors, x, z, reward):  # typ
 # ------------------------------------------------------------------ collecting, on any engine
 
 
-def part_of(task: LogTask, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
+def collect_part(task: LogTask, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
     """The statistics of the rounds of a task."""
     view = view_of(**task.view)
     statistics = Statistics(view)
@@ -222,7 +222,7 @@ def collect(
     """
     start, stop = round_range(view, start, stop)
     whole = Statistics(view)
-    for part in in_order(engine or Here(), part_of, tasks_of(view, start, stop), progress):
+    for part in in_order(engine or Here(), collect_part, tasks_of(view, start, stop), progress):
         whole.merge(*part)
     return whole
 

@@ -83,13 +83,13 @@ def test_a_result_is_handed_on_before_the_next_task_is_done() -> None:
 
 
 def killing(task: Any, report: Any) -> Any:
-    """`fit.part_of`, killed the first time it comes to the second part."""
+    """`fit.collect_part`, killed the first time it comes to the second part."""
     part, mark = task
     if part.start > 0 and not Path(mark).exists():
         Path(mark).touch()
         os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(10)
-    return fit.part_of(part, report)
+    return fit.collect_part(part, report)
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ DISTINCT = 100_000
 """A column with more distinct values than this is not taken for categorical."""
 
 
-class ArmTable(NamedTuple):
+class KnownArms(NamedTuple):
     """What is known of the arms beforehand: the names of their features, and their vectors by name.
 
     `vectors` is None if nothing is known and any arm may come.
@@ -104,7 +104,7 @@ class ColumnsReader:
         self._numeric = [name for name in mapping.user if name not in mapping.categorical]
         for file in self._tables:
             _refuse_text(file, self._numeric, "user feature", "list it in categorical too, or leave it out of user")
-        arm_features, self._arms = self._arm_table()
+        arm_features, self._arms = self._known_arms()
         self._hots: dict[str, OneHot] = {}
         if mapping.categorical or (self._arms is None and mapping.candidates is None):
             self._collect_categories()
@@ -118,9 +118,9 @@ class ColumnsReader:
             if twice:
                 raise LogError(f"two {what} features are called {twice[0]!r}: rename a column")
 
-    def _arm_table(self) -> ArmTable:
+    def _known_arms(self) -> KnownArms:
         if self.mapping.arms_file is None:
-            return ArmTable([], None)
+            return KnownArms([], None)
         file = open_table(self.mapping.arms_file)
         named = [name for name in file.columns if name]
         label = self.mapping.arm_id or (named[0] if named else "")
@@ -130,7 +130,7 @@ class ColumnsReader:
         _refuse_text(file, features, "arm feature", "turn it into numbers, or list the wanted columns in arm_features")
         names, numbers = read_arms(file, label, features)
         vectors = np.column_stack([np.ones((len(names), int(self.mapping.constant))), numbers])
-        return ArmTable(features, dict(zip(names, vectors, strict=True)))
+        return KnownArms(features, dict(zip(names, vectors, strict=True)))
 
     def _collect_categories(self) -> None:
         """Collect the arms and categories of all files."""

@@ -18,7 +18,7 @@ from hybandits.offline.evaluation.estimates import Gathered, checked
 from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.parts import BlockLayout, LogPart
 from hybandits.offline.evaluation.passes import Walker, read
-from hybandits.offline.evaluation.refusals import judge
+from hybandits.offline.evaluation.refusals import enter_refusals
 from hybandits.offline.evaluation.results import Evaluation
 from hybandits.offline.evaluation.targets import Learning, Target, target_of
 from hybandits.offline.evaluation.terms import TERMS
@@ -148,7 +148,7 @@ def gather(
     ]
     survey, unfitted = read(view, policies, names, layout, ridge, clip, reward_range, engine or Here(), progress)
     for policy in policies:
-        judge(policy, view, survey, names, layout, unfitted=unfitted)
+        enter_refusals(policy, view, survey, names, layout, unfitted=unfitted)
     if reward_range is not None and not reward_range[0] <= survey.lowest <= survey.highest <= reward_range[1]:
         raise LogError(
             f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}, beyond "

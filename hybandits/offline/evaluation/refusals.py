@@ -1,7 +1,7 @@
 """Every reason for which there is no estimate, or no interval, and every warning about an estimate.
 
-`judge` decides what follows from the log alone. The intervals ask here when they are computed: `without_bootstrap` and
-`without_sequence`.
+`enter_refusals` decides what follows from the log alone. The intervals ask here when they are computed:
+`without_bootstrap` and `without_sequence`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNJUDGED_MODEL = (
 )
 
 
-def judge(
+def enter_refusals(
     policy: LogEvidence, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, *, unfitted: bool
 ) -> None:
     """Enter into the evidence what cannot be estimated, what has no interval, and what to warn of.
