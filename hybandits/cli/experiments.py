@@ -42,6 +42,7 @@ class ScaleName(StrEnum):
     paper = "paper"
 
 
+# Repeated here, since importing the module that has the list would slow down `hybandits --help`.
 ArmsName = StrEnum("ArmsName", ["articles", "positions"])
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report. It is created if missing.")]
@@ -79,9 +80,7 @@ def reproduce(
     context: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Experiments to run, see `hybandits list`; by default all but yahoo.", metavar="[NAMES]..."
-        ),
+        typer.Argument(help="Experiments to run, see `hybandits list`; by default all but yahoo.", metavar="NAME"),
     ] = None,
     protocol: Annotated[
         ProtocolName, typer.Option(help="Use the parameters of the released code, of the paper's text, or both.")
@@ -149,7 +148,11 @@ def reproduce(
             given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--strict": strict}
             given |= {"--arms": arms is not ArmsName.articles, "--released-defect": defect}
             if idle := [name for name, value in given.items() if value]:
-                raise ValueError(f"{', '.join(idle)}: only for the yahoo experiment, so name that too")
+                is_or_are, them = ("is", "it") if len(idle) == 1 else ("are", "them")
+                raise ValueError(
+                    f"{', '.join(idle)} {is_or_are} for the yahoo experiment only: add yahoo to the names, or leave "
+                    f"{them} out"
+                )
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
@@ -251,7 +254,7 @@ def simulate(
     config: Annotated[
         Path | None,
         typer.Argument(
-            help="A TOML file with any of the settings below except --engine and those after it.", metavar="FILE.toml"
+            help="A TOML file with any of the settings below, from --policy to --name.", metavar="FILE.toml"
         ),
     ] = None,
     policy: Annotated[

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from hybandits.logs.columns import Mapping as ColumnMapping
     from hybandits.offline.view import View
 
+# The lists of choices are repeated here: importing the modules that have them would slow down `hybandits --help`.
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
+Kind = StrEnum("Kind", [("R6A", "R6A"), ("R6B", "R6B")])
+SyntheticFeaturesName = StrEnum("SyntheticFeaturesName", ["das", "li"])
 FeaturesName = StrEnum("FeaturesName", ["das", "li", "shared", "disjoint"])
 IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
@@ -44,7 +48,7 @@ Features = Annotated[
         "same x, z = user; shared: the same x, no z; disjoint: no x, z = user."
     ),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
+RoundsOption = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
 
 
 def make_log(
@@ -53,12 +57,12 @@ def make_log(
     files: Annotated[int, typer.Option(min=1, help="Number of days to spread them over, one file each.")] = 1,
     pool: Annotated[int, typer.Option(min=3, help="Number of articles to choose from at a time, roughly.")] = 20,
     features: Annotated[
-        FeaturesName,
+        SyntheticFeaturesName,
         typer.Option(
             help="What an article's own part of the click rate depends on. das: its features; li: the user's."
         ),
-    ] = FeaturesName.das,
-    kind: Annotated[str, typer.Option(help="Format of the files: R6A or R6B.")] = "R6A",
+    ] = SyntheticFeaturesName.das,
+    kind: Annotated[Kind, typer.Option(help="Format of the files.")] = Kind.R6A,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 0,
 ) -> None:
     """Write a synthetic click log in Yahoo's format, to try everything without the licensed data.
@@ -68,7 +72,7 @@ def make_log(
     with plain_errors():
         from hybandits.logs.synthetic import SyntheticLog
 
-        log = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind)
+        log = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind.value)
         with tidying(), bar("writing", rounds) as advance:
             log.write(out, files=files, progress=advance)
         typer.echo(f"wrote {rounds:,} rounds in {files} {'file' if files == 1 else 'files'} to {out}")
@@ -162,8 +166,9 @@ def describe(
         if out is not None:
             _must_be_writable(out)
         with _viewed(log, features.value, strict=strict) as view, bar("reading", view.log.rounds) as advance:
-            description = describe_log(view, progress=advance)
-        print_description(description)
+            # A raw log is viewed in a temporary folder, whose name says nothing.
+            description = replace(describe_log(view, progress=advance), path=log.name)
+        print_description(replace(description, path=str(log)))
         if out is not None:
             _write_json(out, description.plain())
             typer.echo(f"wrote {out}")
@@ -178,7 +183,7 @@ def fit(
         Path, typer.Option(help="File to write; an existing one is replaced. Load it with hybandits.load.")
     ] = Path("policy.npz"),
     features: Features = FeaturesName.das,
-    rounds: Rounds = None,
+    rounds: RoundsOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the policy's own draws.")] = 0,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
@@ -250,7 +255,7 @@ def evaluate(
     start: Annotated[
         int, typer.Option("--from", min=0, help="First round to use, for example after those of fit --rounds.")
     ] = 0,
-    rounds: Rounds = None,
+    rounds: RoundsOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap and of policies that learn.")] = 0,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,

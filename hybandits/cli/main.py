@@ -34,16 +34,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("list")(experiments.list_experiments)
-app.command("reproduce")(experiments.reproduce)
-app.command("report")(experiments.report)
-app.command("simulate")(experiments.simulate)
-app.command("make-log")(logs.make_log)
-app.command("convert")(logs.convert)
-app.command("describe")(logs.describe)
-app.command("fit")(logs.fit)
-app.command("evaluate")(logs.evaluate)
-app.command("warmup")(warm_up.warmup)
+app.command("list", short_help="List experiments and policies.")(experiments.list_experiments)
+app.command("reproduce", short_help="Rerun the paper's evaluation.")(experiments.reproduce)
+app.command("report", short_help="Write the report again from saved results.")(experiments.report)
+app.command("simulate", short_help="Run an experiment of your own.")(experiments.simulate)
+app.command("make-log", short_help="Write a synthetic click log.")(logs.make_log)
+app.command("convert", short_help="Convert a log to Parquet.")(logs.convert)
+app.command("describe", short_help="Say what is in a log.")(logs.describe)
+app.command("fit", short_help="Fit a policy to a log.")(logs.fit)
+app.command("evaluate", short_help="Estimate what policies would have earned.")(logs.evaluate)
+app.command("warmup", short_help="Compile everything now.")(warm_up.warmup)
 
 
 def _print_version(wanted: bool) -> None:

@@ -25,9 +25,9 @@ def test_what_convert_writes_is_a_log(folder: Path) -> None:
 
 
 def test_convert_does_not_overwrite(folder: Path) -> None:
-    got = run("convert", folder / "raw", folder / "log")
-    assert got.exit_code == 2
-    assert "exists already" in said(got)
+    refused = run("convert", folder / "raw", folder / "log")
+    assert refused.exit_code == 2
+    assert "exists already" in said(refused)
 
 
 def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: Path) -> None:
@@ -36,11 +36,11 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
     lines[3] = b"1241160900 999 0 |user 1:1 |100 1:1\n"
     lines[7] = b"nonsense\n"
     (tmp_path / "bad").write_bytes(b"".join(lines))
-    got = run("convert", tmp_path / "bad", tmp_path / "log")
-    assert got.exit_code == 0
-    assert "10 lines read: 8 rounds, 2 skipped" in said(got)
-    assert "line 4:" in said(got)
-    assert "line 8:" in said(got)
+    converted = run("convert", tmp_path / "bad", tmp_path / "log")
+    assert converted.exit_code == 0
+    assert "10 lines read: 8 rounds, 2 skipped" in said(converted)
+    assert "line 4:" in said(converted)
+    assert "line 8:" in said(converted)
     strict = run("convert", tmp_path / "bad", tmp_path / "strict", "--strict")
     assert strict.exit_code == 2
     assert "line 4" in said(strict)
@@ -60,32 +60,44 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["evaluate", "LOG", "--policy", "nowhere.npz"], "nowhere.npz"),
         (["evaluate", "LOG", "--policy", "random"], "or uniform, logged, always:ARM, or a saved policy"),
         (["evaluate", "LOG", "--policy", "uniform", "--policy", "uniform"], "uniform is given twice"),
-        (["reproduce", "setting-1", "--train", "20", "--out", "OUT"], "--train: only for the yahoo experiment"),
+        (
+            ["reproduce", "setting-1", "--train", "20", "--out", "OUT"],
+            "--train is for the yahoo experiment only: add yahoo to the names, or leave it out",
+        ),
         (["evaluate", "LOG", "--policy", "uniform", "--estimators", "isp"], "isp"),
         (["evaluate", "LOG", "--policy", "uniform", "--level", "95"], "level"),
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1"], "two numbers"),
         (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "none from round 6,000 on"),
         (["evaluate", "LOG", "--policy", "uniform", "--address", "x"], "--engine ray"),
         (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere is not there"),
-        (["make-log", "OUT", "--kind", "R6C"], "R6A"),
         (["describe", "LOG", "--json", "."], "cannot be written"),
     ],
 )
 def test_mistakes_get_one_line(folder: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
     named = {"LOG": folder / "log", "OUT": tmp_path / "out"}
-    got = run(*(named.get(argument, argument) for argument in arguments))
-    assert got.exit_code == 2
-    assert words in said(got)
-    errors = complaints(got.stderr)
+    refused = run(*(named.get(argument, argument) for argument in arguments))
+    assert refused.exit_code == 2
+    assert words in said(refused)
+    errors = complaints(refused.stderr)
     assert len(errors) == 1
     assert errors[0].startswith("hybandits: ")
     assert not (tmp_path / "out").exists(), "nothing is left behind"
+
+
+@pytest.mark.parametrize(("option", "value"), [("--kind", "R6C"), ("--features", "shared")])
+def test_a_synthetic_log_is_of_a_kind_on_offer(option: str, value: str, tmp_path: Path) -> None:
+    refused = run("make-log", tmp_path / "out", option, value)
+    assert refused.exit_code == 2
+    assert f"Invalid value for '{option}'" in said(refused)
+    assert f"'{value}' is not one of" in said(refused)
+    assert not (tmp_path / "out").exists()
 
 
 def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> None:
     raw, converted = run("describe", folder / "raw"), run("describe", folder / "log", "--json", tmp_path / "d.json")
     assert raw.exit_code == converted.exit_code == 0
     assert "6,000 from 2 files" in said(raw)
+    assert f"{folder / 'raw'} (R6A)" in said(raw)
     assert "does not hold" in said(converted)
     assert json.loads((tmp_path / "d.json").read_text())["user_rank"] == [5, 6]
 
@@ -93,21 +105,21 @@ def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.npz"
-    got = run(
+    fitted = run(
         "fit", folder / "log", "--policy", "hylinucb:noise=0.3", "--rounds", 3000, "--features", "li", "--out", out
     )
-    assert got.exit_code == 0, said(got)
+    assert fitted.exit_code == 0, said(fitted)
     policy: Any = hybandits.load(out)
     assert policy.rounds == 3000
-    found = tmp_path / "found"
+    evaluation = tmp_path / "evaluation"
     arguments = ["--policy", "uniform", "--policy", out, "--policy", "always:" + Log(folder / "log").names[0]]
-    got = run("evaluate", folder / "log", "--from", 3000, *arguments, "--out", found)
-    assert got.exit_code == 0, said(got)
-    assert "Difference to uniform, on the same rounds" in said(got)
-    plain = json.loads((found / "evaluation.json").read_text())
+    evaluated = run("evaluate", folder / "log", "--from", 3000, *arguments, "--out", evaluation)
+    assert evaluated.exit_code == 0, said(evaluated)
+    assert "Difference to uniform, on the same rounds" in said(evaluated)
+    plain = json.loads((evaluation / "evaluation.json").read_text())
     assert {e["estimator"] for e in plain["estimates"]} == {"ips", "snips", "dm", "dr"}
-    assert (found / "running.png").stat().st_size > 5000
-    assert (found / "running.svg").read_text().startswith("<?xml")
+    assert (evaluation / "running.png").stat().st_size > 5000
+    assert (evaluation / "running.svg").read_text().startswith("<?xml")
     # Features are those noted in the policy; asking for others is a mistake, and so is forgetting what it has seen.
     assert "--features li, not das" in said(run("evaluate", folder / "log", "--policy", out, "--features", "das"))
     assert "looks better" in said(run("evaluate", folder / "log", "--policy", out))
@@ -115,23 +127,23 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_policies_that_learn_are_replayed(folder: Path) -> None:
-    got = run("evaluate", folder / "log", "--policy", "hythompson:noise=0.3", "--policy", "uniform")
-    assert got.exit_code == 0, said(got)
-    rows = [line.split()[:2] for line in got.stdout.splitlines()]
+    evaluated = run("evaluate", folder / "log", "--policy", "hythompson:noise=0.3", "--policy", "uniform")
+    assert evaluated.exit_code == 0, said(evaluated)
+    rows = [line.split()[:2] for line in evaluated.stdout.splitlines()]
     assert ["hythompson:noise=0.3", "replay"] in rows
     assert ["hythompson:noise=0.3", "ips"] not in rows
     assert ["uniform", "dr"] in rows
 
 
 def test_a_policy_without_sums_is_fitted_round_by_round(folder: Path, tmp_path: Path) -> None:
-    got = run("fit", folder / "log", "--policy", "SupLinUCB", "--rounds", 200, "--out", tmp_path / "p.npz")
-    assert got.exit_code == 0, said(got)
+    fitted = run("fit", folder / "log", "--policy", "SupLinUCB", "--rounds", 200, "--out", tmp_path / "p.npz")
+    assert fitted.exit_code == 0, said(fitted)
 
 
 def test_hyran_is_told_of_the_arm_shown_alone(folder: Path, tmp_path: Path) -> None:
-    got = run("fit", folder / "log", "--policy", "hyran", "--rounds", 50, "--out", tmp_path / "p.npz")
-    assert got.exit_code == 0, said(got)
-    assert "HyRan did not choose the arms that the log shows" in said(got)
+    fitted = run("fit", folder / "log", "--policy", "hyran", "--rounds", 50, "--out", tmp_path / "p.npz")
+    assert fitted.exit_code == 0, said(fitted)
+    assert "HyRan did not choose the arms that the log shows" in said(fitted)
 
 
 @pytest.mark.slow
@@ -160,8 +172,8 @@ def test_own_columns(tmp_path: Path) -> None:
     rows = ["item,click,age,p"] + [f"{'abc'[i % 3]},{i % 2},{i},0.5" for i in range(60)]
     (tmp_path / "own.csv").write_text("\n".join(rows) + "\n")
     (tmp_path / "map.toml").write_text('arm = "item"\nreward = "click"\nuser = ["age"]\npropensity = "p"\n')
-    got = run("convert", tmp_path / "own.csv", tmp_path / "log", "--mapping", tmp_path / "map.toml")
-    assert got.exit_code == 0, said(got)
+    converted = run("convert", tmp_path / "own.csv", tmp_path / "log", "--mapping", tmp_path / "map.toml")
+    assert converted.exit_code == 0, said(converted)
     assert Log(tmp_path / "log").rounds == 60
     (tmp_path / "wrong.toml").write_text('arm = "item"\nreward = "click"\nusr = ["age"]\n')
     wrong = run("convert", tmp_path / "own.csv", tmp_path / "log2", "--mapping", tmp_path / "wrong.toml")
@@ -180,21 +192,21 @@ def test_a_policy_fitted_to_other_columns_is_refused(tmp_path: Path) -> None:
         (tmp_path / "map.toml").write_text(
             'arm = "item"\nreward = "click"\ncategorical = ["country"]\nuniform = true\n'
         )
-        got = run("convert", tmp_path / f"{name}.csv", tmp_path / name, "--mapping", tmp_path / "map.toml")
-        assert got.exit_code == 0, said(got)
+        converted = run("convert", tmp_path / f"{name}.csv", tmp_path / name, "--mapping", tmp_path / "map.toml")
+        assert converted.exit_code == 0, said(converted)
     out = tmp_path / "p.npz"
     assert run("fit", tmp_path / "one", "--features", "disjoint", "--out", out).exit_code == 0
-    got = run("evaluate", tmp_path / "two", "--policy", out)
-    assert got.exit_code == 2
-    assert "country=bb" in said(got)
+    refused = run("evaluate", tmp_path / "two", "--policy", out)
+    assert refused.exit_code == 2
+    assert "country=bb" in said(refused)
 
 
 def test_what_lies_beside_a_log_and_is_not_read_is_named(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "raw", tmp_path / "raw")
     (tmp_path / "raw" / "README.txt").write_text("of the data")
-    got = run("convert", tmp_path / "raw", tmp_path / "log")
-    assert got.exit_code == 0
-    assert "not read: README.txt, truth.json" in said(got)
+    converted = run("convert", tmp_path / "raw", tmp_path / "log")
+    assert converted.exit_code == 0
+    assert "not read: README.txt, truth.json" in said(converted)
 
 
 @pytest.mark.slow
@@ -210,11 +222,11 @@ def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> Non
         "from hybandits.cli.main import main\n"
         "main()\n"
     )
-    got = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, "convert", str(folder / "raw"), str(tmp_path / "log")],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert got.returncode == 130
-    assert "interrupted" in got.stderr
-    assert "Traceback" not in got.stderr
+    assert process.returncode == 130
+    assert "interrupted" in process.stderr
+    assert "Traceback" not in process.stderr
     assert list(tmp_path.iterdir()) == []

@@ -7,29 +7,77 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
+from hybandits.cli import experiments, logs
+from hybandits.cli.main import app
+from hybandits.logs.formats import FORMATS
+from hybandits.logs.synthetic import KINDS, SyntheticLog
+from hybandits.model.features import MAPS
+from hybandits.offline.evaluation import INTERVALS
+from hybandits.offline.view import ARMS
+from hybandits.simulation.worlds import LAWS
 from tests.support.command_line import complaints, run
 
 
 def test_version_and_help() -> None:
     assert run("--version").stdout.startswith("hybandits 0.")
     for arguments in (["--help"], ["reproduce", "--help"]):
-        got = run(*arguments)
-        assert got.exit_code == 0
-        assert "reproduce" in got.stdout
+        helped = run(*arguments)
+        assert helped.exit_code == 0
+        assert "reproduce" in helped.stdout
+
+
+def test_the_list_of_commands_has_whole_sentences() -> None:
+    listed = run("--help").stdout.partition("Commands:")[2].strip().splitlines()
+    assert len(listed) == len(app.registered_commands)
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed)
+    assert "[OPTIONS] [NAME]...\n" in run("reproduce", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("offered", "known"),
+    [
+        (logs.Format, FORMATS),
+        (logs.FeaturesName, MAPS),
+        (logs.IntervalName, INTERVALS),
+        (logs.Kind, KINDS),
+        (experiments.ArmsName, ARMS),
+    ],
+)
+def test_options_offer_what_the_library_knows(offered: type[StrEnum], known: Collection[str]) -> None:
+    assert [choice.value for choice in offered] == list(known)
+
+
+def test_help_names_every_law() -> None:
+    text = "".join(run("simulate", "--help").stdout.split())
+    assert all(law in text for law in LAWS)
+
+
+def test_synthetic_logs_can_have_all_features_on_offer() -> None:
+    assert list(logs.SyntheticFeaturesName) == [name for name in MAPS if _makes_a_log(name)]
+
+
+def _makes_a_log(features: str) -> bool:
+    try:
+        SyntheticLog(rounds=10, features=features)
+    except ValueError:
+        return False
+    return True
 
 
 @pytest.mark.slow
 def test_importing_and_helping_does_not_load_the_compiler() -> None:
     for code in ("import hybandits", "import hybandits.cli.main"):
-        got = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", f"{code}; import sys; print('numba' in sys.modules, 'numpy' in sys.modules)"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        assert got.stdout.split() == ["False", "False"]
+        assert process.stdout.split() == ["False", "False"]
 
 
 LONG = ["simulate", "--arms", "3", "--rounds", "2000", "--environments", "2000", "--policy", "HyLinUCB"]
@@ -103,8 +151,8 @@ sys.meta_path.insert(0, Finder)
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["typer", "numba", "hybandits.policies.hyran"])
 def test_interruption_while_modules_are_imported(module: str, tmp_path: Path) -> None:
-    got = run_with(AT_IMPORT.format(module=module), tmp_path, "list")
-    _must_be_interrupted(got.returncode, got.stderr, word="")
+    process = run_with(AT_IMPORT.format(module=module), tmp_path, "list")
+    _must_be_interrupted(process.returncode, process.stderr, word="")
 
 
 @pytest.mark.slow
@@ -112,8 +160,8 @@ def test_interruption_while_modules_are_imported(module: str, tmp_path: Path) ->
     ("command", "word"), [("describe nowhere", ""), ("reproduce setting-1", KEPT), ("simulate", KEPT)]
 )
 def test_an_interruption_promises_no_more_than_the_command_keeps(command: str, word: str, tmp_path: Path) -> None:
-    got = run_with(AT_IMPORT.format(module="numba"), tmp_path, *command.split())
-    _must_be_interrupted(got.returncode, got.stderr, word)
+    process = run_with(AT_IMPORT.format(module="numba"), tmp_path, *command.split())
+    _must_be_interrupted(process.returncode, process.stderr, word)
 
 
 @pytest.mark.slow
@@ -125,9 +173,9 @@ from hybandits.foundation.compiling import _Notice
 keep = Library._object_compiled_hook
 Library._object_compiled_hook = lambda *arguments: (_Notice.announced and interrupt(), keep(*arguments))
 """
-    got = run_with(code, tmp_path, *LONG, "--out", str(tmp_path / "out"))
-    assert "hybandits: compiling" in got.stderr
-    _must_be_interrupted(got.returncode, got.stderr)
+    process = run_with(code, tmp_path, *LONG, "--out", str(tmp_path / "out"))
+    assert "hybandits: compiling" in process.stderr
+    _must_be_interrupted(process.returncode, process.stderr)
 
 
 AFTER_WORK = """
@@ -154,25 +202,25 @@ experiments._report = after_work
     ],
 )
 def test_whatever_becomes_of_an_interruption_it_is_one(what: str, tmp_path: Path) -> None:
-    got = run_with(AFTER_WORK.format(what=what), tmp_path, "report", "nowhere")
-    _must_be_interrupted(got.returncode, got.stderr, word="")
+    process = run_with(AFTER_WORK.format(what=what), tmp_path, "report", "nowhere")
+    _must_be_interrupted(process.returncode, process.stderr, word="")
 
 
 @pytest.mark.slow
 def test_an_error_that_is_no_interruption_keeps_its_trace(tmp_path: Path) -> None:
-    got = run_with(AFTER_WORK.format(what="raise RuntimeError('of our own')"), tmp_path, "report", "nowhere")
-    assert got.returncode == 1
-    assert "Traceback" in got.stderr
-    assert "RuntimeError: of our own" in got.stderr
-    assert "interrupted" not in got.stderr
+    process = run_with(AFTER_WORK.format(what="raise RuntimeError('of our own')"), tmp_path, "report", "nowhere")
+    assert process.returncode == 1
+    assert "Traceback" in process.stderr
+    assert "RuntimeError: of our own" in process.stderr
+    assert "interrupted" not in process.stderr
 
 
 @pytest.mark.slow
 def test_a_process_told_to_ignore_interruptions_does(tmp_path: Path) -> None:
     ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    got = run_with(ignore + AT_IMPORT.format(module="numba"), tmp_path, "list")
-    assert got.returncode == 0, got.stderr
-    assert "setting-1" in got.stdout
+    process = run_with(ignore + AT_IMPORT.format(module="numba"), tmp_path, "list")
+    assert process.returncode == 0, process.stderr
+    assert "setting-1" in process.stdout
 
 
 def test_importing_the_command_line_leaves_interruptions_alone() -> None:
