@@ -23,7 +23,7 @@ from hybandits.engines import Local
 from hybandits.experiments import runner
 from hybandits.experiments.record import Experiment, Unit
 from hybandits.experiments.results import Outcome, Results
-from hybandits.report.numbers import agrees
+from hybandits.paper.published_numbers import agrees
 from hybandits.simulation.play import play_rounds
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import Synthetic

@@ -207,14 +207,14 @@ def _yahoo_records(
     """The records of the Yahoo experiment, and the folder of its log."""
     from hybandits import paper
     from hybandits.cli.progress import StagedBar
-    from hybandits.experiments import runner
+    from hybandits.foundation.files import make_writable_folder
     from hybandits.paper import yahoo
 
     chosen = [name for name in paper.YAHOO_POLICIES if kept is None or name in kept]
     if not chosen:
         raise ValueError(f"--policies leaves nothing of {', '.join(paper.YAHOO_POLICIES)} to run: name others")
     new = not out.exists()
-    runner.prepare(out)
+    make_writable_folder(out)
     with (
         _removed_if_empty(out) if new else contextlib.nullcontext(),
         interrupts.tidying(interrupts.KEPT),
@@ -293,14 +293,15 @@ def simulate(
     """
     interrupts.promise(interrupts.KEPT)
     with plain_errors():
-        from hybandits.experiments.config import experiment, read_file
+        from hybandits.experiments.config import experiment
+        from hybandits.foundation.files import read_toml
 
         given = {
             "policies": policy, "d1": d1, "d2": d2, "rounds": rounds, "environments": environments, "trials": trials,
             "noise": noise, "law": law, "theta_bound": theta_bound, "beta_bound": beta_bound, "seed": seed,
             "name": name, "arms": None if arms is None else _whole_numbers("--arms", arms),
         }  # fmt: skip
-        settings = {} if config is None else read_file(config)
+        settings = {} if config is None else read_toml(config)
         record = experiment(settings | {key: value for key, value in given.items() if value is not None})
         _run([record], out, make_engine(engine, workers, address), {}, command_line(context))
         _report(out)
@@ -335,13 +336,13 @@ def _report(folder: Path) -> None:
 
     from hybandits.engines import Local, cores
     from hybandits.experiments.results import read_results
-    from hybandits.experiments.runner import prepare
+    from hybandits.foundation.files import make_writable_folder
     from hybandits.paper.claims import judge
     from hybandits.report.terminal import print_summary
     from hybandits.report.write import write_report
 
     results = read_results(folder)
-    prepare(folder)
+    make_writable_folder(folder)
     verdicts = judge(results)
     print_summary(results, verdicts)
     with Console(stderr=True).status("drawing figures"):

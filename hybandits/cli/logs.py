@@ -122,10 +122,10 @@ def convert(
 def _read_mapping(path: Path | None) -> ColumnMapping | None:
     if path is None:
         return None
-    from hybandits.experiments.config import read_file
+    from hybandits.foundation.files import read_toml
     from hybandits.logs.columns import Mapping as ColumnMapping
 
-    settings = read_file(path)
+    settings = read_toml(path)
     if isinstance(settings.get("arms_file"), str):
         settings["arms_file"] = path.parent / settings["arms_file"]
     try:
@@ -271,7 +271,7 @@ def evaluate(
     """
     with plain_errors():
         from hybandits import load
-        from hybandits.experiments.runner import prepare
+        from hybandits.foundation.files import make_writable_folder
         from hybandits.offline.by_name import only_suited, target_for, usual_estimators
         from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
@@ -281,7 +281,7 @@ def evaluate(
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
-            prepare(out)
+            make_writable_folder(out)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         common = common_features(saved, None if features is None else features.value)
         for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):

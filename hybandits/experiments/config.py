@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from hybandits.experiments.record import Entry, Experiment, environment_seeds, grid
@@ -119,14 +117,3 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     else:
         raise ValueError(f"a policy must be a name or a table with the key policy, got {policy!r}: e.g. HyLinUCB")
     return Entry(name=name, policy=kind, settings=with_noise(kind, settings, noise))
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """Read the settings in a TOML file."""
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except OSError as problem:
-        raise ValueError(f"{path} cannot be read ({problem.strerror}): give a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path} is not valid TOML ({problem}): correct it there") from None

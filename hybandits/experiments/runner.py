@@ -18,7 +18,7 @@ from hybandits.experiments.design_matrix import measure
 from hybandits.experiments.manifest import MANIFEST, REMEDY, difference, joined_manifest, write_manifest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.experiments.results import Results, Run, read_results, read_unit, write_unit
-from hybandits.foundation.files import clear_parts, sha256
+from hybandits.foundation.files import clear_parts, make_writable_folder, sha256
 from hybandits.foundation.version import __version__
 from hybandits.offline.log_world import LogWorld
 from hybandits.policies.base import Policy
@@ -185,7 +185,8 @@ def run(
     Raises
     ------
     ResultsError
-        If the folder holds results of a different record, version, scale or seed. They are left as they are.
+        If the folder cannot be written to, or holds results of a different record, version, scale or seed. They are
+        left as they are.
 
     Examples
     --------
@@ -201,7 +202,10 @@ def run(
     folder = Path(folder)
     watcher = watcher or Unwatched()
     records = list(experiments)
-    prepare(folder)
+    try:
+        make_writable_folder(folder)
+    except ValueError as problem:
+        raise ResultsError(str(problem)) from None
     manifest = joined_manifest(folder, records, about or {}, command)
     todo: list[Unit] = []
     done: list[Unit] = []
@@ -244,19 +248,6 @@ def cost(unit: Unit) -> float:
     per_round = 2000 + unit.arms * (e.d2 * (e.d1 + e.d2) + e.d1**2)
     weight = sum(COSTS.get(entry.policy, 1.0) for entry in unit.policies)
     return float(e.horizon * (unit.last - unit.first) * weight * per_round)
-
-
-def prepare(folder: Path) -> None:
-    """Create the folder if it is missing; ResultsError if it is a file or cannot be written to."""
-    probe = folder / ".hybandits-probe"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except (FileExistsError, NotADirectoryError):
-        raise ResultsError(f"{folder} is a file: give a folder") from None
-    except OSError as problem:
-        raise ResultsError(f"{folder} cannot be written ({problem.strerror}): give another folder") from None
 
 
 def _is_there(folder: Path, unit: Unit, digest: str | None) -> bool:

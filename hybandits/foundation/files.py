@@ -1,4 +1,5 @@
-"""Files that appear whole or not at all, their digests, and the clearing away of what killed processes left behind.
+"""Files that appear whole or not at all, their digests, and the clearing away of what killed processes left behind;
+folders that can be written to, and TOML files.
 
 A file is written under a temporary name beside its place, `.NAME.PROCESS-THREAD.part`, and moved into place in one step
 when it is whole. The number of the process in the name tells whether somebody may still be writing it.
@@ -12,8 +13,10 @@ import re
 import shutil
 import stat
 import threading
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 _PART_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>\d+)(-\d+)?\.part")
 
@@ -87,3 +90,27 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 digest of a file as 64 hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def make_writable_folder(folder: Path) -> None:
+    """Create the folder if it is missing; ValueError if it is a file or cannot be written to."""
+    probe = folder / ".hybandits-probe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{folder} is a file: give a folder") from None
+    except OSError as problem:
+        raise ValueError(f"{folder} cannot be written ({problem.strerror}): give another folder") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; ValueError that says what to correct if that is impossible."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read ({problem.strerror}): give a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ValueError(f"{path} is not valid TOML ({problem}): correct it there") from None

@@ -1,4 +1,4 @@
-"""The published figure as numbers, read off its pixels."""
+"""The published figure as numbers, read off its pixels, and how near to them a rerun has to come."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from hybandits.paper.settings import HYRAN_RELEASED, YAHOO_EXPERIMENTS
 
 READ_OUT_ERROR = 10.0
 """How far a published number may be off: it was read off the figure's pixels."""
+
+TOLERANCE = 0.01
+"""A mean agrees with a published read-out within this share of it, or within the error of the read-out."""
+HYRAN_TOLERANCE = 0.10
+"""The same for HyRan, whose own randomness was not seeded when the figure was made."""
 
 # Cumulative regret read off the published figure, None where it is hidden behind another curve's marker.
 
@@ -176,3 +181,18 @@ def published(experiment: str, policy: str, arms: int | None = None) -> dict[int
         return {} if value is None else {30_000: value}
     table = {"setting-1": PUBLISHED_SETTING_1, "setting-2": PUBLISHED_SETTING_2}.get(experiment, {})
     return {t: value for t, value in table.get(name, {}).items() if value is not None}
+
+
+def agrees(policy: str, mean: float, published: float) -> bool:
+    """Whether a mean is the published one, as far as that is known.
+
+    >>> agrees("LinUCB", 3040.0, 3016.0), agrees("LinUCB", 3050.0, 3016.0), agrees("HyLinUCB", 206.0, 197.0)
+    (True, False, True)
+    """
+    return abs(mean - published) <= tolerance(policy, published)
+
+
+def tolerance(policy: str, published: float) -> float:
+    """How far a mean may be from a published read-out."""
+    share = HYRAN_TOLERANCE if policy == HYRAN_RELEASED else TOLERANCE
+    return max(share * published, READ_OUT_ERROR)

@@ -14,14 +14,10 @@ from hybandits.experiments import statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import Doubles
+from hybandits.paper.published_numbers import agrees
 from hybandits.report.figures.outcomes import BEST, is_synthetic
 
 CONFIDENCE = 0.95
-
-TOLERANCE = 0.01
-"""A mean agrees with a published read-out within this share of it, or within the error of the read-out."""
-HYRAN_TOLERANCE = 0.10
-"""The same for HyRan, whose own randomness was not seeded when the figure was made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,21 +87,6 @@ class _Series(NamedTuple):
             ratio=None if known is None else mean / known,
             within=None if known is None or not _comparable(self.outcome) else agrees(self.policy, mean, known),
         )
-
-
-def agrees(policy: str, mean: float, published: float) -> bool:
-    """Whether a mean is the published one, as far as that is known.
-
-    >>> agrees("LinUCB", 3040.0, 3016.0), agrees("LinUCB", 3050.0, 3016.0), agrees("HyLinUCB", 206.0, 197.0)
-    (True, False, True)
-    """
-    return abs(mean - published) <= tolerance(policy, published)
-
-
-def tolerance(policy: str, published: float) -> float:
-    """How far a mean may be from a published read-out."""
-    share = HYRAN_TOLERANCE if policy == paper.HYRAN_RELEASED else TOLERANCE
-    return max(share * published, paper.READ_OUT_ERROR)
 
 
 def _comparable(outcome: Outcome) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
 from hybandits.report.figures.outcomes import name_of
-from hybandits.report.numbers import HYRAN_TOLERANCE, TOLERANCE, Row, tolerance
+from hybandits.report.numbers import Row
 
 NUMBERS = ("mean", "95 % interval", "lowest", "highest", "published", "ratio", "within")
 """Heads of what `row_numbers` gives."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hybandits.experiments.config import entry, experiment, read_file
+from hybandits.experiments.config import entry, experiment
+from hybandits.foundation.files import read_toml
 
 TOML = """
 d1 = 3
@@ -22,7 +23,7 @@ policies = ["Greedy", {policy = "HyThompson", name = "bold", scale = 2.0}]
 def test_a_file_becomes_a_record(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(TOML)
-    record = experiment(read_file(path))
+    record = experiment(read_toml(path))
     assert (record.d1, record.arms, record.horizon, record.noise, record.trials) == (3, (4, 8), 50, 1.0, 1)
     assert [each.name for each in record.policies] == ["Greedy", "bold"]
     assert record.policies[1].settings == {"scale": 2.0, "noise": 1.0}
@@ -74,12 +75,3 @@ def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
 def test_a_table_may_be_given_with_a_name() -> None:
     parsed = entry('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2.0', noise=0.1)
     assert parsed.settings == {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot be read"):
-        read_file(tmp_path / "missing.toml")
-    for text in (b"d1 = ", b"\xff\xfe"):
-        (tmp_path / "bad.toml").write_bytes(text)
-        with pytest.raises(ValueError, match="not valid TOML"):
-            read_file(tmp_path / "bad.toml")

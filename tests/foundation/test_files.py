@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.foundation.files import alive, clear_parts, discard, part_of, sha256, write_atomically
+from hybandits.foundation.files import (
+    alive,
+    clear_parts,
+    discard,
+    make_writable_folder,
+    part_of,
+    read_toml,
+    sha256,
+    write_atomically,
+)
 
 
 @pytest.fixture
@@ -158,3 +167,23 @@ def test_sha256(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc" * 100_000)
     assert sha256(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
+
+
+def test_toml_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_toml(tmp_path / "missing.toml")
+    for text in (b"d1 = ", b"\xff\xfe"):
+        (tmp_path / "bad.toml").write_bytes(text)
+        with pytest.raises(ValueError, match="not valid TOML"):
+            read_toml(tmp_path / "bad.toml")
+
+
+def test_a_folder_to_write_to(tmp_path: Path) -> None:
+    make_writable_folder(tmp_path / "a" / "b")
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+    (tmp_path / "file").touch()
+    for place in ("file", "file/deeper"):
+        with pytest.raises(ValueError, match="is a file: give a folder"):
+            make_writable_folder(tmp_path / place)
+    with pytest.raises(ValueError, match="cannot be written"):
+        make_writable_folder(Path("/proc/hybandits"))

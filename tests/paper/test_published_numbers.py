@@ -6,7 +6,13 @@ import pytest
 
 from hybandits import paper
 from hybandits.paper import HYRAN_RELEASED
-from hybandits.paper.published_numbers import PUBLISHED_SETTING_1, PUBLISHED_SETTING_2, PUBLISHED_SETTING_3, published
+from hybandits.paper.published_numbers import (
+    PUBLISHED_SETTING_1,
+    PUBLISHED_SETTING_2,
+    PUBLISHED_SETTING_3,
+    agrees,
+    published,
+)
 
 PLOTTED = (*paper.PAPER_POLICIES, HYRAN_RELEASED)
 
@@ -55,3 +61,18 @@ def test_read_outs_are_at_rounds_and_arms_of_the_experiments() -> None:
             assert values == sorted(values)
     for curve in PUBLISHED_SETTING_3.values():
         assert tuple(curve) == paper.SETTINGS["setting-3"].arms
+
+
+@pytest.mark.parametrize(
+    ("policy", "mean", "read_out", "good"),
+    [
+        ("HyLinUCB", 207.0, 197.0, True),
+        ("HyLinUCB", 207.1, 197.0, False),
+        ("LinUCB", 3046.0, 3016.0, True),
+        ("LinUCB", 3047.0, 3016.0, False),
+        ("HyRan (released)", 4026.0, 3660.0, True),
+        ("HyRan (released)", 3293.0, 3660.0, False),
+    ],
+)
+def test_agreement_with_the_published_figure(policy: str, mean: float, read_out: float, good: bool) -> None:
+    assert agrees(policy, mean, read_out) is good
