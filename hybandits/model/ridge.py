@@ -128,18 +128,22 @@ class HybridRidge(ArmTable):
             if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
                 raise not_finite(x, z, value)
             slot = self._new_slot(arm)
+        self._learn_checked(slot, x, z, value)
+        self.rounds += 1
+
+    def _learn_checked(self, slot: int, x: Doubles, z: Doubles, reward: float) -> None:
+        """Learn a row of the right shape; an error, with nothing changed, if a number in it is not finite."""
         done = arrow.learn_one(
-            slot, x, z, value, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
+            slot, x, z, reward, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
             self.rounds,
         )  # fmt: skip
         if done != 1:
             if not done:
-                raise not_finite(x, z, value)
+                raise not_finite(x, z, reward)
             arrow.refresh_due(
                 slot, self.d1, self.d2, self.arm_factor, self.arm_score, self.pulls, self.shared_factor,
                 self.shared_score, self.rounds,
             )  # fmt: skip
-        self.rounds += 1
 
     def learn_many(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
         """Learn many rows at once, with the same result as one by one in this order; arms may appear more than once."""
@@ -151,11 +155,15 @@ class HybridRidge(ArmTable):
             if self._slots.get(arm, -1) < 0:
                 self._new_slot(arm)
         slots = self.lookup(ids)
+        self._learn_rows(slots, x, z, values)
+        self.rounds += len(ids)
+
+    def _learn_rows(self, slots: Slots, x: Doubles, z: Doubles, values: Doubles) -> None:
+        """Learn checked rows in order."""
         arrow.learn_rows(
             slots, x, z, values, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
             self.rounds,
         )  # fmt: skip
-        self.rounds += len(ids)
 
     # -------------------------------------------------------------- reading
 

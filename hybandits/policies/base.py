@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -13,8 +12,10 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
+from hybandits.kernels.random import KEYED
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
+from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
 
@@ -124,17 +125,30 @@ class Policy(ABC):
         self.notes = {}
         # Every class draws from a stream of its own, so that the same seed in a world or in a wrapped policy does not
         # tie their draws together.
-        key = zlib.crc32(type(self).__name__.encode()), self._depth()
-        self._random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(checks.seed(seed), spawn_key=key)))
+        self._key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
+        self._decisions = 0
 
     def _depth(self) -> int:
         """How many policies this one wraps."""
         return 0
 
+    def _lot(self, key: Hashable | None) -> Lot:
+        """The random numbers of the next decision, or of the decision that the caller names by a key."""
+        if key is None:
+            return Lot(self._key, self._decisions)
+        return Lot(self._key, digest_of_key(key), KEYED)
+
     # -------------------------------------------------------------- the contract
 
     @abstractmethod
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
         """Choose one of n candidates.
 
         Parameters
@@ -145,6 +159,10 @@ class Policy(ABC):
             The arm-specific features, one row per candidate. It may be left out if d2 = 0.
         arms : list of ids or CandidateSet, optional
             The id of each candidate; 0 to n-1 if left out. An id that the policy has not met is admitted.
+        key : str, int or tuple of them, optional
+            Names the decision, for example by the id of an event. The random numbers are then a function of the seed
+            and the key, and the call changes nothing: asked again, the same model takes the same decision. Arms that
+            the policy has not met are not admitted.
 
         Returns
         -------
@@ -318,13 +336,19 @@ class Policy(ABC):
         header = {
             "class": type(self).__name__,
             "config": self._config(),
-            "random": self._random.bit_generator.state,
+            "random": {"key": self._key, "decisions": self._decisions},
             "parts": {name: part for name, (part, _) in parts.items()},
         }
         if self.notes:
             header["notes"] = self.notes
         arrays = {f"{name}.{key}": value for name, (_, part) in parts.items() for key, value in part.items()}
         return header, arrays
+
+    def _restore_random(self, saved: dict[str, Any]) -> None:
+        if "bit_generator" in saved:  # files of version 1 have the state of a generator that is no longer used
+            saved = {"key": digest_of(saved), "decisions": 0}
+        self._key = policy_file.number_below("key", saved["key"], 2**63)
+        self._decisions = policy_file.counter("decisions", saved["decisions"])
 
     @staticmethod
     def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray], expected: type[Policy] | None = None) -> Policy:
@@ -341,7 +365,7 @@ class Policy(ABC):
                 start = name + "."
                 parts[name] = part, {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
             policy = kind._restore(header["config"], parts)
-            policy._random.bit_generator.state = header["random"]
+            policy._restore_random(header["random"])
             policy.notes = dict(header.get("notes", {}))
         except FileError:
             raise

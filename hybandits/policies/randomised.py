@@ -12,10 +12,16 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow
 from hybandits.model.arms import CandidateSet, Slots
 from hybandits.model.inputs import check_finite, id_list
+from hybandits.model.lots import Lot
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable
 from hybandits.policies.ridge_policy import RidgePolicy
+
+
+def place_of(uniform: float, n: int) -> int:
+    """Turn a number uniform in (0, 1) into one of n places."""
+    return min(int(uniform * n), n - 1)
 
 
 class Uniform(RidgePolicy):
@@ -49,10 +55,10 @@ class Uniform(RidgePolicy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         if not arrow.usable(x, z):
             return -1, 0.0, 0.0, None
-        index = int(self._random.integers(len(slots)))
+        index = place_of(lot.uniforms(1)[0], len(slots))
         chosen = slice(index, index + 1)
         mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
         return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
@@ -114,14 +120,24 @@ class EpsilonGreedy(Policy):
     def _depth(self) -> int:
         return 1 + self.policy._depth()
 
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
         if arms is not None and not isinstance(arms, CandidateSet):
             arms = id_list(arms)  # once: it may be an iterator
-        choice = self.policy.choose(x, z, arms)
+        choice = self.policy.choose(x, z, arms, key=key)
         n = len(x) if x is not None else len(z)
         own = choice.propensity
-        if self._random.random() < self.epsilon:
-            index = int(self._random.integers(n))
+        chance, place = self._lot(key).uniforms(2)
+        if key is None:
+            self._decisions += 1
+        if chance < self.epsilon:
+            index = place_of(place, n)
             if index != choice.index:
                 if own is not None:
                     own = float(self.policy.propensities(x, z, arms)[index])

@@ -10,12 +10,13 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
 from hybandits.model.inputs import id_list, not_finite
+from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
 
 _new = tuple.__new__
-"""Makes a Choice in half the time that its own constructor takes."""
+"""Makes a Choice or a Lot in half the time that its own constructor takes."""
 
 
 class RidgePolicy(Policy):
@@ -81,27 +82,41 @@ class RidgePolicy(Policy):
         return self._estimator.set_aside(arms)
 
     @abstractmethod
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         """Return index, mean, width and propensity of the choice, or index -1 if a feature is not finite.
 
-        In that case nothing must have changed, the random state included.
+        Random numbers come from the lot, whose numbers are a function of the seed and the decision. Nothing about the
+        policy may change.
         """
 
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
         estimator = self._estimator
         if self._embeds:
             x, z = self._matrices(x, z)
         slots = estimator.ready_slots(x, z, arms)
         if slots is None:
-            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=True)
+            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=key is None)
         else:
             ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
-        if estimator.known != self._arms_sized:
-            self._arms_changed()
-        picked = self._pick(x, z, slots)
+        if key is None:
+            if estimator.known != self._arms_sized:
+                self._arms_changed()
+            lot = _new(Lot, (self._key, self._decisions, 0))
+        else:
+            lot = self._lot(key)
+        picked = self._pick(x, z, slots, lot)
         index = picked[0]
         if index < 0:
             raise not_finite(x, z)
+        if key is None:
+            self._decisions += 1
         return _new(Choice, (ids[index], *picked, None))
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
@@ -180,7 +195,7 @@ class RidgePolicy(Policy):
         return {"estimator": self._estimator.pack()}
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
-        estimator = HybridRidge.unpack(*parts["estimator"])
+        estimator = type(self._estimator).unpack(*parts["estimator"])
         if (estimator.d1, estimator.d2) != (self._estimator.d1, self._estimator.d2):
             raise FileError("the estimator's dimensions do not fit the policy's: the file is corrupt")
         self._estimator = estimator

@@ -12,6 +12,7 @@ from hybandits.kernels import decisions
 from hybandits.model.arms import Slots
 from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
 from hybandits.model.inputs import not_finite
+from hybandits.model.lots import Lot
 from hybandits.model.ridge import HybridRidge
 from hybandits.policies.base import one_hot
 from hybandits.policies.ridge_policy import RidgePolicy
@@ -85,6 +86,7 @@ class UCBPolicy(RidgePolicy):
         x: Doubles,
         z: Doubles,
         slots: Slots,
+        lot: Lot | None = None,
         estimator: HybridRidge | None = None,
         coefficients: Doubles | None = None,
     ) -> tuple[int, float, float, float]:
@@ -109,7 +111,7 @@ class UCBPolicy(RidgePolicy):
                 estimator = estimator.copy()
                 estimator.raise_ridge(self._ridge_for(met))
         slots = rows.slots if estimator is self._estimator else estimator.lookup(rows.arms)
-        index, *_ = self._pick(rows.x, rows.z, slots, estimator, coefficients)
+        index, *_ = self._pick(rows.x, rows.z, slots, None, estimator, coefficients)
         if index < 0:
             raise not_finite(rows.x, rows.z)
         return one_hot(len(rows.slots), index)
