@@ -12,7 +12,7 @@ from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
-from hybandits.kernels.tuning import REFRESHES, SIGMA2, UNSEEN, only_seen, with_new_arms
+from hybandits.kernels.tuning import PLAYED, REFRESHES, UNSEEN, only_seen, with_new_arms
 
 SAMPLING, INFORMATION = range(2)
 """Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""
@@ -148,7 +148,7 @@ def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, seen, stat
     shown_x = only_seen(x, seen, 0 * x.shape[1], state[UNSEEN])
     shown_z = only_seen(z, seen, x.shape[1], state[UNSEEN])
     if state[REFRESHES] > 0:
-        noise = math.sqrt(numbers[SIGMA2])
+        noise = math.sqrt(numbers[PLAYED])
         return choose_posterior(
             rule, shown_x, shown_z, own, arm_score, shared_score, 1.0, noise, key, keyed, decision, lot
         )  # fmt: skip

@@ -34,11 +34,13 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 
-SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA = range(9)
+SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED = range(10)
 """Places in `numbers`: the scales, the squares that no factor explains, the rewards' mean, their squared deviations and
-squares summed up, and, as of the last step, the log evidence and the effective number of parameters."""
-HEAD = 9
-"""Where the vectors begin in `numbers`: s2 (d2), m (d2), then the sums of squares of x (d1) and of z (d2)."""
+squares summed up, as of the last step the log evidence and the effective number of parameters, and the sigma^2 that
+is played with: it changes with the ridges, when a sweep begins."""
+HEAD = 10
+"""Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is played
+with: a (d1), b (d2), m (d2)."""
 
 
 class Arrays(NamedTuple):
@@ -70,6 +72,20 @@ class Arrays(NamedTuple):
     next_factor: Any
     """The R_0 that a sweep is making."""
     next_rhs: Any
+
+
+def size_of_numbers(d1: int, d2: int) -> int:
+    """The length of `numbers`."""
+    return HEAD + 2 * d1 + 5 * d2
+
+
+@kernel
+def played_ridges(numbers, d1, d2):
+    """a, b and m that the factors are played with, as views."""
+    a = HEAD + d1 + 3 * d2
+    b = a + d1
+    m = b + d2
+    return numbers[a:b], numbers[b:m], numbers[m : m + d2]
 
 
 FLOOR_NOISE = 1e-12
@@ -409,8 +425,11 @@ def take_note(x, z, reward, numbers, seen, state):
 
 
 @kernel
-def learn_data(slot, x, z, reward, arm_data, arm_rhs, shared_data, shared_rhs, numbers):
-    """Rotate (z, x | r) into the arm's factor without ridge, what is left of it into that of (theta, m)."""
+def learn_data(slot, x, z, reward, arm_data, arm_rhs, shared_data, shared_rhs, numbers, rest):
+    """Rotate (z, x | r) into the arm's factor without ridge, what is left of it into that of (theta, m).
+
+    What is left of x stays in rest; what is left of the reward is returned.
+    """
     d1 = x.shape[0]
     d2 = z.shape[0]
     p = d1 + d2
@@ -425,9 +444,11 @@ def learn_data(slot, x, z, reward, arm_data, arm_rhs, shared_data, shared_rhs, n
     left = rotate_row(arm_data, slot * factor_size(d2, d1), arm_rhs, slot * d2, d2, d1, row, reward, c, s)
     wide = np.zeros(p)
     for k in range(d1):
-        wide[k] = row[d2 + k]
-    left = rotate_row(shared_data, start, shared_rhs, start, p, start, wide, left, c, s)
-    numbers[REST] += left * left
+        rest[k] = row[d2 + k]
+        wide[k] = rest[k]
+    unexplained = rotate_row(shared_data, start, shared_rhs, start, p, start, wide, left, c, s)
+    numbers[REST] += unexplained * unexplained
+    return left
 
 
 # ------------------------------------------------------------------ the factors to play with
@@ -438,7 +459,7 @@ STATE = 8
 steps that come before it), the place in `order` that the sweep has come to and the one it ends at, arms in `order`,
 refreshes so far, and features that were 0 in every row."""
 
-BUDGET = 20_000_000
+BUDGET = 20e6
 """Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""
 
 EARLY = 1000
@@ -589,11 +610,12 @@ def start_sweep(d1, d2, arrays, held):
     next_factor = arrays.next_factor
     next_rhs = arrays.next_rhs
     hold_scale = held[1]
-    a = np.empty(d1)
-    b = np.empty(d2)
-    g = np.empty(d2)
-    set_ridges(numbers, seen, d1, d2, hold_scale, a, b, g)
-    m = numbers[HEAD + d2 : HEAD + 2 * d2]
+    a, b, m = played_ridges(numbers, d1, d2)
+    if state[REFRESHES] > 0:
+        set_ridges(numbers, seen, d1, d2, hold_scale, a, b, np.empty(d2))
+        for k in range(d2):
+            m[k] = numbers[HEAD + d2 + k]
+        numbers[PLAYED] = numbers[SIGMA2]
     begin_sweep(d1, d2, a, m, shared_data, shared_rhs, next_factor, next_rhs)
     prior_block(0 * d1, d1, d2, b, m, arm_factor, arm_score)
     state[CURSOR] = 0
@@ -601,8 +623,8 @@ def start_sweep(d1, d2, arrays, held):
 
 
 @kernel
-def advance(d1, d2, arrays, held):
-    """Go on with a refresh until it is done or the BUDGET of this row is spent: steps first, then arm by arm."""
+def advance(d1, d2, arrays, held, budget):
+    """Go on with a refresh until it is done or the budget of this row is spent: steps first, then arm by arm."""
     arm_data = arrays.arm_data
     arm_rhs = arrays.arm_rhs
     shared_data = arrays.shared_data
@@ -618,7 +640,6 @@ def advance(d1, d2, arrays, held):
     shared_score = arrays.shared_score
     next_factor = arrays.next_factor
     next_rhs = arrays.next_rhs
-    hold_scale = held[1]
     start = 0 * d1
     spent = 0.0
     while state[PHASE] > 1:
@@ -629,17 +650,13 @@ def advance(d1, d2, arrays, held):
             spent += cost_of_step(min(pulls[slots[i]], d2), d1, d2)
         if state[PHASE] == 1:
             start_sweep(d1, d2, arrays, held)
-        if spent >= BUDGET:
+        if spent >= budget:
             return
-    a = np.empty(d1)
-    b = np.empty(d2)
-    g = np.empty(d2)
-    set_ridges(numbers, seen, d1, d2, hold_scale, a, b, g)
-    m = numbers[HEAD + d2 : HEAD + 2 * d2]
+    _, b, m = played_ridges(numbers, d1, d2)
     while state[CURSOR] < state[END]:
         slot = order[state[CURSOR]]
         if slot >= 0:
-            if spent >= BUDGET:
+            if spent >= budget:
                 return
             remake_arm(slot, d1, d2, b, m, arm_data, arm_rhs, arm_factor, arm_score, next_factor, next_rhs)
             spent += cost_of_sweep(min(pulls[slot], d2), d1, d2)
@@ -661,7 +678,7 @@ def enter(slot, state, order, place):
 
 
 @kernel
-def learn_tuned(slot, x, z, reward, arrays, held):
+def learn_tuned(slot, x, z, reward, arrays, held, budget):
     """Learn a row: into the data's factors, into those to play with, and on with a refresh where one is due."""
     arm_data = arrays.arm_data
     arm_rhs = arrays.arm_rhs
@@ -679,25 +696,25 @@ def learn_tuned(slot, x, z, reward, arrays, held):
     shared_score = arrays.shared_score
     next_factor = arrays.next_factor
     next_rhs = arrays.next_rhs
-    hold_scale = held[1]
     d1 = x.shape[0]
     d2 = z.shape[0]
     p = d1 + d2
     start = 0 * d1
     if place[slot] < 0:
         enter(slot, state, order, place)
-        b = np.empty(d2)
-        if state[REFRESHES] > 0:
-            set_ridges(numbers, seen, d1, d2, hold_scale, np.empty(d1), b, np.empty(d2))
-        else:
-            b[:] = 1.0
-        prior_block(slot, d1, d2, b, numbers[HEAD + d2 : HEAD + 2 * d2], arm_factor, arm_score)
+        _, b, m = played_ridges(numbers, d1, d2)
+        prior_block(slot, d1, d2, b, m, arm_factor, arm_score)
     new = take_note(x, z, reward, numbers, seen, state)
-    learn_data(slot, x, z, reward, arm_data, arm_rhs, shared_data, shared_rhs, numbers)
     row = np.empty(p)
     c = np.empty(p)
     s = np.empty(p)
     e = np.zeros(p)
+    rest = np.empty(d1)
+    left = learn_data(slot, x, z, reward, arm_data, arm_rhs, shared_data, shared_rhs, numbers, rest)
+    sweeping = state[PHASE] == 1
+    swept = place[slot] < state[CURSOR] or place[slot] >= state[END]
+    if sweeping and not swept:  # the sweep will find the arm's own rows, but it began with the shared ones as they were
+        rotate_row(next_factor, start, next_rhs, start, d1, start, rest, left, c, s)
     for k in range(d2):
         row[k] = z[k]
     for k in range(d1):
@@ -708,7 +725,7 @@ def learn_tuned(slot, x, z, reward, arrays, held):
     rotate_inverse(arm_score, h, d2, c, s, e)
     update_cross(arm_score, h, d2, d1, row, e)
     rest = row[d2:]
-    if state[PHASE] == 1 and (place[slot] < state[CURSOR] or place[slot] >= state[END]):
+    if sweeping and swept:
         rotate_row(next_factor, start, next_rhs, start, d1, start, rest.copy(), left, c, s)
     for k in range(d1):
         e[k] = 0.0
@@ -727,7 +744,7 @@ def learn_tuned(slot, x, z, reward, arrays, held):
         if rows >= state[NEXT]:
             state[NEXT] = rows + (rows + 3) // 4 if rows < EARLY else rows + rows // 2
     if state[PHASE] > 0:
-        advance(d1, d2, arrays, held)
+        advance(d1, d2, arrays, held, budget)
 
 
 # ------------------------------------------------------------------ whole estimators
@@ -743,9 +760,10 @@ def fold_arm_data(
     x = np.empty((d2, d1))
     z = np.empty((d2, d2))
     q = np.empty(d2)
+    rest = np.empty(d1)
     count = gather_rows(its_data, its_slot * factor_size(d2, d1), its_rhs, its_slot * d2, d1, d2, x, z, q)
     for k in range(count):
-        learn_data(slot, x[k], z[k], q[k], arm_data, arm_rhs, shared_data, shared_rhs, numbers)
+        learn_data(slot, x[k], z[k], q[k], arm_data, arm_rhs, shared_data, shared_rhs, numbers, rest)
 
 
 @kernel
@@ -796,19 +814,14 @@ def release_slot(slot, d1, d2, arrays, held):
     shared_data = arrays.shared_data
     shared_rhs = arrays.shared_rhs
     numbers = arrays.numbers
-    seen = arrays.seen
     state = arrays.state
     place = arrays.place
     arm_factor = arrays.arm_factor
     arm_score = arrays.arm_score
     next_factor = arrays.next_factor
     next_rhs = arrays.next_rhs
-    hold_scale = held[1]
-    b = np.ones(d2)
-    if state[REFRESHES] > 0:
-        set_ridges(numbers, seen, d1, d2, hold_scale, np.empty(d1), b, np.empty(d2))
+    _, b, m = played_ridges(numbers, d1, d2)
     if state[PHASE] == 1 and state[CURSOR] <= place[slot] < state[END]:
-        m = numbers[HEAD + d2 : HEAD + 2 * d2]
         remake_arm(slot, d1, d2, b, m, arm_data, arm_rhs, arm_factor, arm_score, next_factor, next_rhs)
     release_arm(slot, d1, d2, b, arm_data, arm_rhs, shared_data, shared_rhs, numbers)
 
@@ -821,7 +834,7 @@ def learn_one_tuned(slot, x, z, reward, arrays, held):
     """`learn_tuned`; False, with nothing changed, if a number is not finite or beyond LIMIT."""
     if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
         return False
-    learn_tuned(slot, x, z, reward, arrays, held)
+    learn_tuned(slot, x, z, reward, arrays, held, BUDGET)
     return True
 
 
@@ -829,7 +842,7 @@ def learn_one_tuned(slot, x, z, reward, arrays, held):
 def learn_rows_tuned(slots, x, z, rewards, arrays, held):
     """Rows that have been checked, in order."""
     for i in range(slots.shape[0]):
-        learn_tuned(slots[i], x[i], z[i], rewards[i], arrays, held)
+        learn_tuned(slots[i], x[i], z[i], rewards[i], arrays, held, BUDGET)
 
 
 @kernel

@@ -76,7 +76,7 @@ class LearnedRidge(HybridRidge):
         self.shared_rhs: Doubles = np.zeros(d1 + d2)
         self.next_factor: Doubles = np.zeros(arrow.factor_size(d1, 0))
         self.next_rhs: Doubles = np.zeros(d1)
-        self.numbers: Doubles = np.zeros(tuning.HEAD + 2 * d2 + d1 + d2)
+        self.numbers: Doubles = np.zeros(tuning.size_of_numbers(d1, d2))
         self.seen: Slots = np.zeros(d1 + d2, np.int64)
         self.state: Slots = np.zeros(tuning.STATE, np.int64)
         self.state[tuning.NEXT] = 1
@@ -90,7 +90,9 @@ class LearnedRidge(HybridRidge):
             self.numbers[tuning.HEAD : tuning.HEAD + d2] = scale * scale
         self._grow(1)
         self._used = 1
-        tuning.prior_block(NEW_ARM, d1, d2, np.ones(d2), self.common_mean, self.arm_factor, self.arm_score)
+        a, b, m = tuning.played_ridges(self.numbers, d1, d2)
+        a[:], b[:] = 1.0, 1.0
+        tuning.prior_block(NEW_ARM, d1, d2, b, m, self.arm_factor, self.arm_score)
 
     def __repr__(self) -> str:
         return (
@@ -107,14 +109,14 @@ class LearnedRidge(HybridRidge):
 
     @property
     def noise(self) -> float:
-        """The standard deviation of the noise as it is now; 0 while nothing is known of it."""
-        return float(np.sqrt(self.numbers[tuning.SIGMA2]))
+        """The standard deviation of the noise that is played with; 0 while nothing is known of it."""
+        return float(np.sqrt(self.numbers[tuning.PLAYED]))
 
     @property
     def common_mean(self) -> Doubles:
         """The prior mean of an arm's own parameters."""
-        d2 = self.d2
-        return self.numbers[tuning.HEAD + d2 : tuning.HEAD + 2 * d2]
+        mean: Doubles = tuning.played_ridges(self.numbers, self.d1, self.d2)[2]
+        return mean
 
     def learned_settings(self) -> LearnedSettings | None:
         """The settings as they are now, with the evidence for them; None before the first reward that is not 0."""
@@ -123,7 +125,7 @@ class LearnedRidge(HybridRidge):
         d1, d2 = self.d1, self.d2
         numbers = self.numbers.copy()
         self._step(numbers)
-        squares = numbers[tuning.HEAD + 2 * d2 :]
+        squares = numbers[tuning.HEAD + 2 * d2 :][: d1 + d2]
         with np.errstate(invalid="ignore", divide="ignore"):
             weight = np.where(self.seen > 0, squares / self.seen, np.nan)
         if self.scale_held is not None:
@@ -160,7 +162,8 @@ class LearnedRidge(HybridRidge):
             self._step(self.numbers)
             after = np.concatenate((self.numbers[settings], self.numbers[scales]))
             # m may be 0: it has converged once it moves by little beside its own prior
-            weight = self.numbers[tuning.HEAD + 2 * d2 + self.d1 :] / np.maximum(self.seen[self.d1 :], 1)
+            squares = self.numbers[tuning.HEAD + 2 * d2 + self.d1 :][:d2]
+            weight = squares / np.maximum(self.seen[self.d1 :], 1)
             spread = np.sqrt(self.numbers[tuning.SM] / np.where(weight > 0, weight, 1.0))
             size = np.concatenate(
                 (np.abs(after[: len(after) - d2]), np.maximum(np.abs(after[len(after) - d2 :]), spread))
@@ -171,11 +174,11 @@ class LearnedRidge(HybridRidge):
         self._sweep()
 
     def _sweep(self) -> None:
-        """Make the factors to play with from the data at the present settings."""
+        """Make the factors to play with from the data, at the present settings if there are any."""
         self.state[tuning.PHASE] = 1
         tuning.start_sweep(self.d1, self.d2, self.arrays, self.held)
         while self.state[tuning.PHASE]:
-            tuning.advance(self.d1, self.d2, self.arrays, self.held)
+            tuning.advance(self.d1, self.d2, self.arrays, self.held, tuning.BUDGET)
 
     @property
     def arrays(self) -> tuning.Arrays:
@@ -294,7 +297,8 @@ class LearnedRidge(HybridRidge):
             mine[tuning.MEAN] += difference * more / (rows + more)
             mine[tuning.SPREAD] += its[tuning.SPREAD] + difference**2 * rows * more / (rows + more)
         mine[tuning.SQUARES] += its[tuning.SQUARES]
-        mine[tuning.HEAD + 2 * self.d2 :] += its[tuning.HEAD + 2 * self.d2 :]
+        squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
+        mine[squares] += its[squares]
         self.seen += other.seen
         self.state[tuning.UNSEEN] = int((self.seen == 0).sum())
         self.state[tuning.ROWS] += more
@@ -304,14 +308,7 @@ class LearnedRidge(HybridRidge):
         if self.numbers[tuning.SQUARES] > 0.0:
             self.refresh()
         else:
-            self._sweep_untuned()
-
-    def _sweep_untuned(self) -> None:
-        """Blocks of arms that have only met rewards of 0: the prior alone."""
-        for slot in self.order[: self.state[tuning.COUNT]].tolist():
-            tuning.prior_block(
-                slot, self.d1, self.d2, np.ones(self.d2), self.common_mean, self.arm_factor, self.arm_score
-            )
+            self._sweep()
 
     def copy(self) -> LearnedRidge:
         """An independent copy."""

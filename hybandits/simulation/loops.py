@@ -21,7 +21,7 @@ from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
 from hybandits.kernels.decisions import best_mean, choose_posterior, choose_tuned, choose_ucb, walk_level
 from hybandits.kernels.gram import estimate, learn_round
 from hybandits.kernels.random import LEARN, uniform
-from hybandits.kernels.tuning import learn_tuned
+from hybandits.kernels.tuning import BUDGET, learn_tuned
 from hybandits.model.arms import ArmTable
 from hybandits.model.features import lay_out, lay_side_by_side, room_for
 from hybandits.model.learned import LearnedRidge
@@ -249,7 +249,7 @@ def play_tuned(rule, shown, rewards, slots, fresh, key, first, arrays, held, pic
         if abs(reward) > LIMIT:
             return t, learned
         taken = take_slot(index[t, i], slots, fresh, taken)
-        learn_tuned(slots[index[t, i]], x[row, i], z[row, i], reward, arrays, held)
+        learn_tuned(slots[index[t, i]], x[row, i], z[row, i], reward, arrays, held, BUDGET)
         learned += 1
     return n, learned
 
