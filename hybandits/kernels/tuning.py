@@ -39,8 +39,8 @@ SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED = range(10)
 squares summed up, as of the last step the log evidence and the effective number of parameters, and the sigma^2 that
 is played with: it changes with the ridges, when a sweep begins."""
 HEAD = 10
-"""Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is played
-with: a (d1), b (d2), m (d2)."""
+"""Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is
+played with: a (d1), b (d2), m (d2)."""
 
 
 class Arrays(NamedTuple):
