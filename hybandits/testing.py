@@ -118,12 +118,6 @@ class PolicyConformance:
         """Make a policy that counts its arms itself; override it where `make` fixes their number."""
         return self.make(d1, d2, seed)
 
-    def settle(self, policy: Policy) -> None:
-        """Bring the policy to where its data alone say, if something in it depends on their order: refresh settings."""
-        refresh = getattr(policy, "refresh", None)
-        if refresh is not None:
-            refresh()
-
     @pytest.fixture(params=[(4, 3), (3, 0), (0, 3), (1, 1)], ids=lambda shape: f"d1={shape[0]},d2={shape[1]}")
     def page(self, request: pytest.FixtureRequest) -> Page:
         return Page(*request.param)
@@ -361,8 +355,8 @@ class PolicyConformance:
         assert_array_equal(two.predict(x[:5], z[:5], ARMS), before)
         assert one.rounds == both.rounds == 24
         if self.exact_merge:
-            self.settle(one)
-            self.settle(both)
+            one.refresh()
+            both.refresh()
             merged, together = one.predict(x[:5], z[:5], ARMS), both.predict(x[:5], z[:5], ARMS)
             assert_allclose(merged, together, rtol=self.merge_tolerance, atol=self.merge_tolerance / 100)
 

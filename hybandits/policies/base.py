@@ -241,6 +241,12 @@ class Policy(ABC):
         The other policy does not change.
         """
 
+    def refresh(self) -> None:  # noqa: B027 (most policies have nothing to refresh)
+        """Bring everything that depends on the order of the rewards to what all of them together say.
+
+        Policies that learn their settings estimate them afresh; for the others there is nothing to do.
+        """
+
     @abstractmethod
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         """Check and look up a list of ids once; pass the result as `arms` as long as the candidates stay the same."""

@@ -192,6 +192,9 @@ class EpsilonGreedy(Policy):
         check_mergeable(self, other)
         self.policy.merge(other.policy)
 
+    def refresh(self) -> None:
+        self.policy.refresh()
+
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         return self.policy.candidates(arms)
 

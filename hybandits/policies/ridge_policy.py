@@ -45,6 +45,9 @@ class RidgePolicy(Policy):
     _embeds: ClassVar[bool] = False
     """Whether the estimator sees other features than the caller gives (`_matrices`, `_vectors`)."""
 
+    _draws: ClassVar[bool] = True
+    """Whether the rule may draw random numbers, so that its decisions are counted."""
+
     def __init__(self, *, d1: int, d2: int, ridge: float, seed: int | None) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
         self._estimator = self._make_estimator(ridge)
@@ -115,7 +118,7 @@ class RidgePolicy(Policy):
         index = picked[0]
         if index < 0:
             raise not_finite(x, z)
-        if key is None:
+        if key is None and self._draws:
             self._decisions += 1
         return _new(Choice, (ids[index], *picked, None))
 

@@ -23,6 +23,7 @@ class UCBPolicy(RidgePolicy):
 
     reduction: ClassVar[Reduction]
     _not_settings = ("seed", "noise")  # the coefficient holds the noise
+    _draws = False
     _by_arm: ClassVar[bool] = False
     """Whether gamma depends on the rewards of each arm instead of on all rewards learned."""
 

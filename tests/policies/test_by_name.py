@@ -16,6 +16,7 @@ def test_every_policy_with_a_shape_of_its_own_has_a_name() -> None:
     assert policy_names() == [
         "DisLinUCB",
         "Greedy",
+        "HyIDS",
         "HyLinUCB",
         "HyRan",
         "HyRanWithoutCrossBlocks",
