@@ -93,7 +93,7 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path) -> None:
 def test_list_names_what_there_is() -> None:
     got = run("list")
     assert got.returncode == 0
-    for name in (*paper.SETTINGS, "HyThompson", "released", "written"):
+    for name in (*paper.SETTINGS, *paper.BEYOND, "released", "written"):
         assert name in got.stdout
 
 
