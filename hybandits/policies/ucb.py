@@ -138,8 +138,11 @@ class HyLinUCB(UCBPolicy):
     """Explore by optimism, with features that arms share and features of their own: the algorithm of the paper.
 
     For every candidate the policy estimates the reward, adds a bonus for what it does not know yet, and chooses the
-    highest sum. With the default coefficient the bonus depends on d1 + d2 and not on the number of arms, so the policy
-    explores little even when there are many of them.
+    highest sum. With the default coefficient the bonus depends on d1 + d2 and not on the number of arms.
+
+    The bonus is as large as the guarantees of the theorems need it to be. Where rewards are noisy and differences
+    small, as with clicks, the policy stays near uniform choice for very long. If you want reward and no guarantee, use
+    `HyIDS`, which needs no settings.
 
     Parameters
     ----------
@@ -174,6 +177,11 @@ class HyLinUCB(UCBPolicy):
     default coefficient is the self-normalised one that the released code of the paper uses; docs/notation.md has all
     formulas.
 
+    On one stream of clicks (40 of 160 products as candidates, 12,000 rounds) the mean reward was 0.116 with the default
+    coefficient and 0.117 with the right noise. Uniform choice earned 0.108 there, `Greedy` 0.454, and 0.510 was
+    possible. To stay with upper confidence bounds, make the bonus smaller by hand, with ``exploration=Constant(...)`` or
+    `LiHybrid`.
+
     References
     ----------
     .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024, section 3.2.
@@ -196,7 +204,8 @@ class LinUCB(UCBPolicy):
     """Explore by optimism as if all features of all arms were one long vector; with d2 = 0 it is plain LinUCB.
 
     The estimates are those of `HyLinUCB`. The bonus grows with d1 + d2 K, where K is the number of arms met so far, so
-    the policy explores more the more arms there are.
+    the policy explores more the more arms there are. It explores even more than `HyLinUCB`, which stays near
+    uniform choice for very long where rewards are noisy; `HyIDS` is what to use if you want reward and no guarantee.
 
     Parameters
     ----------
