@@ -179,7 +179,7 @@ class HyLinUCB(UCBPolicy):
 
     On one stream of clicks (40 of 160 products as candidates, 12,000 rounds) the mean reward was 0.116 with the default
     coefficient and 0.117 with the right noise. Uniform choice earned 0.108 there, `Greedy` 0.454, and 0.510 was
-    possible. To stay with upper confidence bounds, make the bonus smaller by hand, with ``exploration=Constant(...)`` or
+    possible. To stay with upper confidence bounds, make the bonus smaller by hand: ``exploration=Constant(...)``, or
     `LiHybrid`.
 
     References
