@@ -21,7 +21,10 @@ QUICK = ("W1", "W3-400", "W4")
 """Workloads of a quick run where none are named; the peers get the first."""
 
 SECTIONS = ("rounds", "peers", "roofline", "thompson", "scale", "memory", "start", "loop", "paper", "fresh", "reading",
-            "logs", "yahoo", "coverage")  # fmt: skip
+            "logs", "yahoo", "coverage", "learned-regret", "learned-rescaled", "learned-cost", "learned-longest",
+            "learned-memory")  # fmt: skip
+GROUPS = {"learned": tuple(name for name in SECTIONS if name.startswith("learned-"))}
+"""Names that stand for several sections."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -33,17 +36,18 @@ class _Parser(argparse.ArgumentParser):
 
 def _names(text: str, allowed: tuple[str, ...], option: str, parser: _Parser) -> tuple[str, ...]:
     """Names separated by commas, in the order they are run; an error names those that do not exist."""
-    asked = [name.strip() for name in text.split(",") if name.strip()]
-    wrong = [name for name in asked if name not in allowed]
-    if wrong or not asked:
+    given = [name.strip() for name in text.split(",") if name.strip()]
+    names = [each for name in given for each in GROUPS.get(name, (name,))]
+    wrong = [name for name in names if name not in allowed]
+    if wrong or not names:
         got = ", ".join(map(repr, wrong)) or "nothing"
         parser.error(f"{option}: got {got}, choose from {', '.join(allowed)}")
-    return tuple(name for name in allowed if name in asked)
+    return tuple(name for name in allowed if name in names)
 
 
 def _run(name: str, plan: Any, budget: float) -> Any:
     """One section."""
-    from benchmarks import contest, footprint, laboratory, logs, roofline, rounds
+    from benchmarks import contest, footprint, laboratory, learned, learned_cost, logs, roofline, rounds
 
     if name == "peers":
         return contest.run(plan, budget)
@@ -61,6 +65,11 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "logs": logs.run_fitting,
         "yahoo": logs.run_yahoo,
         "coverage": logs.run_coverage,
+        "learned-regret": learned.run_regret,
+        "learned-rescaled": learned.run_rescaled,
+        "learned-cost": learned_cost.run_cost,
+        "learned-longest": learned_cost.run_longest,
+        "learned-memory": learned_cost.run_memory,
     }
     return runs[name](plan)
 
@@ -68,13 +77,23 @@ def _run(name: str, plan: Any, budget: float) -> Any:
 def main() -> None:
     """Parse arguments, run the sections in order, print and write what they measured."""
     parser = _Parser(prog="python -m benchmarks", description=__doc__, allow_abbrev=False)
+    parser.add_argument("parts", metavar="SECTION", nargs="*", help=f"all unless named: {', '.join(SECTIONS)}, learned")
     parser.add_argument("--json", metavar="PATH", help="also write everything here")
     parser.add_argument("--quick", action="store_true", help="a short run that shows it works; its figures are rough")
-    parser.add_argument("--only", metavar="SECTION", help=f"one or more of {','.join(SECTIONS)}")
+    parser.add_argument("--only", metavar="SECTION", help="the same, with commas between them")
     parser.add_argument("--workloads", metavar="NAMES", help="e.g. W1,W4 (default: all, with --quick a few)")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="per peer and workload (default 1.5)")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs per world in learned-* (default 16, quick 2)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="the first run's seed in learned-* (default 0)"
+    )
     given = parser.parse_args()
-    sections = _names(given.only, SECTIONS, "--only", parser) if given.only is not None else SECTIONS
+    only = given.only if given.only is not None else ",".join(given.parts) if given.parts else None
+    sections = _names(only, SECTIONS, "sections", parser) if only is not None else SECTIONS
+    if given.runs is not None and given.runs < 1:
+        parser.error(f"--runs: got {given.runs}, pass at least 1")
+    if given.seed < 0:
+        parser.error(f"--seed: got {given.seed}, pass 0 or more")
     if given.budget is not None and not 0 < given.budget < 3600:
         parser.error(f"--budget: got {given.budget:g}, pass seconds between 0 and 3600")
     if given.json is not None and (Path(given.json).is_dir() or not Path(given.json).absolute().parent.is_dir()):
@@ -97,7 +116,7 @@ def main() -> None:
     done = []
     for name in sections:
         chosen = QUICK[:1] if names is QUICK and name == "peers" else names
-        plan = Plan(tuple(WORKLOADS[each] for each in chosen), given.quick, progress.say)
+        plan = Plan(tuple(WORKLOADS[each] for each in chosen), given.quick, progress.say, given.runs, given.seed)
         begun = time.perf_counter()
         section = _run(name, plan, budget)
         section.seconds = time.perf_counter() - begun
