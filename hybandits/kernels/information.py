@@ -16,7 +16,7 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import eliminate_rows, panel_times, transpose_times, within_limit
-from hybandits.kernels.random import fill_normals
+from hybandits.kernels.random import fill_coarse_normals
 from hybandits.kernels.simd import load4, muladd4, splat4, store4, sum4
 
 PAIRS = 32
@@ -53,32 +53,40 @@ def best_mixture(deviations, means, best_at):
     k, draws = deviations.shape
     won = np.zeros(k, np.int64)
     winner = np.empty(draws, np.int64)
-    d_greedy = 0.0
+    top = np.zeros(draws, np.int64)
+    highest = np.empty(draws)
     for m in range(draws):
-        top = 0
-        highest = means[0] + deviations[0, m]
-        for a in range(1, k):
-            value = means[a] + deviations[a, m]
-            if value > highest:
-                highest = value
-                top = a
-        winner[m] = top
-        won[top] += 1
-        d_greedy += highest - (means[best_at] + deviations[best_at, m])
+        highest[m] = means[0] + deviations[0, m]
+    for a in range(1, k):  # along memory: an arm's draws lie side by side
+        mean = means[a]
+        for m in range(draws):
+            value = mean + deviations[a, m]
+            if value > highest[m]:
+                highest[m] = value
+                top[m] = a
+    d_greedy = 0.0
+    winners = 0
+    number = np.full(k, -1)  # winners are numbered, because few of many arms ever win
+    for m in range(draws):
+        if number[top[m]] < 0:
+            number[top[m]] = winners
+            winners += 1
+        winner[m] = number[top[m]]
+        won[winner[m]] += 1
+        d_greedy += highest[m] - (means[best_at] + deviations[best_at, m])
     d_greedy /= draws
     if d_greedy <= 0.0:
         return best_at, 0.0
     explained = np.empty(k)
-    sums = np.empty(k)
+    sums = np.empty(draws)
     for a in range(k):
-        for b in range(k):
+        for b in range(winners):
             sums[b] = 0.0
         for m in range(draws):
             sums[winner[m]] += deviations[a, m]
         total = 0.0
-        for b in range(k):
-            if won[b] > 0:
-                total += sums[b] * sums[b] / won[b]
+        for b in range(winners):
+            total += sums[b] * sums[b] / won[b]
         explained[a] = total / draws
     v_greedy = explained[best_at]
     other = best_at
@@ -129,7 +137,7 @@ def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
                 elif factor[b, b] > 0.0:
                     factor[a, b] = total / factor[b, b]
         normals = np.empty(PAIRS * k)
-        fill_normals(key, purpose, decision, normals)
+        fill_coarse_normals(key, purpose, decision, normals)
         for a in range(k):
             for m in range(PAIRS):
                 deviations[a, m] = 0.0
@@ -139,7 +147,7 @@ def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
                     deviations[a, m] += t * normals[b * PAIRS + m]
     else:
         normals = np.empty(PAIRS * (stride + k))
-        fill_normals(key, purpose, decision, normals)
+        fill_coarse_normals(key, purpose, decision, normals)
         for a in range(k):
             root = sigma * math.sqrt(own[a])
             for m in range(PAIRS):

@@ -13,6 +13,7 @@ block of four words gives two numbers of 53 bits each.
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -23,6 +24,10 @@ DECIDE, MIX, ESTIMATE, LEARN = range(4)
 
 KEYED = 16
 """Added to a purpose where the decision is named by the caller's key instead of counted."""
+
+COARSE = np.array([NormalDist().inv_cdf((i + 0.5) / 1024) for i in range(1024)])
+COARSE /= np.sqrt((COARSE**2).mean())
+"""The normal distribution in 1,024 equally likely values of mean 0 and variance 1."""
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -115,3 +120,38 @@ def uniform(key, purpose, decision):
     out = np.empty(1)
     fill_uniforms(key, purpose, decision, out)
     return out[0]
+
+
+@kernel
+def fill_coarse_normals(key, purpose, decision, out):
+    """out: draws from `COARSE`, twelve from a block: ten bits choose a value. For averages over many draws."""
+    k0 = np.uint64(key) & LOW
+    k1 = np.uint64(key) >> HALF
+    d0 = np.uint64(decision) & LOW
+    d1 = np.uint64(decision) >> HALF
+    use = np.uint64(purpose)
+    ten = np.uint64(10)
+    twenty = np.uint64(20)
+    mask = np.uint64(1023)
+    n = out.shape[0]
+    i = 0
+    while i + 12 <= n:
+        a, b, c, d = philox(np.uint64(i // 12), use, d0, d1, k0, k1)
+        out[i] = COARSE[a & mask]
+        out[i + 1] = COARSE[(a >> ten) & mask]
+        out[i + 2] = COARSE[(a >> twenty) & mask]
+        out[i + 3] = COARSE[b & mask]
+        out[i + 4] = COARSE[(b >> ten) & mask]
+        out[i + 5] = COARSE[(b >> twenty) & mask]
+        out[i + 6] = COARSE[c & mask]
+        out[i + 7] = COARSE[(c >> ten) & mask]
+        out[i + 8] = COARSE[(c >> twenty) & mask]
+        out[i + 9] = COARSE[d & mask]
+        out[i + 10] = COARSE[(d >> ten) & mask]
+        out[i + 11] = COARSE[(d >> twenty) & mask]
+        i += 12
+    if i < n:
+        a, b, c, d = philox(np.uint64(i // 12), use, d0, d1, k0, k1)
+        for j in range(n - i):
+            word = a if j < 3 else (b if j < 6 else (c if j < 9 else d))
+            out[i + j] = COARSE[(word >> (ten * np.uint64(j % 3))) & mask]

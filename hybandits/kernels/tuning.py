@@ -462,10 +462,11 @@ refreshes so far, and features that were 0 in every row."""
 BUDGET = 20e6
 """Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""
 
-EARLY = 1000
-"""Rows up to which refreshes are frequent and thorough, as they are cheap and settings still move."""
+EARLY, FIRST = 1000, 64
+"""Rows up to which refreshes are frequent, because settings still move, and thorough, because they are cheap."""
 
-STEPS, EARLY_STEPS = 3, 8
+STEPS, FIRST_STEPS = 3, 8
+"""Fixed-point steps of a refresh, and of the first ones."""
 
 
 @kernel
@@ -739,7 +740,7 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
         refresh_block(shared_factor, start, shared_score, start, d1, start)
     if (new or state[ROWS] >= state[NEXT]) and numbers[SQUARES] > 0.0:
         rows = state[ROWS]
-        state[PHASE] = 1 + (EARLY_STEPS if rows < EARLY else STEPS)
+        state[PHASE] = 1 + (FIRST_STEPS if rows < FIRST else STEPS)
         state[REFRESHES] += 1
         if rows >= state[NEXT]:
             state[NEXT] = rows + (rows + 3) // 4 if rows < EARLY else rows + rows // 2

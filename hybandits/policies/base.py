@@ -210,8 +210,11 @@ class Policy(ABC):
         """Estimate the mean rewards of candidates and their widths without choosing; the policy does not change."""
 
     @abstractmethod
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """Compute the probability with which `choose` would pick each candidate now; the policy does not change."""
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+        """Compute the probability with which `choose` would pick each candidate now; the policy does not change.
+
+        With a key, the probabilities are those of the `choose` with that key.
+        """
 
     @property
     @abstractmethod
@@ -220,7 +223,10 @@ class Policy(ABC):
 
     @abstractmethod
     def beta(self, arm: Hashable) -> Doubles:
-        """Return the estimated effect of an arm's own features; it is zero until the arm has learned."""
+        """Return the estimated effect of an arm's own features.
+
+        Until the arm has learned it is the prior mean: zero, or what arms have in common where that is learned.
+        """
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,13 @@ class HyIDS(PosteriorPolicy):
     ) -> None:
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
         rows = self._rows(x, z, arms)
         if isinstance(self._estimator, LearnedRidge) and not self._estimator.tuned:
             check_finite(rows.x, rows.z)
             return np.full(len(rows.slots), 1.0 / len(rows.slots))
-        lot = self._lot(None)
+        lot = self._lot(key)
         chances = np.zeros(len(rows.slots))
         for forced in (0.0, 1.0):  # the rarer arm of the mixture and the greedy one, which may be the same
             index, _, _, chance = self._choose_by_rule(rows.x, rows.z, rows.slots, lot, forced)

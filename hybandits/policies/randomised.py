@@ -63,7 +63,7 @@ class Uniform(RidgePolicy):
         mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
         return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1/n for each of the n candidates."""
         rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
@@ -130,17 +130,21 @@ class EpsilonGreedy(Policy):
     ) -> Choice:
         if arms is not None and not isinstance(arms, CandidateSet):
             arms = id_list(arms)  # once: it may be an iterator
-        choice = self.policy.choose(x, z, arms, key=key)
-        n = len(x) if x is not None else len(z)
-        own = choice.propensity
         chance, place = self._lot(key).uniforms(2)
+        explores = chance < self.epsilon
+        # Asked before the wrapped policy chooses: its probabilities are those of its next decision.
+        inner = self._inner_propensities(x, z, arms, key) if explores else None
+        choice = self.policy.choose(x, z, arms, key=key)
         if key is None:
             self._decisions += 1
-        if chance < self.epsilon:
+        n = len(x) if x is not None else len(z)
+        own = choice.propensity
+        if explores:
             index = place_of(place, n)
             if index != choice.index:
                 if own is not None:
-                    own = float(self.policy.propensities(x, z, arms)[index])
+                    assert inner is not None
+                    own = float(inner[index])
                 mean, width = self.policy.predict(x, z, arms)
                 ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else arms
                 receipt = choice.receipt if self.policy.receipt_is_of_the_round else None
@@ -148,9 +152,12 @@ class EpsilonGreedy(Policy):
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
         return choice._replace(propensity=propensity)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def _inner_propensities(self, x: Any, z: Any, arms: Any, key: Hashable | None) -> Doubles:
+        return self.policy.propensities(x, z, arms) if key is None else self.policy.propensities(x, z, arms, key=key)
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
-        p = self.policy.propensities(x, z, arms)
+        p = self._inner_propensities(x, z, arms, key)
         return (1 - self.epsilon) * p + self.epsilon / len(p)
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:

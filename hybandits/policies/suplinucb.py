@@ -153,7 +153,7 @@ class SupLinUCB(Policy):
         index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
         return Choice(rows.arms[index], index, mean, width, 1.0, level)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the arm that the walk ends at and 0 for the others: the rule is deterministic."""
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)

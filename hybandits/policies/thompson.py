@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -118,10 +119,10 @@ class HyThompson(PosteriorPolicy):
         )  # fmt: skip
         return wins
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the share of posterior draws that each candidate wins (of `propensity_draws`, or of 1,000)."""
         rows = self._rows(x, z, arms)
         if not arrow.usable(rows.x, rows.z):
             raise not_finite(rows.x, rows.z)
         draws = self.propensity_draws or 1000
-        return self._wins(rows.x, rows.z, rows.slots, self._lot(None), draws) / draws
+        return self._wins(rows.x, rows.z, rows.slots, self._lot(key), draws) / draws

@@ -81,3 +81,19 @@ def test_normals_are_normal() -> None:
     random.fill_normals(3, 0, 1, numbers)
     assert stats.kstest(numbers, "norm").pvalue > 1e-5
     assert stats.binomtest(int((np.abs(numbers) > 4).sum()), len(numbers), 2 * stats.norm.sf(4)).pvalue > 1e-5
+
+
+def test_coarse_normals_have_the_moments_of_normals_and_use_every_bit_alike() -> None:
+    """Moments of 600,000 within 6 standard errors, each value as often as the others (chi-square at 1e-6, 12 times)."""
+    n = 600_000
+    numbers = np.empty(n)
+    random.fill_coarse_normals(3, 0, 1, numbers)
+    assert abs(numbers.mean()) < 6 / np.sqrt(n)
+    assert abs(numbers.var() - 1) < 6 * np.sqrt(2 / n)
+    assert abs((numbers**4).mean() - 3) < 0.05 + 6 * np.sqrt(96 / n)
+    for place in range(12):
+        counts = np.unique(numbers[place::12], return_counts=True)[1]
+        assert stats.chisquare(counts).pvalue > 1e-6
+    part = np.empty(17)
+    random.fill_coarse_normals(3, 0, 1, part)
+    np.testing.assert_array_equal(part, numbers[:17])
