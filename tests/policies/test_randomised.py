@@ -10,6 +10,7 @@ import pytest
 from hybandits import (
     EpsilonGreedy,
     Greedy,
+    HyIDS,
     HyRan,
     SupLinUCB,
     Uniform,
