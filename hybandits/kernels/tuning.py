@@ -768,6 +768,20 @@ def fold_arm_data(
 
 
 @kernel
+def fold_rows(slots, x, z, rewards, arrays):
+    """Rotate rows into the data factors; nothing else is noted of them."""
+    rest = np.empty(x.shape[1])
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        if arrays.place[slot] < 0:
+            enter(slot, arrays.state, arrays.order, arrays.place)
+        learn_data(
+            slot, x[i], z[i], rewards[i], arrays.arm_data, arrays.arm_rhs, arrays.shared_data, arrays.shared_rhs,
+            arrays.numbers, rest,
+        )  # fmt: skip
+
+
+@kernel
 def fold_shared_data(p, its_data, its_rhs, shared_data, shared_rhs, numbers):
     """Rotate the rows of another factor of (theta, m) in."""
     start = 0 * p

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, tuning
 from hybandits.model import policy_file
 from hybandits.model.arms import Slots
-from hybandits.model.inputs import not_finite
+from hybandits.model.inputs import batch, not_finite
 from hybandits.model.policy_file import FileError
 from hybandits.model.ridge import HybridRidge, Prediction, grown
 
@@ -48,6 +48,22 @@ class LearnedSettings(NamedTuple):
     common_mean: Doubles
     effective_parameters: float
     evidence: float
+
+
+class Moments(NamedTuple):
+    """What rows that stand for many rewards cannot say about these.
+
+    Attributes
+    ----------
+    seen : int array of shape (d1 + d2,)
+        In how many of the rows that they stand for each feature of x, then of z, was not 0.
+    mean, spread : float
+        The mean of the rewards, and the sum of their squared deviations from it.
+    """
+
+    seen: Slots
+    mean: float
+    spread: float
 
 
 class LearnedRidge(HybridRidge):
@@ -219,6 +235,48 @@ class LearnedRidge(HybridRidge):
 
     def _learn_rows(self, slots: Slots, x: Doubles, z: Doubles, rewards: Doubles) -> None:
         tuning.learn_rows_tuned(slots, x, z, rewards, self.arrays, self.held)
+
+    def learn_summary(
+        self,
+        arms: Iterable[Hashable],
+        x: Any,
+        z: Any,
+        rewards: Any,
+        pulls: Mapping[Hashable, int],
+        moments: Moments | None,
+    ) -> None:
+        """Learn rows that stand for a larger number of rewards: the data exactly, then the settings are estimated anew.
+
+        Unlike the rows of `learn_many` they must include what no feature explains, as rows whose features are 0.
+        """
+        if moments is None:
+            raise ValueError(
+                "moments is None: an estimator that learns its settings cannot learn rows that stand for many without "
+                "their moments; pass moments=Moments(seen, mean, spread), or use learn_many on the rows themselves"
+            )
+        x, z = self.matrices(x, z)
+        ids, values = batch(arms, rewards, x.shape[0])
+        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
+            raise not_finite(x, z, values)
+        seen = np.asarray(moments.seen, np.int64)
+        rows = sum(pulls.values())
+        if seen.shape != self.seen.shape or (seen < 0).any() or (seen > rows).any():
+            raise ValueError(
+                f"moments.seen is {checks.short(seen.tolist())}: give {len(self.seen)} counts between 0 and {rows}, "
+                "the number of rewards that the rows stand for"
+            )
+        other = LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise_held, scale=self.scale_held)
+        for arm in dict.fromkeys(ids):
+            other.pulls[other._new_slot(arm)] = pulls.get(arm, 0)
+        tuning.fold_rows(other.lookup(ids), x, z, values, other.arrays)
+        other.numbers[tuning.MEAN], other.numbers[tuning.SPREAD] = moments.mean, moments.spread
+        other.numbers[tuning.SQUARES] = values @ values
+        squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
+        other.numbers[squares] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
+        other.seen[:] = seen
+        other.state[tuning.UNSEEN] = int((seen == 0).sum())
+        other.state[tuning.ROWS] = other.rounds = rows
+        self.merge(other)
 
     def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
         """Means and widths of checked candidates; features that were 0 in every row count as 0."""

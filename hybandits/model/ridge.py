@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,6 +157,17 @@ class HybridRidge(ArmTable):
         slots = self.lookup(ids)
         self._learn_rows(slots, x, z, values)
         self.rounds += len(ids)
+
+    def learn_summary(
+        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, pulls: Mapping[Hashable, int], moments: Any
+    ) -> None:
+        """Learn rows that stand for a larger number of rewards: `pulls` says for how many of each arm."""
+        rounds = self.rounds
+        before = {arm: self.pulls_of(arm) for arm in self.learned}
+        self.learn_many(arms, x, z, rewards)
+        for arm, slot in self.learned.items():
+            self.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
+        self.rounds = rounds + sum(pulls.values())
 
     def _learn_rows(self, slots: Slots, x: Doubles, z: Doubles, values: Doubles) -> None:
         """Learn checked rows in order."""

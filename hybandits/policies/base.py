@@ -15,6 +15,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels.random import KEYED
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
+from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
@@ -113,6 +114,9 @@ class Policy(ABC):
     receipt_is_of_the_round: ClassVar[bool] = False
     """Whether a receipt is valid for every candidate of its round (HyRan) instead of only for the one chosen."""
 
+    learns_from_sums: ClassVar[bool] = False
+    """Whether the policy can learn rows that stand for many rewards, as `fit.warm_start` collects them from a log."""
+
     _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
     """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
 
@@ -137,6 +141,14 @@ class Policy(ABC):
         if key is None:
             return Lot(self._key, self._decisions)
         return Lot(self._key, digest_of_key(key), KEYED)
+
+    def number_decisions(self, first: int) -> None:
+        """Let the next decision have this number.
+
+        The random numbers of a decision are a function of the seed and its number, so a policy that does not learn
+        takes the same decision whenever it comes to the same number.
+        """
+        self._decisions = checks.count("first", first, least=0, why="it is the number of a decision")
 
     # -------------------------------------------------------------- the contract
 
@@ -252,6 +264,11 @@ class Policy(ABC):
 
         Policies that learn their settings estimate them afresh; for the others there is nothing to do.
         """
+
+    @property
+    def learned(self) -> LearnedSettings | None:
+        """What has been learned about noise and scales; None for policies that do not learn their settings."""
+        return None
 
     @abstractmethod
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:

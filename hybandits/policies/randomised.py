@@ -12,6 +12,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow
 from hybandits.model.arms import CandidateSet, Slots
 from hybandits.model.inputs import check_finite, id_list
+from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
@@ -198,6 +199,10 @@ class EpsilonGreedy(Policy):
     def merge(self, other: Self) -> None:
         check_mergeable(self, other)
         self.policy.merge(other.policy)
+
+    @property
+    def learned(self) -> LearnedSettings | None:
+        return self.policy.learned
 
     def refresh(self) -> None:
         self.policy.refresh()

@@ -10,6 +10,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
 from hybandits.model.inputs import id_list, not_finite
+from hybandits.model.learned import Moments
 from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
@@ -41,6 +42,8 @@ class RidgePolicy(Policy):
     ridge : float
         The present value of lambda.
     """
+
+    learns_from_sums = True
 
     _embeds: ClassVar[bool] = False
     """Whether the estimator sees other features than the caller gives (`_matrices`, `_vectors`)."""
@@ -146,18 +149,31 @@ class RidgePolicy(Policy):
         self._arms_changed()
 
     def learn_summary(
-        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, *, pulls: Mapping[Hashable, int]
+        self,
+        arms: Iterable[Hashable],
+        x: Any,
+        z: Any,
+        rewards: Any,
+        *,
+        pulls: Mapping[Hashable, int],
+        moments: Moments | None = None,
     ) -> None:
-        """Learn rows that stand for a larger number of rewards (see `fit`); `pulls` says for how many of each arm."""
+        """Learn rows that stand for a larger number of rewards (see `fit`).
+
+        Parameters
+        ----------
+        arms, x, z, rewards
+            As for `learn_many`. The rows have the same sums of squares and products as those that they stand for.
+        pulls : mapping of arm to int
+            How many rewards of each arm they stand for.
+        moments : Moments, optional
+            What such rows cannot say. Policies that learn their settings need it.
+        """
         for arm, count in pulls.items():
             checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")
-        estimator = self._estimator
-        rounds = estimator.rounds
-        before = {arm: estimator.pulls_of(arm) for arm in estimator.learned}
-        self.learn_many(arms, x, z, rewards)
-        for arm, slot in estimator.learned.items():
-            estimator.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
-        estimator.rounds = rounds + sum(pulls.values())
+        x, z = self._matrices(x, z)
+        self._estimator.learn_summary(arms, x, z, rewards, pulls, moments)
+        self._arms_changed()
 
     def _rows(self, x: Any, z: Any, arms: Any) -> CheckedCandidates:
         x, z = self._matrices(x, z)

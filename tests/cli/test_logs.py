@@ -138,12 +138,31 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     assert "looks better" in said(run("evaluate", folder / "log", "--policy", out))
 
 
+@pytest.mark.parametrize("name", ["HyThompson", "HyIDS"])
+def test_fit_needs_no_settings_and_says_what_was_learned(folder: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "policy.npz"
+    got = run("fit", folder / "log", "--policy", name, "--rounds", 3000, "--out", out)
+    assert got.exit_code == 0, said(got)
+    policy = hybandits.load(out)
+    assert policy.rounds == 3000
+    assert policy.learned is not None
+    assert f"noise {policy.learned.noise:.4g}" in said(got)
+    assert "where new arms start" in said(got)
+    assert f"effective parameters {policy.learned.effective_parameters:,.1f}" in said(got)
+    arguments = ["--from", 3000, "--rounds", 500, "--policy", "uniform", "--policy", out]
+    got = run("evaluate", folder / "log", *arguments)
+    assert got.exit_code == 0, said(got)
+
+
 def test_policies_that_learn_are_replayed(folder: Path) -> None:
-    got = run("evaluate", folder / "log", "--policy", "hythompson:noise=0.3", "--policy", "uniform")
+    specs = ["HyIDS", "hythompson", "hylinucb:noise=0.3"]
+    options = [word for spec in specs for word in ("--policy", spec)]
+    got = run("evaluate", folder / "log", *options, "--policy", "uniform")
     assert got.exit_code == 0, said(got)
     rows = [line.split()[:2] for line in got.stdout.splitlines()]
-    assert ["hythompson:noise=0.3", "replay"] in rows
-    assert ["hythompson:noise=0.3", "ips"] not in rows
+    for spec in specs:
+        assert [spec, "replay"] in rows
+        assert [spec, "ips"] not in rows
     assert ["uniform", "dr"] in rows
 
 
@@ -325,7 +344,7 @@ def test_a_killed_worker_costs_its_part_only(
     todo = [(task, str(tmp_path / f"killed-{workers}")) for task in tasks.tasks_of(view, 0, 6000)]
     merged = fit.Statistics(view)
     for part in tasks.in_order(Local(workers), killing, todo):
-        merged.merge(*part)
+        merged.merge(part)
     assert (tmp_path / f"killed-{workers}").exists()
     assert (merged.triangles == whole.triangles).all()
 
