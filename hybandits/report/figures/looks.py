@@ -32,7 +32,7 @@ COLOURS = {
     "SupLinUCB": "#000000",
     HYTHOMPSON_TOLD: "#CC79A7",
     "HyThompson": "#661959",
-    "HyIDS": "#800000",
+    "HyIDS": "#B00020",
     "Greedy": "#777777",
 }
 """One colour per policy in every figure, told apart also by readers who do not see all colours."""
@@ -48,7 +48,7 @@ _DASHES: dict[str, Any] = {
     "SupLinUCB": (0, (1, 2.5)),
     HYTHOMPSON_TOLD: (0, (10, 2, 2, 2, 2, 2)),
     "HyThompson": (0, (10, 2, 2, 2)),
-    "HyIDS": (0, (14, 2)),
+    "HyIDS": (0, (9, 1)),
     "Greedy": (0, (2, 1.5)),
 }
 _MARKERS = {
