@@ -254,6 +254,16 @@ def test_the_yahoo_experiment_resumes_where_out_lies_beside_the_data(
 SMALL = ["reproduce", "yahoo", "--train", "2000", "--rounds", "2000", "--policies", "HyLinUCB,DisLinUCB"]
 
 
+def test_the_yahoo_experiment_takes_policies_that_learn_their_settings(folder: Path, tmp_path: Path) -> None:
+    command = [*SMALL[:-1], "HyThompson,HyIDS", "--rounds", 200, "--data", folder / "log", "--out", tmp_path / "out"]
+    got = run(*command, "--protocol", "released")
+    assert got.exit_code == 0, said(got)
+    outcome = read_results(tmp_path / "out").outcome("yahoo", "released")
+    assert outcome is not None
+    assert outcome.policies == ["HyThompson", "HyIDS"]
+    assert [entry.settings for entry in outcome.experiment.policies] == [{}, {}]
+
+
 def test_the_yahoo_experiment_on_a_made_log_resumes(tmp_path: Path) -> None:
     command = [*SMALL, "--released-defect", "--workers", "1", "--out", tmp_path / "out"]
     got = run(*command)

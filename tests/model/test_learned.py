@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.kernels import tuning
-from hybandits.model.learned import LearnedRidge
+from hybandits.model.learned import LearnedRidge, Moments
 from hybandits.model.policy_file import FileError
 from tests.support.learned_oracle import Rows, Scales, make_rows, solve, step, weights_of
 
@@ -216,6 +216,36 @@ def test_merging_equals_learning_everything() -> None:
         assert merged.pulls_of(arm) == whole.pulls_of(arm)
     for name, array in other.pack()[1].items():
         assert_array_equal(array, before[name])
+
+
+def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
+    rows = make_rows(12, n=300)
+    whole, summed = taught(rows), LearnedRidge(d1=4, d2=3)
+    whole.refresh()
+    arms, x, z, rewards = [], [], [], []
+    for arm in np.unique(rows.arm):
+        own = rows.arm == arm
+        factor = np.linalg.qr(np.column_stack([rows.x[own], rows.z[own], rows.reward[own]]), mode="r")
+        arms += [int(arm)] * len(factor)
+        x.append(factor[:, :4])
+        z.append(factor[:, 4:7])
+        rewards.append(factor[:, 7])
+    sums = arms, np.vstack(x), np.vstack(z), np.concatenate(rewards)
+    pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
+    seen = (np.column_stack([rows.x, rows.z]) != 0).sum(axis=0)
+    moments = Moments(seen, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
+    for wrong, words in ((None, "without their moments"), (moments._replace(seen=seen[1:]), "give 7 counts")):
+        with pytest.raises(ValueError, match=words):
+            summed.learn_summary(*sums, pulls, wrong)
+    with pytest.raises(ValueError, match="finite"):
+        summed.learn_summary(arms, sums[1], sums[2], np.full(len(arms), np.nan), pulls, moments)
+    assert (summed.rounds, summed.arms) == (0, [])
+    summed.learn_summary(*sums, pulls, moments)
+    assert summed.rounds == whole.rounds == 300
+    assert_allclose(settings(summed), settings(whole), rtol=1e-6)
+    for arm in range(6):
+        assert_allclose(summed.beta(arm), whole.beta(arm), rtol=1e-6)
+        assert summed.pulls_of(arm) == whole.pulls_of(arm)
 
 
 def test_forgetting_an_arm_keeps_what_it_taught_the_others() -> None:
