@@ -109,10 +109,10 @@ def run_regret(plan: Plan) -> Section:
     section.rule()
     mean = math.exp(float(np.mean([math.log(ratio) for ratio in ratios.values()])))
     what = f"HyIDS / learned, geometric mean of {len(ratios)} worlds"
-    section.add("all", what, figure=Figure("all", what, "at most", DIRECTED_MEAN, mean))
+    section.add("all", what, "", "", figure=Figure("all", what, "at most", DIRECTED_MEAN, mean))
     worst = max(ratios, key=lambda name: ratios[name])
     what = f"HyIDS / learned, worst world ({worst})"
-    section.add("all", what, figure=Figure("all", what, "at most", DIRECTED_WORST, ratios[worst]))
+    section.add("all", what, "", "", figure=Figure("all", what, "at most", DIRECTED_WORST, ratios[worst]))
     section.notes += remarks
     if plan.quick:
         section.notes.append(f"a quick run of at most {QUICK_HORIZON:,} rounds: the targets are for the full length")

@@ -238,7 +238,8 @@ def run_longest(plan: Plan) -> Section:
         figure = Figure(name, "longest learn", "at most", LONGEST_TARGETS[name], longest, " ms")
         section.add(name, "longest, with a refresh", f"{int(refreshing.sum()):,}", number(longest), figure=figure)
         room = 1e3 * float(least[grew].max())
-        section.add(name, "longest, making room for more arms", f"{int(grew.sum()):,}", number(room))
+        figure = Figure(name, "longest learn, making room for more arms", "at most", LONGEST_TARGETS[name], room, " ms")
+        section.add(name, "longest, making room for more arms", f"{int(grew.sum()):,}", number(room), figure=figure)
         worst = np.argsort(least)[::-1][:10]
         section.data.append(
             {
@@ -250,7 +251,7 @@ def run_longest(plan: Plan) -> Section:
                 ],
             }
         )  # fmt: skip
-    section.notes.append("room for more arms doubles at a time and is copied, as in an estimator without settings")
+    section.notes.append("to make room all blocks are copied, as in an estimator that is told its settings")
     return section
 
 
