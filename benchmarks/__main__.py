@@ -36,8 +36,16 @@ PARTS = {
     "logs": (2, "fitting, replaying and simulating on a log"),
     "yahoo": (5, "the Yahoo experiment at full length on two workers"),
     "coverage": (15, "how often intervals of offline evaluation cover the truth"),
+    "learned-regret": (60, "regret of policies that learn their settings, beside told ones"),
+    "learned-rescaled": (5, "the same with rewards and features rescaled"),
+    "learned-cost": (6, "what learning the settings costs in a round"),
+    "learned-longest": (2, "the longest single learn"),
+    "learned-memory": (1, "bytes per arm of an estimator that learns its settings"),
 }
 """Every part with the minutes that it takes, roughly, and what it measures; in the order in which they run."""
+
+GROUPS = {"learned": tuple(name for name in PARTS if name.startswith("learned-"))}
+"""Names that stand for several parts."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -49,6 +57,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _chosen(names: list[str], known: Collection[str], option: str, parser: _Parser) -> tuple[str, ...]:
     """The chosen names in the order in which they run; an error lists those that do not exist."""
+    names = [each for name in names for each in GROUPS.get(name, (name,))]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         wrong = ", ".join(map(repr, unknown)) or "nothing"
@@ -58,14 +67,16 @@ def _chosen(names: list[str], known: Collection[str], option: str, parser: _Pars
 
 def _overview() -> str:
     """The parts and their minutes, for --help."""
-    lines = [f"  {name:<9} {minutes:>3} min  {what}" for name, (minutes, what) in PARTS.items()]
+    lines = [f"  {name:<16} {minutes:>3} min  {what}" for name, (minutes, what) in PARTS.items()]
     total = sum(minutes for minutes, _ in PARTS.values())
-    return "\n".join(["parts, with the minutes they take on two quiet cores:", *lines, f"  in all    {total:>3} min"])
+    return "\n".join(
+        ["parts, with the minutes they take on two quiet cores:", *lines, f"  {'in all':<16} {total:>3} min"]
+    )
 
 
 def _run(name: str, plan: Any, budget: float) -> Any:
     """Measure one part."""
-    from benchmarks import contest, footprint, laboratory, logs, roofline, rounds
+    from benchmarks import contest, footprint, laboratory, learned, learned_cost, logs, roofline, rounds
 
     if name == "peers":
         return contest.run(plan, budget)
@@ -83,6 +94,11 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "logs": logs.run_fitting,
         "yahoo": logs.run_yahoo,
         "coverage": logs.run_coverage,
+        "learned-regret": learned.run_regret,
+        "learned-rescaled": learned.run_rescaled,
+        "learned-cost": learned_cost.run_cost,
+        "learned-longest": learned_cost.run_longest,
+        "learned-memory": learned_cost.run_memory,
     }
     return runs[name](plan)
 
@@ -98,7 +114,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a short run that shows that it works; figures are rough")
     parser.add_argument("--workloads", metavar="NAMES", help="for example W1,W4 (default: all, with --quick a few)")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="per peer and workload (default: 1.5)")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs per world in learned-* (default: 16, quick 2)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first seed in learned-* (default: 0)")
     given = parser.parse_args()
+    if given.runs is not None and given.runs < 1:
+        parser.error(f"--runs: got {given.runs}, pass at least 1")
+    if given.seed < 0:
+        parser.error(f"--seed: got {given.seed}, pass 0 or more")
     parts = _chosen(given.parts, PARTS, "PART", parser) if given.parts else tuple(PARTS)
     if given.budget is not None and not 0 < given.budget < 3600:
         parser.error(f"--budget: got {given.budget:g}, pass seconds between 0 and 3600")
@@ -123,7 +145,7 @@ def main() -> None:
     done = []
     for name in parts:
         chosen = QUICK[:1] if names is QUICK and name == "peers" else names
-        plan = Plan(tuple(WORKLOADS[each] for each in chosen), given.quick, progress.say)
+        plan = Plan(tuple(WORKLOADS[each] for each in chosen), given.quick, progress.say, given.runs, given.seed)
         begun = time.perf_counter()
         section = _run(name, plan, budget)
         section.seconds = time.perf_counter() - begun

@@ -52,6 +52,10 @@ class Plan:
     workloads: tuple[Workload, ...]
     quick: bool
     say: Callable[[str], None]
+    runs: int | None = None
+    """Runs of every world, where regret is measured; None for the section's own number."""
+    seed: int = 0
+    """The seed of the first of these runs."""
 
     def pick(self, default: float, quick: float) -> float:
         """One of two efforts."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybandits import Choice, HyLinUCB
+from hybandits import Choice, HyIDS
 
 READER, ARTICLE = 4, 3
 POOL, VISITS, DELAY = 12, 6_000, 50
@@ -31,7 +31,7 @@ def main(seed: int = 0) -> dict[str, float]:
     """Return the click rates of the first and the last third of the visits, and of showing articles at random."""
     random = np.random.default_rng(seed)
     taste = random.normal(size=(READER, ARTICLE)) * 0.06
-    policy = HyLinUCB(d1=READER * ARTICLE, d2=ARTICLE, noise=0.5, seed=seed)
+    policy = HyIDS(d1=READER * ARTICLE, d2=ARTICLE, seed=seed)
     articles = {f"story-{i}": random.normal(size=ARTICLE) for i in range(POOL)}
     appeal = {name: random.normal(size=ARTICLE) * 0.06 for name in articles}
     waiting: deque[Shown] = deque()

@@ -25,12 +25,12 @@ def main(seed: int = 0) -> dict[str, float]:
         return [f"item-{i}" for i in shown], x, z, rewards
 
     def new() -> HyThompson:
-        return HyThompson(d1=D1, d2=D2, noise=NOISE, seed=seed)
+        return HyThompson(d1=D1, d2=D2, seed=seed)
 
     east, west, fresh = new(), new(), new()
     east.learn_many(*log(1_500))
     west.learn_many(*log(1_500))
-    east.merge(west)  # now east knows exactly what one policy would have learned from both logs
+    east.merge(west)  # now east knows what one policy would have learned from both logs
 
     names = [f"item-{i}" for i in range(ARMS)]
     lost = {"from scratch": 0.0, "from the log": 0.0}

@@ -93,6 +93,8 @@ class PolicyConformance:
     exact_merge : bool
         Whether merging two policies equals learning all data in one. Set it to False where it cannot, for example
         because learning itself draws random numbers.
+    merge_tolerance : float
+        How close, relatively, merging must come to learning all data in one.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class PolicyConformance:
     deterministic = True
     exact_propensities = False
     exact_merge = True
+    merge_tolerance = 1e-8
 
     @abstractmethod
     def make(self, d1: int, d2: int, seed: int) -> Policy:
@@ -143,6 +146,25 @@ class PolicyConformance:
         assert policy.rounds == 0
         page.play(policy, 30)
         assert policy.rounds == 30
+
+    def test_a_keyed_choice_is_the_same_whenever_it_is_asked_and_changes_nothing(
+        self, policy: Policy, page: Page
+    ) -> None:
+        page.play(policy, 30)
+        x, z = page.features(5)
+        before = fingerprint(policy)
+        arms = [*ARMS[:3], "never met", "nor this one"]
+        first = policy.choose(x, z, arms, key="event-17")
+        assert fingerprint(policy) == before
+        others = {policy.choose(x, z, arms, key=f"event-{i}").index for i in range(40)}
+        if self.deterministic:
+            assert others == {first.index}
+        again = policy.choose(x, z, arms, key="event-17")
+        assert again[:5] == first[:5]
+        assert "never met" not in policy.arms
+        with pytest.raises(TypeError, match=r"key must be a str, an int or a tuple of them, got 1\.5"):
+            policy.choose(x, z, arms, key=1.5)
+        assert fingerprint(policy) == before
 
     def test_candidates_may_change_in_every_call(self, policy: Policy, page: Page) -> None:
         for step in range(10):
@@ -292,7 +314,11 @@ class PolicyConformance:
         policy.choose(x, z, ["new"])
         total = len(policy.theta) + len(policy.beta("new"))
         assert total == page.d1 + page.d2
-        assert_array_equal(policy.beta("new"), 0.0)
+        policy.choose(x, z, ["newer"])
+        assert_array_equal(policy.beta("new"), policy.beta("newer"))
+        fresh = self.make(page.d1, page.d2, seed=0)
+        fresh.choose(x, z, ["new"])
+        assert_array_equal(fresh.beta("new"), 0.0)
         with pytest.raises(KeyError, match="'nobody' is not known"):
             policy.beta("nobody")
 
@@ -329,7 +355,10 @@ class PolicyConformance:
         assert_array_equal(two.predict(x[:5], z[:5], ARMS), before)
         assert one.rounds == both.rounds == 24
         if self.exact_merge:
-            assert_allclose(one.predict(x[:5], z[:5], ARMS), both.predict(x[:5], z[:5], ARMS), rtol=1e-8, atol=1e-10)
+            one.refresh()
+            both.refresh()
+            merged, together = one.predict(x[:5], z[:5], ARMS), both.predict(x[:5], z[:5], ARMS)
+            assert_allclose(merged, together, rtol=self.merge_tolerance, atol=self.merge_tolerance / 100)
 
     def test_merging_with_something_else_is_refused(self, policy: Policy, page: Page) -> None:
         with pytest.raises(TypeError, match="only another"):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import sys
 import time
 
-from soak import ROTATED, SCALED, UNIT, run
+from soak import ROTATED, SCALED, UNIT, learned, run
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -13,12 +17,24 @@ def main() -> int:
     missed = 0
     for soak in (SCALED, ROTATED, UNIT):
         start = time.perf_counter()
-        outcome = run(soak, say=lambda line: print(line, file=sys.stderr, flush=True))
+        outcome = run(soak, say=_say)
         reached = outcome.width_error <= soak.target and outcome.positive_definite
         missed += not reached
         print(
             f"{soak.name}: {outcome.rows:,} updates, width error {outcome.width_error:.1e} (target {soak.target:.0e}), "
             f"positive definite {'throughout' if outcome.positive_definite else 'NO'}, "
+            f"{time.perf_counter() - start:.0f} s: {'reached' if reached else 'MISSED'}"
+        )
+    for case in (learned.LEARNED, learned.LEARNED_OVERLAP):
+        start = time.perf_counter()
+        found = learned.run(case, say=_say)
+        reached = found.worst <= case.target
+        missed += not reached
+        errors = ", ".join(
+            f"{name.replace('_', ' ')} {error:.1e}" for name, error in zip(found._fields[1:], found[1:], strict=True)
+        )
+        print(
+            f"{case.name}: {found.rows:,} updates, errors: {errors} (target {case.target:.0e}), "
             f"{time.perf_counter() - start:.0f} s: {'reached' if reached else 'MISSED'}"
         )
     return 1 if missed else 0

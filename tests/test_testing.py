@@ -27,13 +27,13 @@ class Suite(PolicyConformance):
 
 class LearnsFromLooking(Greedy):
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Any:
-        self._random.random()
+        self._decisions += 1
         return super().predict(x, z, arms)
 
 
 class PrefersTheLast(Greedy):
-    def choose(self, x: Any = None, z: Any = None, arms: Any = None) -> Any:
-        choice = super().choose(x, z, arms)
+    def choose(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> Any:
+        choice = super().choose(x, z, arms, key=key)
         return choice._replace(arm=arms[-1], index=len(arms) - 1)
 
 

@@ -288,8 +288,9 @@ def simulate(
 
     Settings come from options or from a TOML file with the same names (theta_bound for --theta-bound). Options override
     the file. The file's list of policies is called policies and holds names or tables ([[policies]] policy =
-    "HyThompson" scale = 0.5); --policy replaces the whole list. Policies are told the world's noise unless their own
-    settings say otherwise, and use their defaults for everything else.
+    "HyThompson" scale = 0.5); --policy replaces the whole list. HyThompson and HyIDS learn the noise and the
+    scale of the parameters unless their settings give them. The other policies that need the noise are told the
+    world's unless their settings say otherwise. Everything else has the policies' defaults.
     """
     interrupts.promise(interrupts.KEPT)
     with plain_errors():

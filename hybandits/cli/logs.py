@@ -177,7 +177,11 @@ def describe(
 def fit(
     log: LogArgument,
     policy: Annotated[
-        str, typer.Option(help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2.")
+        str,
+        typer.Option(
+            help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2. HyIDS and HyThompson "
+            "need none."
+        ),
     ] = "HyLinUCB",
     out: Annotated[
         Path, typer.Option(help="File to write; an existing one is replaced. Load it with hybandits.load.")
@@ -196,18 +200,19 @@ def fit(
         from hybandits.offline.by_name import policy_for
         from hybandits.offline.fit import collect, learn_log, warm_start
         from hybandits.offline.provenance import note_fit
-        from hybandits.policies.ridge_policy import RidgePolicy
+        from hybandits.report.log_report import print_learned
 
         _must_be_writable(out)
         with _viewed(log, features.value, strict=strict) as view:
             stop = min(rounds or view.log.rounds, view.log.rounds)
             fitted = policy_for(view, policy, horizon=stop, seed=seed)
             with bar("fitting", stop) as advance:
-                if isinstance(fitted, RidgePolicy):
+                if fitted.learns_from_sums:
                     chosen_engine = make_engine(engine, workers, address)
                     warm_start(fitted, collect(view, 0, stop, engine=chosen_engine, progress=advance))
                 else:
                     learn_log(fitted, view, 0, stop, progress=advance)
+                    fitted.refresh()
             note_fit(fitted, view, stop)
         name = type(fitted).__name__
         if isinstance(fitted, HyRan | SupLinUCB):
@@ -221,6 +226,8 @@ def fit(
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )
+        if fitted.learned is not None:
+            print_learned(fitted.learned)
 
 
 def evaluate(
@@ -229,7 +236,7 @@ def evaluate(
         list[str],
         typer.Option(
             help="What to evaluate: a saved policy as it is (policy.npz), uniform, logged, always:ARM, or a policy "
-            "that learns as it goes and is replayed (HyLinUCB, HyThompson:noise=0.3). Repeat it for several."
+            "that learns as it goes and is replayed (HyIDS, HyLinUCB:noise=0.3). Repeat it for several."
         ),
     ],
     estimators: Annotated[

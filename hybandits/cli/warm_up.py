@@ -51,6 +51,7 @@ def _use_policies() -> None:
     from hybandits.policies import (
         DisLinUCB,
         EpsilonGreedy,
+        HyIDS,
         HyLinUCB,
         HyRan,
         HyThompson,
@@ -61,11 +62,15 @@ def _use_policies() -> None:
     )
 
     shape: dict[str, Any] = {"d1": 2, "d2": 1}
+    told: dict[str, Any] = {"noise": 1.0, "scale": 1.0}
     policies: list[Policy] = [
         HyLinUCB(**shape),
         HyLinUCB(**shape, exploration=AsWritten(horizon=10)),
         DisLinUCB(**shape),
         HyThompson(**shape, propensity_draws=1),
+        HyThompson(**shape, **told, propensity_draws=1),
+        HyIDS(**shape),
+        HyIDS(**shape, **told),
         EpsilonGreedy(Uniform(**shape)),
         SupLinUCB(**shape, horizon=10),
         HyRan(**shape, p=0.99),
@@ -79,22 +84,24 @@ def _use_policies() -> None:
                 choice = policy.choose(x[:n], z[:n], arms)
                 policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
                 policy.choose(x[:n], z[:n], arms)
+                policy.choose(x[:n], z[:n], arms, key="event")
                 policy.propensities(x[:n], z[:n], arms)
                 policy.predict(x[:n], z[:n], arms)
-            if isinstance(policy, HyLinUCB):
+            if isinstance(policy, HyLinUCB | HyThompson):
                 policy.learn_many(["a"] * many, x, z, np.ones(many))
                 for _ in range(REFRESH):
                     policy.learn("b", x[0], z[0], 1.0)
             policy.beta(choice.arm)
             policy.save(Path(folder) / "policy.npz")
             policy.merge(load(Path(folder) / "policy.npz"))
+            policy.refresh()
             policy.forget(choice.arm)
     FeatureMap("das", 2, 1)([1.0, 2.0], [3.0])
 
 
 def _play_rounds() -> None:
     """Play two rounds of every compiled loop in worlds of every law."""
-    from hybandits.policies import DisLinUCB, HyLinUCB, HyRan, HyThompson, SupLinUCB
+    from hybandits.policies import DisLinUCB, HyIDS, HyLinUCB, HyRan, HyThompson, SupLinUCB
     from hybandits.simulation.play import cumulative_regret
     from hybandits.simulation.worlds import LAWS, Synthetic
 
@@ -103,6 +110,7 @@ def _play_rounds() -> None:
         HyLinUCB(**shape),
         DisLinUCB(**shape),
         HyThompson(**shape),
+        HyIDS(**shape, noise=1.0, scale=1.0),
         SupLinUCB(**shape, horizon=2),
         HyRan(**shape),
     ]
@@ -123,7 +131,7 @@ def _use_logs(folder: Path) -> None:
     from hybandits.offline.fit import collect, learn_log, least_squares, warm_start
     from hybandits.offline.log_world import LogWorld, look_over
     from hybandits.offline.view import View
-    from hybandits.policies import HyLinUCB, Uniform
+    from hybandits.policies import HyIDS, HyLinUCB, Uniform
     from hybandits.simulation.play import cumulative_regret
 
     for kind in ("R6B", "R6A"):
@@ -136,7 +144,8 @@ def _use_logs(folder: Path) -> None:
     shape: dict[str, Any] = {"d1": view.d1, "d2": view.d2}
     policy = HyLinUCB(**shape, noise=0.5)
     learn_log(policy, view, 0, 10)
-    warm_start(policy, sums)
+    for taught in (policy, HyIDS(**shape)):
+        warm_start(taught, sums)
     look_over(view, model, 0, 10)
     world = LogWorld(view, model, start=0, noise=0.1)
     for player in (HyLinUCB(**shape), Uniform(**shape)):

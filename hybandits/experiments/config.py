@@ -43,7 +43,7 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
 
     Examples
     --------
-    >>> record = experiment({"d1": 3, "d2": 2, "arms": 4, "rounds": 100, "policies": ["HyThompson"]})
+    >>> record = experiment({"d1": 3, "d2": 2, "arms": 4, "rounds": 100, "policies": ["HyLinUCB"]})
     >>> record.horizon, record.policies[0].settings
     (100, {'noise': 0.1})
     """
@@ -102,10 +102,12 @@ def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     """The entry of a policy: text ("HyLinUCB", "HyThompson:scale=0.5"), or a table with `policy` and its settings.
 
     A table may have a `name`, which results then go by. A policy that takes the noise level is told the world's, unless
-    its settings say otherwise.
+    its settings say otherwise or it learns the noise by itself, as `HyThompson` and `HyIDS` do.
 
+    >>> entry("HyLinUCB:ridge=0.5", noise=0.1).settings
+    {'ridge': 0.5, 'noise': 0.1}
     >>> entry("HyThompson:scale=0.5", noise=0.1).settings
-    {'scale': 0.5, 'noise': 0.1}
+    {'scale': 0.5}
     """
     if isinstance(policy, str):
         kind, settings = parse_policy(policy)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybandits.model.eigenvalues import coupling, largest_ratio, smallest
+from hybandits.model.learned import LearnedRidge
 from hybandits.policies.base import Policy
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.ridge_policy import RidgePolicy
@@ -30,7 +31,8 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        None if the policy keeps no design matrix. Otherwise numbers:
+        None if the policy keeps no design matrix, or one whose ridge differs from feature to feature because it is
+        learned. Otherwise numbers:
 
         - lambda_min_v: lambda_min(V_t), ridge included;
         - rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all rows learned, which is the rho of the
@@ -44,7 +46,7 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
     `DisLinUCB` keeps one matrix M_i,t per arm. For it lambda_min_v is NaN, lambda_min_w is lambda_min(M_i,t), and
     z_norm is the largest over arms.
     """
-    if not isinstance(policy, RidgePolicy):
+    if not isinstance(policy, RidgePolicy) or isinstance(policy.estimator, LearnedRidge):
         return None
     estimator = policy.estimator
     ids = range(arms)

@@ -9,7 +9,13 @@ import numpy as np
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import add_shared, eliminate_rows, score_rows, transpose_times, within_limit
 from hybandits.kernels.gram import mean_of
+from hybandits.kernels.information import choose_by_information
+from hybandits.kernels.random import DECIDE, MIX, fill_normals, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
+from hybandits.kernels.tuning import PLAYED, REFRESHES, UNSEEN, only_seen, with_new_arms
+
+SAMPLING, INFORMATION = range(2)
+"""Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""
 
 
 @kernel
@@ -95,7 +101,7 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
 
 
 @kernel
-def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi, start):
+def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, key, purpose, decision):
     """The winner of one posterior sample (`sample_best`), its mean and width; index -1 if a feature is not finite."""
     n, d1 = x.shape
     if not (within_limit(x) and within_limit(z)):
@@ -106,11 +112,66 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, xi, star
     square = np.empty(n)
     product = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
-    best = sample_best(y, d1, square, product, shared_score, noise, xi, start)
+    xi = np.empty(d1 + n)
+    fill_normals(key, purpose, decision, xi)
     first = 0 * n
+    best = sample_best(y, d1, square, product, shared_score, noise, xi, first)
     rest = y.reshape((n + 3) * stride)[best * stride :]
     add_shared(rest, stride, d1, first, first + 1, shared_score, square[best:], product[best:])
     return best, product[best], math.sqrt(square[best])
+
+
+@kernel
+def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, key, keyed, decision, lot):
+    """index, mean, width and propensity (NaN: not known) by SAMPLING or by INFORMATION; index -1 if not finite.
+
+    lot: decides between the two arms that INFORMATION mixes, 0 for the rarer and 1 for the greedy one; negative: drawn.
+    """
+    if rule == INFORMATION:
+        if lot < 0.0:
+            lot = uniform(key, MIX + keyed, decision)
+        return choose_by_information(
+            x, z, slots, arm_score, shared_score, ridge, noise, key, DECIDE + keyed, decision, lot
+        )
+    i, mean, width = choose_thompson(
+        x, z, slots, arm_score, shared_score, ridge, noise, key, DECIDE + keyed, decision
+    )  # fmt: skip
+    return i, mean, width, math.nan
+
+
+@kernel
+def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, seen, state, key, keyed, decision, lot):
+    """`choose_posterior` at learned settings; by lot while no reward but 0 has been learned."""
+    if not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0, math.nan
+    own = with_new_arms(slots)
+    shown_x = only_seen(x, seen, 0 * x.shape[1], state[UNSEEN])
+    shown_z = only_seen(z, seen, x.shape[1], state[UNSEEN])
+    if state[REFRESHES] > 0:
+        noise = math.sqrt(numbers[PLAYED])
+        return choose_posterior(
+            rule, shown_x, shown_z, own, arm_score, shared_score, 1.0, noise, key, keyed, decision, lot
+        )  # fmt: skip
+    n = slots.shape[0]
+    i = min(int(n * uniform(key, MIX + keyed, decision)), n - 1)
+    mean = np.empty(1)
+    width = np.empty(1)
+    score_rows(shown_x[i : i + 1], shown_z[i : i + 1], own[i : i + 1], arm_score, shared_score, 1.0, mean, width)
+    return i, mean[0], width[0], 1.0 / n
+
+
+@kernel
+def count_wins(x, z, slots, arm_score, shared_score, ridge, noise, key, purpose, decision, draws, wins):
+    """How many of so many joint posterior samples each candidate wins."""
+    n, d1 = x.shape
+    y = np.empty((n, 4 * ((d1 + 3) // 4)))
+    square = np.empty(n)
+    product = np.empty(n)
+    eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
+    xi = np.empty(draws * (d1 + n))
+    fill_normals(key, purpose, decision, xi)
+    for k in range(draws):
+        wins[sample_best(y, d1, square, product, shared_score, noise, xi, k * (d1 + n))] += 1.0
 
 
 @kernel

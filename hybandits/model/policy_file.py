@@ -17,7 +17,9 @@ Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What a policy or a part of one is saved as: a header that JSON can hold, and plain arrays."""
 
 FORMAT = "hybandits-policy"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Versions that can be read; files of version 1 hold the state of another random generator."""
 
 
 class FileError(ValueError):
@@ -72,8 +74,13 @@ def arm_ids(plain: Any) -> list[Hashable]:
 
 def counter(name: str, value: Any) -> int:
     """Return a count read from a file if it is a whole number from 0 to 2^53; else raise FileError."""
-    if type(value) is not int or not 0 <= value <= 2**53:
-        raise FileError(f"{name} is {value!r}, expected a count: the file is corrupt")
+    return number_below(name, value, 2**53 + 1)
+
+
+def number_below(name: str, value: Any, limit: int) -> int:
+    """Return a whole number read from a file if it is at least 0 and below the limit; else raise FileError."""
+    if type(value) is not int or not 0 <= value < limit:
+        raise FileError(f"{name} is {value!r}, expected a whole number from 0 to {limit - 1}: the file is corrupt")
     return value
 
 
@@ -137,9 +144,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise foreign
-    if type(header.get("version")) is not int or header["version"] != VERSION:
+    if type(header.get("version")) is not int or header["version"] not in READABLE:
         raise FileError(
-            f"{source} has format version {header.get('version')!r}, this hybandits reads version {VERSION}: "
+            f"{source} has format version {header.get('version')!r}, this hybandits reads versions 1 to {VERSION}: "
             "load it with the release that wrote it"
         )
     return header, arrays

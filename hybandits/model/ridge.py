@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,18 +128,22 @@ class HybridRidge(ArmTable):
             if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
                 raise not_finite(x, z, value)
             slot = self._new_slot(arm)
+        self._learn_checked(slot, x, z, value)
+        self.rounds += 1
+
+    def _learn_checked(self, slot: int, x: Doubles, z: Doubles, reward: float) -> None:
+        """Learn a row of the right shape; an error, with nothing changed, if a number in it is not finite."""
         done = arrow.learn_one(
-            slot, x, z, value, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
+            slot, x, z, reward, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
             self.rounds,
         )  # fmt: skip
         if done != 1:
             if not done:
-                raise not_finite(x, z, value)
+                raise not_finite(x, z, reward)
             arrow.refresh_due(
                 slot, self.d1, self.d2, self.arm_factor, self.arm_score, self.pulls, self.shared_factor,
                 self.shared_score, self.rounds,
             )  # fmt: skip
-        self.rounds += 1
 
     def learn_many(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
         """Learn many rows at once, with the same result as one by one in this order; arms may appear more than once."""
@@ -151,11 +155,26 @@ class HybridRidge(ArmTable):
             if self._slots.get(arm, -1) < 0:
                 self._new_slot(arm)
         slots = self.lookup(ids)
+        self._learn_rows(slots, x, z, values)
+        self.rounds += len(ids)
+
+    def learn_summary(
+        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, pulls: Mapping[Hashable, int], moments: Any
+    ) -> None:
+        """Learn rows that stand for a larger number of rewards: `pulls` says for how many of each arm."""
+        rounds = self.rounds
+        before = {arm: self.pulls_of(arm) for arm in self.learned}
+        self.learn_many(arms, x, z, rewards)
+        for arm, slot in self.learned.items():
+            self.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
+        self.rounds = rounds + sum(pulls.values())
+
+    def _learn_rows(self, slots: Slots, x: Doubles, z: Doubles, values: Doubles) -> None:
+        """Learn checked rows in order."""
         arrow.learn_rows(
             slots, x, z, values, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
             self.rounds,
         )  # fmt: skip
-        self.rounds += len(ids)
 
     # -------------------------------------------------------------- reading
 

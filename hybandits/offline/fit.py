@@ -3,7 +3,8 @@
 Given an arm and its vector, features are linear in (u, 1), so all rows of a group (see `View`) are summed up by the
 triangular factor R of their rows (u, 1, r): R'R = sum (u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no
 digits are lost, and factors of parts of a log are rotated into one another. The at most du + 2 rows of R stand for all
-rows of the group, and the arrow structure does the rest.
+rows of the group, and the arrow structure does the rest. What policies that learn their settings need beyond that are
+counts: how often each of the user's features was not 0, and the mean and the spread of the rewards.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import Batch, LogError
 from hybandits.model.features import fill
+from hybandits.model.learned import Moments
 from hybandits.model.ridge import HybridRidge
 from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.tasks import LogTask, in_order, round_range, tasks_of, view_of
@@ -47,6 +49,10 @@ class Statistics:
         The triangular factor of every group of the view.
     counts : array of shape (groups,)
         Rounds of every group.
+    seen : array of shape (groups, du)
+        In how many of them each of the user's features was not 0.
+    reward_mean, reward_spread : float
+        The mean of all rewards, and the sum of their squared deviations from it.
     left_out : int
         Rounds that were left out, because the arm shown is not among the candidates as the view has them.
     """
@@ -56,6 +62,8 @@ class Statistics:
         size = view.map.user + 2
         self.triangles: Doubles = np.zeros((len(view.group_arm), size, size))
         self.counts = np.zeros(len(view.group_arm), np.int64)
+        self.seen = np.zeros((len(view.group_arm), view.map.user), np.int64)
+        self.reward_mean = self.reward_spread = 0.0
         self.left_out = 0
 
     @property
@@ -68,23 +76,43 @@ class Statistics:
         entries = self.view.shown(batch)
         groups = np.where(entries >= 0, self.view.group[entries], -1)
         self.left_out += int((entries < 0).sum())
-        rotate_rounds(batch.user, batch.reward, groups, self.triangles, self.counts)
+        rewards = batch.reward[entries >= 0]
+        if len(rewards):
+            shifted = rewards - rewards[0]  # exactly 0 where all rewards are the same
+            mean = float(shifted.mean())
+            self._add_moments(len(rewards), float(rewards[0]) + mean, float(((shifted - mean) ** 2).sum()))
+        rotate_rounds(batch.user, batch.reward, groups, self.triangles, self.counts, self.seen)
 
-    def merge(self, groups: np.ndarray, triangles: Doubles, counts: np.ndarray, left_out: int) -> None:
+    def _add_moments(self, more: int, mean: float, spread: float) -> None:
+        """Take so many further rewards into mean and spread; their rounds must not have been counted yet."""
+        rounds = self.rounds
+        difference = mean - self.reward_mean
+        self.reward_mean += difference * more / (rounds + more)
+        self.reward_spread += spread + difference**2 * rounds * more / (rounds + more)
+
+    def merge(self, other: Packed) -> None:
         """Add the statistics of other rounds, as `packed` gives them."""
+        groups = other.groups
         if len(groups) and not 0 <= groups.min() <= groups.max() < len(self.counts):
             raise ValueError(
                 f"the view has {len(self.counts)} groups, got statistics of group {groups.max()}: merge only "
                 "statistics of the same view"
             )
-        fold_triangles(groups, triangles, self.triangles)
-        self.counts[groups] += counts
-        self.left_out += left_out
+        fold_triangles(groups, other.triangles, self.triangles)
+        more = int(other.counts.sum())
+        if more:
+            self._add_moments(more, other.reward_mean, other.reward_spread)
+        self.counts[groups] += other.counts
+        self.seen[groups] += other.seen
+        self.left_out += other.left_out
 
-    def packed(self) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
+    def packed(self) -> Packed:
         """The statistics of the groups that have rounds, as `merge` takes them."""
         groups = np.flatnonzero(self.counts)
-        return groups, self.triangles[groups], self.counts[groups], self.left_out
+        return Packed(
+            groups, self.triangles[groups], self.counts[groups], self.seen[groups], self.reward_mean,
+            self.reward_spread, self.left_out,
+        )  # fmt: skip
 
     def rows(self) -> Summary:
         """Rows that stand for all rounds: the same least squares problem, whose size does not grow with the rounds."""
@@ -94,10 +122,22 @@ class Statistics:
         n = len(groups) * size
         x, z, reward = np.zeros((n, view.d1)), np.zeros((n, view.d2)), np.zeros(n)
         unfold(view.map.code, groups, self.triangles, view.group_vector, view.vectors, x, z, reward)
-        arm = np.repeat(view.group_arm[groups], size)
-        kept = x.any(axis=1) | z.any(axis=1)
-        noise = reward[~kept]
-        return Summary(arm[kept], x[kept], z[kept], reward[kept], float(noise @ noise))
+        return Summary(np.repeat(view.group_arm[groups], size), x, z, reward)
+
+    def moments(self) -> Moments:
+        """What the rows that stand for all rounds cannot say: how often features were not 0, and the rewards' moments.
+
+        Feature vec(u v') is not 0 where u and v are not, so `fill` of the counts and of v != 0 gives the counts of x
+        and z.
+        """
+        view = self.view
+        groups = np.flatnonzero(self.counts)
+        x, z = np.zeros((len(groups), view.d1)), np.zeros((len(groups), view.d2))
+        user, present = self.seen[groups].astype(float), (view.vectors != 0).astype(float)
+        for i, g in enumerate(groups):
+            fill(view.map.code, user[i], present[view.group_vector[g]], float(self.counts[g]), x[i], z[i])
+        seen = np.concatenate([x.sum(axis=0), z.sum(axis=0)])
+        return Moments(np.rint(seen).astype(np.int64), self.reward_mean, self.reward_spread)
 
     def pulls(self) -> dict[Hashable, int]:
         """The number of rounds of every arm that has any."""
@@ -105,17 +145,31 @@ class Statistics:
         return {self.view.names[a]: int(counts[a]) for a in np.flatnonzero(counts)}
 
 
-class Summary(NamedTuple):
-    """Rows that stand for many rounds: arm (index into the view's names), features and reward.
+class Packed(NamedTuple):
+    """The attributes of `Statistics`, for the groups that have rounds."""
 
-    `noise` is the part of sum r^2 that no feature can explain.
-    """
+    groups: np.ndarray
+    triangles: Doubles
+    counts: np.ndarray
+    seen: np.ndarray
+    reward_mean: float
+    reward_spread: float
+    left_out: int
+
+
+class Summary(NamedTuple):
+    """Rows that stand for many rounds: arm (index into the view's names), features and reward."""
 
     arm: np.ndarray
     x: Doubles
     z: Doubles
     reward: Doubles
-    noise: float
+
+    def explicable(self) -> tuple[Summary, float]:
+        """The rows that have features, and the part of sum r^2 that no feature can explain."""
+        kept = self.x.any(axis=1) | self.z.any(axis=1)
+        noise = self.reward[~kept]
+        return Summary(*(column[kept] for column in self)), float(noise @ noise)
 
 
 @kernel
@@ -140,8 +194,8 @@ def rotate(row, triangle):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rotate_rounds(user, reward, groups, triangles, counts):  # type: ignore[no-untyped-def]
-    """Rotate (u, 1, r) of every round into the triangle of its group; rounds of group -1 are left out."""
+def rotate_rounds(user, reward, groups, triangles, counts, seen):  # type: ignore[no-untyped-def]
+    """Rotate (u, 1, r) of every round into the triangle of its group, and count; rounds of group -1 are left out."""
     n, du = user.shape
     row = np.empty(du + 2)
     for t in range(n):
@@ -149,6 +203,8 @@ def rotate_rounds(user, reward, groups, triangles, counts):  # type: ignore[no-u
         if g >= 0:
             for i in range(du):
                 row[i] = user[t, i]
+                if row[i] != 0.0:
+                    seen[g, i] += 1
             row[du] = 1.0
             row[du + 1] = reward[t]
             rotate(row, triangles[g])
@@ -183,7 +239,7 @@ def unfold(code, groups, triangles, group_vector, vectors, x, z, reward):  # typ
 # ------------------------------------------------------------------ collecting, on any engine
 
 
-def collect_part(task: LogTask, report: Report) -> tuple[np.ndarray, Doubles, np.ndarray, int]:
+def collect_part(task: LogTask, report: Report) -> Packed:
     """The statistics of the rounds of a task."""
     view = view_of(**task.view)
     statistics = Statistics(view)
@@ -223,7 +279,7 @@ def collect(
     start, stop = round_range(view, start, stop)
     whole = Statistics(view)
     for part in in_order(engine or Here(), collect_part, tasks_of(view, start, stop), progress):
-        whole.merge(*part)
+        whole.merge(part)
     return whole
 
 
@@ -280,7 +336,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     if statistics.rounds == 0:
         raise LogError("There are no rounds to fit the model to. Collect statistics of at least one round.")
     view = statistics.view
-    rows = statistics.rows()
+    rows, noise = statistics.rows().explicable()
     d1, d2 = view.d1, view.d2
     order = np.argsort(rows.arm, kind="stable")
     arm, starts = np.unique(rows.arm[order], return_index=True)
@@ -317,7 +373,7 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
         theta = theta + null @ np.linalg.lstsq(normal[:, :-1], normal[:, -1], rcond=None)[0]
     for a, slope, constant in solved:
         beta[a] = constant - slope @ theta
-    squares = rows.noise + float(missed @ missed)
+    squares = noise + float(missed @ missed)
     model = RewardModel(map=view.map, theta=theta, beta=beta, names=view.names)
     parameters = d1 + d2 * len(arm)
     degrees = max(statistics.rounds - rank, 1)
@@ -339,7 +395,7 @@ def _factor(rows: Doubles) -> Doubles:
 def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardModel, HybridRidge]:
     """The hybrid ridge model of some rounds, and the estimator behind it."""
     view = statistics.view
-    rows = statistics.rows()
+    rows, _ = statistics.rows().explicable()
     estimator = HybridRidge(d1=view.d1, d2=view.d2, ridge=ridge)
     names = [view.names[a] for a in rows.arm]
     estimator.learn_many(names, rows.x, rows.z, rows.reward)
@@ -352,12 +408,14 @@ def ridge_model(statistics: Statistics, *, ridge: float = 1.0) -> tuple[RewardMo
 
 
 def warm_start(policy: Policy, statistics: Statistics) -> None:
-    """Teach a new policy everything in the statistics, as if it had learned the rounds one by one (up to rounding).
+    """Teach a policy everything in the statistics, as if it had learned the rounds one by one (up to rounding).
+
+    A policy that learns its settings ends up as if it had learned the rounds one by one and `refresh` had been called.
 
     Parameters
     ----------
     policy : Policy
-        A policy that has learned nothing yet, with d1 and d2 of the view. It must learn from sums, as all policies do
+        A policy with d1 and d2 of the view. It must learn from sums (`Policy.learns_from_sums`), as all policies do
         whose estimator is a ridge regression; for the others there is `learn_log`.
     statistics : Statistics
         The rounds, as collected by `collect`.
@@ -368,10 +426,14 @@ def warm_start(policy: Policy, statistics: Statistics) -> None:
             f"the policy has d1 = {policy.d1}, d2 = {policy.d2}, but the features of the log have d1 = {view.d1}, "
             f"d2 = {view.d2}: construct the policy with d1={view.d1}, d2={view.d2}"
         )
-    if not isinstance(policy, RidgePolicy):
+    if not policy.learns_from_sums:
         raise TypeError(f"{type(policy).__name__} cannot learn from sums: use learn_log, which goes round by round")
+    assert isinstance(policy, RidgePolicy)
     rows = statistics.rows()
-    policy.learn_summary([view.names[a] for a in rows.arm], rows.x, rows.z, rows.reward, pulls=statistics.pulls())
+    policy.learn_summary(
+        [view.names[a] for a in rows.arm], rows.x, rows.z, rows.reward, pulls=statistics.pulls(),
+        moments=statistics.moments(),
+    )  # fmt: skip
 
 
 def learn_log(

@@ -150,8 +150,8 @@ class Expander:
         self._known_pool = np.zeros(len(view.sizes), bool)
         """Pools whose arms have all been met."""
 
-    def __call__(self, batch: Batch) -> Iterator[tuple[Batch, Rounds]]:
-        """Yield the batch in pieces, each with its rounds."""
+    def __call__(self, batch: Batch, first: int = 0) -> Iterator[tuple[Batch, Rounds]]:
+        """Yield the batch in pieces, each with its rounds; `first` is the number of the batch's first round."""
         view = self.view
         start = 0
         while start < batch.rounds:
@@ -169,7 +169,7 @@ class Expander:
                     pool = pool[:t]
                     break
             piece = batch.part(start, start + len(pool))
-            yield piece, self._rounds(piece)
+            yield piece, self._rounds(piece, first + start)
             start += len(pool)
 
     def _meet(self, p: int) -> None:
@@ -177,7 +177,7 @@ class Expander:
             self._met[self.view.arm[self.view.offsets[p] : self.view.offsets[p + 1]]] = True
             self._known_pool[p] = True
 
-    def _rounds(self, batch: Batch) -> Rounds:
+    def _rounds(self, batch: Batch, number: int) -> Rounds:
         view = self.view
         pools = dict.fromkeys(batch.pool[np.flatnonzero(np.diff(batch.pool, prepend=-1))].tolist())
         entries = np.concatenate([view.arm[view.offsets[p] : view.offsets[p + 1]] for p in pools])
@@ -190,7 +190,7 @@ class Expander:
         list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
         x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
         source = FeatureSource(view.map, np.ascontiguousarray(batch.user), vector, view.vectors)
-        return Rounds(x, z, [view.names[a] for a in arms], index, counts, source)
+        return Rounds(x, z, [view.names[a] for a in arms], index, counts, source, number)
 
 
 @kernel

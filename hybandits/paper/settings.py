@@ -33,16 +33,18 @@ RELEASED_BOUND = (0.8, 0.5)
 HYRAN_P = 0.5
 """HyRan's parameter p, which the paper leaves open."""
 THOMPSON_SCALE = 0.1
-"""Prior standard deviation of every parameter in HyThompson, the same in all experiments."""
+"""Prior standard deviation of every parameter that `HYTHOMPSON_TOLD` is given, the same in all experiments."""
 
 HYRAN_RELEASED = "HyRan (released)"
 """HyRan as the paper's code runs it, behind the published curves: its matrix has no cross blocks."""
+HYTHOMPSON_TOLD = "HyThompson (told)"
+"""HyThompson with the noise and the scale of the parameters given. By its plain name it learns both."""
 
 PAPER_POLICIES = ("HyLinUCB", "LinUCB", "DisLinUCB")
 """The three upper confidence bound algorithms of the paper."""
 BASELINES = ("HyRan", HYRAN_RELEASED, "SupLinUCB")
 """Algorithms of others that the paper compares with, and HyRan with its cross blocks."""
-BEYOND = ("HyThompson", "Greedy")
+BEYOND = (HYTHOMPSON_TOLD, "HyThompson", "HyIDS", "Greedy")
 """Policies that are not in the paper; they have figures of their own."""
 
 YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
@@ -63,7 +65,7 @@ YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
 YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", HYRAN_RELEASED)
 """The released code's list of algorithms. By a defect of that code, the one in place j learns from the reward of
 candidate j, whichever it chose."""
-YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, "HyThompson")
+YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, HYTHOMPSON_TOLD, "HyThompson", "HyIDS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +237,10 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
         return Entry(name=name, policy=kind, settings={"p": HYRAN_P})
     if name == "SupLinUCB":
         return Entry(name=name, policy=name, settings={"delta": DELTA})
-    if name == "HyThompson":
-        return Entry(name=name, policy=name, settings={"noise": noise, "scale": THOMPSON_SCALE})
+    if name == HYTHOMPSON_TOLD:
+        return Entry(name=name, policy="HyThompson", settings={"noise": noise, "scale": THOMPSON_SCALE})
+    if name in ("HyThompson", "HyIDS"):
+        return Entry(name=name, policy=name)
     return Entry(name=name, policy=name, settings={"ridge": RELEASED_RIDGE if released else 1.0})
 
 
@@ -252,6 +256,6 @@ def yahoo_entry(name: str, protocol: Protocol) -> Entry:
             "feature_bound": list(YAHOO_FEATURE_BOUND), "delta": DELTA,
         }  # fmt: skip
         return Entry(name=name, policy=name, settings={"exploration": exploration, "ridge": YAHOO_RIDGE[name]})
-    if name == "HyThompson":
-        return Entry(name=name, policy=name, settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
+    if name == HYTHOMPSON_TOLD:
+        return Entry(name=name, policy="HyThompson", settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
     return entry(name, protocol)

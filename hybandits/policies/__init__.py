@@ -3,6 +3,7 @@
 from hybandits.policies.base import Choice, Policy, load
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.hyran import HyRan, HyRanWithoutCrossBlocks
+from hybandits.policies.information import HyIDS
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.suplinucb import SupLinUCB
@@ -14,6 +15,7 @@ __all__ = [
     "DisLinUCB",
     "EpsilonGreedy",
     "Greedy",
+    "HyIDS",
     "HyLinUCB",
     "HyRan",
     "HyRanWithoutCrossBlocks",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -13,8 +12,11 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
+from hybandits.kernels.random import KEYED
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
+from hybandits.model.learned import LearnedSettings
+from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
 
@@ -112,6 +114,9 @@ class Policy(ABC):
     receipt_is_of_the_round: ClassVar[bool] = False
     """Whether a receipt is valid for every candidate of its round (HyRan) instead of only for the one chosen."""
 
+    learns_from_sums: ClassVar[bool] = False
+    """Whether the policy can learn rows that stand for many rewards, as `fit.warm_start` collects them from a log."""
+
     _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
     """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
 
@@ -124,17 +129,38 @@ class Policy(ABC):
         self.notes = {}
         # Every class draws from a stream of its own, so that the same seed in a world or in a wrapped policy does not
         # tie their draws together.
-        key = zlib.crc32(type(self).__name__.encode()), self._depth()
-        self._random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(checks.seed(seed), spawn_key=key)))
+        self._key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
+        self._decisions = 0
 
     def _depth(self) -> int:
         """How many policies this one wraps."""
         return 0
 
+    def _lot(self, key: Hashable | None) -> Lot:
+        """The random numbers of the next decision, or of the decision that the caller names by a key."""
+        if key is None:
+            return Lot(self._key, self._decisions)
+        return Lot(self._key, digest_of_key(key), KEYED)
+
+    def number_decisions(self, first: int) -> None:
+        """Let the next decision have this number.
+
+        The random numbers of a decision are a function of the seed and its number, so a policy that does not learn
+        takes the same decision whenever it comes to the same number.
+        """
+        self._decisions = checks.count("first", first, least=0, why="it is the number of a decision")
+
     # -------------------------------------------------------------- the contract
 
     @abstractmethod
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
         """Choose one of n candidates.
 
         Parameters
@@ -145,6 +171,10 @@ class Policy(ABC):
             The arm-specific features, one row per candidate. It may be left out if d2 = 0.
         arms : list of ids or CandidateSet, optional
             The id of each candidate; 0 to n-1 if left out. An id that the policy has not met is admitted.
+        key : str, int or tuple of them, optional
+            Names the decision, for example by the id of an event. The random numbers are then a function of the seed
+            and the key, and the call changes nothing: asked again, the same model takes the same decision. Arms that
+            the policy has not met are not admitted.
 
         Returns
         -------
@@ -192,8 +222,11 @@ class Policy(ABC):
         """Estimate the mean rewards of candidates and their widths without choosing; the policy does not change."""
 
     @abstractmethod
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
-        """Compute the probability with which `choose` would pick each candidate now; the policy does not change."""
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+        """Compute the probability with which `choose` would pick each candidate now; the policy does not change.
+
+        With a key, the probabilities are those of the `choose` with that key.
+        """
 
     @property
     @abstractmethod
@@ -202,7 +235,10 @@ class Policy(ABC):
 
     @abstractmethod
     def beta(self, arm: Hashable) -> Doubles:
-        """Return the estimated effect of an arm's own features; it is zero until the arm has learned."""
+        """Return the estimated effect of an arm's own features.
+
+        Until the arm has learned it is the prior mean: zero, or what arms have in common where that is learned.
+        """
 
     @property
     @abstractmethod
@@ -222,6 +258,17 @@ class Policy(ABC):
 
         The other policy does not change.
         """
+
+    def refresh(self) -> None:  # noqa: B027 (most policies have nothing to refresh)
+        """Bring everything that depends on the order of the rewards to what all of them together say.
+
+        Policies that learn their settings estimate them afresh; for the others there is nothing to do.
+        """
+
+    @property
+    def learned(self) -> LearnedSettings | None:
+        """What has been learned about noise and scales; None for policies that do not learn their settings."""
+        return None
 
     @abstractmethod
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
@@ -318,13 +365,19 @@ class Policy(ABC):
         header = {
             "class": type(self).__name__,
             "config": self._config(),
-            "random": self._random.bit_generator.state,
+            "random": {"key": self._key, "decisions": self._decisions},
             "parts": {name: part for name, (part, _) in parts.items()},
         }
         if self.notes:
             header["notes"] = self.notes
         arrays = {f"{name}.{key}": value for name, (_, part) in parts.items() for key, value in part.items()}
         return header, arrays
+
+    def _restore_random(self, saved: dict[str, Any]) -> None:
+        if "bit_generator" in saved:  # files of version 1 have the state of a generator that is no longer used
+            saved = {"key": digest_of(saved), "decisions": 0}
+        self._key = policy_file.number_below("key", saved["key"], 2**63)
+        self._decisions = policy_file.counter("decisions", saved["decisions"])
 
     @staticmethod
     def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray], expected: type[Policy] | None = None) -> Policy:
@@ -341,7 +394,7 @@ class Policy(ABC):
                 start = name + "."
                 parts[name] = part, {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
             policy = kind._restore(header["config"], parts)
-            policy._random.bit_generator.state = header["random"]
+            policy._restore_random(header["random"])
             policy.notes = dict(header.get("notes", {}))
         except FileError:
             raise

@@ -16,6 +16,7 @@ from hybandits import policies
 from hybandits.foundation import checks
 from hybandits.model import exploration
 from hybandits.policies.base import Policy
+from hybandits.policies.posterior import PosteriorPolicy
 
 FROM_THE_PROBLEM = ("d1", "d2", "seed")
 """Arguments that are never settings: they come from the problem that the policy is made for."""
@@ -93,13 +94,15 @@ def with_noise(name: str, settings: Mapping[str, Any], noise: float) -> dict[str
     """The settings, with the noise level of the problem added where the policy takes one and nothing else sets it.
 
     An exploration coefficient carries its own noise level, so a policy with the setting `exploration` is left alone.
+    So is a policy that learns the noise where it is not given (`HyThompson`, `HyIDS`).
 
+    >>> with_noise("HyLinUCB", {"ridge": 2.0}, 0.1)
+    {'ridge': 2.0, 'noise': 0.1}
     >>> with_noise("HyThompson", {"scale": 0.5}, 0.1)
-    {'scale': 0.5, 'noise': 0.1}
-    >>> with_noise("Greedy", {}, 0.1)
-    {}
+    {'scale': 0.5}
     """
-    if "noise" not in setting_names(name) or "exploration" in settings:
+    learned = issubclass(_class(name), PosteriorPolicy)
+    if learned or "noise" not in setting_names(name) or "exploration" in settings:
         return dict(settings)
     return {**settings, "noise": settings.get("noise", noise)}
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import arrow, decisions, gram
+from hybandits.kernels import arrow, decisions, gram, random
 from hybandits.model.arms import CandidateSet
 from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
 from hybandits.model.sums import NO_ROOM, GramTable, unsound
@@ -134,28 +135,34 @@ class HyRan(Policy):
     def _ridge(self, new: int = 0) -> float:
         return float(self.ridges(1, new)[0][0])
 
-    def draws(self, count: int) -> Doubles:
-        """Draw the uniforms that decide about h in the next `count` rounds with more than one candidate."""
-        return self._random.random(count)
-
-    def give_back(self, count: int) -> None:
-        """Take back the last `count` of the `draws`, because their rounds have not been learned."""
-        self._random.bit_generator.advance(-count)  # type: ignore[attr-defined]  # it is a PCG64
+    @property
+    def key(self) -> int:
+        """The key of the draws in learning, for a compiled loop: that of row t is `random.uniform(key, LEARN, t)`."""
+        return self._key
 
     def _rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Any:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
         return self._table.checked_candidates(x, z, arms, admit=admit)
 
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
-        rows = self._rows(x, z, arms, admit=True)
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
+        if key is not None:
+            digest_of_key(key)  # this rule draws nothing, but a key that is none is refused all the same
+        rows = self._rows(x, z, arms, admit=key is None)
         solved = self._table.estimate(self._ridge())
         index, mean = decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)
         width = self._table.width(rows.x[index], rows.z[index], int(rows.slots[index]), solved)
         pool = Pool(tuple(rows.arms), rows.x.copy(), rows.z.copy())
         return Choice(rows.arms[index], index, mean, width, 1.0, pool)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the highest mean and 0 for the others: the choice itself is deterministic."""
         rows = self._rows(x, z, arms, admit=False)
         solved = self._table.estimate(self._ridge(self._table.unmet(rows.arms)))
@@ -200,19 +207,18 @@ class HyRan(Policy):
         checks.finite("rewards", values, arrow.LIMIT)
         given = check_receipts(receipts, len(ids))
         pools = [self._check_pool(arm, x[i], z[i], given[i]) for i, arm in enumerate(ids)]
-        before, random = self._table.snapshot(), self._random.bit_generator.state
+        before = self._table.snapshot()
         try:
             for i, arm in enumerate(ids):
                 self._learn_round(arm, float(values[i]), pools[i])
         except ValueError:  # rounding has spoiled the sums: take everything back
             self._table.__dict__.update(before)
-            self._random.bit_generator.state = random
             raise
 
     def _learn_round(self, arm: Hashable, reward: float, pool: Pool) -> None:
         table = self._table
         table.admit([arm])
-        draw = self._random.random() if len(pool.arms) > 1 else 1.0
+        draw = random.uniform(self._key, random.LEARN, table.rounds) if len(pool.arms) > 1 else 1.0
         # An arm forgotten since its round stays forgotten: it has no slot, and nothing is added for it.
         slots = table.slots_of(pool.arms)
         played = pool.arms.index(arm)

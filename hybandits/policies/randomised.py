@@ -12,10 +12,17 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow
 from hybandits.model.arms import CandidateSet, Slots
 from hybandits.model.inputs import check_finite, id_list
+from hybandits.model.learned import LearnedSettings
+from hybandits.model.lots import Lot
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable
 from hybandits.policies.ridge_policy import RidgePolicy
+
+
+def place_of(uniform: float, n: int) -> int:
+    """Turn a number uniform in (0, 1) into one of n places."""
+    return min(int(uniform * n), n - 1)
 
 
 class Uniform(RidgePolicy):
@@ -49,15 +56,15 @@ class Uniform(RidgePolicy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         if not arrow.usable(x, z):
             return -1, 0.0, 0.0, None
-        index = int(self._random.integers(len(slots)))
+        index = place_of(lot.uniforms(1)[0], len(slots))
         chosen = slice(index, index + 1)
         mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
         return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1/n for each of the n candidates."""
         rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
@@ -114,17 +121,31 @@ class EpsilonGreedy(Policy):
     def _depth(self) -> int:
         return 1 + self.policy._depth()
 
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
         if arms is not None and not isinstance(arms, CandidateSet):
             arms = id_list(arms)  # once: it may be an iterator
-        choice = self.policy.choose(x, z, arms)
+        chance, place = self._lot(key).uniforms(2)
+        explores = chance < self.epsilon
+        # Asked before the wrapped policy chooses: its probabilities are those of its next decision.
+        inner = self._inner_propensities(x, z, arms, key) if explores else None
+        choice = self.policy.choose(x, z, arms, key=key)
+        if key is None:
+            self._decisions += 1
         n = len(x) if x is not None else len(z)
         own = choice.propensity
-        if self._random.random() < self.epsilon:
-            index = int(self._random.integers(n))
+        if explores:
+            index = place_of(place, n)
             if index != choice.index:
                 if own is not None:
-                    own = float(self.policy.propensities(x, z, arms)[index])
+                    assert inner is not None
+                    own = float(inner[index])
                 mean, width = self.policy.predict(x, z, arms)
                 ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else arms
                 receipt = choice.receipt if self.policy.receipt_is_of_the_round else None
@@ -132,9 +153,12 @@ class EpsilonGreedy(Policy):
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
         return choice._replace(propensity=propensity)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def _inner_propensities(self, x: Any, z: Any, arms: Any, key: Hashable | None) -> Doubles:
+        return self.policy.propensities(x, z, arms) if key is None else self.policy.propensities(x, z, arms, key=key)
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
-        p = self.policy.propensities(x, z, arms)
+        p = self._inner_propensities(x, z, arms, key)
         return (1 - self.epsilon) * p + self.epsilon / len(p)
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
@@ -175,6 +199,13 @@ class EpsilonGreedy(Policy):
     def merge(self, other: Self) -> None:
         check_mergeable(self, other)
         self.policy.merge(other.policy)
+
+    @property
+    def learned(self) -> LearnedSettings | None:
+        return self.policy.learned
+
+    def refresh(self) -> None:
+        self.policy.refresh()
 
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         return self.policy.candidates(arms)

@@ -10,12 +10,14 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
 from hybandits.model.inputs import id_list, not_finite
+from hybandits.model.learned import Moments
+from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
 
 _new = tuple.__new__
-"""Makes a Choice in half the time that its own constructor takes."""
+"""Makes a Choice or a Lot in half the time that its own constructor takes."""
 
 
 class RidgePolicy(Policy):
@@ -41,8 +43,13 @@ class RidgePolicy(Policy):
         The present value of lambda.
     """
 
+    learns_from_sums = True
+
     _embeds: ClassVar[bool] = False
     """Whether the estimator sees other features than the caller gives (`_matrices`, `_vectors`)."""
+
+    _draws: ClassVar[bool] = True
+    """Whether the rule may draw random numbers, so that its decisions are counted."""
 
     def __init__(self, *, d1: int, d2: int, ridge: float, seed: int | None) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
@@ -81,27 +88,41 @@ class RidgePolicy(Policy):
         return self._estimator.set_aside(arms)
 
     @abstractmethod
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[int, float, float, float | None]:
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         """Return index, mean, width and propensity of the choice, or index -1 if a feature is not finite.
 
-        In that case nothing must have changed, the random state included.
+        Random numbers come from the lot, whose numbers are a function of the seed and the decision. Nothing about the
+        policy may change.
         """
 
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
         estimator = self._estimator
         if self._embeds:
             x, z = self._matrices(x, z)
         slots = estimator.ready_slots(x, z, arms)
         if slots is None:
-            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=True)
+            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=key is None)
         else:
             ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
-        if estimator.known != self._arms_sized:
-            self._arms_changed()
-        picked = self._pick(x, z, slots)
+        if key is None:
+            if estimator.known != self._arms_sized:
+                self._arms_changed()
+            lot = _new(Lot, (self._key, self._decisions, 0))
+        else:
+            lot = self._lot(key)
+        picked = self._pick(x, z, slots, lot)
         index = picked[0]
         if index < 0:
             raise not_finite(x, z)
+        if key is None and self._draws:
+            self._decisions += 1
         return _new(Choice, (ids[index], *picked, None))
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
@@ -128,18 +149,31 @@ class RidgePolicy(Policy):
         self._arms_changed()
 
     def learn_summary(
-        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, *, pulls: Mapping[Hashable, int]
+        self,
+        arms: Iterable[Hashable],
+        x: Any,
+        z: Any,
+        rewards: Any,
+        *,
+        pulls: Mapping[Hashable, int],
+        moments: Moments | None = None,
     ) -> None:
-        """Learn rows that stand for a larger number of rewards (see `fit`); `pulls` says for how many of each arm."""
+        """Learn rows that stand for a larger number of rewards (see `fit`).
+
+        Parameters
+        ----------
+        arms, x, z, rewards
+            As for `learn_many`. The rows have the same sums of squares and products as those that they stand for.
+        pulls : mapping of arm to int
+            How many rewards of each arm they stand for.
+        moments : Moments, optional
+            What such rows cannot say. Policies that learn their settings need it.
+        """
         for arm, count in pulls.items():
             checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")
-        estimator = self._estimator
-        rounds = estimator.rounds
-        before = {arm: estimator.pulls_of(arm) for arm in estimator.learned}
-        self.learn_many(arms, x, z, rewards)
-        for arm, slot in estimator.learned.items():
-            estimator.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
-        estimator.rounds = rounds + sum(pulls.values())
+        x, z = self._matrices(x, z)
+        self._estimator.learn_summary(arms, x, z, rewards, pulls, moments)
+        self._arms_changed()
 
     def _rows(self, x: Any, z: Any, arms: Any) -> CheckedCandidates:
         x, z = self._matrices(x, z)
@@ -180,7 +214,7 @@ class RidgePolicy(Policy):
         return {"estimator": self._estimator.pack()}
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
-        estimator = HybridRidge.unpack(*parts["estimator"])
+        estimator = type(self._estimator).unpack(*parts["estimator"])
         if (estimator.d1, estimator.d2) != (self._estimator.d1, self._estimator.d2):
             raise FileError("the estimator's dimensions do not fit the policy's: the file is corrupt")
         self._estimator = estimator

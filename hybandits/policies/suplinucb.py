@@ -13,6 +13,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, decisions
 from hybandits.model.arms import CandidateSet
 from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import FileError, Packed, counter
 from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
@@ -136,14 +137,23 @@ class SupLinUCB(Policy):
         self._skipped += rows
         self._all = None
 
-    def choose(self, x: Any = None, z: Any = None, arms: Iterable[Hashable] | CandidateSet | None = None) -> Choice:
+    def choose(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Iterable[Hashable] | CandidateSet | None = None,
+        *,
+        key: Hashable | None = None,
+    ) -> Choice:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
-        rows = self._levels[0].checked_candidates(x, z, arms, admit=True)
+        if key is not None:
+            digest_of_key(key)  # this rule draws nothing, but a key that is none is refused all the same
+        rows = self._levels[0].checked_candidates(x, z, arms, admit=key is None)
         index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
         return Choice(rows.arms[index], index, mean, width, 1.0, level)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the arm that the walk ends at and 0 for the others: the rule is deterministic."""
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from hybandits.kernels import decisions
 from hybandits.model.arms import Slots
 from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
 from hybandits.model.inputs import not_finite
+from hybandits.model.lots import Lot
 from hybandits.model.ridge import HybridRidge
 from hybandits.policies.base import one_hot
 from hybandits.policies.ridge_policy import RidgePolicy
@@ -22,6 +24,7 @@ class UCBPolicy(RidgePolicy):
 
     reduction: ClassVar[Reduction]
     _not_settings = ("seed", "noise")  # the coefficient holds the noise
+    _draws = False
     _by_arm: ClassVar[bool] = False
     """Whether gamma depends on the rewards of each arm instead of on all rewards learned."""
 
@@ -85,6 +88,7 @@ class UCBPolicy(RidgePolicy):
         x: Doubles,
         z: Doubles,
         slots: Slots,
+        lot: Lot | None = None,
         estimator: HybridRidge | None = None,
         coefficients: Doubles | None = None,
     ) -> tuple[int, float, float, float]:
@@ -97,7 +101,7 @@ class UCBPolicy(RidgePolicy):
         )  # fmt: skip
         return picked
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Doubles:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the arm with the highest bound and 0 for the others: the rule is deterministic."""
         rows = self._rows(x, z, arms)
         estimator, coefficients = self._estimator, self._coefficients
@@ -109,7 +113,7 @@ class UCBPolicy(RidgePolicy):
                 estimator = estimator.copy()
                 estimator.raise_ridge(self._ridge_for(met))
         slots = rows.slots if estimator is self._estimator else estimator.lookup(rows.arms)
-        index, *_ = self._pick(rows.x, rows.z, slots, estimator, coefficients)
+        index, *_ = self._pick(rows.x, rows.z, slots, None, estimator, coefficients)
         if index < 0:
             raise not_finite(rows.x, rows.z)
         return one_hot(len(rows.slots), index)
@@ -135,8 +139,11 @@ class HyLinUCB(UCBPolicy):
     """Explore by optimism, with features that arms share and features of their own: the algorithm of the paper.
 
     For every candidate the policy estimates the reward, adds a bonus for what it does not know yet, and chooses the
-    highest sum. With the default coefficient the bonus depends on d1 + d2 and not on the number of arms, so the policy
-    explores little even when there are many of them.
+    highest sum. With the default coefficient the bonus depends on d1 + d2 and not on the number of arms.
+
+    The bonus is as large as the guarantees of the theorems need it to be. Where rewards are noisy and differences
+    small, as with clicks, the policy stays near uniform choice for very long. If you want reward and no guarantee, use
+    `HyIDS`, which needs no settings.
 
     Parameters
     ----------
@@ -171,6 +178,11 @@ class HyLinUCB(UCBPolicy):
     default coefficient is the self-normalised one that the released code of the paper uses; docs/notation.md has all
     formulas.
 
+    On one stream of clicks (40 of 160 products as candidates, 12,000 rounds) the mean reward was 0.116 with the default
+    coefficient and 0.117 with the right noise. Uniform choice earned 0.108 there, `Greedy` 0.454, and 0.510 was
+    possible. To stay with upper confidence bounds, make the bonus smaller by hand: ``exploration=Constant(...)``, or
+    `LiHybrid`.
+
     References
     ----------
     .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024, section 3.2.
@@ -193,7 +205,8 @@ class LinUCB(UCBPolicy):
     """Explore by optimism as if all features of all arms were one long vector; with d2 = 0 it is plain LinUCB.
 
     The estimates are those of `HyLinUCB`. The bonus grows with d1 + d2 K, where K is the number of arms met so far, so
-    the policy explores more the more arms there are.
+    the policy explores more the more arms there are. It explores even more than `HyLinUCB`, which stays near
+    uniform choice for very long where rewards are noisy; `HyIDS` is what to use if you want reward and no guarantee.
 
     Parameters
     ----------

@@ -1,11 +1,14 @@
-"""What a log holds, and what an evaluation on it says, as tables for the terminal."""
+"""What a log holds, what a policy learned from it, and what an evaluation on it says, as tables for the terminal."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
 from rich.console import Console
 
+from hybandits.foundation.checks import Doubles
+from hybandits.model.learned import LearnedSettings
 from hybandits.offline.describe import Description
 from hybandits.offline.evaluation import Estimate, Evaluation
 from hybandits.report.listings import Listing, show
@@ -106,6 +109,31 @@ def _when(time: int | None) -> str:
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):
         return str(time)
+
+
+# ------------------------------------------------------------------ settings
+
+
+def print_learned(settings: LearnedSettings, console: Console | None = None) -> None:
+    """Print the settings that a policy has learned."""
+    facts = [
+        ("noise", f"{settings.noise:.4g}"),
+        ("scale of the shared parameters", _range(settings.shared_scale)),
+        ("scale of the arms' own parameters", _range(settings.own_scale)),
+        ("their mean, where new arms start", _range(settings.common_mean)),
+        ("effective parameters", f"{settings.effective_parameters:,.1f}"),
+        ("log evidence", f"{settings.evidence:,.1f}"),
+    ]
+    show([], [Listing("Learned from the rewards", ("what", "value"), facts)], console)
+
+
+def _range(values: Doubles) -> str:
+    """The smallest and the largest of the values that are known."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return "-"
+    low, high = f"{known.min():.4g}", f"{known.max():.4g}"
+    return low if low == high else f"{low} to {high}"
 
 
 # ------------------------------------------------------------------ evaluations

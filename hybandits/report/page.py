@@ -20,7 +20,7 @@ from hybandits.report.click_log import click_log
 from hybandits.report.figures.outcomes import SYNTHETIC, Figure, name_of, twins, under, under_and_log
 from hybandits.report.numbers import Row, in_order, in_worlds, on_logs
 from hybandits.report.pictures import galleries
-from hybandits.report.tables import number, regret_section
+from hybandits.report.tables import beyond_section, number, regret_section
 
 
 def page_of(
@@ -44,6 +44,7 @@ def page_of(
         Regret at T, and at the published read-outs.
     """
     logged = on_logs(results)
+    of_worlds = [row for row in rows if row.experiment not in paper.YAHOO_EXPERIMENTS.values()]
     return (
         _templates()
         .get_template("page.html")
@@ -64,9 +65,8 @@ def page_of(
             synthetic_note=scope.synthetic_note(results),
             synthetic=SYNTHETIC,
             verdicts=verdicts,
-            regret=regret_section(
-                [row for row in rows if row.experiment not in paper.YAHOO_EXPERIMENTS.values()], read_outs
-            ),
+            regret=regret_section(of_worlds, read_outs),
+            beyond=beyond_section(of_worlds),
             click_log=click_log(results),
             galleries=galleries(drawn),
         )

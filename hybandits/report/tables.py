@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
-from hybandits.report.figures.outcomes import name_of
+from hybandits.report.figures.outcomes import ASIDE, REPRODUCED, name_of
 from hybandits.report.numbers import Row
 
 NUMBERS = ("mean", "95 % interval", "lowest", "highest", "published", "ratio", "within")
@@ -132,3 +132,56 @@ def read_out_table(rows: Sequence[Row]) -> Table:
         for _, case in groupby(rows, key=lambda row: (row.experiment, row.arms, row.policy))
     ]
     return Table(("case", "policy", "rounds t", *NUMBERS), groups, range(2, 9))
+
+
+# ------------------------------------------------------------------ policies that are not in the paper
+
+
+class Beyond(NamedTuple):
+    """How policies that are not in the paper do beside the best of those that are."""
+
+    table: Table
+    spans: Sequence[tuple[str, str]]
+    """Every policy, and its lowest and highest ratio in words."""
+
+
+def beyond_section(rows: Sequence[Row]) -> Beyond | None:
+    """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show."""
+    ratios = _ratios_to_the_best(rows)
+    if not ratios:
+        return None
+    policies = list(dict.fromkeys(policy for policy, _ in ratios))
+    columns = list(dict.fromkeys(column for _, column in ratios))
+    body = [[policy, *(_span(ratios.get((policy, column), [])) for column in columns)] for policy in policies]
+    head = ["policy", *(f"{name_of(experiment)}, {protocol}" for protocol, experiment in columns)]
+    caption = "Regret at T divided by that of the best of the paper's algorithms and baselines with as many arms"
+    if len({(row.experiment, row.arms) for row in rows}) > len({row.experiment for row in rows}):
+        caption += "; where there are several numbers of arms, from the lowest ratio to the highest"
+    spans = [
+        (policy, _span([r for (p, _), many in ratios.items() if p == policy for r in many])) for policy in policies
+    ]
+    return Beyond(Table(head, [body], range(1, len(head)), caption), spans)
+
+
+def _ratios_to_the_best(rows: Sequence[Row]) -> dict[tuple[str, tuple[str, str]], list[float]]:
+    """(policy, (protocol, experiment)) to its ratios, one for every number of arms."""
+    published: dict[tuple[str, str, int], list[float]] = {}
+    for row in rows:
+        if row.policy in (*REPRODUCED, *ASIDE):
+            published.setdefault((row.protocol, row.experiment, row.arms), []).append(row.mean)
+    ratios: dict[tuple[str, tuple[str, str]], list[float]] = {}
+    for row in rows:
+        best = min(published.get((row.protocol, row.experiment, row.arms), [0.0]))
+        if row.protocol != "own" and row.policy not in (*REPRODUCED, *ASIDE) and best > 0:
+            ratios.setdefault((row.policy, (row.protocol, row.experiment)), []).append(row.mean / best)
+    return ratios
+
+
+def _span(ratios: Sequence[float]) -> str:
+    """The lowest and the highest of some ratios.
+
+    >>> _span([0.214, 0.118]), _span([1.5]), _span([])
+    ('0.12 to 0.21', '1.50', '-')
+    """
+    low, high = (f"{f(ratios):.2f}" if ratios else "-" for f in (min, max))
+    return low if low == high else f"{low} to {high}"

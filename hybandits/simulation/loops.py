@@ -18,13 +18,18 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
-from hybandits.kernels.decisions import best_mean, choose_thompson, choose_ucb, walk_level
+from hybandits.kernels.decisions import best_mean, choose_posterior, choose_tuned, choose_ucb, walk_level
 from hybandits.kernels.gram import estimate, learn_round
+from hybandits.kernels.random import LEARN, uniform
+from hybandits.kernels.tuning import BUDGET, learn_tuned
 from hybandits.model.arms import ArmTable
 from hybandits.model.features import lay_out, lay_side_by_side, room_for
+from hybandits.model.learned import LearnedRidge
 from hybandits.model.sums import unsound
 from hybandits.policies.base import Policy
 from hybandits.policies.hyran import HyRan
+from hybandits.policies.information import HyIDS
+from hybandits.policies.posterior import PosteriorPolicy
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson
 from hybandits.policies.ucb import UCBPolicy
@@ -160,45 +165,50 @@ def play_ucb(  # type: ignore[no-untyped-def]
     return n, learned
 
 
-def _play_thompson(policy: HyThompson, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
     estimator = policy.estimator
     _admit(estimator, rounds)
     slots, fresh = policy.meet(rounds.arms)
-    normals = policy.take_normals(len(picks) * policy.d1 + int(rounds.counts.sum()))
-    played, learned = play_thompson(
-        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
-        estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.noise, normals, estimator.rounds,
-        picks,
-    )  # fmt: skip
+    key, first = policy.decision_numbers(len(picks))
+    shown = rounds.for_kernels
+    if isinstance(estimator, LearnedRidge):
+        played, learned = play_tuned(
+            policy.rule, shown, rewards, slots, fresh, key, first, estimator.arrays, estimator.held, picks
+        )
+    else:
+        played, learned = play_posterior(
+            policy.rule, shown, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+            estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.noise, key, first,
+            estimator.rounds, picks,
+        )  # fmt: skip
     estimator.settle(rounds.arms, slots, fresh, learned)
+    policy.decision_numbers(played - len(picks))
     _check_played(rounds, rewards, picks, played)
 
 
 @kernel
-def play_thompson(  # type: ignore[no-untyped-def]
-    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
-    noise, normals, rounds, picks,
+def play_posterior(  # type: ignore[no-untyped-def]
+    rule, shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
+    noise, key, first, rounds, picks,
 ):  # fmt: skip
-    """`play_ucb` with the choice by `choose_thompson`; each round uses d1 normals and one per candidate."""
+    """`play_ucb` with the choice by `choose_posterior`; round t takes decision number first + t."""
     source, x, z, index, counts = shown
     x, z = room_for(source, x, z)
     n = counts.shape[0]
-    d1 = x.shape[2]
     here = np.empty(index.shape[1], np.int64)
     learned = 0
     taken = 0
-    start = 0
     for t in range(n):
         count = counts[t]
         look_up(index[t], count, slots, here)
         row = lay_out(source, t, count, x, z)
-        i, _, _ = choose_thompson(
-            x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, normals, start
-        )
+        i, _, _, _ = choose_posterior(
+            rule, x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, key, 0,
+            first + t, -1.0,
+        )  # fmt: skip
         if i < 0:
             return t, learned
         picks[t] = i
-        start += d1 + count
         reward = rewards[t, i]
         if math.isnan(reward):
             continue
@@ -209,6 +219,37 @@ def play_thompson(  # type: ignore[no-untyped-def]
             slots[index[t, i]], x[row, i], z[row, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
             rounds + learned,
         )  # fmt: skip
+        learned += 1
+    return n, learned
+
+
+@kernel
+def play_tuned(rule, shown, rewards, slots, fresh, key, first, arrays, held, picks):  # type: ignore[no-untyped-def]
+    """`play_posterior` at settings that are learned on the way: `choose_tuned` and `learn_tuned`."""
+    source, x, z, index, counts = shown
+    x, z = room_for(source, x, z)
+    n = counts.shape[0]
+    here = np.empty(index.shape[1], np.int64)
+    learned = 0
+    taken = 0
+    for t in range(n):
+        count = counts[t]
+        look_up(index[t], count, slots, here)
+        row = lay_out(source, t, count, x, z)
+        i, _, _, _ = choose_tuned(
+            rule, x[row, :count], z[row, :count], here[:count], arrays.arm_score, arrays.shared_score, arrays.numbers,
+            arrays.seen, arrays.state, key, 0, first + t, -1.0,
+        )  # fmt: skip
+        if i < 0:
+            return t, learned
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned
+        taken = take_slot(index[t, i], slots, fresh, taken)
+        learn_tuned(slots[index[t, i]], x[row, i], z[row, i], reward, arrays, held, BUDGET)
         learned += 1
     return n, learned
 
@@ -302,13 +343,11 @@ def _play_hyran(policy: HyRan, rounds: Rounds, rewards: Doubles, picks: Picks) -
     _admit(table, rounds)
     slots, fresh = table.set_aside(rounds.arms)
     choice, check = policy.ridges(len(picks))
-    draws = policy.draws(int((rounds.counts > 1).sum()))
-    played, learned, drawn, sound = play_hyran(
-        rounds.for_kernels, rewards, slots, fresh, policy.p, draws, choice, check, table.cross, table.groups,
-        table.pulls, table.shared, table.own, *table.workspace(), picks,
+    played, learned, sound = play_hyran(
+        rounds.for_kernels, rewards, slots, fresh, policy.p, policy.key, table.rounds, choice, check, table.cross,
+        table.groups, table.pulls, table.shared, table.own, *table.workspace(), picks,
     )  # fmt: skip
     table.settle(rounds.arms, slots, fresh, learned)
-    policy.give_back(len(draws) - drawn)
     if not sound:
         raise unsound()
     _check_played(rounds, rewards, picks, played)
@@ -316,13 +355,13 @@ def _play_hyran(policy: HyRan, rounds: Rounds, rewards: Doubles, picks: Picks) -
 
 @kernel
 def play_hyran(  # type: ignore[no-untyped-def]
-    shown, rewards, slots, fresh, p, draws, choice_ridge, check_ridge, cross, groups, pulls, shared, own,
+    shown, rewards, slots, fresh, p, key, rounds, choice_ridge, check_ridge, cross, groups, pulls, shared, own,
     factor, shared_factor, theta, beta, picks,
 ):  # fmt: skip
     """Rounds of HyRan: `estimate` and `best_mean`, then, unless the reward is NaN, `learn_round`.
 
-    There is one ridge per reward learned, and one draw per reward learned with more than one candidate. Returns the
-    number of rounds played, rewards learned and draws used, and whether the sums are still sound.
+    There is one ridge per reward learned. Returns the number of rounds played and of rewards learned, and whether the
+    sums are still sound.
     """
     source, x, z, index, counts = shown
     x, z = room_for(source, x, z)
@@ -332,15 +371,14 @@ def play_hyran(  # type: ignore[no-untyped-def]
     here = np.empty(most, np.int64)
     learned = 0
     taken = 0
-    drawn = 0
     for t in range(n):
         count = counts[t]
         row = lay_out(source, t, count, x, z)
         xs, zs = x[row, :count], z[row, :count]
         if not usable(xs, zs):
-            return t, learned, drawn, True
+            return t, learned, True
         if not estimate(groups, choice_ridge[learned], cross, d1, d2, shared, own, factor, shared_factor, theta, beta):
-            return t, learned, drawn, False
+            return t, learned, False
         look_up(index[t], count, slots, here)
         i, _ = best_mean(xs, zs, here, theta, beta)
         picks[t] = i
@@ -348,22 +386,21 @@ def play_hyran(  # type: ignore[no-untyped-def]
         if math.isnan(reward):
             continue
         if abs(reward) > LIMIT:
-            return t, learned, drawn, True
+            return t, learned, True
         for a in range(count):
             taken = take_slot(index[t, a], slots, fresh, taken)
         look_up(index[t], count, slots, here)
         u = 1.0
         if count > 1:
-            u = draws[drawn]
-            drawn += 1
+            u = uniform(key, LEARN, rounds + learned)
         if not learn_round(
             i, p, u, check_ridge[learned], xs, zs, here, reward, cross, groups, shared, own, factor, shared_factor,
             theta, beta,
         ):  # fmt: skip
-            return t, learned, drawn, False
+            return t, learned, False
         pulls[here[i]] += 1
         learned += 1
-    return n, learned, drawn, True
+    return n, learned, True
 
 
 # ------------------------------------------------------------------ which policy has which loop
@@ -384,7 +421,8 @@ class CompiledLoop(NamedTuple):
 
 COMPILED_LOOPS: tuple[CompiledLoop, ...] = (
     CompiledLoop(UCBPolicy, _play_ucb),
-    CompiledLoop(HyThompson, _play_thompson, samples=True),
+    CompiledLoop(HyThompson, _play_posterior, samples=True),
+    CompiledLoop(HyIDS, _play_posterior, samples=True),
     CompiledLoop(SupLinUCB, _play_sup),
     CompiledLoop(HyRan, _play_hyran),
 )

@@ -60,6 +60,8 @@ class Rounds(NamedTuple):
     source : FeatureSource, optional
         What the features are computed from, if they are not stored. Then x has shape (0, n, d1) and z (0, n, d2): they
         only say how large the features are, and `features` computes them.
+    first : int
+        The number of the first round, where rounds are numbered, as those of a log are.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class Rounds(NamedTuple):
     index: NDArray[np.int64]  # type: ignore[assignment]  # not tuple.index
     counts: NDArray[np.int64]
     source: FeatureSource | None = None
+    first: int = 0
 
     def part(self, first: int, last: int) -> Rounds:
         """The rounds first..last-1, without a copy."""
@@ -88,7 +91,7 @@ class Rounds(NamedTuple):
             x, z = x[first:last], z[first:last]
         else:
             source = source._replace(user=source.user[first:last], vector=source.vector[first:last])
-        return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], source)
+        return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], source, self.first + first)
 
     def features(self, t: int) -> tuple[Doubles, Doubles]:
         """x and z of the candidates of round t; do not write to them."""

@@ -86,7 +86,7 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path) -> None:
 def test_list_names_what_there_is() -> None:
     got = run("list")
     assert got.exit_code == 0
-    for name in (*paper.SETTINGS, "HyThompson", "released", "written"):
+    for name in (*paper.SETTINGS, *paper.BEYOND, "released", "written"):
         assert name in got.stdout
 
 
@@ -220,3 +220,14 @@ def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Pat
     short = run(*SMALL, "--rounds", "5000", "--data", folder / "log", "--out", tmp_path / "short")
     assert short.exit_code == 2
     assert "--rounds to 4,000 or less" in said(short)
+
+
+@pytest.mark.slow
+def test_the_yahoo_experiment_takes_policies_that_learn_their_settings(folder: Path, tmp_path: Path) -> None:
+    command = [*SMALL[:-1], "HyThompson,HyIDS", "--rounds", 200, "--data", folder / "log", "--out", tmp_path / "out"]
+    played = run(*command, "--protocol", "released")
+    assert played.exit_code == 0, said(played)
+    outcome = read_results(tmp_path / "out").outcome("yahoo", "released")
+    assert outcome is not None
+    assert outcome.policies == ["HyThompson", "HyIDS"]
+    assert [entry.settings for entry in outcome.experiment.policies] == [{}, {}]

@@ -126,12 +126,32 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["HyThompson", "HyIDS"])
+def test_fit_needs_no_settings_and_says_what_was_learned(folder: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "policy.npz"
+    fitted = run("fit", folder / "log", "--policy", name, "--rounds", 3000, "--out", out)
+    assert fitted.exit_code == 0, said(fitted)
+    policy = hybandits.load(out)
+    assert policy.rounds == 3000
+    assert policy.learned is not None
+    assert f"noise {policy.learned.noise:.4g}" in said(fitted)
+    assert "where new arms start" in said(fitted)
+    assert f"effective parameters {policy.learned.effective_parameters:,.1f}" in said(fitted)
+    arguments = ["--from", 3000, "--rounds", 500, "--policy", "uniform", "--policy", out]
+    evaluated = run("evaluate", folder / "log", *arguments)
+    assert evaluated.exit_code == 0, said(evaluated)
+
+
+@pytest.mark.slow
 def test_policies_that_learn_are_replayed(folder: Path) -> None:
-    evaluated = run("evaluate", folder / "log", "--policy", "hythompson:noise=0.3", "--policy", "uniform")
+    specs = ["HyIDS", "hythompson", "hylinucb:noise=0.3"]
+    options = [word for spec in specs for word in ("--policy", spec)]
+    evaluated = run("evaluate", folder / "log", *options, "--policy", "uniform")
     assert evaluated.exit_code == 0, said(evaluated)
     rows = [line.split()[:2] for line in evaluated.stdout.splitlines()]
-    assert ["hythompson:noise=0.3", "replay"] in rows
-    assert ["hythompson:noise=0.3", "ips"] not in rows
+    for spec in specs:
+        assert [spec, "replay"] in rows
+        assert [spec, "ips"] not in rows
     assert ["uniform", "dr"] in rows
 
 

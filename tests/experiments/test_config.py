@@ -16,7 +16,7 @@ d2 = 2
 arms = [4, 8]
 rounds = 50
 noise = 1
-policies = ["Greedy", {policy = "HyThompson", name = "bold", scale = 2.0}]
+policies = ["LinUCB", {policy = "HyThompson", name = "bold", scale = 2.0}]
 """
 
 
@@ -25,8 +25,9 @@ def test_a_file_becomes_a_record(tmp_path: Path) -> None:
     path.write_text(TOML)
     record = experiment(read_toml(path))
     assert (record.d1, record.arms, record.horizon, record.noise, record.trials) == (3, (4, 8), 50, 1.0, 1)
-    assert [each.name for each in record.policies] == ["Greedy", "bold"]
-    assert record.policies[1].settings == {"scale": 2.0, "noise": 1.0}
+    assert [each.name for each in record.policies] == ["LinUCB", "bold"]
+    assert record.policies[0].settings == {"noise": 1.0}
+    assert record.policies[1].settings == {"scale": 2.0}, "it learns the noise"
     assert record.protocol == "own"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits import DisLinUCB, HyLinUCB, HyRan, HyThompson
+from hybandits import DisLinUCB, HyIDS, HyLinUCB, HyRan, HyThompson, Policy
 from hybandits.experiments.design_matrix import measure
 
 D1, D2, ARMS, N = 4, 3, 5, 60
@@ -33,7 +33,7 @@ def root(matrix: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: HyLinUCB(d1=D1, d2=D2, ridge=0.7), lambda: HyThompson(d1=D1, d2=D2, noise=0.5)]
+    "make", [lambda: HyLinUCB(d1=D1, d2=D2, ridge=0.7), lambda: HyThompson(d1=D1, d2=D2, noise=0.5, scale=1.0)]
 )
 def test_measures_are_those_of_the_summed_matrices(make: object) -> None:
     data, policy = Data(), make()  # type: ignore[operator]
@@ -73,6 +73,16 @@ def test_a_policy_that_has_not_learned_and_one_without_a_design_matrix() -> None
     assert_allclose((measures["lambda_min_v"], measures["z_norm"], measures["rho_x"]), (2.0, 0.0, 0.0), atol=1e-12)
     assert_allclose(measures["lambda_min_w"], 2.0)
     assert measure(HyRan(d1=2, d2=1), 3) is None
+
+
+@pytest.mark.parametrize(
+    "policy", [HyThompson(d1=D1, d2=D2), HyThompson(d1=D1, d2=D2, noise=0.5), HyIDS(d1=D1, d2=D2)], ids=repr
+)
+def test_a_matrix_whose_ridges_are_learned_is_not_measured(policy: Policy) -> None:
+    data = Data()
+    assert measure(policy, ARMS) is None
+    policy.learn_many(data.arms, data.x, data.z, data.x.sum(axis=1))
+    assert measure(policy, ARMS) is None
 
 
 @pytest.mark.parametrize(("d1", "d2"), [(0, 2), (2, 0)])

@@ -20,6 +20,7 @@ from hybandits.experiments import results, runner
 from hybandits.experiments.record import ResultsError, Unit
 from hybandits.experiments.results import read_results
 from hybandits.experiments.runner import Job, Unwatched, run, run_unit
+from hybandits.paper import HYTHOMPSON_TOLD
 from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import cumulative_regret
 from tests.support.experiments import EIGEN, SMALL, contents
@@ -55,7 +56,8 @@ def test_results_are_what_each_policy_does_alone(whole: Path) -> None:
             alone = cumulative_regret(policy, SMALL.world(arms, seed), 60, trial=trial)
             assert_array_equal(regret[i], alone[[9, 59]])
         assert outcome.environments("LinUCB", arms).tolist() == [0, 0, 1, 1]
-    assert outcome.design("HyRan", 3) is None
+    for name in ("HyRan", "HyThompson", "HyIDS"):
+        assert outcome.design(name, 3) is None, "it has no matrix with one ridge"
     design = outcome.design("Greedy", 3)
     assert design is not None
     assert design.z_norm.shape == (4, 1)
@@ -66,7 +68,8 @@ def test_policies_that_draw_have_a_seed_of_their_own_per_trial(whole: Path) -> N
     assert outcome is not None
     unit = next(SMALL.units())
     assert len({runner.policy_seed(unit, trial) for trial in range(5)}) == 5
-    assert len({tuple(row) for row in outcome.regret("HyThompson", 5)}) == 4
+    for name in (HYTHOMPSON_TOLD, "HyThompson", "HyIDS"):
+        assert len({tuple(row) for row in outcome.regret(name, 5)}) == 4
 
 
 RAY = pytest.param(Ray(2), marks=pytest.mark.xdist_group("ray"), id="ray")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits.kernels import arrow, decisions
+from hybandits.kernels import arrow, decisions, random
 from tests.support.blocks import RIDGE, SHAPES, Blocks
 
 
@@ -59,21 +59,22 @@ def test_the_highest_bound_is_chosen(mode: str, d1: int, d2: int, by_arm: bool) 
 def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
     """theta~ = R_0^-1 (q_0 + sigma xi_0), then score_i = y.theta~ + w.q_i + sigma |w| xi_i."""
     candidates = Candidates(d1, d2)
-    blocks, sigma, xi = candidates.blocks, 0.3, candidates.normals
+    blocks, sigma, xi = candidates.blocks, 0.3, np.empty(d1 + 6)
+    random.fill_normals(5, 0, 9, xi)
     y, square, product = np.zeros((6, 4 * ((d1 + 3) // 4))), np.empty(6), np.empty(6)
     arrow.eliminate_rows(*candidates.rows, blocks.arm_score, RIDGE, y, square, product)
     theta = np.linalg.solve(blocks.shared(), blocks.shared_score[:d1] + sigma * xi[:d1])
     expected = (y[:, :d1] @ theta + product + sigma * np.sqrt(square) * xi[d1:]).argmax()
     assert decisions.sample_best(y, d1, square, product, blocks.shared_score, sigma, xi, 0) == expected
     state = blocks.arm_score, blocks.shared_score, RIDGE, sigma
-    best, mean, width = decisions.choose_thompson(*candidates.rows, *state, np.append(9.0, xi), 1)
+    best, mean, width = decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)
     means, widths = candidates.scores()
     assert best == expected
     assert_allclose((mean, width), (means[best], widths[best]), rtol=1e-12)
     candidates.x[:] = np.inf
     candidates.z[:] = np.inf
     with np.errstate(all="ignore"):
-        assert decisions.choose_thompson(*candidates.rows, *state, xi, 0)[0] == -1
+        assert decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)[0] == -1
 
 
 def test_the_highest_mean_is_chosen_and_of_equals_the_first(mode: str) -> None:

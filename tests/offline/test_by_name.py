@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from hybandits import Greedy, HyLinUCB, HyThompson
+from hybandits.model.exploration import SelfNormalised
 from hybandits.offline import by_name
 from hybandits.offline.evaluation import Evaluation, Frozen, Learning, evaluate
 from hybandits.offline.view import View
+from hybandits.policies.posterior import PosteriorPolicy
 from tests.support.loglike import little_log
 
 
@@ -22,10 +24,19 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> View:
 def test_a_policy_fits_the_log_whatever_its_capitals(view: View) -> None:
     policy = by_name.policy_for(view, "hythompson:scale=2", horizon=100, seed=3)
     assert isinstance(policy, HyThompson)
-    assert (policy.d1, policy.d2, policy.noise) == (view.d1, view.d2, by_name.CLICK_NOISE)
-    assert isinstance(by_name.policy_for(view, "HyLinUCB", horizon=100), HyLinUCB)
+    assert (policy.d1, policy.d2, policy.scale) == (view.d1, view.d2, 2.0)
+    told = by_name.policy_for(view, "HyLinUCB", horizon=100)
+    assert isinstance(told, HyLinUCB)
+    assert told.exploration == SelfNormalised(noise=by_name.CLICK_NOISE)
     with pytest.raises(ValueError, match="did you mean HyLinUCB"):
         by_name.policy_for(view, "HyLinUBC", horizon=100)
+
+
+@pytest.mark.parametrize("name", ["HyThompson", "hyids"])
+def test_policies_that_learn_their_settings_are_told_none(view: View, name: str) -> None:
+    policy = by_name.policy_for(view, name, horizon=100)
+    assert isinstance(policy, PosteriorPolicy)
+    assert policy.noise is policy.scale is None
 
 
 def target(view: View, spec: str, **saved: Any) -> Any:

@@ -88,10 +88,16 @@ def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkey
     there = fit.collect(view, 10, 530, engine=engine(2))
     np.testing.assert_array_equal(here.triangles, there.triangles)
     np.testing.assert_array_equal(here.counts, there.counts)
+    np.testing.assert_array_equal(here.seen, there.seen)
+    assert (here.reward_mean, here.reward_spread) == (there.reward_mean, there.reward_spread)
     whole = fit.Statistics(view)
     for batch in view.log.batches(10, 530):
         whole.add(batch)
     assert here.rounds == whole.rounds == 520
+    np.testing.assert_array_equal(here.seen, whole.seen)
+    rewards = np.concatenate([batch.reward for batch in view.log.batches(10, 530)])
+    np.testing.assert_allclose(here.reward_mean, rewards.mean(), rtol=1e-12)
+    np.testing.assert_allclose(here.reward_spread, ((rewards - rewards.mean()) ** 2).sum(), rtol=1e-12)
     gram = np.einsum("gij,gik->gjk", whole.triangles, whole.triangles)
     np.testing.assert_allclose(np.einsum("gij,gik->gjk", here.triangles, here.triangles), gram, atol=1e-12)
 
@@ -101,9 +107,11 @@ def test_kernels_plain_and_compiled_agree(tmp_path):
     batch = next(view.log.batches())
     groups = view.group[view.shown(batch)]
     statistics = [fit.Statistics(view) for _ in range(2)]
-    fit.rotate_rounds(batch.user, batch.reward, groups, statistics[0].triangles, statistics[0].counts)
-    fit.rotate_rounds.py_func(batch.user, batch.reward, groups, statistics[1].triangles, statistics[1].counts)
+    for rotate, sums in zip((fit.rotate_rounds, fit.rotate_rounds.py_func), statistics, strict=True):
+        rotate(batch.user, batch.reward, groups, sums.triangles, sums.counts, sums.seen)
     np.testing.assert_allclose(statistics[0].triangles, statistics[1].triangles, atol=1e-13)
+    np.testing.assert_array_equal(statistics[0].counts, statistics[1].counts)
+    np.testing.assert_array_equal(statistics[0].seen, statistics[1].seen)
     row = np.column_stack([batch.user, np.ones(batch.rounds), batch.reward])
     for g in np.unique(groups):
         gram = statistics[0].triangles[g].T @ statistics[0].triangles[g]
@@ -113,7 +121,8 @@ def test_kernels_plain_and_compiled_agree(tmp_path):
 @pytest.mark.parametrize("kind", ["HyLinUCB", "LinUCB", "DisLinUCB", "HyThompson", "Greedy"])
 def test_warm_start_equals_learning_row_by_row(tmp_path, kind):
     view = View(little_log(tmp_path), features="li")
-    warm, slow = (getattr(hybandits, kind)(d1=view.d1, d2=view.d2, seed=0) for _ in range(2))
+    told = {"noise": 1.0, "scale": 1.0} if kind == "HyThompson" else {}
+    warm, slow = (getattr(hybandits, kind)(d1=view.d1, d2=view.d2, **told, seed=0) for _ in range(2))
     fit.warm_start(warm, fit.collect(view))
     fit.learn_log(slow, view)
     assert warm.rounds == slow.rounds == 600
@@ -125,6 +134,66 @@ def test_warm_start_equals_learning_row_by_row(tmp_path, kind):
     for name in view.names:
         assert warm.estimator.pulls_of(name) == slow.estimator.pulls_of(name)
     assert sorted(warm.arms) == sorted(slow.arms)
+
+
+def now_and_then(random, n):
+    return random.normal(size=(n, 3)) * (random.random((n, 3)) < (1.0, 0.3, 0.0))
+
+
+@pytest.mark.parametrize("arms", ["articles", "positions"])
+@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("settings", [{}, {"noise": 0.2}, {"scale": 0.5}], ids=["all", "noise held", "scale held"])
+def test_settings_learned_from_sums_are_those_learned_row_by_row(tmp_path, features, arms, settings):
+    view = View(little_log(tmp_path, user=now_and_then), features=features, arms=arms)
+    warm, slow = (hybandits.HyThompson(d1=view.d1, d2=view.d2, **settings, seed=0) for _ in range(2))
+    fit.warm_start(warm, fit.collect(view))
+    fit.learn_log(slow, view)
+    slow.refresh()
+    assert warm.rounds == slow.rounds
+    assert sorted(warm.arms) == sorted(slow.arms)
+    for name in slow.arms:
+        assert warm.estimator.pulls_of(name) == slow.estimator.pulls_of(name)
+    np.testing.assert_array_equal(warm.estimator.seen, slow.estimator.seen)
+    for a, b in zip(warm.learned, slow.learned, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+    random = np.random.default_rng(0)
+    n = len(view.names)
+    x, z = random.normal(size=(n, view.d1)), random.normal(size=(n, view.d2))
+    a, b = warm.predict(x, z, view.names), slow.predict(x, z, view.names)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(a.width, b.width, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reward", [0.0, 0.3])
+def test_rewards_that_are_all_the_same(tmp_path, reward):
+    view = View(little_log(tmp_path, user=normal), features="li")
+    batch = next(view.log.batches())
+    batch = batch._replace(reward=np.full(batch.rounds, reward))
+    statistics = fit.Statistics(view)
+    for first in range(0, batch.rounds, 100):
+        statistics.add(batch.part(first, first + 100))
+    assert (statistics.reward_mean, statistics.reward_spread) == (reward, 0.0)
+    warm, slow = (hybandits.HyIDS(d1=view.d1, d2=view.d2, seed=0) for _ in range(2))
+    fit.warm_start(warm, statistics)
+    slow.learn_many(*view.rows(batch), batch.reward)
+    slow.refresh()
+    if reward == 0.0:
+        assert warm.learned is None is slow.learned
+    else:
+        np.testing.assert_allclose(warm.theta, slow.theta, rtol=1e-6, atol=1e-9)
+    assert warm.rounds == slow.rounds == batch.rounds
+
+
+def test_a_policy_that_has_learned_can_be_taught_a_log_as_well(tmp_path):
+    view = View(little_log(tmp_path), features="li")
+    warm, slow = (hybandits.HyIDS(d1=view.d1, d2=view.d2, seed=0) for _ in range(2))
+    fit.learn_log(warm, view, 0, 200)
+    fit.warm_start(warm, fit.collect(view, 200))
+    fit.learn_log(slow, view)
+    slow.refresh()
+    assert warm.rounds == slow.rounds == 600
+    np.testing.assert_allclose(warm.theta, slow.theta, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(warm.learned.noise, slow.learned.noise, rtol=1e-7)
 
 
 def test_a_warm_policy_saves_and_goes_on(tmp_path):
@@ -172,7 +241,7 @@ def test_a_log_made_anew_in_the_same_place_is_another(tmp_path):
     with pytest.raises(LogError, match="again"):
         fit.collect(first, engine=Here())
     with pytest.raises(ValueError, match="of the same view"):
-        fit.Statistics(first).merge(*fit.collect(second).packed())
+        fit.Statistics(first).merge(fit.collect(second).packed())
 
 
 @pytest.mark.parametrize("size", [1e-170, 1e-9, 1e9])

@@ -104,6 +104,6 @@ def test_a_killed_worker_costs_its_part_only(tmp_path: Path, monkeypatch: pytest
     assert len(todo) > 3
     merged = fit.Statistics(view)
     for part in in_order(Local(workers), killing, todo):
-        merged.merge(*part)
+        merged.merge(part)
     assert (tmp_path / "killed").exists()
     assert (merged.triangles == whole.triangles).all()

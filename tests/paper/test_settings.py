@@ -48,6 +48,12 @@ def test_policies_are_made_as_the_protocols_say() -> None:
     assert_allclose(hylinucb.radius, 2 * (5 + np.sqrt(2 * 45 * np.log(80_000 / 0.01))))
     assert policies["released", "SupLinUCB"].horizon == 80_000
     assert policies["released", "HyRan"].arm_count == 25
+    for protocol, noise in (("released", 0.01), ("written", 0.1)):
+        told = policies[protocol, paper.HYTHOMPSON_TOLD]
+        assert (type(told).__name__, told.noise, told.scale) == ("HyThompson", noise, 0.1)
+        for name in ("HyThompson", "HyIDS"):
+            assert type(policies[protocol, name]).__name__ == name
+            assert entries[protocol, name].settings == {}, "it learns its settings"
 
 
 def test_shapes_and_lengths_are_those_of_the_paper() -> None:
@@ -105,6 +111,7 @@ def test_policies_on_the_click_log_have_the_released_ridges_and_bounds() -> None
     assert [entries[name].settings["ridge"] for name in paper.PAPER_POLICIES] == [1e3, 1e3, 1e2]
     exploration = entries["HyLinUCB"].settings["exploration"]
     assert (exploration["noise"], exploration["bound"], exploration["feature_bound"]) == (0.01, [2.0, 1.0], [2.0, 1.0])
-    assert entries["HyThompson"].settings["noise"] == paper.YAHOO_SIGMA
+    assert entries[paper.HYTHOMPSON_TOLD].settings == {"noise": paper.YAHOO_SIGMA, "scale": paper.THOMPSON_SCALE}
+    assert entries["HyThompson"].settings == entries["HyIDS"].settings == {}
     for name in paper.PAPER_POLICIES:
         assert paper.yahoo_entry(name, "written") == paper.entry(name, "written")

@@ -16,6 +16,7 @@ def test_every_policy_with_a_shape_of_its_own_has_a_name() -> None:
     assert policy_names() == [
         "DisLinUCB",
         "Greedy",
+        "HyIDS",
         "HyLinUCB",
         "HyRan",
         "HyRanWithoutCrossBlocks",
@@ -97,13 +98,20 @@ def test_the_same_seed_makes_the_same_policy() -> None:
 
 
 def test_the_noise_of_the_problem_is_told_to_policies_that_take_it() -> None:
-    assert with_noise("HyThompson", {"scale": 0.5}, 0.1) == {"scale": 0.5, "noise": 0.1}
-    assert with_noise("HyThompson", {"noise": 0.3}, 0.1) == {"noise": 0.3}
+    assert with_noise("HyLinUCB", {"ridge": 0.5}, 0.1) == {"ridge": 0.5, "noise": 0.1}
+    assert with_noise("HyLinUCB", {"noise": 0.3}, 0.1) == {"noise": 0.3}
     assert with_noise("LinUCB", {"exploration": {"kind": "AsWritten"}}, 0.1) == {"exploration": {"kind": "AsWritten"}}
     assert with_noise("Greedy", {}, 0.1) == {}
     settings: dict[str, Any] = {}
     with_noise("HyLinUCB", settings, 0.1)
     assert settings == {}, "the settings given are not changed"
+
+
+@pytest.mark.parametrize("name", ["HyThompson", "HyIDS"])
+def test_policies_that_learn_the_noise_are_told_it_only_by_their_settings(name: str) -> None:
+    assert with_noise(name, {}, 0.1) == {}
+    assert with_noise(name, {"scale": 0.5}, 0.1) == {"scale": 0.5}
+    assert with_noise(name, {"noise": 0.3}, 0.1) == {"noise": 0.3}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hybandits import (
     DisLinUCB,
     EpsilonGreedy,
     Greedy,
+    HyIDS,
     HyLinUCB,
     HyRan,
     HyRanWithoutCrossBlocks,
@@ -78,6 +79,22 @@ class TestSupLinUCB(PolicyConformance):
 
 class TestHyThompson(PolicyConformance):
     deterministic = False
+    merge_tolerance = 1e-5
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, seed=seed)
+
+
+class TestHyThompsonTold(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=1.0, seed=seed)
+
+
+class TestHyThompsonToldTheNoise(PolicyConformance):
+    deterministic = False
+    merge_tolerance = 1e-5
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyThompson(d1=d1, d2=d2, noise=0.1, seed=seed)
@@ -88,6 +105,29 @@ class TestHyThompsonWithPropensities(PolicyConformance):
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyThompson(d1=d1, d2=d2, noise=0.1, scale=2.0, propensity_draws=20, seed=seed)
+
+
+class TestHyIDS(PolicyConformance):
+    deterministic = False
+    merge_tolerance = 1e-5
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyIDS(d1=d1, d2=d2, seed=seed)
+
+
+class TestHyIDSToldTheScale(PolicyConformance):
+    deterministic = False
+    merge_tolerance = 1e-5
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyIDS(d1=d1, d2=d2, scale=0.5, seed=seed)
+
+
+class TestHyIDSTold(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyIDS(d1=d1, d2=d2, noise=0.1, scale=0.5, seed=seed)
 
 
 class TestGreedy(PolicyConformance):

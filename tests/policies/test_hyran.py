@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hybandits import (
     HyRan,
     HyRanWithoutCrossBlocks,
 )
+from hybandits.kernels import random
 from hybandits.testing import ARMS, Page, fingerprint
 from tests.support.oracle import Dense
 
@@ -44,7 +44,6 @@ def test_hyran_is_its_algorithm_on_a_dense_matrix(kind: Any, schedule: Any) -> N
     policy = kind(d1=d1, d2=d2, p=p, ridge_schedule=schedule, arm_count=k, seed=3)
     dense = DenseHyRan(d1 + d2 * k, p, cross=kind is HyRan)
     place = Dense(d1, d2, ARMS, 1.0)
-    random = copy.deepcopy(policy._random)  # the policy's own stream: one uniform per reward
     page = Page(d1, d2)
     size = d1 + d2 * k
     drawn = 0
@@ -61,7 +60,7 @@ def test_hyran_is_its_algorithm_on_a_dense_matrix(kind: Any, schedule: Any) -> N
         assert choice.width == pytest.approx(width, rel=1e-9)
         reward = page.reward(a, x[a], z[a])
         policy.learn(choice.arm, x[a], z[a], reward, receipt=choice.receipt)
-        if random.random() < p:
+        if random.uniform(policy.key, random.LEARN, t - 1) < p:
             drawn += 1
             check = dense.solve(math.sqrt(max(t - 1, 1)))
             targets = rows @ check

@@ -10,6 +10,7 @@ import pytest
 from hybandits import (
     EpsilonGreedy,
     Greedy,
+    HyIDS,
     HyRan,
     SupLinUCB,
     Uniform,
@@ -78,3 +79,16 @@ def test_uniform_is_uniform() -> None:
         assert choice.propensity == 0.25
         counts[choice.index] += 1
     assert (np.abs(counts / 1e4 - 0.25) < 6 * math.sqrt(0.25 * 0.75 / 1e4)).all()
+
+
+@pytest.mark.parametrize("key", [None, "event-3"])
+def test_the_propensity_is_the_one_announced_also_around_a_policy_that_draws(key: str | None) -> None:
+    policy = EpsilonGreedy(HyIDS(d1=3, d2=2, seed=0), epsilon=0.5, seed=1)
+    page = Page(3, 2)
+    for t in range(60):
+        x, z = page.features()
+        announced = policy.propensities(x, z, ARMS, key=None if key is None else (key, t))
+        choice = policy.choose(x, z, ARMS, key=None if key is None else (key, t))
+        assert choice.propensity == pytest.approx(announced[choice.index])
+        reward = page.reward(choice.index, x[choice.index], z[choice.index])
+        policy.learn(choice.arm, x[choice.index], z[choice.index], reward)

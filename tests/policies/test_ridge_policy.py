@@ -20,7 +20,7 @@ class Widest(RidgePolicy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
-    def _pick(self, x: Any, z: Any, slots: Any) -> tuple[int, float, float, float]:
+    def _pick(self, x: Any, z: Any, slots: Any, lot: Any) -> tuple[int, float, float, float]:
         mean, width = self.estimator.score(x, z, slots)
         index = int(np.argmax(width))
         return index, float(mean[index]), float(width[index]), 1.0
@@ -36,7 +36,7 @@ class TestARuleAloneMakesAPolicy(PolicyConformance):
 
 
 class Refuses(Widest):
-    def _pick(self, x: Any, z: Any, slots: Any) -> tuple[int, float, float, float]:
+    def _pick(self, x: Any, z: Any, slots: Any, lot: Any) -> tuple[int, float, float, float]:
         return -1, 0.0, 0.0, 0.0
 
 

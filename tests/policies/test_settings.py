@@ -18,6 +18,7 @@ from hybandits import (
     DisLinUCB,
     EpsilonGreedy,
     Greedy,
+    HyIDS,
     HyLinUCB,
     HyRan,
     HyRanWithoutCrossBlocks,
@@ -54,7 +55,12 @@ from hybandits import (
         (lambda: HyLinUCB(d1=1, d2=1, ridge=1e-30), ValueError, "ridge must lie between 1e-20 and 1e20, got 1e-30"),
         (lambda: HyLinUCB(d1=1, d2=1, ridge=10**400), ValueError, "ridge must be finite"),
         (lambda: HyLinUCB(d1=1, d2=1, exploration=SelfNormalised), TypeError, "exploration must be a coefficient"),  # type: ignore[arg-type]
-        (lambda: HyThompson(d1=1, d2=1, noise=1e200), ValueError, r"noise=1e\+200 and scale=1.0 are too far apart"),
+        (
+            lambda: HyThompson(d1=1, d2=1, noise=1e200),
+            ValueError,
+            r"noise must lie between 1e-50 and 1e50, got 1e\+200",
+        ),
+        (lambda: HyIDS(d1=1, d2=1, noise=1e20, scale=1.0), ValueError, r"noise=1e\+20 and scale=1.0 are too far apart"),
         (lambda: HyThompson(d1=1, d2=1, noise=0.0), ValueError, "noise must be positive, got 0.0"),
         (lambda: HyThompson(d1=1, d2=1, scale=-1.0), ValueError, "scale must be positive, got -1.0"),
         (lambda: HyThompson(d1=1, d2=1, propensity_draws=-1), ValueError, "propensity_draws must be at least 0"),
@@ -110,9 +116,10 @@ SAVED: list[tuple[Policy, dict[str, Any]]] = [
     (Greedy(d1=2, d2=1, ridge=3), {"d1": 2, "d2": 1, "ridge": 3.0}),
     (Uniform(d1=2, d2=1, ridge=3), {"d1": 2, "d2": 1, "ridge": 3.0}),
     (
-        HyThompson(d1=2, d2=1, noise=0.2, propensity_draws=5),
+        HyThompson(d1=2, d2=1, noise=0.2, scale=1.0, propensity_draws=5),
         {"d1": 2, "d2": 1, "noise": 0.2, "scale": 1.0, "propensity_draws": 5},
     ),
+    (HyIDS(d1=2, d2=1), {"d1": 2, "d2": 1, "noise": None, "scale": None}),
     (
         HyRan(d1=2, d2=1, p=0.7, ridge_schedule="theory"),
         {"d1": 2, "d2": 1, "p": 0.7, "ridge_schedule": "theory", "delta": 0.01, "arm_count": None},

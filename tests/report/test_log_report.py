@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from hybandits.model.learned import LearnedSettings
 from hybandits.offline.describe import Description, describe
 from hybandits.offline.evaluation import Evaluation
 from hybandits.offline.evaluation.results import Diagnostics, Difference, Estimate
 from hybandits.offline.view import View
-from hybandits.report.log_report import print_description, print_evaluation
+from hybandits.report.log_report import print_description, print_evaluation, print_learned
 from tests.support.loglike import little_log
 
 
@@ -98,3 +100,20 @@ def test_no_difference_no_table_of_differences() -> None:
     assert "Value per round, 1,000 rounds (empirical Bernstein, at any time)" in lines
     assert "90 % interval" in "\n".join(lines)
     assert not any(line.startswith(("Difference", "Refused")) for line in lines)
+
+
+def test_learned_settings_are_shown_as_far_as_they_are_known() -> None:
+    settings = LearnedSettings(
+        noise=0.17888, shared_scale=np.array([0.02, np.nan, 0.05]), own_scale=np.array([0.1]), common_mean=np.zeros(0),
+        effective_parameters=1234.56, evidence=-20.0,
+    )  # fmt: skip
+    assert lines_of(print_learned, settings) == [
+        "Learned from the rewards",
+        "what                               value",
+        "noise                              0.1789",
+        "scale of the shared parameters     0.02 to 0.05",
+        "scale of the arms' own parameters  0.1",
+        "their mean, where new arms start   -",
+        "effective parameters               1,234.6",
+        "log evidence                       -20.0",
+    ]

@@ -59,6 +59,32 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
         assert verdict.summary in page.text
 
 
+def test_policies_beyond_the_paper_are_told_from_each_other(tmp_path: Path) -> None:
+    results = settings(tmp_path)
+    page = page_about(results, tiny_figures(tmp_path))
+    sampling = "draws all parameters from their joint posterior and plays the best arm of that draw; "
+    for said in (
+        f"{paper.HYTHOMPSON_TOLD}{sampling}the noise and the scale of the parameters are told to it",
+        f"HyThompson{sampling}the noise, the scales of the parameters and what arms have in common are learned",
+        "HyIDSweighs what a choice is expected to cost against what it teaches about the best arm",
+        "“HyThompson” and “HyIDS” are told nothing",
+        "Regret at T divided by that of the best of the paper's algorithms and baselines",
+        "Policies that are not in the paper were run as well.",
+        "See Beyond the paper.",
+    ):
+        assert said in page.text, said
+
+
+def test_an_older_record_says_that_hythompson_was_told(tmp_path: Path) -> None:
+    record = small_setting("setting-1", policies=("HyLinUCB", paper.HYTHOMPSON_TOLD))
+    told = replace(record, policies=tuple(replace(entry, name=entry.policy) for entry in record.policies))
+    assert [entry.name for entry in told.policies] == ["HyLinUCB", "HyThompson"]
+    page = page_about(fabricate(tmp_path, told), tiny_figures(tmp_path))
+    assert "the noise and the scale of the parameters are told to it" in page.text
+    assert "learned from the rewards" not in page.text
+    assert "told nothing" not in page.text
+
+
 def test_text_is_escaped(tmp_path: Path) -> None:
     nasty = '<b a="1">&amp;'
     verdict = Verdict(
@@ -146,7 +172,7 @@ def test_the_page_of_a_synthetic_log(tmp_path: Path) -> None:
         "noise 0.01; HyLinUCB AsWritten, the ridge of the theorem",
         "What the defect does",
         "(synthetic log, not Yahoo's data): even choice loses 2,500 in 200,000 rounds; of that, HyLinUCB 40 %",
-        "HyThompson 2 %",
+        "HyThompson (told) 2 %",
         "HyLinUCB 1,100 instead of 1,000",
         "interval over trials; synthetic log, not Yahoo's data",
         "200,000 of 10,000,000 rounds, 100,000 of 1,000,000 rounds to fit on",

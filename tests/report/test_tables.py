@@ -9,6 +9,7 @@ from hybandits.report.numbers import read_out_rows, regret_rows
 from hybandits.report.tables import (
     NUMBERS,
     agreement,
+    beyond_section,
     columns_used,
     read_out_table,
     regret_section,
@@ -62,3 +63,32 @@ def test_the_read_out_that_is_furthest_off(tmp_path: Path) -> None:
     assert compared["furthest"] in read_outs
     assert agreement([]) is None
     assert read_out_table(read_outs).groups[0][0][:3] == ["Setting 1, K = 25", "HyLinUCB", "1,000"]
+
+
+def test_policies_beyond_the_paper_beside_the_best_of_it(tmp_path: Path) -> None:
+    policies = ("HyLinUCB", "LinUCB", "SupLinUCB", "HyThompson", "HyIDS")
+    records = [small_setting(name, policies=policies) for name in ("setting-1", "setting-3")]
+    rows = regret_rows(fabricate(tmp_path, *records))
+    beyond = beyond_section(rows)
+    assert beyond is not None
+    assert beyond.table.head == ["policy", "Setting 1, released", "Setting 3, released"]
+    means = {(row.experiment, row.arms, row.policy): row.mean for row in rows}
+    ratios = [
+        means[case, arms, "HyIDS"] / min(means[case, arms, name] for name in ("HyLinUCB", "LinUCB"))
+        for case, arms in (("setting-1", 25), ("setting-3", 10), ("setting-3", 50))
+    ]
+    lowest, highest = f"{min(ratios[1:]):.2f}", f"{max(ratios[1:]):.2f}"
+    (body,) = beyond.table.groups
+    assert body[1] == ["HyIDS", f"{ratios[0]:.2f}", f"{lowest} to {highest}"]
+    assert [row[0] for row in body] == [policy for policy, _ in beyond.spans] == ["HyThompson", "HyIDS"]
+    assert beyond.spans[1][1] == f"{min(ratios):.2f} to {max(ratios):.2f}"
+    assert "with as many arms; where there are several" in beyond.table.caption
+
+
+def test_without_the_papers_policies_there_is_nothing_to_be_beyond(tmp_path: Path) -> None:
+    rows = regret_rows(fabricate(tmp_path, small_setting("setting-1", policies=("HyIDS", "Greedy"))))
+    assert beyond_section(rows) is None
+    rows = regret_rows(fabricate(tmp_path / "paper", small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))))
+    assert beyond_section(rows) is None
+    both = regret_rows(fabricate(tmp_path / "own", small_setting("setting-1", policies=("HyLinUCB", "HyIDS"))))
+    assert beyond_section([replace(row, protocol="own") for row in both]) is None

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyRan, HyThompson, Policy, Uniform
+from hybandits import EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyRan, HyThompson, Policy, Uniform
 from hybandits.simulation import loops, worlds
 from hybandits.simulation.loops import CompiledLoop, compiled_loop, keeps_methods
 from hybandits.simulation.play import cumulative_regret, play_by_contract, play_rounds
@@ -167,7 +167,7 @@ def test_every_policy_with_a_loop_finds_it(name: str) -> None:
     loop = compiled_loop(policy)
     assert loop is not None
     assert isinstance(policy, loop.kind)
-    assert loop.samples == isinstance(policy, HyThompson)
+    assert loop.samples == isinstance(policy, HyThompson | HyIDS)
 
 
 def test_policies_without_a_loop_have_none() -> None:

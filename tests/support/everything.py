@@ -69,6 +69,9 @@ def use_policies(folder: Path) -> None:
         random = np.random.default_rng(0)
         x, z = random.random((30, d1)), random.random((30, d2))
         policies = [make_policy(name, {}, d1=d1, d2=d2, arms=30, horizon=1000, seed=1) for name in policy_names()]
+        told = {"noise": 0.5, "scale": 0.5}
+        policies += [hybandits.HyThompson(d1=d1, d2=d2, **told), hybandits.HyIDS(d1=d1, d2=d2, **told)]
+        policies += [hybandits.HyIDS(d1=d1, d2=d2, noise=0.5), hybandits.HyThompson(d1=d1, d2=d2, scale=0.5)]
         policies.append(hybandits.EpsilonGreedy(hybandits.HyThompson(d1=d1, d2=d2), epsilon=0.2, seed=1))
         policies.append(hybandits.LinUCB(d1=d1, d2=d2, exploration=Constant(alpha=1.0)))
         for policy in policies:
@@ -77,13 +80,16 @@ def use_policies(folder: Path) -> None:
                 for arms in (ARM_IDS[:n], pool):
                     choice = policy.choose(x[:n], z[:n], arms)
                     policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
+                policy.choose(x[:n], z[:n], ARM_IDS[:n], key=("event", n))
                 policy.predict(x[:n], z[:n], ARM_IDS[:n])
                 policy.propensities(x[:n], z[:n], ARM_IDS[:n])
             policy.beta(choice.arm)
             _ = policy.theta
             policy.save(folder / "policy.npz")
             policy.merge(hybandits.load(folder / "policy.npz"))
+            policy.refresh()
             policy.forget(choice.arm)
+            _ = repr(policy), policy.learned
         estimator = hybandits.HybridRidge(d1=d1, d2=d2)
         estimator.learn_many([*ARM_IDS, *ARM_IDS[:5]], np.vstack([x, x[:5]]), np.vstack([z, z[:5]]), np.ones(35))
         for _ in range(600):
@@ -134,9 +140,12 @@ def use_view(view: View) -> None:
     fit.ridge_model(sums)
     shape = {"d1": view.d1, "d2": view.d2, "arms": len(view.names), "horizon": 100, "seed": 1}
     warm = make_policy("HyLinUCB", {"noise": 0.5}, **shape)
-    fit.warm_start(warm, sums)
+    tuned = [make_policy(name, {}, **shape) for name in ("HyThompson", "HyIDS")]
+    for policy in (warm, *tuned):
+        fit.warm_start(policy, sums)
     if view.arms_are == "articles":
         targets: dict[str, Any] = {"uniform": "uniform", "logged": "logged", "warm": evaluation.Frozen(warm)}
+        targets |= {type(policy).__name__: evaluation.Frozen(policy) for policy in tuned}
         targets["greedy"] = hybandits.EpsilonGreedy(warm, epsilon=0.1)
         for interval in ("bootstrap", "bernstein"):
             evaluation.evaluate(view, targets, interval=interval, clip=20.0, reward_range=(0.0, 1.0), stop=300)

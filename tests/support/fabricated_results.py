@@ -14,7 +14,7 @@ from hybandits import __version__, paper
 from hybandits.experiments.manifest import FORMAT
 from hybandits.experiments.record import Experiment, Unit
 from hybandits.experiments.results import Results, Run, read_results, write_unit
-from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 
 SMALL = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 50), "diversity": (6,)}
 
@@ -77,7 +77,7 @@ def fabricate(folder: Path, *records: Experiment, leave_out: str = "", **about: 
 
 LEVELS = {
     "HyLinUCB": 1000.0, "LinUCB": 1100.0, "DisLinUCB": 1400.0, HYRAN_RELEASED: 2000.0, "HyRan": 1700.0,
-    "HyThompson": 50.0,
+    HYTHOMPSON_TOLD: 50.0, "HyThompson": 45.0, "HyIDS": 40.0,
 }  # fmt: skip
 """Regret at T: LinUCB is 100 beyond HyLinUCB, DisLinUCB 400, HyRan as plotted 1,000."""
 

@@ -29,13 +29,13 @@ from hybandits.logs.store import Batch
 from hybandits.model.features import fill
 from hybandits.model.ridge import HybridRidge
 from hybandits.offline.evaluation.parts import LogPart
-from hybandits.offline.fit import Statistics, ridge_model
+from hybandits.offline.fit import Packed, Statistics, ridge_model
 from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.tasks import in_order, view_of
 from hybandits.offline.view import View
 
 
-def fold_part(task: LogPart, report: Report) -> list[tuple[np.ndarray, Doubles, np.ndarray, int]]:
+def fold_part(task: LogPart, report: Report) -> list[Packed]:
     """The statistics of every fold, for the rounds of a part."""
     view = view_of(**task.view)
     folds = [Statistics(view) for _ in range(task.layout.folds)]
@@ -58,13 +58,13 @@ def cross_fitted(
     folds = [Statistics(view) for _ in range(layout.folds)]
     for part in in_order(engine, fold_part, parts, progress):
         for statistics, packed in zip(folds, part, strict=True):
-            statistics.merge(*packed)
+            statistics.merge(packed)
     models, estimators = [], []
     for f in range(layout.folds):
         others = Statistics(view)
         for h, statistics in enumerate(folds):
             if h != f:
-                others.merge(*statistics.packed())
+                others.merge(statistics.packed())
         if not others.rounds:
             return None
         model, estimator = ridge_model(others, ridge=ridge)

@@ -42,9 +42,9 @@ class Walker:
         shape = (many, task.layout.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
         self.features = np.zeros(shape)
 
-    def _pieces(self, batch: Batch) -> Iterator[tuple[Batch, Rounds | None]]:
+    def _pieces(self, batch: Batch, start: int) -> Iterator[tuple[Batch, Rounds | None]]:
         if self._expander is not None:
-            yield from self._expander(batch)
+            yield from self._expander(batch, start)
         else:
             for first in range(0, batch.rounds, 8192):
                 yield batch.part(first, first + 8192), None
@@ -52,7 +52,7 @@ class Walker:
     def __call__(self, batch: Batch, start: int) -> Iterator[tuple[int, Batch, np.ndarray, list[Doubles]]]:
         """Yield pieces of the batch: number of the first round, the rounds, their folds, the terms of every policy."""
         view, task = self.view, self.task
-        for piece, rounds in self._pieces(batch):
+        for piece, rounds in self._pieces(batch, start):
             n = piece.rounds
             counts, first = view.sizes[piece.pool], view.offsets[piece.pool]
             real = view.log.pools.sizes[piece.pool]

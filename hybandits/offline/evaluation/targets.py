@@ -24,6 +24,9 @@ from hybandits.simulation.rounds import Rounds
 SAMPLED_DRAWS = 100
 """Draws that stand for the probabilities of a policy that samples, unless its propensity_draws says how many."""
 
+NEXT_DRAW = 2**40
+"""How far apart the decisions of two draws are numbered: beyond the rounds of any log."""
+
 RULE = ("choose", "propensities", "_pick")
 """The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
 
@@ -163,8 +166,9 @@ class Frozen(_Saved):
     Notes
     -----
     The frozen policy counts as having met all arms of the log before the first round, so its choice in a round does not
-    depend on the rounds before. The probabilities of `HyThompson` are shares of fresh draws in every round
-    (`propensity_draws` of them, or 100): they are unbiased, and their noise is part of the interval.
+    depend on the rounds before. The probabilities of `HyThompson` and `HyIDS` are shares of fresh draws in every round
+    (`propensity_draws` of them, or 100): they are unbiased, and their noise is part of the interval. The draws are a
+    function of the policy's seed and the number of the round in the log.
     """
 
     wants_features: ClassVar[bool] = True
@@ -197,13 +201,15 @@ def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
         draws = (getattr(policy, "propensity_draws", None) or SAMPLED_DRAWS) if loop.samples else 1
         nothing, picks = np.full((n, most), np.nan), np.empty(n, np.int64)
         chosen = np.zeros((n, most))
-        for _ in range(draws):
+        for draw in range(draws):
+            policy.number_decisions(draw * NEXT_DRAW + rounds.first)
             play_rounds(policy, rounds, nothing, picks)
             chosen[np.arange(n), picks] += 1.0
         return chosen / draws
     chosen = np.zeros((n, most))
     for t, count in enumerate(rounds.counts.tolist()):
         arms = [rounds.arms[j] for j in rounds.index[t, :count].tolist()]
+        policy.number_decisions(rounds.first + t)
         chosen[t, :count] = policy.propensities(*rounds.features(t), arms)
     return chosen
 

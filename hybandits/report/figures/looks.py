@@ -20,7 +20,7 @@ from PIL import Image
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.files import write_atomically
-from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.report.figures.outcomes import ASIDE, SYNTHETIC, Curve, Figure, is_synthetic, many_arms, under
 
 COLOURS = {
@@ -30,12 +30,14 @@ COLOURS = {
     HYRAN_RELEASED: "#56B4E9",
     "HyRan": "#E69F00",
     "SupLinUCB": "#000000",
-    "HyThompson": "#CC79A7",
+    HYTHOMPSON_TOLD: "#CC79A7",
+    "HyThompson": "#661959",
+    "HyIDS": "#B00020",
     "Greedy": "#777777",
 }
 """One colour per policy in every figure, told apart also by readers who do not see all colours."""
 
-_SPARE_COLOURS = ("#332288", "#882255", "#44AA99", "#999933")
+_SPARE_COLOURS = ("#332288", "#999933", "#44AA99", "#DDCC77")
 
 _DASHES: dict[str, Any] = {
     "HyLinUCB": "-",
@@ -44,7 +46,9 @@ _DASHES: dict[str, Any] = {
     HYRAN_RELEASED: (0, (1.5, 1)),
     "HyRan": (0, (3, 1)),
     "SupLinUCB": (0, (1, 2.5)),
+    HYTHOMPSON_TOLD: (0, (10, 2, 2, 2, 2, 2)),
     "HyThompson": (0, (10, 2, 2, 2)),
+    "HyIDS": (0, (9, 1)),
     "Greedy": (0, (2, 1.5)),
 }
 _MARKERS = {
@@ -54,7 +58,9 @@ _MARKERS = {
     HYRAN_RELEASED: "D",
     "HyRan": "v",
     "SupLinUCB": "X",
+    HYTHOMPSON_TOLD: "+",
     "HyThompson": "P",
+    "HyIDS": "*",
     "Greedy": "h",
 }
 DOTS_PER_INCH = 160

@@ -199,16 +199,18 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     )  # fmt: skip
 
 
-def _few(outcome: Outcome, names: Sequence[str], out: Path, *, section: Section, **words: str) -> Figure:
+def _few(
+    outcome: Outcome, names: Sequence[str], out: Path, *, section: Section, logarithmic: bool = False, **words: str
+) -> Figure:
     """Some policies on one pair of axes."""
     e = outcome.experiment
     canvas = Canvas(figsize=NARROW, layout="constrained")
     axes = canvas.subplots()
-    draw_curves(axes, {name: curve(outcome, name) for name in names}, {})
-    label_regret(axes, outcome)
+    draw_curves(axes, {name: curve(outcome, name) for name in names}, {}, logarithmic=logarithmic)
+    label_regret(axes, outcome, logarithmic=logarithmic)
     axes.set_title(shape_of(outcome))
     stamp_protocol(axes, e.protocol)
-    put_legend(canvas, keys_of(names), 2)
+    put_legend(canvas, keys_of(names), 3 if len(names) > 3 else 2)
     alt = f"Line chart. {final_values(outcome, names)}."
     return save_figure(canvas, out, e.protocol, f"{e.name}-{section}", section=section, wide=False, alt=alt, **words)
 
@@ -236,9 +238,9 @@ def draw_beyond(outcome: Outcome, out: Path) -> Figure:
     best = sorted(known, key=lambda name: float(outcome.final(name, arms).mean()))[:1]
     beside = f"Of the published algorithms {best[0]} has the lowest regret at T with {arms} arms. " if best else ""
     return _few(
-        outcome, [*best, *beyond_names(outcome)], out, section="beyond",
+        outcome, [*best, *beyond_names(outcome)], out, section="beyond", logarithmic=True,
         title=f"Beyond the paper, {name_of(e.name)}, {under(e.protocol)}",
-        caption=f"{beside}{lines_and_bands(outcome)}",
+        caption=f"{beside}{lines_and_bands(outcome)} Both axes are logarithmic.",
     )  # fmt: skip
 
 

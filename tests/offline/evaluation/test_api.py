@@ -82,10 +82,11 @@ def test_part_of_a_log(view: View) -> None:
 
 
 def several(view: View, trained: Greedy) -> dict[str, Any]:
+    thompson = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=3, seed=0)
+    fit.warm_start(thompson, fit.collect(view, 0, 150))
     return {
         "logged": "logged", "uniform": "uniform", "greedy": trained,
-        "epsilon": EpsilonGreedy(trained, epsilon=0.2, seed=1),
-        "thompson": HyThompson(d1=view.d1, d2=view.d2, propensity_draws=3, seed=0), "own": Ranked(0.5),
+        "epsilon": EpsilonGreedy(trained, epsilon=0.2, seed=1), "thompson": thompson, "own": Ranked(0.5),
     }  # fmt: skip
 
 
@@ -99,7 +100,6 @@ def test_order_of_arms_and_candidates(tmp_path: Path, trained: Greedy) -> None:
 def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     view = View(write_log(tmp_path / "log", 3001, parts=7))
     targets = several(view, trained)
-    del targets["thompson"]  # its draws start anew with every part
     whole = evaluate(view, targets, start=5)
     monkeypatch.setattr(tasks, "TASK_ROUNDS", 700)
     assert len(tasks.tasks_of(view, 5, 3001)) > 3

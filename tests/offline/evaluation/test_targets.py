@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits import DisLinUCB, EpsilonGreedy, Greedy, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB, Uniform
+from hybandits import DisLinUCB, EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB, Uniform
 from hybandits.offline import fit
 from hybandits.offline.evaluation import Always, Frozen, Learning, Logged, UniformChoice, evaluate, terms_by_round
 from hybandits.offline.evaluation.targets import target_of
@@ -52,6 +52,36 @@ def test_thompson_is_frozen_by_draws(view: View) -> None:
     matches = [t["it"]["match"] for _, t in terms_by_round(view, {"it": policy})]
     # Two shares of 2000 draws each differ by 5 standard errors (0.08) with a chance of 400 times 1e-6.
     assert np.abs(np.concatenate(matches) - plain.match).max() < 0.08
+
+
+class ByHand(HyIDS):
+    """HyIDS without its loop."""
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> np.ndarray:
+        return super().propensities(x, z, arms)
+
+
+def test_information_directed_choices_are_frozen_by_draws(view: View) -> None:
+    looped, by_hand = HyIDS(d1=view.d1, d2=view.d2, seed=0), ByHand(d1=view.d1, d2=view.d2, seed=0)
+    for policy in (looped, by_hand):
+        fit.learn_log(policy, view, 0, 200)
+    targets = {"loop": looped, "hand": by_hand}
+    pairs = [(terms["loop"]["match"], terms["hand"]["match"]) for _, terms in terms_by_round(view, targets)]
+    loop, hand = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    # Both are unbiased in every round, so the mean of their differences is 0. Every one of them is at most 1 in size,
+    # and four standard errors are exceeded with a chance below 1e-4.
+    difference = loop - hand
+    assert len(np.unique(loop)) > 2
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(len(difference))
+
+
+def test_the_draws_of_a_round_are_a_function_of_its_number(view: View) -> None:
+    policy = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=5, seed=0)
+    fit.learn_log(policy, view, 0, 200)
+    whole = np.concatenate([terms["it"]["match"] for _, terms in terms_by_round(view, {"it": policy})])
+    later = np.concatenate([terms["it"]["match"] for _, terms in terms_by_round(view, {"it": policy}, start=37)])
+    np.testing.assert_array_equal(whole[37:], later)
+    assert len(np.unique(whole)) > 2
 
 
 class Odd(Greedy):

@@ -12,14 +12,14 @@ import pytest
 from hybandits import paper
 from hybandits.experiments.record import Experiment
 from hybandits.foundation.checks import Doubles
-from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, Verdict, judge
 from hybandits.paper.claims.click_log import judge_claim_8
 from tests.support.fabricated_outcomes import Curve, as_results, fabricated_outcome, judged
 
 LEVELS = {
     "HyLinUCB": 1000.0, "LinUCB": 1100.0, "DisLinUCB": 1400.0, HYRAN_RELEASED: 2000.0, "HyRan": 1700.0,
-    "HyThompson": 50.0,
+    HYTHOMPSON_TOLD: 50.0, "HyThompson": 45.0, "HyIDS": 40.0,
 }  # fmt: skip
 """Regret at T: LinUCB is 100 beyond HyLinUCB, DisLinUCB 400, HyRan as plotted 1,000."""
 
@@ -81,7 +81,7 @@ def test_the_claim_holds_on_real_data_with_two_trials() -> None:
         ({"DisLinUCB": 950.0}, FAILS, "HyLinUCB < DisLinUCB"),
         ({"LinUCB": 1300.0}, FAILS, "excess of LinUCB < 0.5 of DisLinUCB's"),
         ({"LinUCB": 1000.0}, OPEN, "HyLinUCB < LinUCB"),
-        ({"HyRan": 10.0, "HyThompson": 10.0}, HOLDS, ""),
+        ({"HyRan": 10.0, "HyIDS": 10.0}, HOLDS, ""),
     ],
 )
 def test_parts_of_the_claim(changes: dict[str, float], answer: str, part: str) -> None:

@@ -71,7 +71,7 @@ def test_the_defect_is_shown_beside_each_algorithm(tmp_path: Path) -> None:
 def test_without_hylinucb_there_is_nothing_to_be_relative_to(tmp_path: Path) -> None:
     drawn = draw(fabricate_log(tmp_path, on_a_log(policies=("LinUCB", "HyThompson"), trials=1), spread=0.0))
     assert list(drawn) == ["released-yahoo"]
-    assert "HyThompson 50" in drawn["released-yahoo"].alt
+    assert "HyThompson 45" in drawn["released-yahoo"].alt
     assert "lowest to highest" not in svg(drawn["released-yahoo"]), "one trial has no band"
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow  # drawing takes seconds
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    policies = ("HyLinUCB", "LinUCB", "HyRan", paper.HYRAN_RELEASED, "HyThompson", "Greedy")
+    policies = ("HyLinUCB", "LinUCB", "HyRan", paper.HYRAN_RELEASED, *paper.BEYOND)
     results = fabricate(tmp_path_factory.mktemp("results"), small_setting("setting-1", policies=policies))
     return results.outcomes["setting-1", "released"]
 
@@ -31,12 +31,13 @@ def _look() -> object:
 
 
 def test_the_papers_policies_stand_apart_from_the_others(outcome: Outcome, tmp_path: Path) -> None:
-    assert regret.beyond_names(outcome) == ["HyThompson", "Greedy"]
+    assert regret.beyond_names(outcome) == [paper.HYTHOMPSON_TOLD, "HyThompson", "HyIDS", "Greedy"]
     setting = regret.draw_setting(outcome, tmp_path, paper.published)
     assert "HyRan" in setting.alt
     assert "Greedy" not in setting.alt
     beyond = regret.draw_beyond(outcome, tmp_path)
-    assert [name in beyond.alt for name in ("HyLinUCB", "HyThompson", "Greedy", "LinUCB 243")] == [True] * 3 + [False]
+    assert all(name in beyond.alt for name in ("HyLinUCB", *paper.BEYOND))
+    assert "LinUCB 243" not in beyond.alt
 
 
 def test_the_defect_of_hyran_in_numbers(outcome: Outcome, tmp_path: Path) -> None:

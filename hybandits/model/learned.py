@@ -1,0 +1,465 @@
+"""LearnedRidge: the hybrid estimator that learns its own settings (noise, scales, what arms have in common)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow, tuning
+from hybandits.model import policy_file
+from hybandits.model.arms import Slots
+from hybandits.model.inputs import batch, not_finite
+from hybandits.model.policy_file import FileError
+from hybandits.model.ridge import HybridRidge, Prediction, grown
+
+NEW_ARM = 0
+"""The slot whose block is that of an arm before any data."""
+
+CONVERGED = 1e-10
+MOST_STEPS = 2000
+
+
+class LearnedSettings(NamedTuple):
+    """What a policy has learned about noise and scales.
+
+    Attributes
+    ----------
+    noise : float
+        The standard deviation of a reward around its mean.
+    shared_scale : ndarray of shape (d1,)
+        The prior standard deviation of each shared parameter. NaN for a feature that was 0 in every row.
+    own_scale : ndarray of shape (d2,)
+        How much each of the arms' own parameters varies from arm to arm, as a standard deviation.
+    common_mean : ndarray of shape (d2,)
+        What the arms' own parameters have in common: where a new arm starts.
+    effective_parameters : float
+        How many parameters the rewards determine; the others are held by the prior.
+    evidence : float
+        The log of the density that the model, at these settings, gives to all rewards learned.
+    """
+
+    noise: float
+    shared_scale: Doubles
+    own_scale: Doubles
+    common_mean: Doubles
+    effective_parameters: float
+    evidence: float
+
+
+class Moments(NamedTuple):
+    """What rows that stand for many rewards cannot say about these.
+
+    Attributes
+    ----------
+    seen : int array of shape (d1 + d2,)
+        In how many of the rows that they stand for each feature of x, then of z, was not 0.
+    mean, spread : float
+        The mean of the rewards, and the sum of their squared deviations from it.
+    """
+
+    seen: Slots
+    mean: float
+    spread: float
+
+
+class LearnedRidge(HybridRidge):
+    """The hybrid estimator with noise, scales and a common mean of the arms learned from the rewards.
+
+    It keeps the data as factors without a ridge and, beside them, the factors that `HybridRidge` scores with, which
+    include the prior. Now and then, at fixed numbers of rows, the settings are estimated anew and the second kind is
+    made from the first; a refresh that would take long is spread over the rows that follow. See `kernels/tuning.py`.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        The numbers of shared and of arm-specific features.
+    noise, scale : float, optional
+        Hold the standard deviation of the noise, or the prior standard deviation of every parameter, instead of
+        learning it. With a scale that is held, arms have no mean in common.
+    """
+
+    def __init__(self, *, d1: int, d2: int, noise: float | None = None, scale: float | None = None) -> None:
+        super().__init__(d1=d1, d2=d2, ridge=1.0)
+        self.noise_held, self.scale_held = noise, scale
+        d1, d2 = self.d1, self.d2
+        self.arm_data: Doubles = np.zeros(0)
+        self.arm_rhs: Doubles = np.zeros(0)
+        self.shared_data: Doubles = np.zeros(arrow.factor_size(d1 + d2, 0))
+        self.shared_rhs: Doubles = np.zeros(d1 + d2)
+        self.next_factor: Doubles = np.zeros(arrow.factor_size(d1, 0))
+        self.next_rhs: Doubles = np.zeros(d1)
+        self.numbers: Doubles = np.zeros(tuning.size_of_numbers(d1, d2))
+        self.seen: Slots = np.zeros(d1 + d2, np.int64)
+        self.state: Slots = np.zeros(tuning.STATE, np.int64)
+        self.state[tuning.NEXT] = 1
+        self.state[tuning.UNSEEN] = d1 + d2
+        self.order: Slots = np.zeros(0, np.int64)
+        self.place: Slots = np.zeros(0, np.int64)
+        if noise is not None:
+            self.numbers[tuning.SIGMA2] = noise * noise
+        if scale is not None:
+            self.numbers[tuning.S1] = scale * scale
+            self.numbers[tuning.HEAD : tuning.HEAD + d2] = scale * scale
+        self._grow(1)
+        self._used = 1
+        a, b, m = tuning.played_ridges(self.numbers, d1, d2)
+        a[:], b[:] = 1.0, 1.0
+        tuning.prior_block(NEW_ARM, d1, d2, b, m, self.arm_factor, self.arm_score)
+
+    def __repr__(self) -> str:
+        return (
+            f"LearnedRidge(d1={self.d1}, d2={self.d2}): {self.known} arms known, "
+            f"{int(self.state[tuning.COUNT])} have learned, {self.rounds} rows"
+        )
+
+    # -------------------------------------------------------------- what has been learned
+
+    @property
+    def tuned(self) -> bool:
+        """Whether a reward that is not 0 has been learned; until then there is nothing to learn settings from."""
+        return bool(self.state[tuning.REFRESHES] > 0)
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise that is played with; 0 while nothing is known of it."""
+        return float(np.sqrt(self.numbers[tuning.PLAYED]))
+
+    @property
+    def common_mean(self) -> Doubles:
+        """The prior mean of an arm's own parameters."""
+        mean: Doubles = tuning.played_ridges(self.numbers, self.d1, self.d2)[2]
+        return mean
+
+    def learned_settings(self) -> LearnedSettings | None:
+        """The settings as they are now, with the evidence for them; None before the first reward that is not 0."""
+        if not self.tuned:
+            return None
+        d1, d2 = self.d1, self.d2
+        numbers = self.numbers.copy()
+        self._step(numbers)
+        squares = numbers[tuning.HEAD + 2 * d2 :][: d1 + d2]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            weight = np.where(self.seen > 0, squares / self.seen, np.nan)
+        if self.scale_held is not None:
+            weight = np.ones(d1 + d2)
+        return LearnedSettings(
+            noise=self.noise,
+            shared_scale=np.sqrt(self.numbers[tuning.S1] / weight[:d1]),
+            own_scale=np.sqrt(self.numbers[tuning.HEAD : tuning.HEAD + d2] / weight[d1:]),
+            common_mean=self.common_mean.copy(),
+            effective_parameters=float(numbers[tuning.GAMMA]),
+            evidence=float(numbers[tuning.EVIDENCE]),
+        )
+
+    def _step(self, numbers: Doubles) -> None:
+        """One fixed-point step over all arms, on a copy of the numbers."""
+        tuning.step(
+            self.order[: self.state[tuning.COUNT]], self.d1, self.d2, self.arm_data, self.arm_rhs, self.shared_data,
+            self.shared_rhs, numbers, self.seen, int(self.state[tuning.ROWS]), 0, self.held,
+        )  # fmt: skip
+
+    @property
+    def held(self) -> tuple[bool, bool]:
+        """Whether the noise and the scale are held."""
+        return self.noise_held is not None, self.scale_held is not None
+
+    def refresh(self) -> None:
+        """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them."""
+        if self.numbers[tuning.SQUARES] == 0.0:
+            return
+        d2, settings = self.d2, slice(0, tuning.SM + 1)
+        scales = slice(tuning.HEAD, tuning.HEAD + 2 * d2)
+        for _ in range(MOST_STEPS):
+            before = np.concatenate((self.numbers[settings], self.numbers[scales]))
+            self._step(self.numbers)
+            after = np.concatenate((self.numbers[settings], self.numbers[scales]))
+            # m may be 0: it has converged once it moves by little beside its own prior
+            squares = self.numbers[tuning.HEAD + 2 * d2 + self.d1 :][:d2]
+            weight = squares / np.maximum(self.seen[self.d1 :], 1)
+            spread = np.sqrt(self.numbers[tuning.SM] / np.where(weight > 0, weight, 1.0))
+            size = np.concatenate(
+                (np.abs(after[: len(after) - d2]), np.maximum(np.abs(after[len(after) - d2 :]), spread))
+            )
+            if (np.abs(after - before) <= CONVERGED * size).all():
+                break
+        self.state[tuning.REFRESHES] += 1
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Make the factors to play with from the data, at the present settings if there are any."""
+        self.state[tuning.PHASE] = 1
+        tuning.start_sweep(self.d1, self.d2, self.arrays, self.held)
+        while self.state[tuning.PHASE]:
+            tuning.advance(self.d1, self.d2, self.arrays, self.held, tuning.BUDGET)
+
+    @property
+    def arrays(self) -> tuning.Arrays:
+        """Every array, as the kernels of `tuning` take them."""
+        return tuning.Arrays(
+            self.arm_data, self.arm_rhs, self.shared_data, self.shared_rhs, self.numbers, self.seen, self.state,
+            self.order, self.place, self.pulls, self.arm_factor, self.arm_score, self.shared_factor, self.shared_score,
+            self.next_factor, self.next_rhs,
+        )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, spare room included (not of the ids)."""
+        return sum(array.nbytes for array in self.arrays)
+
+    # -------------------------------------------------------------- blocks
+
+    def _reserve(self, capacity: int) -> None:
+        data = grown(self.arm_data, capacity * arrow.factor_size(self.d2, self.d1))
+        rhs = grown(self.arm_rhs, capacity * self.d2)
+        order, place = np.full(capacity, -1), np.full(capacity, -1)
+        order[: len(self.order)] = self.order
+        place[: len(self.place)] = self.place
+        super()._reserve(capacity)
+        self.arm_data, self.arm_rhs, self.order, self.place = data, rhs, order, place
+
+    def _clear(self, slot: int) -> None:
+        f = arrow.factor_size(self.d2, self.d1)
+        self.arm_data[slot * f : (slot + 1) * f] = 0.0
+        self.arm_rhs[slot * self.d2 : (slot + 1) * self.d2] = 0.0
+        self.place[slot] = -1
+
+    # -------------------------------------------------------------- learning and reading
+
+    def _learn_checked(self, slot: int, x: Doubles, z: Doubles, reward: float) -> None:
+        if not tuning.learn_one_tuned(slot, x, z, reward, self.arrays, self.held):
+            raise not_finite(x, z, reward)
+
+    def _learn_rows(self, slots: Slots, x: Doubles, z: Doubles, rewards: Doubles) -> None:
+        tuning.learn_rows_tuned(slots, x, z, rewards, self.arrays, self.held)
+
+    def learn_summary(
+        self,
+        arms: Iterable[Hashable],
+        x: Any,
+        z: Any,
+        rewards: Any,
+        pulls: Mapping[Hashable, int],
+        moments: Moments | None,
+    ) -> None:
+        """Learn rows that stand for a larger number of rewards: the data exactly, then the settings are estimated anew.
+
+        Unlike the rows of `learn_many` they must include what no feature explains, as rows whose features are 0.
+        """
+        if moments is None:
+            raise ValueError(
+                "moments is None: an estimator that learns its settings cannot learn rows that stand for many without "
+                "their moments; pass moments=Moments(seen, mean, spread), or use learn_many on the rows themselves"
+            )
+        x, z = self.matrices(x, z)
+        ids, values = batch(arms, rewards, x.shape[0])
+        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
+            raise not_finite(x, z, values)
+        seen = np.asarray(moments.seen, np.int64)
+        rows = sum(pulls.values())
+        if seen.shape != self.seen.shape or (seen < 0).any() or (seen > rows).any():
+            raise ValueError(
+                f"moments.seen is {checks.short(seen.tolist())}: give {len(self.seen)} counts between 0 and {rows}, "
+                "the number of rewards that the rows stand for"
+            )
+        other = LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise_held, scale=self.scale_held)
+        for arm in dict.fromkeys(ids):
+            other.pulls[other._new_slot(arm)] = pulls.get(arm, 0)
+        tuning.fold_rows(other.lookup(ids), x, z, values, other.arrays)
+        other.numbers[tuning.MEAN], other.numbers[tuning.SPREAD] = moments.mean, moments.spread
+        other.numbers[tuning.SQUARES] = values @ values
+        squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
+        other.numbers[squares] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
+        other.seen[:] = seen
+        other.state[tuning.UNSEEN] = int((seen == 0).sum())
+        other.state[tuning.ROWS] = other.rounds = rows
+        self.merge(other)
+
+    def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
+        """Means and widths of checked candidates; features that were 0 in every row count as 0."""
+        mean, width = np.empty(len(slots)), np.empty(len(slots))
+        if not tuning.score_tuned(x, z, slots, self.arm_score, self.shared_score, self.seen, self.state, mean, width):
+            raise not_finite(x, z)
+        return Prediction(mean, width)
+
+    def beta(self, arm: Hashable) -> Doubles:
+        """The arm's own parameter; the common mean, where new arms start, while it has not learned."""
+        if self.slot(arm) < 0:
+            return self.common_mean.copy()
+        return super().beta(arm)
+
+    # -------------------------------------------------------------- whole estimators
+
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm. What it taught about the shared part, and about what arms have in common, stays.
+
+        Its own parameters are integrated out at the present settings.
+        """
+        slot = self.slot(arm)
+        if slot >= 0:
+            tuning.release_slot(slot, self.d1, self.d2, self.arrays, self.held)
+            at, count = int(self.place[slot]), int(self.state[tuning.COUNT])
+            self.order[at : count - 1] = self.order[at + 1 : count]
+            self.place[self.order[at : count - 1]] -= 1
+            self.order[count - 1] = self.place[slot] = -1
+            self.state[tuning.COUNT] -= 1
+            for position in (tuning.CURSOR, tuning.END):
+                if at < self.state[position]:
+                    self.state[position] -= 1
+        super().forget(arm)
+
+    def raise_ridge(self, ridge: float) -> None:
+        """Refused: the ridges are learned."""
+        raise ValueError("an estimator that learns its settings has no ridge to raise: construct a HybridRidge instead")
+
+    def merge(self, other: HybridRidge) -> None:
+        """Take in all that another estimator has learned: the data exactly, then the settings are estimated anew."""
+        if not isinstance(other, LearnedRidge):
+            raise TypeError(f"only another LearnedRidge can be merged, got {type(other).__name__}")
+        if (other.d1, other.d2) != (self.d1, self.d2):
+            raise ValueError(
+                f"cannot merge d1={other.d1}, d2={other.d2} into d1={self.d1}, d2={self.d2}: the features must agree"
+            )
+        if (other.noise_held, other.scale_held) != (self.noise_held, self.scale_held):
+            raise ValueError("cannot merge estimators that hold different settings: give both the same noise and scale")
+        other = other.copy() if other is self else other
+        merged = self.copy()
+        merged._take_in(other)
+        self.__dict__.update(merged.__dict__)
+        self.epoch += 1
+
+    def _take_in(self, other: HybridRidge) -> None:
+        assert isinstance(other, LearnedRidge)
+        owner = {slot: arm for arm, slot in other.learned.items()}
+        mine, its = self.numbers, other.numbers
+        rows, more = int(self.state[tuning.ROWS]), int(other.state[tuning.ROWS])
+        for its_slot in other.order[: other.state[tuning.COUNT]].tolist():
+            arm = owner[its_slot]
+            slot = self._slots.get(arm, -1)
+            if slot < 0:
+                slot = self._new_slot(arm)
+            tuning.fold_arm_data(
+                slot, its_slot, self.d1, self.d2, other.arm_data, other.arm_rhs, self.arm_data, self.arm_rhs,
+                self.shared_data, self.shared_rhs, mine, self.state, self.order, self.place,
+            )  # fmt: skip
+            self.pulls[slot] += other.pulls[its_slot]
+        tuning.fold_shared_data(
+            self.d1 + self.d2, other.shared_data, other.shared_rhs, self.shared_data, self.shared_rhs, mine
+        )
+        mine[tuning.REST] += its[tuning.REST]
+        if more:
+            difference = its[tuning.MEAN] - mine[tuning.MEAN]
+            mine[tuning.MEAN] += difference * more / (rows + more)
+            mine[tuning.SPREAD] += its[tuning.SPREAD] + difference**2 * rows * more / (rows + more)
+        mine[tuning.SQUARES] += its[tuning.SQUARES]
+        squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
+        mine[squares] += its[squares]
+        self.seen += other.seen
+        self.state[tuning.UNSEEN] = int((self.seen == 0).sum())
+        self.state[tuning.ROWS] += more
+        self.state[tuning.NEXT] = max(int(self.state[tuning.NEXT]), rows + more + 1)
+        self.admit(other.arms)
+        self.rounds += other.rounds
+        if self.numbers[tuning.SQUARES] > 0.0:
+            self.refresh()
+        else:
+            self._sweep()
+
+    def copy(self) -> LearnedRidge:
+        """An independent copy."""
+        return LearnedRidge.unpack(*self.pack(ids=False), arms=self.arms)
+
+    # -------------------------------------------------------------- saving
+
+    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything as a JSON-able header and plain arrays; blocks in the order in which the arms first learned."""
+        count = int(self.state[tuning.COUNT])
+        used = self.order[:count]
+        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
+        n = self._used
+        header: dict[str, Any] = {
+            "d1": self.d1, "d2": self.d2, "rounds": self.rounds, "noise": self.noise_held, "scale": self.scale_held,
+        }  # fmt: skip
+        if ids:
+            header["arms"] = policy_file.plain_ids(self._slots)
+        slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
+        every = np.concatenate(([NEW_ARM], used)).astype(np.int64)
+        arrays = {
+            "slots": np.where(slots >= 0, self.place[slots], -1),
+            "pulls": self.pulls[used],
+            "arm_data": self.arm_data[: n * f].reshape(n, f)[used],
+            "arm_rhs": self.arm_rhs[: n * self.d2].reshape(n, self.d2)[used],
+            "arm_factor": self.arm_factor[: n * f].reshape(n, f)[every],
+            "arm_score": self.arm_score[: n * h].reshape(n, h)[every],
+            **{name: getattr(self, name).copy() for name in _WHOLE},
+        }
+        return header, arrays
+
+    @classmethod
+    def unpack(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None
+    ) -> LearnedRidge:
+        """The inverse of `pack`; FileError if the parts do not fit together."""
+        try:
+            estimator = cls(d1=header["d1"], d2=header["d2"], noise=header["noise"], scale=header["scale"])
+            estimator.rounds = policy_file.counter("rounds", header["rounds"])
+            if arms is None:
+                arms = policy_file.arm_ids(header["arms"])
+            d1, d2 = estimator.d1, estimator.d2
+            f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
+            slots, pulls = arrays["slots"], arrays["pulls"]
+            n = len(pulls)
+            whole = {name: (getattr(estimator, name).dtype, getattr(estimator, name).shape) for name in _WHOLE}
+            expected = {
+                "slots": (np.dtype(np.int64), (len(arms),)),
+                "pulls": (np.dtype(np.int64), (n,)),
+                "arm_data": (checks.FLOAT64, (n, f)),
+                "arm_rhs": (checks.FLOAT64, (n, d2)),
+                "arm_factor": (checks.FLOAT64, (n + 1, f)),
+                "arm_score": (checks.FLOAT64, (n + 1, h)),
+                **whole,
+            }
+            for name, (dtype, shape) in expected.items():
+                array = arrays[name]
+                if array.dtype != dtype or array.shape != shape:
+                    raise FileError(
+                        f"{name} has {array.dtype} {array.shape}, expected {dtype} {shape}: the file is corrupt"
+                    )
+                if dtype == checks.FLOAT64 and not np.isfinite(array).all():
+                    raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
+            policy_file.check_slots(arms, slots, pulls)
+            state = arrays["state"]
+            if (
+                (state < 0).any()
+                or state[tuning.COUNT] != n
+                or not state[tuning.CURSOR] <= max(state[tuning.END], 0) <= n
+                or state[tuning.UNSEEN] != (arrays["seen"] == 0).sum()
+            ):
+                raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
+        except (KeyError, TypeError) as problem:
+            raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
+        estimator._grow(n + 1)
+        estimator._slots = {arm: slot + 1 if slot >= 0 else -1 for arm, slot in zip(arms, slots.tolist(), strict=True)}
+        estimator.known = len(arms)
+        estimator._used = n + 1
+        estimator.pulls[1:] = pulls
+        estimator.arm_data[f:] = arrays["arm_data"].reshape(-1)
+        estimator.arm_rhs[d2:] = arrays["arm_rhs"].reshape(-1)
+        estimator.arm_factor[:] = arrays["arm_factor"].reshape(-1)
+        estimator.arm_score[:] = arrays["arm_score"].reshape(-1)
+        estimator.order[:n] = estimator.place[1:] = np.arange(n)
+        estimator.order[:n] += 1
+        for name in _WHOLE:
+            setattr(estimator, name, arrays[name].copy())
+        if not estimator.sound():
+            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
+        return estimator
+
+
+_WHOLE = (
+    "shared_data", "shared_rhs", "numbers", "seen", "state", "shared_factor", "shared_score", "next_factor", "next_rhs",
+)  # fmt: skip
+"""Arrays that are saved as they are."""

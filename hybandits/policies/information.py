@@ -1,0 +1,86 @@
+"""Information-directed sampling: weigh what a choice costs against what it teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import decisions
+from hybandits.model.inputs import check_finite, not_finite
+from hybandits.model.learned import LearnedRidge
+from hybandits.policies.posterior import PosteriorPolicy
+
+
+class HyIDS(PosteriorPolicy):
+    """Explore where it pays: weigh what a choice is expected to cost against what it teaches about the best arm.
+
+    Most choices are the arm with the highest expected reward. Another arm is played, with a probability that the policy
+    works out, only where its reward would help to tell which arm is best. There is nothing to tune: how noisy rewards
+    are, how large parameters are and what arms have in common is learned from the rewards.
+
+    Parameters
+    ----------
+    d1 : int
+        The number of shared features x, whose effect on the reward is the same for all arms.
+    d2 : int
+        The number of arm-specific features z, whose effect each arm learns for itself.
+    noise : float, optional
+        The standard deviation of the reward around its mean, in the units of the reward. By default it is learned.
+    scale : float, optional
+        How large you expect the entries of theta and of every beta to be: their standard deviation before any reward
+        has been seen. By default it is learned.
+    seed : int, optional
+        The seed of the random draws. The default draws fresh entropy.
+
+    Attributes
+    ----------
+    noise, scale : float or None
+        As given.
+    learned : LearnedSettings or None
+        What the policy has learned about noise and scales.
+
+    Notes
+    -----
+    Let D be the expected regret of a choice and v the variance of its mean reward that knowing the best arm would
+    explain. The rule mixes the greedy arm and one other so that D^1.5 / v is smallest; [1]_ has D^2 and all mixtures of
+    two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is the
+    probability of the lot that was really drawn, given those draws. The posterior and its settings are those of
+    `HyThompson`.
+
+    References
+    ----------
+    .. [1] Russo & Van Roy, "Learning to Optimize via Information-Directed Sampling", 2018.
+
+    Examples
+    --------
+    >>> policy = HyIDS(d1=1, d2=1, seed=0)
+    >>> policy.learn("a", [1.0], [1.0], reward=1.0)
+    >>> choice = policy.choose([[1.0], [1.0]], [[1.0], [1.0]], arms=["a", "b"])
+    >>> 0 < choice.propensity <= 1
+    True
+    """
+
+    rule = decisions.INFORMATION
+
+    def __init__(
+        self, *, d1: int, d2: int, noise: float | None = None, scale: float | None = None, seed: int | None = None
+    ) -> None:
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+        """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
+        rows = self._rows(x, z, arms)
+        if isinstance(self._estimator, LearnedRidge) and not self._estimator.tuned:
+            check_finite(rows.x, rows.z)
+            return np.full(len(rows.slots), 1.0 / len(rows.slots))
+        lot = self._lot(key)
+        chances = np.zeros(len(rows.slots))
+        for forced in (0.0, 1.0):  # the rarer arm of the mixture and the greedy one, which may be the same
+            index, _, _, chance = self._choose_by_rule(rows.x, rows.z, rows.slots, lot, forced)
+            if index < 0:
+                raise not_finite(rows.x, rows.z)
+            chances[index] = chance
+        return chances

@@ -1,0 +1,112 @@
+"""What policies that choose from a posterior have in common: settings that are told or learned, and the lot."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import decisions
+from hybandits.model.arms import Slots
+from hybandits.model.learned import LearnedRidge, LearnedSettings
+from hybandits.model.lots import Lot
+from hybandits.model.ridge import HybridRidge
+from hybandits.policies.ridge_policy import RidgePolicy
+
+
+class PosteriorPolicy(RidgePolicy):
+    """A policy that chooses from the posterior of the hybrid model, at settings that it learns or is told.
+
+    Subclasses name the rule. With both `noise` and `scale` given the policy is told everything and has a `HybridRidge`;
+    otherwise what is missing is learned by a `LearnedRidge`.
+    """
+
+    rule: ClassVar[int]
+    """`decisions.SAMPLING` or `decisions.INFORMATION`."""
+
+    def __init__(self, *, d1: int, d2: int, noise: float | None, scale: float | None, seed: int | None) -> None:
+        why = "it is the standard deviation of the reward around its mean; leave it out to have it learned"
+        self.noise = None if noise is None else checks.positive("noise", noise, why)
+        why = "it is the prior standard deviation of each parameter; leave it out to have it learned"
+        self.scale = None if scale is None else checks.positive("scale", scale, why)
+        for name, value in (("noise", self.noise), ("scale", self.scale)):
+            if value is not None and not 1e-50 <= value <= 1e50:
+                raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value!r}: rescale the rewards")
+        ridge = 1.0
+        if self.noise is not None and self.scale is not None:
+            if not 1e-10 <= self.noise / self.scale <= 1e10:
+                raise ValueError(
+                    f"noise={noise!r} and scale={scale!r} are too far apart: noise / scale must lie between 1e-10 and "
+                    "1e10; rescale the rewards"
+                )
+            ridge = (self.noise / self.scale) ** 2
+        super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
+
+    def _make_estimator(self, ridge: float) -> HybridRidge:
+        if self.noise is not None and self.scale is not None:
+            return super()._make_estimator(ridge)
+        return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale)
+
+    @property
+    def learned(self) -> LearnedSettings | None:
+        """What has been learned about noise and scales.
+
+        None if both were given, or if no reward but 0 has been learned yet.
+        """
+        estimator = self._estimator
+        return estimator.learned_settings() if isinstance(estimator, LearnedRidge) else None
+
+    def refresh(self) -> None:
+        """Estimate the settings afresh from all rewards learned, to 1e-10, whatever order they came in.
+
+        It happens by itself now and then. Call it where two policies that have learned the same rewards in different
+        orders should agree, or after a large batch. It changes nothing if noise and scale were given.
+        """
+        if isinstance(self._estimator, LearnedRidge):
+            self._estimator.refresh()
+
+    def _choose_by_rule(
+        self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, forced: float = -1.0
+    ) -> tuple[int, float, float, float]:
+        """index (-1: not finite), mean, width, propensity (NaN: not known); see `decisions.choose_posterior`."""
+        estimator = self._estimator
+        choice: tuple[int, float, float, float]
+        if isinstance(estimator, LearnedRidge):
+            choice = decisions.choose_tuned(
+                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.seen,
+                estimator.state, lot.key, lot.keyed, lot.decision, forced,
+            )  # fmt: skip
+        else:
+            choice = decisions.choose_posterior(
+                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
+                lot.key, lot.keyed, lot.decision, forced,
+            )  # fmt: skip
+        return choice
+
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
+        index, mean, width, propensity = self._choose_by_rule(x, z, slots, lot)
+        return index, mean, width, None if math.isnan(propensity) else propensity
+
+    def decision_numbers(self, count: int) -> tuple[int, int]:
+        """The key and the number of the next decision, for a compiled loop that takes `count` of them."""
+        first = self._decisions
+        self._decisions += count
+        return self._key, first
+
+    def __repr__(self) -> str:
+        settings = self.learned
+        if settings is None:
+            return super().__repr__()
+        words = [f"noise {settings.noise:.3g}"]
+        for name, scale in (("shared", settings.shared_scale), ("own", settings.own_scale)):
+            if len(scale):
+                words.append(f"{name} scale {_middle(scale)}")
+        words.append(f"{settings.effective_parameters:.1f} effective parameters")
+        return f"{super().__repr__()}; learned: {', '.join(words)}"
+
+
+def _middle(values: Doubles) -> str:
+    """The root mean square of the scales that are known."""
+    known = values[~(values != values)]
+    return f"{math.sqrt(float((known**2).mean())):.3g}" if len(known) else "unknown"

@@ -1,0 +1,341 @@
+"""The estimator that learns its settings, against dense algebra and against itself in other orders and shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hybandits.kernels import tuning
+from hybandits.model.learned import LearnedRidge, Moments
+from hybandits.model.policy_file import FileError
+from tests.support.learned_oracle import Rows, Scales, make_rows, solve, step, weights_of
+
+SHAPES = [(4, 3), (0, 3), (4, 0), (1, 1)]
+
+
+def taught(rows: Rows, **held: float) -> LearnedRidge:
+    estimator = LearnedRidge(d1=rows.x.shape[1], d2=rows.z.shape[1], **held)
+    for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
+        estimator.learn(arm, x, z, reward)
+    return estimator
+
+
+def scales_of(estimator: LearnedRidge) -> Scales:
+    numbers = estimator.numbers
+    s2 = numbers[tuning.HEAD : tuning.HEAD + estimator.d2].copy()
+    return Scales(float(numbers[tuning.SIGMA2]), float(numbers[tuning.S1]) or 1.0, s2, float(numbers[tuning.SM]) or 1.0)
+
+
+def settings(estimator: LearnedRidge) -> np.ndarray:
+    return np.concatenate([np.ravel(part) for part in scales_of(estimator)] + [estimator.common_mean])
+
+
+def remake(estimator: LearnedRidge) -> None:
+    """Make the factors to play with from the data, at the ridges that they have now."""
+    d1, d2 = estimator.d1, estimator.d2
+    a, _, m = tuning.played_ridges(estimator.numbers, d1, d2)
+    tuning.begin_sweep(
+        d1, d2, a, m, estimator.shared_data, estimator.shared_rhs, estimator.next_factor, estimator.next_rhs
+    )
+    estimator.state[[tuning.PHASE, tuning.CURSOR, tuning.END]] = 1, 0, estimator.state[tuning.COUNT]
+    while estimator.state[tuning.PHASE]:
+        tuning.advance(d1, d2, estimator.arrays, estimator.held, tuning.BUDGET)
+
+
+@pytest.mark.parametrize(("d1", "d2"), SHAPES)
+def test_a_step_is_that_of_dense_algebra(d1: int, d2: int) -> None:
+    rows = make_rows(1, d1=d1, d2=d2)
+    estimator = taught(rows)
+    before = scales_of(estimator)
+    numbers = estimator.numbers.copy()
+    estimator._step(numbers)
+    wanted, m = step(rows, before, 6)
+    solved = solve(rows, before, 6)
+    assert_allclose(numbers[tuning.EVIDENCE], solved.evidence, rtol=1e-11)
+    # parameters that no feature speaks of are not counted, and a rare arm's are hardly known
+    assert_allclose(numbers[tuning.GAMMA], solved.known.sum(), rtol=1e-9)
+    assert_allclose(numbers[tuning.SIGMA2], wanted.sigma2, rtol=1e-11)
+    if d1:
+        assert_allclose(numbers[tuning.S1], wanted.s1, rtol=1e-10)
+    if d2:
+        assert_allclose(numbers[tuning.HEAD : tuning.HEAD + d2], wanted.s2, rtol=1e-10)
+        assert_allclose(numbers[tuning.SM], wanted.sm, rtol=1e-10)
+        assert_allclose(numbers[tuning.HEAD + d2 : tuning.HEAD + 2 * d2], m, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(("d1", "d2"), SHAPES)
+def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2: int) -> None:
+    rows = make_rows(2, d1=d1, d2=d2)
+    estimator = taught(rows)
+    estimator.refresh()
+    scales, m = scales_of(estimator), estimator.common_mean
+    n, arms = len(rows.reward), 6
+    w1, w2 = weights_of(rows.x), weights_of(rows.z)
+    own = np.zeros((n, arms, d2))
+    own[np.arange(n), rows.arm] = rows.z
+    a = np.hstack((rows.x, own.reshape(n, arms * d2)))
+    ridge = np.concatenate((scales.sigma2 * w1 / scales.s1, np.tile(scales.sigma2 * w2 / scales.s2, arms)))
+    prior = np.concatenate((np.zeros(d1), np.tile(m, arms)))
+    inverse = np.linalg.inv(a.T @ a + np.diag(ridge))
+    estimate = inverse @ (a.T @ rows.reward + ridge * prior)
+    assert_allclose(estimator.theta, estimate[:d1], rtol=1e-9, atol=1e-12)
+    random = np.random.default_rng(0)
+    x, z = random.standard_normal((7, d1)), random.standard_normal((7, d2))
+    mean, width = estimator.predict(x, z, [*range(6), "new"])
+    for i in range(6):
+        row = np.zeros(d1 + arms * d2)
+        row[:d1] = x[i]
+        row[d1 + i * d2 : d1 + (i + 1) * d2] = z[i]
+        assert_allclose(mean[i], row @ estimate, rtol=1e-9, atol=1e-12)
+        assert_allclose(width[i], np.sqrt(row @ inverse @ row), rtol=1e-9)
+        if d2:
+            assert_allclose(estimator.beta(i), estimate[d1 + i * d2 : d1 + (i + 1) * d2], rtol=1e-8, atol=1e-11)
+    assert_allclose(mean[6], x[6] @ estimate[:d1] + z[6] @ m, rtol=1e-9, atol=1e-12)
+
+
+def test_refreshing_reaches_a_fixed_point_that_does_not_depend_on_the_order() -> None:
+    rows = make_rows(3)
+    estimator = taught(rows)
+    estimator.refresh()
+    after, m = step(rows, scales_of(estimator), 6)
+    assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-8)
+    backwards = taught(Rows(*(part[::-1] for part in rows)))
+    backwards.refresh()
+    assert_allclose(settings(backwards), settings(estimator), rtol=1e-7)
+    assert_allclose(backwards.theta, estimator.theta, rtol=1e-7)
+
+
+def test_the_settings_are_about_right() -> None:
+    rows = make_rows(4, n=3000, d1=10, d2=5, arms=40, noise=0.3)
+    learned = taught(rows).learned_settings()
+    assert learned is not None
+    assert_allclose(learned.noise, 0.3, rtol=0.1)
+    assert_allclose(learned.own_scale, 0.5, rtol=0.5)
+    assert_allclose(learned.common_mean, 1.0, atol=0.35)
+    assert 150 < learned.effective_parameters < 255
+
+
+@pytest.mark.parametrize("budget", [1.0, 3000.0])
+def test_a_refresh_that_is_spread_over_rows_ends_where_one_at_once_does(budget: float) -> None:
+    """With next to no budget a row advances by one step or one arm; once it is through, the blocks are the same."""
+    rows = make_rows(5, n=400)
+    estimator = LearnedRidge(d1=4, d2=3)
+    for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
+        slot = estimator._slots.get(arm, -1)
+        slot = slot if slot >= 0 else estimator._new_slot(arm)
+        tuning.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, budget)
+        estimator.rounds += 1
+    while estimator.state[tuning.PHASE]:
+        tuning.advance(4, 3, estimator.arrays, estimator.held, budget)
+    theta, blocks = estimator.theta, estimator.arm_score.copy()
+    remake(estimator)
+    assert_allclose(estimator.theta, theta, rtol=1e-9)
+    assert_allclose(estimator.arm_score, blocks, rtol=1e-7, atol=1e-10)
+
+
+def test_scaling_rewards_or_a_feature_by_a_power_of_two_scales_the_estimates_to_the_bit() -> None:
+    rows = make_rows(6)
+    plain, louder = taught(rows), taught(rows._replace(reward=rows.reward * 1024.0))
+    assert_array_equal(louder.theta, plain.theta * 1024.0)
+    x = rows.x.copy()
+    x[:, 1] *= 2.0**-20
+    smaller = taught(rows._replace(x=x))
+    assert_array_equal(smaller.theta, plain.theta * np.array([1.0, 2.0**20, 1.0, 1.0]))
+    assert smaller.noise == plain.noise
+
+
+def test_features_of_very_different_size_at_once() -> None:
+    rows = make_rows(7)
+    sizes = np.array([1e-6, 1.0, 1e6, 1.0])
+    scaled, plain = taught(rows._replace(x=rows.x * sizes)), taught(rows)
+    assert_allclose(scaled.theta * sizes, plain.theta, rtol=1e-6)
+
+
+def test_rewards_of_zero_teach_no_settings_and_the_first_other_one_does() -> None:
+    estimator = LearnedRidge(d1=2, d2=1)
+    for i in range(50):
+        estimator.learn(i % 3, np.array([1.0, i / 50]), np.array([1.0]), 0.0)
+    assert not estimator.tuned
+    assert estimator.learned_settings() is None
+    estimator.learn(0, np.array([1.0, 0.5]), np.array([1.0]), 1.0)
+    assert estimator.tuned
+    assert np.isfinite(estimator.theta).all()
+
+
+@pytest.mark.parametrize("reward", [1.0, -3.0])
+def test_rewards_that_are_all_the_same(reward: float) -> None:
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=2, d2=2)
+    for i in range(200):
+        estimator.learn(i % 4, random.standard_normal(2), np.array([1.0, random.random()]), reward)
+    mean, width = estimator.predict(np.zeros((1, 2)), np.array([[1.0, 0.5]]), [0])
+    assert mean[0] == pytest.approx(reward, abs=0.05)
+    assert np.isfinite(width).all()
+
+
+def test_a_feature_that_was_always_zero_counts_as_zero_until_it_is_not() -> None:
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=3, d2=1)
+    for i in range(40):
+        estimator.learn(i % 3, np.array([*random.standard_normal(2), 0.0]), np.array([1.0]), random.standard_normal())
+    usual, odd = np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 1.0, 1e6]])
+    one = np.ones((1, 1))
+    assert estimator.predict(usual, one, [0]) == estimator.predict(odd, one, [0])
+    refreshes = int(estimator.state[tuning.REFRESHES])
+    estimator.learn(0, np.array([1.0, 1.0, 1e6]), np.array([1.0]), 5.0)
+    assert estimator.state[tuning.REFRESHES] == refreshes + 1
+    assert estimator.predict(usual, one, [0]).mean != estimator.predict(odd, one, [0]).mean
+
+
+def test_rare_one_hot_features_keep_their_scale() -> None:
+    """A category that comes once in a hundred rows is not thought a hundred times smaller than a common one."""
+    random = np.random.default_rng(1)
+    effects = np.array([1.0, -1.0, 1.0, -1.0])
+    estimator = LearnedRidge(d1=4, d2=1)
+    for _ in range(2000):
+        k = random.choice(4, p=[0.49, 0.49, 0.01, 0.01])
+        estimator.learn(
+            int(random.integers(3)), np.eye(4)[k], np.array([1.0]), effects[k] + 0.1 * random.standard_normal()
+        )
+    assert_allclose(estimator.theta - estimator.theta.mean(), effects, atol=0.15)
+
+
+def test_merging_equals_learning_everything() -> None:
+    rows = make_rows(8)
+    first, second = (Rows(*(part[k::2] for part in rows)) for k in (0, 1))
+    whole, merged, other = taught(rows), taught(first), taught(second)
+    before = {name: array.copy() for name, array in other.pack()[1].items()}
+    merged.merge(other)
+    whole.refresh()
+    assert_allclose(merged.theta, whole.theta, rtol=1e-7)
+    assert_allclose(settings(merged), settings(whole), rtol=1e-6)
+    assert merged.rounds == whole.rounds
+    for arm in range(6):
+        assert_allclose(merged.beta(arm), whole.beta(arm), rtol=1e-6)
+        assert merged.pulls_of(arm) == whole.pulls_of(arm)
+    for name, array in other.pack()[1].items():
+        assert_array_equal(array, before[name])
+
+
+def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
+    rows = make_rows(12, n=300)
+    whole, summed = taught(rows), LearnedRidge(d1=4, d2=3)
+    whole.refresh()
+    arms, x, z, rewards = [], [], [], []
+    for arm in np.unique(rows.arm):
+        own = rows.arm == arm
+        factor = np.linalg.qr(np.column_stack([rows.x[own], rows.z[own], rows.reward[own]]), mode="r")
+        arms += [int(arm)] * len(factor)
+        x.append(factor[:, :4])
+        z.append(factor[:, 4:7])
+        rewards.append(factor[:, 7])
+    sums = arms, np.vstack(x), np.vstack(z), np.concatenate(rewards)
+    pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
+    seen = (np.column_stack([rows.x, rows.z]) != 0).sum(axis=0)
+    moments = Moments(seen, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
+    for wrong, words in ((None, "without their moments"), (moments._replace(seen=seen[1:]), "give 7 counts")):
+        with pytest.raises(ValueError, match=words):
+            summed.learn_summary(*sums, pulls, wrong)
+    with pytest.raises(ValueError, match="finite"):
+        summed.learn_summary(arms, sums[1], sums[2], np.full(len(arms), np.nan), pulls, moments)
+    assert (summed.rounds, summed.arms) == (0, [])
+    summed.learn_summary(*sums, pulls, moments)
+    assert summed.rounds == whole.rounds == 300
+    assert_allclose(settings(summed), settings(whole), rtol=1e-6)
+    for arm in range(6):
+        assert_allclose(summed.beta(arm), whole.beta(arm), rtol=1e-6)
+        assert summed.pulls_of(arm) == whole.pulls_of(arm)
+
+
+def test_forgetting_an_arm_keeps_what_it_taught_the_others() -> None:
+    rows = make_rows(9)
+    estimator = taught(rows)
+    random = np.random.default_rng(0)
+    x, z = random.standard_normal((5, 4)), random.standard_normal((5, 3))
+    before = estimator.predict(x, z, [1, 2, 3, 4, 5])
+    noise = estimator.noise
+    estimator.forget(0)
+    assert_array_equal(estimator.predict(x, z, [1, 2, 3, 4, 5]).mean, before.mean)
+    # Remade from the data at the same settings, the others still know what the arm taught about theta.
+    remake(estimator)
+    after = estimator.predict(x, z, [1, 2, 3, 4, 5])
+    assert_allclose(after.mean, before.mean, rtol=1e-8)
+    assert_allclose(after.width, before.width, rtol=1e-8)
+    estimator.refresh()
+    assert estimator.noise == pytest.approx(noise, rel=0.2)
+    estimator.learn(0, x[0], z[0], 1.0)
+    assert estimator.pulls_of(0) == 1
+
+
+def test_arms_that_come_and_go_during_a_sweep() -> None:
+    rows = make_rows(10, n=300, arms=12)
+    estimator = LearnedRidge(d1=4, d2=3)
+    for t, (arm, x, z, reward) in enumerate(zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True)):
+        slot = estimator._slots.get(arm, -1)
+        slot = slot if slot >= 0 else estimator._new_slot(arm)
+        tuning.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, 1.0)
+        estimator.rounds += 1
+        if t % 17 == 16:
+            estimator.forget(arm)
+            assert estimator.sound()
+    count = int(estimator.state[tuning.COUNT])
+    assert sorted(estimator.order[:count].tolist()) == sorted(estimator.learned.values())
+    estimator.refresh()
+    assert np.isfinite(estimator.theta).all()
+
+
+@pytest.mark.parametrize("held", [{}, {"noise": 0.3}, {"scale": 0.5}])
+def test_saved_in_the_middle_of_anything_it_goes_on_to_the_bit(held: dict[str, float]) -> None:
+    rows = make_rows(11, n=120)
+    estimator = taught(Rows(*(part[:60] for part in rows)), **held)
+    estimator.forget(2)
+    loaded = LearnedRidge.unpack(*estimator.pack())
+    for arm, x, z, reward in zip(
+        rows.arm[60:].tolist(), rows.x[60:], rows.z[60:], rows.reward[60:].tolist(), strict=True
+    ):
+        for each in (estimator, loaded):
+            each.learn(arm, x, z, reward)
+    assert_array_equal(loaded.theta, estimator.theta)
+    assert_array_equal(loaded.numbers, estimator.numbers)
+    for arm in estimator.learned:
+        assert_array_equal(loaded.beta(arm), estimator.beta(arm))
+
+
+def test_damaged_parts_are_refused() -> None:
+    header, arrays = taught(make_rows(12)).pack()
+    for name, array in arrays.items():
+        broken = {**arrays, name: array[:-1] if len(array) else np.zeros(3)}
+        with pytest.raises(FileError):
+            LearnedRidge.unpack(header, broken)
+        if array.dtype == np.float64:
+            wrong = array.copy()
+            wrong.flat[0] = np.nan
+            with pytest.raises(FileError):
+                LearnedRidge.unpack(header, {**arrays, name: wrong})
+
+
+def test_a_refused_row_changes_nothing() -> None:
+    estimator = taught(make_rows(13))
+    before = {name: array.copy() for name, array in estimator.pack()[1].items()}
+    with pytest.raises(ValueError, match="reward is nan"):
+        estimator.learn(0, np.ones(4), np.ones(3), float("nan"))
+    with pytest.raises(ValueError, match=r"x\[2\] is inf"):
+        estimator.learn("new", np.array([0.0, 0.0, np.inf, 0.0]), np.ones(3), 1.0)
+    for name, array in estimator.pack()[1].items():
+        assert_array_equal(array, before[name])
+
+
+def test_batches_equal_one_by_one_to_the_bit() -> None:
+    rows = make_rows(14, n=200)
+    one = taught(rows)
+    many = LearnedRidge(d1=4, d2=3)
+    for part in (slice(0, 3), slice(3, 150), slice(150, 200)):
+        many.learn_many(rows.arm[part].tolist(), rows.x[part], rows.z[part], rows.reward[part])
+    assert_array_equal(many.numbers, one.numbers)
+    assert_array_equal(many.theta, one.theta)
+
+
+def test_the_ridge_cannot_be_raised() -> None:
+    with pytest.raises(ValueError, match="has no ridge to raise"):
+        LearnedRidge(d1=1, d2=1).raise_ridge(2.0)

@@ -1,0 +1,108 @@
+"""Dense algebra for the model with learned settings: parameters (theta, m, delta_1, .., delta_K) stacked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+Doubles = np.ndarray
+
+
+class Rows(NamedTuple):
+    """Rewards and what they are of."""
+
+    arm: Doubles
+    x: Doubles
+    z: Doubles
+    reward: Doubles
+
+
+class Scales(NamedTuple):
+    """sigma^2, s1, s2 (d2), s_m."""
+
+    sigma2: float
+    s1: float
+    s2: Doubles
+    sm: float
+
+
+def make_rows(seed: int, *, n: int = 80, d1: int = 4, d2: int = 3, arms: int = 6, noise: float = 0.3) -> Rows:
+    """Rows of a hybrid model whose arms have a mean in common; the last arm is rare."""
+    random = np.random.default_rng(seed)
+    x, z = random.standard_normal((n, d1)), random.standard_normal((n, d2))
+    weights = np.append(np.ones(arms - 1), 0.1)
+    arm = random.choice(arms, n, p=weights / weights.sum())
+    arm[n // 2] = arms - 1
+    beta = 1.0 + 0.5 * random.standard_normal((arms, d2))
+    mean = x @ random.standard_normal(d1) + np.einsum("td,td->t", z, beta[arm])
+    return Rows(arm, x, z, mean + noise * random.standard_normal(n))
+
+
+def weights_of(features: Doubles) -> Doubles:
+    """w_k, the mean square of a feature where it is not 0; 0 if it always is."""
+    count = (features != 0).sum(axis=0)
+    return np.where(count > 0, (features**2).sum(axis=0) / np.maximum(count, 1), 0.0)
+
+
+class Solved(NamedTuple):
+    """Estimates, S, 1 - ridge x diag of the inverse, evidence and the inverse itself."""
+
+    theta: Doubles
+    m: Doubles
+    delta: Doubles
+    squares: float
+    known: Doubles
+    evidence: float
+    inverse: Doubles
+
+
+def solve(rows: Rows, scales: Scales, arms: int) -> Solved:
+    """The posterior at these scales, by one dense inverse."""
+    n, d1 = rows.x.shape
+    d2 = rows.z.shape[1]
+    own = np.zeros((n, arms, d2))
+    own[np.arange(n), rows.arm] = rows.z
+    a = np.hstack((rows.x, rows.z, own.reshape(n, arms * d2)))
+    w1, w2 = weights_of(rows.x), weights_of(rows.z)
+    ridge = np.concatenate(
+        (scales.sigma2 * w1 / scales.s1, scales.sigma2 * w2 / scales.sm, np.tile(scales.sigma2 * w2 / scales.s2, arms))
+    )
+    ridge = np.where(ridge > 0, ridge, 1.0)
+    inverse = np.linalg.inv(a.T @ a + np.diag(ridge))
+    estimate = inverse @ (a.T @ rows.reward)
+    squares = ((rows.reward - a @ estimate) ** 2).sum() + (ridge * estimate**2).sum()
+    variance = scales.sigma2 * (np.eye(n) + (a / ridge) @ a.T)
+    evidence = -0.5 * (
+        n * np.log(2 * np.pi) + np.linalg.slogdet(variance)[1] + rows.reward @ np.linalg.solve(variance, rows.reward)
+    )
+    return Solved(
+        estimate[:d1], estimate[d1 : d1 + d2], estimate[d1 + d2 :].reshape(arms, d2), float(squares),
+        1 - ridge * np.diag(inverse), float(evidence), inverse,
+    )  # fmt: skip
+
+
+def half_cauchy(squares: float, count: float, s: float, c: float) -> float:
+    """The fixed-point step of a variance."""
+    return (squares + s * c / (c + s)) / (count + s / (c + s))
+
+
+def step(rows: Rows, scales: Scales, arms: int) -> tuple[Scales, Doubles]:
+    """One fixed-point step of all scales, and m."""
+    d1, d2 = rows.x.shape[1], rows.z.shape[1]
+    solved = solve(rows, scales, arms)
+    v, spread = (rows.reward**2).mean(), rows.reward.var()
+    active_x, active_z = (rows.x != 0).sum() / len(rows.x), (rows.z != 0).sum() / len(rows.z)
+    parts = 1 + (active_x > 0) + (active_z > 0)
+    w1, w2 = weights_of(rows.x), weights_of(rows.z)
+    known = solved.known[d1 + d2 :].reshape(arms, d2)
+    s1 = scales.s1
+    if d1:
+        s1 = half_cauchy((w1 * solved.theta**2).sum(), solved.known[:d1].sum(), scales.s1, spread / parts / active_x)
+    s2, sm = scales.s2, scales.sm
+    if d2:
+        squares = w2 * (solved.delta**2).sum(axis=0)
+        common = half_cauchy(squares.sum(), known.sum(), scales.s2.mean(), spread / parts / active_z)
+        s2 = np.array([half_cauchy(squares[k], known[:, k].sum(), scales.s2[k], common) for k in range(d2)])
+        sm = half_cauchy((w2 * solved.m**2).sum(), solved.known[d1 : d1 + d2].sum(), scales.sm, v / parts / active_z)
+    return Scales(half_cauchy(solved.squares, len(rows.x), scales.sigma2, spread / parts), s1, s2, sm), solved.m
