@@ -268,7 +268,7 @@ def test_the_yahoo_experiment_on_a_made_log_resumes(tmp_path: Path) -> None:
     command = [*SMALL, "--released-defect", "--workers", "1", "--out", tmp_path / "out"]
     got = run(*command)
     assert got.exit_code == 0, said(got)
-    assert "made log" in said(got)
+    assert "synthetic log" in said(got)
     results = read_results(tmp_path / "out")
     outcome = results.outcome("yahoo", "released")
     assert outcome is not None
@@ -312,7 +312,7 @@ def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Pat
     assert (log["train"], log["start"]) == (2000, 3000)  # from the next file on
     assert outcome.arms == [20]
     made = run(*SMALL, "--protocol", "written", "--data", folder / "log", "--out", tmp_path / "made")
-    assert "made log" in said(made)  # however it gets here
+    assert "synthetic log" in said(made)  # however it gets here
     short = run(*SMALL, "--rounds", "5000", "--data", folder / "log", "--out", tmp_path / "short")
     assert short.exit_code == 2
     assert "--rounds to 4,000 or less" in said(short)
