@@ -34,6 +34,11 @@ def _place(item: pytest.Item) -> int:
     return int(item.get_closest_marker("xdist_group") is None)  # whole groups take longest
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name tests with long parameters by the name of the parameter; packed bytes differ between workers besides."""
+    return argname if isinstance(val, bytes | str) and len(val) > 60 else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Only slow tests start processes: that keeps `make quick` quick."""

@@ -27,12 +27,12 @@ def _status(field: str) -> int | None:
 
 def resident() -> int:
     """Bytes of this process in memory now."""
-    got = _status("VmRSS")
-    if got is None:
+    size = _status("VmRSS")
+    if size is None:
         import psutil
 
-        got = int(psutil.Process().memory_info().rss)
-    return got
+        size = int(psutil.Process().memory_info().rss)
+    return size
 
 
 def peak() -> int:
@@ -40,12 +40,12 @@ def peak() -> int:
 
     VmHWM comes first: ru_maxrss of a new process starts at what its parent had when it was started.
     """
-    got = _status("VmHWM")
-    if got is None:
+    size = _status("VmHWM")
+    if size is None:
         import resource
 
-        got = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return got
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return size
 
 
 def arms(d1: int, d2: int, *counts: int) -> dict[str, Any]:
@@ -53,15 +53,15 @@ def arms(d1: int, d2: int, *counts: int) -> dict[str, Any]:
     ids = [f"article-{arm}" for arm in range(max(counts))]
     draw = np.random.default_rng(0)
     estimator = HybridRidge(d1=d1, d2=d2)
-    got: dict[str, Any] = {"arms": [], "nbytes": [], "resident": []}
+    sizes: dict[str, Any] = {"arms": [], "nbytes": [], "resident": []}
     for start in range(0, len(ids), 100):
         batch = ids[start : start + 100]
         estimator.learn_many(batch, draw.random((100, d1)), draw.random((100, d2)), draw.random(100))
         if start + 100 in counts:
-            got["arms"].append(start + 100)
-            got["nbytes"].append(estimator.nbytes)
-            got["resident"].append(resident())
-    return got
+            sizes["arms"].append(start + 100)
+            sizes["nbytes"].append(estimator.nbytes)
+            sizes["resident"].append(resident())
+    return sizes
 
 
 def one_round(d1: int, d2: int) -> dict[str, Any]:

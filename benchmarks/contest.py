@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from benchmarks.peers import Peer, Rounds, available, make_rounds
-from benchmarks.report import JUDGED, Figure, Section, microseconds, times
+from benchmarks.peers import Peer, PreparedRounds, available, make_rounds
+from benchmarks.report import JUDGED, Measurement, Section, microseconds, times
 from benchmarks.rounds import HybridPlayer
 from benchmarks.timing import Pair, no_garbage_collection, slower, summary
 from benchmarks.workloads import Plan, Workload
@@ -74,8 +74,8 @@ class Result:
 
 def time_peer(
     name: str,
-    factory: Callable[[Rounds], Peer],
-    rounds: Rounds,
+    factory: Callable[[PreparedRounds], Peer],
+    rounds: PreparedRounds,
     ours: Mapping[str, HybridPlayer],
     budget: float,
 ) -> Result:
@@ -184,12 +184,12 @@ def _tell(section: Section, workload: Workload, results: list[Result], missing: 
     for each in groups:
         members = sorted((result for result in results if group(result.name) == each), key=lambda r: r.ratio.min)
         for place, result in enumerate(members):
-            figure = None
+            measurement = None
             if place == 0 and each in TARGETS:
                 # The fastest by minima need not be the fastest by medians: each is judged by its own.
                 least = Pair(result.ratio.min, min(other.ratio.median for other in members))
                 sense: Literal["at least", "above"] = "at least" if each == "policy" else "above"
-                figure = Figure(workload.name, f"{what[each]} / HyLinUCB", sense, TARGETS[each], least)
+                measurement = Measurement(workload.name, f"{what[each]} / HyLinUCB", sense, TARGETS[each], least)
             section.add(
                 workload.name,
                 result.name,
@@ -197,7 +197,7 @@ def _tell(section: Section, workload: Workload, results: list[Result], missing: 
                 *microseconds(result.peer),
                 " / ".join(microseconds(result.ours)),
                 times(result.ratio),
-                figure=figure,
+                measurement=measurement,
             )
             entries.append(
                 {

@@ -42,7 +42,7 @@ LOGGING = ("uniform", "softmax")
 INTERVALS = ("bootstrap", "bernstein")
 
 
-class Setting:
+class CoverageSetting:
     """Users, arms and click probabilities, and one way of logging."""
 
     def __init__(self, logging: str, seed: int = 7) -> None:
@@ -118,7 +118,7 @@ class Setting:
         return self.value(np.vstack([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts]))
 
 
-def learned_value(setting: Setting, view: View, policy: Policy, every: int = 240) -> float:
+def learned_value(setting: CoverageSetting, view: View, policy: Policy, every: int = 240) -> float:
     """Replay by hand: the policy's value averaged over matched rounds, computed anew every so many rounds."""
     pieces = list(Expander(view)(setting.everything()))
     expander = Expander(view)
@@ -159,7 +159,7 @@ def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
     wide: dict[tuple[str, ...], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         for logging in LOGGING:
-            setting = Setting(logging)
+            setting = CoverageSetting(logging)
             view = View(setting.log(Path(folder) / f"{logging}-training", 10**6))
             trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
             fit.warm_start(trained, fit.collect(view))

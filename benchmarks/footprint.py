@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import hybandits
-from benchmarks.report import JUDGED, Figure, Section, number
+from benchmarks.report import JUDGED, Measurement, Section, number
 from benchmarks.timing import Pair, summary
 from benchmarks.workloads import WORKLOADS, Plan
 
@@ -49,8 +49,8 @@ def _python(*arguments: str, **extra: str) -> str:
 
 
 def _child(*task: object) -> dict[str, Any]:
-    got: dict[str, Any] = json.loads(_python("-m", "benchmarks.child", *map(str, task)))
-    return got
+    measured: dict[str, Any] = json.loads(_python("-m", "benchmarks.child", *map(str, task)))
+    return measured
 
 
 # ------------------------------------------------------------------ memory
@@ -70,27 +70,27 @@ def run_memory(plan: Plan) -> Section:
         plan.say(f"memory: {names}")
         limit = float(allowed(d1, d2))
         far = max(LAST_ARMS, FIRST_ARMS + 100 * round(GROWTH / limit / 100))
-        got = _child("arms", d1, d2, FIRST_ARMS, LAST_ARMS, far)
-        arrays = (got["nbytes"][1] - got["nbytes"][0]) / (LAST_ARMS - FIRST_ARMS)
-        process = (got["resident"][-1] - got["resident"][0]) / (far - FIRST_ARMS)
-        figure = Figure(names, "bytes per arm, arrays", "at most", limit, arrays, " B")
-        section.add(f"{names} d1={d1} d2={d2}: bytes per arm, arrays", figure=figure)
+        measured = _child("arms", d1, d2, FIRST_ARMS, LAST_ARMS, far)
+        arrays = (measured["nbytes"][1] - measured["nbytes"][0]) / (LAST_ARMS - FIRST_ARMS)
+        process = (measured["resident"][-1] - measured["resident"][0]) / (far - FIRST_ARMS)
+        measurement = Measurement(names, "bytes per arm, arrays", "at most", limit, arrays, " B")
+        section.add(f"{names} d1={d1} d2={d2}: bytes per arm, arrays", measurement=measurement)
         section.add(f"{names} d1={d1} d2={d2}: bytes per arm, process, with its id", "", f"{number(process)} B")
         section.data.append(
-            {"workload": names, "d1": d1, "d2": d2, "allowed": limit, "arrays": arrays, "process": process, **got}
+            {"workload": names, "d1": d1, "d2": d2, "allowed": limit, "arrays": arrays, "process": process, **measured}
         )
     plan.say("memory: a million arms")
     shape = WORKLOADS["W4"]
     if not plan.quick:
         _child("one-round", shape.d1, shape.d2)  # compiles, if it has not been done: that would count
     baseline = _child("one-round", shape.d1, shape.d2)["peak"]
-    got = _child("known", shape.d1, shape.d2)
-    whole, own = got["peak"] / 1e6, (got["peak"] - baseline) / 1e6
-    what = f"peak of a process with {got['known']:,} known arms, {got['learned']:,} of them taught"
-    figure = Figure("", what, "below", KNOWN_TARGET_MB, whole, " MB")
-    section.add(f"{what}, d1={shape.d1} d2={shape.d2}", figure=figure)
+    measured = _child("known", shape.d1, shape.d2)
+    whole, own = measured["peak"] / 1e6, (measured["peak"] - baseline) / 1e6
+    what = f"peak of a process with {measured['known']:,} known arms, {measured['learned']:,} of them taught"
+    measurement = Measurement("", what, "below", KNOWN_TARGET_MB, whole, " MB")
+    section.add(f"{what}, d1={shape.d1} d2={shape.d2}", measurement=measurement)
     section.add("  of that beyond a process that played one round", "", f"{number(own)} MB")
-    section.data.append({"baseline_peak": baseline, **got})
+    section.data.append({"baseline_peak": baseline, **measured})
     section.notes.append(
         f"arrays: growth of nbytes from {FIRST_ARMS:,} to {LAST_ARMS:,} arms, spare room included; process: growth of "
         f"resident memory over about {GROWTH // 10**6} MB, with the dict from ids to blocks but not the id strings, "
@@ -119,7 +119,7 @@ def run_start(plan: Plan) -> Section:
     round_ = ("-m", "benchmarks.child", "one-round", str(shape.d1), str(shape.d2))
 
     def add(what: str, target: float, taken: Pair) -> None:
-        section.add(what, figure=Figure("", what, "below", target, taken, " s"))
+        section.add(what, measurement=Measurement("", what, "below", target, taken, " s"))
         section.data.append({"what": what, "seconds": taken._asdict()})
 
     plan.say("start: import")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.report import JUDGED, Figure, Section, microseconds, number
+from benchmarks.report import JUDGED, Measurement, Section, microseconds, number
 from benchmarks.textbook import Textbook
 from benchmarks.timing import interleave
 from benchmarks.workloads import WORKLOADS, Plan
@@ -84,12 +84,12 @@ def run_loop(plan: Plan) -> Section:
         "compiled": LoopPlayer(block, shape.d1, shape.d2).sample,
         "textbook": TextbookLoop(block, shape.d1, shape.d2, 40 if plan.quick else 200).sample,
     }
-    found = interleave(players, plan.repeats(15, 3))
-    ratio = found["textbook"].over(found["compiled"])
-    section.add("textbook", *microseconds(found["textbook"]))
-    figure = Figure("W1", "compiled loop against the textbook loop", "at least", LOOP_TARGET, ratio)
-    section.add("compiled loop", *microseconds(found["compiled"]), figure=figure)
-    section.data.append({name: {"min": pair.min, "median": pair.median} for name, pair in found.items()})
+    timings = interleave(players, plan.repeats(15, 3))
+    ratio = timings["textbook"].over(timings["compiled"])
+    section.add("textbook", *microseconds(timings["textbook"]))
+    measurement = Measurement("W1", "compiled loop against the textbook loop", "at least", LOOP_TARGET, ratio)
+    section.add("compiled loop", *microseconds(timings["compiled"]), measurement=measurement)
+    section.data.append({name: {"min": pair.min, "median": pair.median} for name, pair in timings.items()})
     return section
 
 
@@ -135,8 +135,8 @@ def run_paper(plan: Plan) -> Section:
             measured = number(minutes), number(processor)
             section.data.append({"what": what, "minutes": minutes, "processor_minutes": processor})
             if target is not None:
-                figure = Figure("settings 1-3", what, "at most", target, minutes, " min")
-                section.add(what, *measured, figure=figure)
+                measurement = Measurement("settings 1-3", what, "at most", target, minutes, " min")
+                section.add(what, *measured, measurement=measurement)
             else:
                 section.add(what, *measured)
             if policies is WHOLE:
@@ -153,13 +153,13 @@ def _closeness(section: Section, results: Results) -> None:
         (paper.PAPER_POLICIES, "UCB read-outs within 1 % or 10 units"),
         ((paper.HYRAN_RELEASED,), f"{paper.HYRAN_RELEASED} read-outs within 10 %"),
     ):
-        found = [row for outcome in results.outcomes.values() for row in _read_outs(outcome, policies)]
-        within = sum(agrees(row["policy"], row["ours"], row["published"]) for row in found)
-        total = len(found)
-        section.data += found
+        read_outs = [row for outcome in results.outcomes.values() for row in _read_outs(outcome, policies)]
+        within = sum(agrees(row["policy"], row["ours"], row["published"]) for row in read_outs)
+        total = len(read_outs)
+        section.data += read_outs
         measured = 100 * within / max(total, 1)
-        figure = Figure("settings 1-3", f"{what} ({within} of {total})", "at least", 100.0, measured, " %")
-        section.add(f"{what}: {within} of {total}", "", "", figure=figure)
+        measurement = Measurement("settings 1-3", f"{what} ({within} of {total})", "at least", 100.0, measured, " %")
+        section.add(f"{what}: {within} of {total}", "", "", measurement=measurement)
 
 
 def _read_outs(outcome: Outcome, policies: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -187,8 +187,8 @@ def _thompson(section: Section, results: Results) -> None:
                 best = max(best, outcome.final("HyThompson", arms).mean() / min(ends))
         if best:
             target = 0.5 if name == "setting-3" else 0.25
-            figure = Figure(name, "HyThompson over the best published", "at most", target, best)
-            section.add(f"{name}: HyThompson over the best published", "", "", figure=figure)
+            measurement = Measurement(name, "HyThompson over the best published", "at most", target, best)
+            section.add(f"{name}: HyThompson over the best published", "", "", measurement=measurement)
 
 
 # ------------------------------------------------------------------ a fresh clone
@@ -218,5 +218,5 @@ def run_fresh(plan: Plan) -> Section:
                 section.notes.append(f"make reproduce failed: {done.stderr.strip().splitlines()[-1:]}")
                 return section
             section.data.append({"what": what, "minutes": minutes})
-            section.add(what, number(minutes), figure=Figure("all", what, "at most", target, minutes, " min"))
+            section.add(what, number(minutes), measurement=Measurement("all", what, "at most", target, minutes, " min"))
     return section

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import coverage
 from benchmarks.reading import WITH_MEMORY, measure_reading
-from benchmarks.report import JUDGED, Figure, Section, number
+from benchmarks.report import JUDGED, Measurement, Section, number
 from benchmarks.timing import Pair, each, interleave
 from benchmarks.workloads import Plan
 from hybandits import paper
@@ -44,20 +44,22 @@ def run_reading(plan: Plan) -> Section:
     section = Section("reading", "Reading a click log", ("", "us a line", "plain reader", *JUDGED))
     plan.say("reading: synthetic logs, the plain readers in turn")
     rounds, repeats = (40_000, 2) if plan.quick else (400_000, 5)
-    found = measure_reading(rounds=rounds, plain_rounds=5_000 if plan.quick else 20_000, repeats=repeats)
-    section.data.append(found)
+    readings = measure_reading(rounds=rounds, plain_rounds=5_000 if plan.quick else 20_000, repeats=repeats)
+    section.data.append(readings)
     rows = {
         "R6A": READING_TARGET, "R6B": None, "R6A, no two pools alike": None, f"R6A, {WITH_MEMORY}": COMPILED_TARGET,
         f"R6B, {WITH_MEMORY}": COMPILED_TARGET,
     }  # fmt: skip
     for kind, target in rows.items():
-        one = found[kind]
+        one = readings[kind]
         cells = kind, number(one["microseconds_per_line"]), number(one["plain_microseconds_per_line"])
         ratio = Pair(one["ratio_by_min"], one["ratio_by_median"])
         if target is None:
             section.add(*cells, "", f"{number(ratio.min)}x / {number(ratio.median)}x")
         else:
-            section.add(*cells, figure=Figure(kind, "gzip to arrays, against plain Python", "at least", target, ratio))
+            section.add(
+                *cells, measurement=Measurement(kind, "gzip to arrays, against plain Python", "at least", target, ratio)
+            )
     return section
 
 
@@ -68,7 +70,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def _log(rounds: int) -> Log:
-    """A made log in the one form."""
+    """A synthetic log in the one form."""
     folder = Path(_folder().name) / str(rounds)
     SyntheticLog(rounds=rounds).write(folder / "raw")
     return convert(reader_of(folder / "raw"), folder / "log", Problems())
@@ -114,21 +116,25 @@ def run_fitting(plan: Plan) -> Section:
     plan.say("logs: fitting, replaying and simulating in turn")
     for work, _, _ in works.values():
         work()
-    found = interleave({name: each(work) for name, (work, _, _) in works.items()}, plan.repeats(5, 2))
+    timings = interleave({name: each(work) for name, (work, _, _) in works.items()}, plan.repeats(5, 2))
     for name, (_, what, target) in works.items():
-        rate = _rate(found[name])
+        rate = _rate(timings[name])
         section.data.append({"what": what, "rounds_per_second": {"min": rate.min, "median": rate.median}})
         if target is None:
-            section.add(what, number(1e6 * found[name].min), "", f"{number(rate.min)} / {number(rate.median)}/s")
+            section.add(what, number(1e6 * timings[name].min), "", f"{number(rate.min)} / {number(rate.median)}/s")
         else:
-            section.add(what, number(1e6 * found[name].min), figure=Figure("R6A", what, "at least", target, rate, "/s"))
+            section.add(
+                what,
+                number(1e6 * timings[name].min),
+                measurement=Measurement("R6A", what, "at least", target, rate, "/s"),
+            )
     return section
 
 
 def run_yahoo(plan: Plan) -> Section:
-    """The Yahoo experiment on a made log, released protocol, two workers: minutes and memory."""
+    """The Yahoo experiment on a synthetic log, released protocol, two workers: minutes and memory."""
     train, rounds = paper.QUICK_YAHOO if plan.quick else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
-    section = Section("yahoo", f"The Yahoo experiment, {rounds:,} rounds of a made log", ("", "minutes", *JUDGED))
+    section = Section("yahoo", f"The Yahoo experiment, {rounds:,} rounds of a synthetic log", ("", "minutes", *JUDGED))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan.say("yahoo: making and reading the log")
@@ -155,16 +161,20 @@ def run_yahoo(plan: Plan) -> Section:
             if target is None:
                 section.add(f"{what}, {length.rounds:,} rounds", number(minutes))
             else:
-                section.add(what, number(minutes), figure=Figure("yahoo", what, "at most", target, minutes, " min"))
-        section.add("memory of a worker", "", figure=Figure("yahoo", "memory", "below", MEGABYTES, peak, " MB"))
+                section.add(
+                    what, number(minutes), measurement=Measurement("yahoo", what, "at most", target, minutes, " min")
+                )
+        section.add(
+            "memory of a worker", "", measurement=Measurement("yahoo", "memory", "below", MEGABYTES, peak, " MB")
+        )
     return section
 
 
 def run_coverage(plan: Plan) -> Section:
     """Share of 95 % intervals that hold the truth, per estimator."""
-    section = Section("coverage", "Coverage of 95 % intervals on made logs", ("", *JUDGED))
+    section = Section("coverage", "Coverage of 95 % intervals on synthetic logs", ("", *JUDGED))
     repetitions = 20 if plan.quick else coverage.REPETITIONS
-    plan.say(f"coverage: {repetitions} made logs of each kind")
+    plan.say(f"coverage: {repetitions} synthetic logs of each kind")
     result = coverage.run(repetitions, coverage.ROUNDS)
     section.data.append(result)
     lowest: dict[str, float] = {}
@@ -172,6 +182,6 @@ def run_coverage(plan: Plan) -> Section:
         name = f"{row['estimator']}, {row['interval']}"
         lowest[name] = min(lowest.get(name, 1.0), row["coverage"])
     for name, share in lowest.items():
-        figure = Figure("made logs", name, "at least", 100 * coverage.NEEDED, 100 * share, " %")
-        section.add(f"{name}: least over policies, differences and logging", figure=figure)
+        measurement = Measurement("synthetic logs", name, "at least", 100 * coverage.NEEDED, 100 * share, " %")
+        section.add(f"{name}: least over policies, differences and logging", measurement=measurement)
     return section

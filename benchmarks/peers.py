@@ -41,7 +41,7 @@ MEMORY_LIMIT = 4 * 2**30
 
 
 @dataclass(frozen=True)
-class Rounds:
+class PreparedRounds:
     """T rounds of K arms: features of every arm, and the reward each arm would give."""
 
     d1: int
@@ -101,7 +101,7 @@ class _Adapter:
     chosen = -1
 
     @staticmethod
-    def memory(rounds: Rounds) -> int:
+    def memory(rounds: PreparedRounds) -> int:
         """Bytes of the model and the prepared rounds, where that could be too much."""
         return 0
 
@@ -112,7 +112,7 @@ class ContextualBanditsLinUCB(_Adapter):
     name = "contextualbandits LinUCB (disjoint)"
     module = "contextualbandits.online"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from contextualbandits.online import LinUCB
 
         contexts = rounds.contexts().astype(np.float32)
@@ -135,7 +135,7 @@ class ContextualBanditsShared(_Adapter):
     name = "contextualbandits LinearRegression (shared)"
     module = "contextualbandits.linreg"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from contextualbandits.linreg import LinearRegression
 
         self._rewards = rounds.rewards.astype(np.float32)
@@ -144,7 +144,7 @@ class ContextualBanditsShared(_Adapter):
         self._model.fit(self._rows[0][0], self._rewards[0, :1])
 
     @staticmethod
-    def _prepare(rounds: Rounds) -> tuple[Sequence[Any], Sequence[Sequence[Any]]]:
+    def _prepare(rounds: PreparedRounds) -> tuple[Sequence[Any], Sequence[Sequence[Any]]]:
         """All candidates of each round as one matrix, and each candidate as a matrix of one row."""
         joined = rounds.joined().astype(np.float32)
         return list(joined), [list(each[:, None, :]) for each in joined]
@@ -161,17 +161,17 @@ class ContextualBanditsHybrid(ContextualBanditsShared):
     name = "contextualbandits LinearRegression (hybrid)"
 
     @staticmethod
-    def _dense(rounds: Rounds) -> bool:
+    def _dense(rounds: PreparedRounds) -> bool:
         """Whether dense rows beat sparse ones (measured: up to about 20,000 cells per round)."""
         return rounds.arms * rounds.width <= 20_000
 
     @staticmethod
-    def memory(rounds: Rounds) -> int:
+    def memory(rounds: PreparedRounds) -> int:
         rows = 4 * rounds.width if ContextualBanditsHybrid._dense(rounds) else 2_000
         return 2 * 4 * rounds.width**2 + len(rounds) * rounds.arms * rows
 
     @staticmethod
-    def _prepare(rounds: Rounds) -> tuple[Sequence[Any], Sequence[Sequence[Any]]]:
+    def _prepare(rounds: PreparedRounds) -> tuple[Sequence[Any], Sequence[Sequence[Any]]]:
         if ContextualBanditsHybrid._dense(rounds):
             blocks = rounds.blocks(np.float32)
             return list(blocks), [list(each[:, None, :]) for each in blocks]
@@ -190,7 +190,7 @@ class MABWiserLinUCB(_Adapter):
     name = "mabwiser LinUCB (disjoint)"
     module = "mabwiser.mab"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from mabwiser.mab import MAB, LearningPolicy
 
         contexts = rounds.contexts()
@@ -213,7 +213,7 @@ class RiverLinUCB(_Adapter):
     name = "river LinUCBDisjoint"
     module = "river.bandit"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from river.bandit import LinUCBDisjoint
 
         self._contexts = [dict(enumerate(each)) for each in rounds.contexts().tolist()]
@@ -238,7 +238,7 @@ class _VowpalWabbit(_Adapter):
 
     module = "vowpalwabbit"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from vowpalwabbit import Workspace
 
         bits = max(18, rounds.width.bit_length())
@@ -248,7 +248,7 @@ class _VowpalWabbit(_Adapter):
         self._draw = random.Random(1)
 
     @staticmethod
-    def _texts(rounds: Rounds) -> Iterator[str]:
+    def _texts(rounds: PreparedRounds) -> Iterator[str]:
         """Each round in VW's text format: one line per arm and no shared line, as x and z are each arm's own."""
         columns = rounds.columns().tolist()
         for rows in rounds.joined().tolist():
@@ -268,7 +268,7 @@ class VowpalWabbitText(_VowpalWabbit):
 
     name = "vowpalwabbit (text)"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         super().__init__(rounds)
         self._lines = list(self._texts(rounds))
 
@@ -286,14 +286,14 @@ class VowpalWabbitParsed(_VowpalWabbit):
 
     name = "vowpalwabbit (pre-parsed)"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         super().__init__(rounds)
         self._examples = [self._vw.parse(text) for text in self._texts(rounds)]
         self._spent = [False] * len(rounds)
         self._release = weakref.finalize(self, self._finish, self._vw, self._examples)
 
     @staticmethod
-    def memory(rounds: Rounds) -> int:
+    def memory(rounds: PreparedRounds) -> int:
         return len(rounds) * rounds.arms * 32_000
 
     @staticmethod
@@ -316,7 +316,7 @@ class CobaLinUCB(_Adapter):
     name = "coba LinUCB (shared)"
     module = "coba.learners"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from coba.learners import LinUCBLearner
 
         self._actions = rounds.joined().tolist()
@@ -337,7 +337,7 @@ class BayesianBanditsDisjoint(_Adapter):
     name = "bayesianbandits ContextualAgent (disjoint)"
     module = "bayesianbandits"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from bayesianbandits import Arm, ContextualAgent, NormalRegressor, ThompsonSampling
 
         self._contexts = list(rounds.contexts()[:, None, :])
@@ -360,7 +360,7 @@ class BayesianBanditsShared(_Adapter):
     name = "bayesianbandits LipschitzContextualAgent (shared)"
     module = "bayesianbandits"
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         from bayesianbandits import Arm, ArmFeaturizer, LipschitzContextualAgent, NormalRegressor, ThompsonSampling
 
         candidates, row, sparse = self._prepare(rounds)
@@ -379,7 +379,7 @@ class BayesianBanditsShared(_Adapter):
         self._agent.learner.partial_fit(candidates[0], self._rewards[0])
 
     @staticmethod
-    def _prepare(rounds: Rounds) -> tuple[Sequence[Any], Callable[[int, int], Any], bool]:
+    def _prepare(rounds: PreparedRounds) -> tuple[Sequence[Any], Callable[[int, int], Any], bool]:
         """All candidates of each round, a function for the row of one candidate, and whether they are sparse."""
         joined = rounds.joined()
         return list(joined), lambda t, arm: joined[t, arm : arm + 1], False
@@ -396,18 +396,18 @@ class BayesianBanditsHybrid(BayesianBanditsShared):
     name = "bayesianbandits LipschitzContextualAgent (hybrid)"
 
     @staticmethod
-    def _dense(rounds: Rounds) -> bool:
+    def _dense(rounds: PreparedRounds) -> bool:
         """Whether dense matrices beat sparse ones (measured: up to about 500 weights)."""
         return rounds.width <= 500
 
     @staticmethod
-    def memory(rounds: Rounds) -> int:
+    def memory(rounds: PreparedRounds) -> int:
         if BayesianBanditsHybrid._dense(rounds):
             return 8 * (len(rounds) * rounds.arms * rounds.width + 3 * rounds.width**2)
         return 4 * rounds.arms * rounds.width + 16 * len(rounds) * rounds.arms * (rounds.d1 + rounds.d2)
 
     @staticmethod
-    def _prepare(rounds: Rounds) -> tuple[Sequence[Any], Callable[[int, int], Any], bool]:
+    def _prepare(rounds: PreparedRounds) -> tuple[Sequence[Any], Callable[[int, int], Any], bool]:
         if BayesianBanditsHybrid._dense(rounds):
             blocks = rounds.blocks(np.float64)
             return list(blocks), lambda t, arm: blocks[t, arm : arm + 1], False
@@ -444,7 +444,7 @@ ADAPTERS = (
 )
 
 
-def available(workload_rounds: Rounds) -> Iterator[tuple[str, Callable[[Rounds], Peer] | str]]:
+def available(workload_rounds: PreparedRounds) -> Iterator[tuple[str, Callable[[PreparedRounds], Peer] | str]]:
     """For each adapter its name, with a factory or the reason why it cannot run on these rounds."""
     for adapter in ADAPTERS:
         try:
@@ -459,14 +459,14 @@ def available(workload_rounds: Rounds) -> Iterator[tuple[str, Callable[[Rounds],
             yield adapter.name, adapter
 
 
-def make_rounds(d1: int, d2: int, arms: int, rounds: int, seed: int = 0) -> Rounds:
+def make_rounds(d1: int, d2: int, arms: int, rounds: int, seed: int = 0) -> PreparedRounds:
     """Random rounds from a hybrid model with unit-scale rewards and a little noise."""
     generator = np.random.default_rng(seed)
     x = generator.standard_normal((rounds, arms, d1)) / np.sqrt(d1)
     z = generator.standard_normal((rounds, arms, d2)) / np.sqrt(d2)
     theta, beta = generator.standard_normal(d1), generator.standard_normal((arms, d2))
     noise = 0.1 * generator.standard_normal((rounds, arms))
-    return Rounds(d1, d2, arms, x, z, x @ theta + np.einsum("tkd,kd->tk", z, beta) + noise)
+    return PreparedRounds(d1, d2, arms, x, z, x @ theta + np.einsum("tkd,kd->tk", z, beta) + noise)
 
 
 def microseconds(peer: Peer, rounds: int, budget: float, chunks: int = 10) -> tuple[float, int]:

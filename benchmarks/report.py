@@ -22,8 +22,8 @@ _SIGN = {"at least": ">=", "at most": "<=", "above": ">", "below": "<"}
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure with a target. It is judged by the minima and by the medians; memory has one value only."""
+class Measurement:
+    """A measured value with a target. It is judged by the minima and by the medians; memory has one value only."""
 
     workload: str
     what: str
@@ -70,7 +70,7 @@ class Figure:
 
 @dataclass
 class Section:
-    """One section's table, its figures with targets, remarks, and the numbers behind them."""
+    """One section's table, its measurements with targets, remarks, and the numbers behind them."""
 
     name: str
     title: str
@@ -78,17 +78,17 @@ class Section:
     text_columns: int = 1
     """How many columns from the left hold words; the others are aligned to the right."""
     rows: list[tuple[str, ...]] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     data: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     """How long the section took."""
 
-    def add(self, *cells: str, figure: Figure | None = None) -> None:
-        """Add a row; a figure fills the last three columns with target, measured and verdict."""
-        if figure is not None:
-            self.figures.append(figure)
-            cells = (*cells, figure.target_text, figure.measured_text, figure.verdict)
+    def add(self, *cells: str, measurement: Measurement | None = None) -> None:
+        """Add a row; a measurement fills the last three columns with target, measured and verdict."""
+        if measurement is not None:
+            self.measurements.append(measurement)
+            cells = (*cells, measurement.target_text, measurement.measured_text, measurement.verdict)
         self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
 
     def rule(self) -> None:
@@ -100,7 +100,7 @@ class Section:
         return {
             "title": self.title,
             "seconds": round(self.seconds, 1),
-            "figures": [each.as_json() for each in self.figures],
+            "figures": [each.as_json() for each in self.measurements],
             "notes": self.notes,
             "data": self.data,
         }
@@ -183,13 +183,13 @@ def _show_rich(section: Section) -> None:
 
 def show_summary(sections: Sequence[Section]) -> None:
     """How many targets were reached, and every one that was not."""
-    figures = [(section.name, figure) for section in sections for figure in section.figures]
-    short = [(name, figure) for name, figure in figures if figure.verdict != "reached"]
-    print(f"\n{len(figures) - len(short)} of {len(figures)} targets reached")
-    for name, figure in short:
+    judged = [(section.name, each) for section in sections for each in section.measurements]
+    short = [(name, each) for name, each in judged if each.verdict != "reached"]
+    print(f"\n{len(judged) - len(short)} of {len(judged)} targets reached")
+    for name, each in short:
         print(
-            f"  {name}, {figure.workload or 'any workload'}, {figure.what}: target {figure.target_text}, "
-            f"measured {figure.measured_text}: {figure.verdict}"
+            f"  {name}, {each.workload or 'any workload'}, {each.what}: target {each.target_text}, "
+            f"measured {each.measured_text}: {each.verdict}"
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from benchmarks.report import JUDGED, Figure, Section, microseconds, number
+from benchmarks.report import JUDGED, Measurement, Section, microseconds, number
 from benchmarks.timing import Pair, interleave
 from benchmarks.workloads import Plan, Workload, teach, training_rows
 from hybandits import HybridRidge
@@ -187,8 +187,8 @@ def run(plan: Plan) -> Section:
     for workload in plan.workloads:
         plan.say(f"roofline: {workload.name}")
         samplers = _samplers(workload, plan.pick(0.004, 0.002))
-        got = interleave(samplers, plan.repeats(120, 25))
-        arithmetic, reading, kernel = got["arithmetic"], got["reading"], got["kernel"]
+        timings = interleave(samplers, plan.repeats(120, 25))
+        arithmetic, reading, kernel = timings["arithmetic"], timings["reading"], timings["kernel"]
         bound = Pair(max(arithmetic.min, reading.min), max(arithmetic.median, reading.median))
         ratio = kernel.over(bound)
         peak = multiply_adds_needed(workload) / arithmetic.min
@@ -203,7 +203,7 @@ def run(plan: Plan) -> Section:
             number(speed / 1e9),
             "arithmetic" if arithmetic.min > reading.min else "reading",
             *(() if target else ("", f"{number(ratio.min)}x / {number(ratio.median)}x")),
-            figure=Figure(workload.name, "scoring / roofline", "at most", target, ratio) if target else None,
+            measurement=Measurement(workload.name, "scoring / roofline", "at most", target, ratio) if target else None,
         )
         from_memory = max(arithmetic.min, bytes_needed(workload) / main_speed)
         section.data.append(

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.peers import Rounds, make_rounds
-from benchmarks.report import JUDGED, Figure, Section, microseconds, times
+from benchmarks.peers import PreparedRounds, make_rounds
+from benchmarks.report import JUDGED, Measurement, Section, microseconds, times
 from benchmarks.textbook import Textbook
 from benchmarks.timing import Pair, interleave, slower
 from benchmarks.workloads import WORKLOADS, Plan, Workload, teach, training_rows
@@ -30,20 +30,20 @@ Variant = Literal["same pool", "pool changes", "new strings", "candidate set"]
 
 
 @cache
-def prepared(workload: Workload) -> Rounds:
+def prepared(workload: Workload) -> PreparedRounds:
     """Rounds to play over and over: at most 256, and at most 16 MB of features."""
     cells = workload.arms * (workload.d1 + workload.d2)
     return make_rounds(workload.d1, workload.d2, workload.arms, max(16, min(256, 2_000_000 // cells)))
 
 
 @cache
-def _orders(workload: Workload) -> tuple[list[list[int]], Rounds]:
+def _orders(workload: Workload) -> tuple[list[list[int]], PreparedRounds]:
     """For every prepared round a permutation of the arms, and the rounds with their rows in that order."""
     draw = np.random.default_rng(3)
     rounds = prepared(workload)
     orders = np.array([draw.permutation(workload.arms) for _ in range(len(rounds))])
     pick = (np.arange(len(rounds))[:, None], orders)
-    moved = Rounds(
+    moved = PreparedRounds(
         rounds.d1, rounds.d2, rounds.arms, rounds.x[pick].copy(), rounds.z[pick].copy(), rounds.rewards[pick].copy()
     )
     return orders.tolist(), moved
@@ -52,7 +52,7 @@ def _orders(workload: Workload) -> tuple[list[list[int]], Rounds]:
 class _Player(ABC):
     """Plays prepared rounds, round and round, and times chunks of them that last about as long for every contender."""
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: PreparedRounds) -> None:
         self._x = list(rounds.x)
         self._z = list(rounds.z)
         self._rewards = rounds.rewards.tolist()
@@ -184,40 +184,42 @@ def run(plan: Plan) -> Section:
             players[variant] = HybridPlayer(workload, variant)
         for player in players.values():
             player.calibrate(plan.pick(0.015, 0.004))
-        got = interleave({name: player.sample for name, player in players.items()}, plan.repeats(40, 8))
-        _tell(section, workload, got)
+        timings = interleave({name: player.sample for name, player in players.items()}, plan.repeats(40, 8))
+        _tell(section, workload, timings)
     section.notes.append(
         "plain ids are judged by the slower of 'same pool' and 'pool changes'; 'new strings' has no target"
     )
     return section
 
 
-def _tell(section: Section, workload: Workload, got: dict[str, Pair]) -> None:
+def _tell(section: Section, workload: Workload, timings: dict[str, Pair]) -> None:
     """The rows of one workload."""
     name = workload.name
-    textbook = got["textbook"]
-    plain = slower(got["same pool"], got["pool changes"])
+    textbook = timings["textbook"]
+    plain = slower(timings["same pool"], timings["pool changes"])
     section.rule()
     section.add(name, f"textbook ({workload.shape})", *microseconds(textbook))
     rows = (
-        ("plain ids, same pool", got["same pool"], None),
-        ("plain ids, pool changes", got["pool changes"], None),
-        ("plain ids, new strings", got["new strings"], None),
+        ("plain ids, same pool", timings["same pool"], None),
+        ("plain ids, pool changes", timings["pool changes"], None),
+        ("plain ids, new strings", timings["new strings"], None),
         ("plain ids, slower of the two", plain, PLAIN_TARGETS.get(name)),
-        ("candidate set", got["candidate set"], CANDIDATE_TARGETS.get(name)),
+        ("candidate set", timings["candidate set"], CANDIDATE_TARGETS.get(name)),
     )
     for what, pair, target in rows:
         ratio = textbook.over(pair)
-        figure = None if target is None else Figure(name, f"{what}: textbook / HyLinUCB", "at least", target, ratio)
-        section.add(name, what, *microseconds(pair), times(ratio), figure=figure)
+        measurement = (
+            None if target is None else Measurement(name, f"{what}: textbook / HyLinUCB", "at least", target, ratio)
+        )
+        section.add(name, what, *microseconds(pair), times(ratio), measurement=measurement)
     section.data.append(
         {
             "workload": name,
             "d1": workload.d1,
             "d2": workload.d2,
             "arms": workload.arms,
-            "seconds_per_round": {contender: pair._asdict() for contender, pair in got.items()},
-            "textbook_over": {contender: textbook.over(pair)._asdict() for contender, pair in got.items()},
+            "seconds_per_round": {contender: pair._asdict() for contender, pair in timings.items()},
+            "textbook_over": {contender: textbook.over(pair)._asdict() for contender, pair in timings.items()},
         }
     )
 
@@ -263,13 +265,13 @@ def run_thompson(plan: Plan) -> Section:
         "HyThompson": _choosing(thompson, workload, 500),
     }
     interleave(contenders, 2)
-    got = interleave(contenders, plan.repeats(100, 20))
-    ratio = got["HyThompson"].over(got["HyLinUCB"])
-    section.add(workload.name, "HyLinUCB", *microseconds(got["HyLinUCB"]))
-    figure = Figure(workload.name, "HyThompson / HyLinUCB", "at most", THOMPSON_TARGET, ratio)
-    section.add(workload.name, "HyThompson", *microseconds(got["HyThompson"]), figure=figure)
+    timings = interleave(contenders, plan.repeats(100, 20))
+    ratio = timings["HyThompson"].over(timings["HyLinUCB"])
+    section.add(workload.name, "HyLinUCB", *microseconds(timings["HyLinUCB"]))
+    measurement = Measurement(workload.name, "HyThompson / HyLinUCB", "at most", THOMPSON_TARGET, ratio)
+    section.add(workload.name, "HyThompson", *microseconds(timings["HyThompson"]), measurement=measurement)
     section.data.append(
-        {"workload": workload.name, "seconds_per_choose": {name: pair._asdict() for name, pair in got.items()}}
+        {"workload": workload.name, "seconds_per_choose": {name: pair._asdict() for name, pair in timings.items()}}
     )
     return section
 
@@ -308,10 +310,12 @@ def run_scale(plan: Plan) -> Section:
     contenders = {f"{len(each):,}": _learning(each, cycled, 2000) for each in (cycled, arms)}
     plan.say("scale: timing")
     interleave(contenders, 2)
-    got = interleave(contenders, plan.repeats(100, 20))
-    ratio = got[f"{many:,}"].over(got[f"{few:,}"])
-    section.add(f"{few:,}", *microseconds(got[f"{few:,}"]))
-    figure = Figure("", f"learn among {many:,} arms / among {few}", "at most", SCALE_TARGET, ratio)
-    section.add(f"{many:,}", *microseconds(got[f"{many:,}"]), figure=figure)
-    section.data.append({"d1": 5, "d2": 5, "seconds_per_learn": {name: pair._asdict() for name, pair in got.items()}})
+    timings = interleave(contenders, plan.repeats(100, 20))
+    ratio = timings[f"{many:,}"].over(timings[f"{few:,}"])
+    section.add(f"{few:,}", *microseconds(timings[f"{few:,}"]))
+    measurement = Measurement("", f"learn among {many:,} arms / among {few}", "at most", SCALE_TARGET, ratio)
+    section.add(f"{many:,}", *microseconds(timings[f"{many:,}"]), measurement=measurement)
+    section.data.append(
+        {"d1": 5, "d2": 5, "seconds_per_learn": {name: pair._asdict() for name, pair in timings.items()}}
+    )
     return section

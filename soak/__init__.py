@@ -62,7 +62,7 @@ class Soak:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class SoakOutcome:
     """The result of a run."""
 
     rows: int
@@ -101,13 +101,13 @@ def widths(
     return exact
 
 
-def run(soak: Soak, say: Callable[[str], None] = lambda line: None) -> Outcome:
+def run(soak: Soak, say: Callable[[str], None] = lambda line: None) -> SoakOutcome:
     """Learn all rows; compare widths with the reference after 1/100, after 1/10 and after all of them."""
     with mpmath.workdps(DIGITS):
         return _run(soak, say)
 
 
-def _run(soak: Soak, say: Callable[[str], None]) -> Outcome:
+def _run(soak: Soak, say: Callable[[str], None]) -> SoakOutcome:
     random = np.random.default_rng(soak.seed)
     d, k = soak.d, soak.arms
     # A rotation of all features leaves the widths as they are, so the reference needs none.
@@ -152,7 +152,7 @@ def _run(soak: Soak, say: Callable[[str], None]) -> Outcome:
             say(f"{soak.name}: {done:,} rows, largest relative error of a width so far {worst:.1e}")
     if np.abs(gram).max() >= 2**53:
         raise AssertionError("the reference itself is no longer exact: use fewer bits or fewer rows")
-    return Outcome(rows=done, width_error=worst, positive_definite=definite)
+    return SoakOutcome(rows=done, width_error=worst, positive_definite=definite)
 
 
 _SHAPE = {"d": 20, "arms": 5}

@@ -39,7 +39,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise ResultsError(f"{path} is damaged or was not written by hybandits ({problem}): remove it") from None
     if layout != FORMAT:
         raise ResultsError(
-            f"{path} has results format {layout}, this version reads {FORMAT}: use hybandits {manifest.get('version')}"
+            f"{path} has results format {layout}, but this version reads {FORMAT}: use hybandits "
+            f"{manifest.get('version')}"
         )
     parts = {"version": str, "versions": dict, "experiments": list, "units": dict, "commands": list}
     for name, kind in parts.items():
@@ -65,7 +66,7 @@ def joined_manifest(
         known = read_manifest(path)
         if known["version"] != __version__:
             raise ResultsError(
-                f"{folder} holds results of hybandits {known['version']}, this is {__version__}: {REMEDY}"
+                f"{folder} holds results of hybandits {known['version']}, but this is hybandits {__version__}: {REMEDY}"
             )
         # A record without saved units may be replaced.
         kept = {
@@ -73,13 +74,15 @@ def joined_manifest(
             for e in known["experiments"]
             if any((folder / "units" / e["name"] / e["protocol"]).glob("*.parquet"))
         }
-    commands = _commands(known if kept else None, command)
+    adds = any(not (folder / unit.path).exists() for record in records for unit in record.units())
+    commands = _commands(known if kept else None, command, adds=adds)
     if kept:
         for name in ("numpy", "numba"):  # they decide the last digits
             earlier = known["versions"].get(name)
             if earlier != versions[name]:
                 raise ResultsError(
-                    f"{folder} holds results computed with {name} {earlier}, this is {versions[name]}: {REMEDY}"
+                    f"{folder} holds results computed with {name} {earlier}, but {name} {versions[name]} is installed: "
+                    f"{REMEDY}"
                 )
         for name, value in about.items():
             if known.get(name, value) != value:
@@ -101,13 +104,13 @@ def joined_manifest(
     }
 
 
-def _commands(known: Mapping[str, Any] | None, command: str | None) -> dict[str, list[str]]:
+def _commands(known: Mapping[str, Any] | None, command: str | None, *, adds: bool) -> dict[str, list[str]]:
     """The commands that filled the folder, each once, under their key of the manifest.
 
-    Left out if results are there (`known` is their manifest) without the command that gave them: a list of the later
-    ones alone would mislead.
+    Left out if results are there (`known` is their manifest) without the command that gave them, or if this run adds
+    results without one: a list of the others alone would mislead.
     """
-    if known is not None and "commands" not in known:
+    if (known is not None and "commands" not in known) or (command is None and adds):
         return {}
     before = [] if known is None else known["commands"]
     commands = list(dict.fromkeys([*before, *([] if command is None else [command])]))
@@ -121,19 +124,19 @@ def difference(record: Mapping[str, Any], unit: Unit) -> str:
     for name in (name for name in wanted if wanted[name] != there.get(name)):
         if name == "seeds":
             before, now = len(there.get(name, [])), len(wanted[name])
-            words.append("other seeds" if before == now else f"environments: {before} there, {now} here")
+            words.append("different seeds" if before == now else f"environments: {before} there and {now} here")
         elif isinstance(wanted[name], str | int | float) or name == "arms":
-            words.append(f"{WORDS.get(name, name)}: {there.get(name)!r} there, {wanted[name]!r} here")
+            words.append(f"{WORDS.get(name, name)} is {there.get(name)!r} there and {wanted[name]!r} here")
         elif name == "policies":
-            words.append("other policies or other settings of them")
+            words.append("different policies or settings")
         elif name == "log":
             old, new = there.get(name) or {}, wanted[name] or {}
             changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-            words.append(f"of the log: {', '.join(changed)}")
-    return f" ({', '.join(words) or 'in what is recorded'})"
+            words.append(f"a different log ({', '.join(changed)})")
+    return f" ({', '.join(words) or 'in other fields'})"
 
 
-WORDS = {"horizon": "rounds"}
+WORDS = {"horizon": "the number of rounds"}
 """Fields of a record that users know by another name."""
 
 

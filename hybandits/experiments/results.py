@@ -130,7 +130,8 @@ def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str
         raise ResultsError(f"{path} is damaged or was not written by hybandits ({reason}): remove it") from None
     if version != FORMAT:
         raise ResultsError(
-            f"{path} has results format {version}, this version reads {FORMAT}: use hybandits {header.get('version')}"
+            f"{path} has results format {version}, but this version reads {FORMAT}: use hybandits "
+            f"{header.get('version')}"
         )
     return table, header
 

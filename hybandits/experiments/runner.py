@@ -258,7 +258,8 @@ def _is_there(folder: Path, unit: Unit, digest: str | None) -> bool:
     _, header = read_unit(path, digest)
     if header["version"] != __version__:
         raise ResultsError(
-            f"{path} was written by hybandits {header['version']}, this is {__version__}: give another folder"
+            f"{path} was written by hybandits {header['version']}, but this is hybandits {__version__}: give another "
+            "folder"
         )
     if header["unit"] != unit.plain():
         words = difference(header["unit"], unit)

@@ -40,7 +40,7 @@ squares summed up, as of the last step the log evidence and the effective number
 is played with: it changes with the ridges, when a sweep begins."""
 HEAD = 10
 """Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is
-played with: a (d1), b (d2), m (d2)."""
+played with: a (d1), b (d2), m (d2); then Cov(m) / sigma^2 (d2, d2) and the triangle R_p of an arm's prior."""
 
 
 class Arrays(NamedTuple):
@@ -76,7 +76,7 @@ class Arrays(NamedTuple):
 
 def size_of_numbers(d1: int, d2: int) -> int:
     """The length of `numbers`."""
-    return HEAD + 2 * d1 + 5 * d2
+    return HEAD + 2 * d1 + 5 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
 
 
 @kernel
@@ -86,6 +86,49 @@ def played_ridges(numbers, d1, d2):
     b = a + d1
     m = b + d2
     return numbers[a:b], numbers[b:m], numbers[m : m + d2]
+
+
+@kernel
+def spread_of_mean(numbers, d1, d2):
+    """Cov(m) / sigma^2 as of the last step (d2, d2), as a view."""
+    start = HEAD + 2 * d1 + 5 * d2
+    return numbers[start : start + d2 * d2].reshape((d2, d2))
+
+
+@kernel
+def prior_triangle(numbers, d1, d2):
+    """R_p, packed row by row: R_p' R_p is the inverse of what an arm's own parameters vary by, in units of sigma^2."""
+    start = HEAD + 2 * d1 + 5 * d2 + d2 * d2
+    return numbers[start : start + d2 * (d2 + 1) // 2]
+
+
+@kernel
+def set_prior_triangle(b, spread, triangle):
+    """R_p = U^-1 with U U' = diag(1 / b) + Cov(m) / sigma^2 and U upper triangular.
+
+    An arm's own parameters vary around m by s2 / w, and m itself is known only so well: where features are collinear,
+    or few arms have been played, that is what keeps an arm that was never played in the game.
+    """
+    d2 = b.shape[0]
+    u = np.zeros((d2, d2))
+    for j in range(d2 - 1, -1, -1):
+        for i in range(j, -1, -1):
+            total = spread[i, j]
+            if i == j:
+                total += 1.0 / b[i]
+            for k in range(j + 1, d2):
+                total -= u[i, k] * u[j, k]
+            u[i, j] = math.sqrt(total) if i == j else total / u[j, j]
+    o = 0
+    row = np.empty(d2)
+    for i in range(d2):  # row i of U^-1 by back substitution from its diagonal on
+        for j in range(i, d2):
+            total = 1.0 if i == j else 0.0
+            for k in range(i, j):
+                total -= row[k] * u[k, j]
+            row[j] = total / u[j, j]
+            triangle[o] = row[j]
+            o += 1
 
 
 FLOOR_NOISE = 1e-12
@@ -394,8 +437,15 @@ def step(slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, numbers, see
                 fresh = half_cauchy(squares_2[k], gamma_2[k], numbers[s2 + k], common)
                 numbers[s2 + k] = max(fresh, FLOOR_SCALE * c_2)
             numbers[SM] = max(half_cauchy(squares_m, gamma_m, numbers[SM], c_m), FLOOR_SCALE * c_m)
+            spread_m = spread_of_mean(numbers, d1, d2)
             for k in range(d2):
                 numbers[HEAD + d2 + k] = u[d1 + k]
+                for j in range(k + 1):
+                    total_m = 0.0
+                    for i in range(d1 + k, p):
+                        total_m += columns[d1 + k, i] * columns[d1 + j, i]
+                    spread_m[k, j] = total_m
+                    spread_m[j, k] = total_m
 
 
 @kernel
@@ -470,31 +520,34 @@ STEPS, FIRST_STEPS = 3, 8
 
 
 @kernel
-def prior_block(slot, d1, d2, b, m, arm_factor, arm_score):
-    """The block of an arm before any data: R = diag(sqrt(b)), T = 0, q = sqrt(b) m, L = diag(1 / sqrt(b)), C = 0."""
+def prior_rows(slot, d1, d2, triangle, m, arm_factor, arm_score):
+    """R, T and q of an arm before any data: R = R_p, T = 0, q = R_p m; L and C are left to `refresh_block`."""
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     for i in range(f, f + factor_size(d2, d1)):
         arm_factor[i] = 0.0
-    for i in range(h, h + score_size(d2, d1)):
-        arm_score[i] = 0.0
-    o = h + d2
+    o = 0
     for k in range(d2):
-        root = math.sqrt(b[k])
-        arm_factor[f] = root
+        total = 0.0
+        for j in range(k, d2):
+            arm_factor[f + j - k] = triangle[o]
+            total += triangle[o] * m[j]
+            o += 1
         f += d2 - k + d1
-        arm_score[h + k] = root * m[k]
-        quarter = k // 4
-        cols = min(4 * quarter + 4, d2)
-        arm_score[o + 4 * k + k - 4 * quarter] = 1.0 / root
-        if k - 4 * quarter == 3:
-            o += 4 * cols
+        arm_score[h + k] = total
 
 
 @kernel
-def remake_arm(slot, d1, d2, b, m, arm_data, arm_rhs, arm_factor, arm_score, next_factor, next_rhs):
+def prior_block(slot, d1, d2, triangle, m, arm_factor, arm_score):
+    """The whole block of an arm before any data."""
+    prior_rows(slot, d1, d2, triangle, m, arm_factor, arm_score)
+    refresh_block(arm_factor, slot * factor_size(d2, d1), arm_score, slot * score_size(d2, d1), d2, d1)
+
+
+@kernel
+def remake_arm(slot, d1, d2, triangle, m, arm_data, arm_rhs, arm_factor, arm_score, next_factor, next_rhs):
     """The arm's block at the present settings: its data rows rotated into the prior, what is left into the next R_0."""
-    prior_block(slot, d1, d2, b, m, arm_factor, arm_score)
+    prior_rows(slot, d1, d2, triangle, m, arm_factor, arm_score)
     start = 0 * d1
     p = d1 + d2
     f = slot * factor_size(d2, d1)
@@ -617,8 +670,9 @@ def start_sweep(d1, d2, arrays, held):
         for k in range(d2):
             m[k] = numbers[HEAD + d2 + k]
         numbers[PLAYED] = numbers[SIGMA2]
+        set_prior_triangle(b, spread_of_mean(numbers, d1, d2), prior_triangle(numbers, d1, d2))
     begin_sweep(d1, d2, a, m, shared_data, shared_rhs, next_factor, next_rhs)
-    prior_block(0 * d1, d1, d2, b, m, arm_factor, arm_score)
+    prior_block(0 * d1, d1, d2, prior_triangle(numbers, d1, d2), m, arm_factor, arm_score)
     state[CURSOR] = 0
     state[END] = state[COUNT]
 
@@ -653,13 +707,14 @@ def advance(d1, d2, arrays, held, budget):
             start_sweep(d1, d2, arrays, held)
         if spent >= budget:
             return
-    _, b, m = played_ridges(numbers, d1, d2)
+    _, _, m = played_ridges(numbers, d1, d2)
+    triangle = prior_triangle(numbers, d1, d2)
     while state[CURSOR] < state[END]:
         slot = order[state[CURSOR]]
         if slot >= 0:
             if spent >= budget:
                 return
-            remake_arm(slot, d1, d2, b, m, arm_data, arm_rhs, arm_factor, arm_score, next_factor, next_rhs)
+            remake_arm(slot, d1, d2, triangle, m, arm_data, arm_rhs, arm_factor, arm_score, next_factor, next_rhs)
             spent += cost_of_sweep(min(pulls[slot], d2), d1, d2)
         state[CURSOR] += 1
     for i in range(factor_size(d1, start)):
@@ -703,8 +758,8 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
     start = 0 * d1
     if place[slot] < 0:
         enter(slot, state, order, place)
-        _, b, m = played_ridges(numbers, d1, d2)
-        prior_block(slot, d1, d2, b, m, arm_factor, arm_score)
+        _, _, m = played_ridges(numbers, d1, d2)
+        prior_block(slot, d1, d2, prior_triangle(numbers, d1, d2), m, arm_factor, arm_score)
     new = take_note(x, z, reward, numbers, seen, state)
     row = np.empty(p)
     c = np.empty(p)
@@ -837,7 +892,19 @@ def release_slot(slot, d1, d2, arrays, held):
     next_rhs = arrays.next_rhs
     _, b, m = played_ridges(numbers, d1, d2)
     if state[PHASE] == 1 and state[CURSOR] <= place[slot] < state[END]:
-        remake_arm(slot, d1, d2, b, m, arm_data, arm_rhs, arm_factor, arm_score, next_factor, next_rhs)
+        remake_arm(
+            slot,
+            d1,
+            d2,
+            prior_triangle(numbers, d1, d2),
+            m,
+            arm_data,
+            arm_rhs,
+            arm_factor,
+            arm_score,
+            next_factor,
+            next_rhs,
+        )
     release_arm(slot, d1, d2, b, arm_data, arm_rhs, shared_data, shared_rhs, numbers)
 
 

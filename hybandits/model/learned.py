@@ -108,7 +108,9 @@ class LearnedRidge(HybridRidge):
         self._used = 1
         a, b, m = tuning.played_ridges(self.numbers, d1, d2)
         a[:], b[:] = 1.0, 1.0
-        tuning.prior_block(NEW_ARM, d1, d2, b, m, self.arm_factor, self.arm_score)
+        triangle = tuning.prior_triangle(self.numbers, d1, d2)
+        tuning.set_prior_triangle(b, np.zeros((d2, d2)), triangle)
+        tuning.prior_block(NEW_ARM, d1, d2, triangle, m, self.arm_factor, self.arm_score)
 
     def __repr__(self) -> str:
         return (

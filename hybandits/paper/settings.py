@@ -65,6 +65,8 @@ YAHOO_BOUND, YAHOO_FEATURE_BOUND = (2.0, 1.0), (2.0, 1.0)
 YAHOO_ORDER = ("LinUCB", "DisLinUCB", "HyLinUCB", HYRAN_RELEASED)
 """The released code's list of algorithms. By a defect of that code, the one in place j learns from the reward of
 candidate j, whichever it chose."""
+DEFECT_SUFFIX = ", defect"
+"""Ending of the names of algorithms that learn from the wrong reward, as in the released code on the click log."""
 YAHOO_POLICIES = (*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, HYTHOMPSON_TOLD, "HyThompson", "HyIDS")
 
 

@@ -31,6 +31,9 @@ Policy = Literal["LinUCB", "HyLinUCB", "DisLinUCB"]
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
+COUPLING_LIMIT = 0.5
+"""What the proofs need sigma_max(Z_t), the coupling of shared and own parameters, to be at most."""
+
 
 def prescribed_ridge(policy: Policy, *, arms: int) -> float:
     """lambda of the theorems: K for HyLinUCB, 1 for the others.

@@ -29,6 +29,7 @@ from hybandits.offline import fit
 from hybandits.offline.log_world import look_over
 from hybandits.offline.view import View
 from hybandits.paper.settings import (
+    DEFECT_SUFFIX,
     YAHOO_EXPERIMENTS,
     YAHOO_NOISE,
     YAHOO_ORDER,
@@ -208,7 +209,7 @@ def experiments(
         view, 0, split.train, engine=engine, progress=lambda n: progress("fitting", n, split.train)
     )
     fitted = fit.least_squares(statistics)
-    played, chance_regret = look_over(
+    played, uniform_choice_regret = look_over(
         view, fitted.model, split.start, split.start + split.rounds,
         progress=lambda n: progress("looking over the rounds to play", n, split.rounds),
     )  # fmt: skip
@@ -226,7 +227,7 @@ def experiments(
         "parameters": fitted.parameters,
         "residual": fitted.residual,
         "left_out": statistics.left_out,
-        "chance_regret": chance_regret,
+        "chance_regret": uniform_choice_regret,
         "model": _without_zero_rows(fitted.model.plain()),
     }
     points = np.unique(np.linspace(0, split.rounds, 101)[1:].round().astype(int).clip(1))
@@ -264,4 +265,4 @@ def _without_zero_rows(model: dict[str, Any]) -> dict[str, Any]:
 def _with_defect(entry: Entry) -> Entry:
     """The policy with the released code's defect: it learns the reward of the candidate in its own place."""
     place = YAHOO_ORDER.index(entry.name)
-    return Entry(name=f"{entry.name}, defect", policy=entry.policy, settings=entry.settings, learns_from=place)
+    return Entry(name=f"{entry.name}{DEFECT_SUFFIX}", policy=entry.policy, settings=entry.settings, learns_from=place)

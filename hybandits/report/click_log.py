@@ -1,4 +1,4 @@
-"""Regret on a click log: beside HyLinUCB's, beside that of choosing evenly, with and without the released defect."""
+"""Regret on a click log: beside HyLinUCB's, beside that of uniform choice, with and without the released defect."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from hybandits.experiments.results import Outcome, Results
 from hybandits.report.figures.outcomes import (
     BEST,
     SYNTHETIC,
-    chance_regret,
     change,
     is_synthetic,
     name_of,
     twins,
     under,
+    uniform_choice_regret,
 )
 from hybandits.report.numbers import Excess, Row, excess_rows, on_logs, regret_rows
 from hybandits.report.tables import Table, interval_text, number, row_numbers, runs_of
 
 BEYOND_BEST = f"beyond {BEST}"
-EVEN_CHOICE = "even choice (expected)"
-"""The policy that chooses evenly among candidates; it is not run, as its expected regret is known."""
+UNIFORM_CHOICE = "uniform choice (expected)"
+"""The policy that chooses uniformly among candidates; it is not run, as its expected regret is known."""
 
 
 def click_log(results: Results) -> dict[str, Any]:
@@ -34,10 +34,10 @@ def click_log(results: Results) -> dict[str, Any]:
             for outcome in logged
             if twins(outcome)
         ],
-        "even_choice": [
+        "uniform_choice": [
             (outcome, loss, {name: float(outcome.final(name).mean()) / loss for name in outcome.policies})
             for outcome in logged
-            if (loss := chance_regret(outcome))
+            if (loss := uniform_choice_regret(outcome))
         ],
         "tables": [regret_table(outcome, rows, excesses) for outcome in logged],
     }
@@ -58,8 +58,8 @@ def regret_table(outcome: Outcome, rows: Sequence[Row], excesses: Sequence[Exces
         cells += [interval_text(excess.low, excess.high) if excess else "-"] if several else []
         cells += [number(excess.published) if excess else "-"] if known else []
         body.append(cells)
-    if (chance := chance_regret(outcome)) is not None:
-        lost = [EVEN_CHOICE, number(chance), *(["-"] if several else []), chance_beyond(outcome)]
+    if (regret := uniform_choice_regret(outcome)) is not None:
+        lost = [UNIFORM_CHOICE, number(regret), *(["-"] if several else []), uniform_choice_excess(outcome)]
         body.append([*lost, *["-"] * (len(head) - len(lost))])
     kind = f"; {SYNTHETIC}" if is_synthetic(outcome) else ""
     caption = f"{name_of(e.name)}, {under(e.protocol)}: regret after {e.horizon:,} rounds; {runs_of(own_rows[0])}{kind}"
@@ -73,12 +73,12 @@ def excess_text(policy: str, excess: Excess | None) -> str:
     return _signed(excess.mean)
 
 
-def chance_beyond(outcome: Outcome) -> str:
-    """What even choice loses beyond HyLinUCB, as `excess_text` has it."""
-    chance = chance_regret(outcome)
-    if chance is None or BEST not in outcome.policies:
+def uniform_choice_excess(outcome: Outcome) -> str:
+    """What uniform choice loses beyond HyLinUCB, as `excess_text` has it."""
+    regret = uniform_choice_regret(outcome)
+    if regret is None or BEST not in outcome.policies:
         return "-"
-    return _signed(chance - float(outcome.final(BEST).mean()))
+    return _signed(regret - float(outcome.final(BEST).mean()))
 
 
 def _signed(value: float) -> str:

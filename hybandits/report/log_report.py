@@ -52,7 +52,7 @@ def _listings(description: Description) -> list[Listing]:
         for s in description.most_shown
     ]
     return [
-        Listing(f"{description.path} ({description.kind})", ("what", "found"), facts),
+        Listing(f"{description.path} ({description.kind})", ("what", "value"), facts),
         Listing(
             "Over time", ("from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"), time,
             (0, 1, 3, 4, 5, 6),

@@ -11,8 +11,8 @@ from rich.console import Console
 from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper.claims import Verdict
-from hybandits.report.click_log import BEYOND_BEST, EVEN_CHOICE, chance_beyond, excess_text
-from hybandits.report.figures.outcomes import SYNTHETIC, chance_regret, is_synthetic, name_of, under
+from hybandits.report.click_log import BEYOND_BEST, UNIFORM_CHOICE, excess_text, uniform_choice_excess
+from hybandits.report.figures.outcomes import SYNTHETIC, is_synthetic, name_of, under, uniform_choice_regret
 from hybandits.report.listings import Listing, show
 from hybandits.report.numbers import excess_rows, regret_rows
 from hybandits.report.scope import shortened, synthetic_note, unfinished
@@ -34,9 +34,9 @@ def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
             beyond = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
             body = [[*line, excess_text(line[0], beyond.get(line[0]))] for line in body]
             outcome = results.outcome(experiment, protocol)
-            if outcome is not None and (chance := chance_regret(outcome)) is not None:
+            if outcome is not None and (uniform := uniform_choice_regret(outcome)) is not None:
                 blank = ["-"] * (shown - 1)
-                body.append([EVEN_CHOICE, str(first.arms), number(chance), *blank, chance_beyond(outcome)])
+                body.append([UNIFORM_CHOICE, str(first.arms), number(uniform), *blank, uniform_choice_excess(outcome)])
             title += f", {SYNTHETIC}" if outcome is not None and is_synthetic(outcome) else ""
         listings.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
     if verdicts:

@@ -42,7 +42,10 @@ def test_a_manifest_is_written_sorted_and_read_back(tmp_path: Path) -> None:
         ("{", "manifest.json is damaged or was not written by hybandits"),
         ("[]", "damaged"),
         ("{}", "damaged"),
-        ('{"format": 99, "version": "9.9"}', f"has results format 99, this version reads {FORMAT}: use hybandits 9.9"),
+        (
+            '{"format": 99, "version": "9.9"}',
+            f"has results format 99, but this version reads {FORMAT}: use hybandits 9.9",
+        ),
         (f'{{"format": {FORMAT}, "version": 3}}', "damaged .version is not a str.: remove it"),
     ],
 )
@@ -77,6 +80,12 @@ def test_commands_are_listed_once_and_do_not_bind_later_runs(whole: Path, tmp_pa
         run([SMALL], tmp_path, engine=Here(), command="three")
 
 
+def test_commands_are_left_out_once_results_come_without_one(tmp_path: Path) -> None:
+    run([SMALL], tmp_path, engine=Here(), command="one")
+    run([SMALL, EIGEN], tmp_path, engine=Here())
+    assert "commands" not in read_manifest(tmp_path / "manifest.json"), "one is not what filled the folder"
+
+
 def test_a_record_without_saved_units_may_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(unit: Unit, report: Any = None) -> Any:
         raise ValueError("no")
@@ -95,7 +104,7 @@ def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "numpy": "1.0"}}))
-    with pytest.raises(ResultsError, match=r"computed with numpy 1\.0, this is"):
+    with pytest.raises(ResultsError, match=r"computed with numpy 1\.0, but numpy .* is installed: give another folder"):
         run([SMALL], tmp_path, engine=Here())
     for bad in ({"units": []}, {"experiments": [{"name": "x"}]}):
         path.write_text(json.dumps({**manifest, **bad}))
@@ -107,16 +116,18 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
     run([EIGEN], tmp_path, engine=Here())
     before = contents(tmp_path)
     for other, word in (
-        (replace(EIGEN, horizon=50, points=(50,)), "rounds: 40 there, 50 here"),
-        (replace(EIGEN, noise=0.5), "noise"),
-        (EIGEN.only(["LinUCB"]), "other policies"),
-        (replace(EIGEN, seeds=(1,)), "other seeds"),
-        (replace(EIGEN, seeds=(1, 2)), "environments: 1 there, 2 here"),
+        (replace(EIGEN, horizon=50, points=(50,)), "the number of rounds is 40 there and 50 here"),
+        (replace(EIGEN, noise=0.5), "noise is .* there and 0.5 here"),
+        (EIGEN.only(["LinUCB"]), "different policies or settings"),
+        (replace(EIGEN, seeds=(1,)), "different seeds"),
+        (replace(EIGEN, seeds=(1, 2)), "environments: 1 there and 2 here"),
     ):
         with pytest.raises(ResultsError, match=f"different diversity/written.*{word}.*give another folder"):
             run([other], tmp_path, engine=Here())
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(ResultsError, match=r"results of a different record \(rounds: 40 there, 50 here\)"):
+    with pytest.raises(
+        ResultsError, match=r"results of a different record \(the number of rounds is 40 there and 50 here\)"
+    ):
         run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=Here())
     del before["manifest.json"]
     assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
@@ -125,4 +136,4 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
 def test_how_records_on_logs_differ_is_said() -> None:
     there = {"experiment": {**EIGEN.plain(), "log": {"start": 7, "kind": "R6A"}}}
     asked = next(iter(replace(EIGEN, log={"start": 8, "kind": "R6A", "rank": 3}).units()))
-    assert difference(there, asked) == " (of the log: start, rank)"
+    assert difference(there, asked) == " (a different log (start, rank))"

@@ -185,11 +185,11 @@ def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pyt
     run([EIGEN], tmp_path, engine=Here())
     monkeypatch.setattr(runner, "__version__", "9.9")
     monkeypatch.setattr("hybandits.experiments.manifest.__version__", "9.9")
-    with pytest.raises(ResultsError, match=r"results of hybandits .*, this is 9\.9"):
+    with pytest.raises(ResultsError, match=r"results of hybandits .*, but this is hybandits 9\.9"):
         run([EIGEN], tmp_path, engine=Here())
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(ResultsError, match=r"written by hybandits .*, this is 9\.9"):
+    with pytest.raises(ResultsError, match=r"written by hybandits .*, but this is hybandits 9\.9"):
         run([EIGEN], tmp_path, engine=Here())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 99, "experiments": [{}]}))
     with pytest.raises(ResultsError, match="format 99"):

@@ -1,11 +1,10 @@
-"""No kernel is without a test, and none is kept on disk beyond a change of any kernel."""
+"""No kernel is without a test."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import hybandits
-from hybandits.foundation import compiling
 from hybandits.kernels import arrow, decisions, gram, information, random, tuning
 from tests.support.plain import kernels
 
@@ -30,9 +29,3 @@ def test_every_kernel_is_called_in_these_tests_or_by_one_that_is() -> None:
     }:
         reached |= more
     assert reached == set(every)
-
-
-def test_machine_code_on_disk_is_stamped_with_all_sources() -> None:
-    """Should Numba move these internals, `compiling.kernel` must follow, or an edit could leave stale code in use."""
-    for kernel in kernels(arrow).values():
-        assert kernel._cache._cache_file._source_stamp == compiling.SOURCES

@@ -75,10 +75,15 @@ def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2
     own = np.zeros((n, arms, d2))
     own[np.arange(n), rows.arm] = rows.z
     a = np.hstack((rows.x, own.reshape(n, arms * d2)))
-    ridge = np.concatenate((scales.sigma2 * w1 / scales.s1, np.tile(scales.sigma2 * w2 / scales.s2, arms)))
+    # An arm's own parameters vary by s2 / w around m, and m is known only so well.
+    uncertain = solve(rows, scales, arms).inverse[d1 : d1 + d2, d1 : d1 + d2]
+    precision = np.linalg.inv(np.diag(scales.s2 / (scales.sigma2 * w2)) + uncertain)
+    ridge = np.zeros((d1 + arms * d2,) * 2)
+    ridge[:d1, :d1] = np.diag(scales.sigma2 * w1 / scales.s1)
+    ridge[d1:, d1:] = np.kron(np.eye(arms), precision)
     prior = np.concatenate((np.zeros(d1), np.tile(m, arms)))
-    inverse = np.linalg.inv(a.T @ a + np.diag(ridge))
-    estimate = inverse @ (a.T @ rows.reward + ridge * prior)
+    inverse = np.linalg.inv(a.T @ a + ridge)
+    estimate = inverse @ (a.T @ rows.reward + ridge @ prior)
     assert_allclose(estimator.theta, estimate[:d1], rtol=1e-9, atol=1e-12)
     random = np.random.default_rng(0)
     x, z = random.standard_normal((7, d1)), random.standard_normal((7, d2))
@@ -257,11 +262,11 @@ def test_forgetting_an_arm_keeps_what_it_taught_the_others() -> None:
     noise = estimator.noise
     estimator.forget(0)
     assert_array_equal(estimator.predict(x, z, [1, 2, 3, 4, 5]).mean, before.mean)
-    # Remade from the data at the same settings, the others still know what the arm taught about theta.
+    # Remade from the data, the others still know what it taught; that m is uncertain is then put otherwise, by little.
     remake(estimator)
     after = estimator.predict(x, z, [1, 2, 3, 4, 5])
-    assert_allclose(after.mean, before.mean, rtol=1e-8)
-    assert_allclose(after.width, before.width, rtol=1e-8)
+    assert_allclose(after.mean, before.mean, rtol=0.01)
+    assert_allclose(after.width, before.width, rtol=0.01)
     estimator.refresh()
     assert estimator.noise == pytest.approx(noise, rel=0.2)
     estimator.learn(0, x[0], z[0], 1.0)

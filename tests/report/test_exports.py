@@ -46,17 +46,17 @@ def test_programs_get_the_numbers_of_the_page(tmp_path: Path) -> None:
     }  # fmt: skip
     lines = list(csv.DictReader(io.StringIO(regret_csv(results))))
     assert tuple(lines[0]) == CSV_COLUMNS
-    found = [x for x in lines if (x["experiment"], x["policy"], x["t"]) == ("setting-1", "LinUCB", "10000")]
-    assert [x["protocol"] for x in found] == ["released", "written"]
-    assert_allclose([float(found[0][name]) for name in ("mean", "sd_over_environments", "runs")], [243, 24.3, 6])
+    at_the_end = [x for x in lines if (x["experiment"], x["policy"], x["t"]) == ("setting-1", "LinUCB", "10000")]
+    assert [x["protocol"] for x in at_the_end] == ["released", "written"]
+    assert_allclose([float(at_the_end[0][name]) for name in ("mean", "sd_over_environments", "runs")], [243, 24.3, 6])
 
 
 def test_programs_get_the_excess_and_the_log(tmp_path: Path) -> None:
     records = [on_a_log(synthetic=False, rounds=10_000_000), on_a_log("written", synthetic=False)]
     summary = summary_about(fabricate_log(tmp_path, *records, spread=0.0))
     rows = {(r["protocol"], r["policy"]): r for r in summary["regret_beyond_HyLinUCB_at_T"]}
-    found = rows["released", HYRAN_RELEASED]
-    assert [found[key] for key in ("mean", "low", "high", "published", "runs")] == [1000, 1000, 1000, 97_200, 2]
+    row = rows["released", HYRAN_RELEASED]
+    assert [row[key] for key in ("mean", "low", "high", "published", "runs")] == [1000, 1000, 1000, 97_200, 2]
     assert rows["released", "HyRan"]["published"] is None
     assert rows["written", HYRAN_RELEASED]["published"] is None, "the published figure is of the released protocol"
     assert ("released", "HyLinUCB") not in rows

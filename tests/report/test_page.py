@@ -171,7 +171,7 @@ def test_the_page_of_a_synthetic_log(tmp_path: Path) -> None:
         "SelfNormalised, ridge 100",
         "noise 0.01; HyLinUCB AsWritten, the ridge of the theorem",
         "What the defect does",
-        "(synthetic log, not Yahoo's data): even choice loses 2,500 in 200,000 rounds; of that, HyLinUCB 40 %",
+        "(synthetic log, not Yahoo's data): uniform choice loses 2,500 in 200,000 rounds; of that, HyLinUCB 40 %",
         "HyThompson (told) 2 %",
         "HyLinUCB 1,100 instead of 1,000",
         "interval over trials; synthetic log, not Yahoo's data",

@@ -58,10 +58,10 @@ def test_narrow_pictures_stand_side_by_side_under_their_protocol(tmp_path: Path)
     ]  # fmt: skip
     galleries = pictures.galleries(drawn)
     assert galleries["panels"] == []
-    found = [
+    names = [
         (protocol, [(row.wide, [picture.figure.name for picture in row.pictures]) for row in rows])
         for protocol, rows in galleries["regret"]
     ]
-    assert found == [("released", [(True, ["a"]), (False, ["b", "c"])]), ("written", [(True, ["d"])])]
+    assert names == [("released", [(True, ["a"]), (False, ["b", "c"])]), ("written", [(True, ["d"])])]
     ids = [picture.markup for _, rows in galleries["regret"] for row in rows for picture in row.pictures]
     assert all(f'id="f{i}-glyph"' in markup for i, markup in enumerate(ids)), "ids of different pictures do not clash"

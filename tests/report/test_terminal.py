@@ -53,6 +53,6 @@ def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
     at = lines.index(title)
     assert lines[at + 1].endswith("beyond HyLinUCB")
     assert [line.split()[-1] for line in lines[at + 2 : at + 5]] == ["0", "+100.0", "+1,500"]
-    assert lines[at + 4].startswith("even choice (expected)")
+    assert lines[at + 4].startswith("uniform choice (expected)")
     (claim,) = [line for line in lines if line.startswith("8 ")]
     assert "undecided  No real data: the log is synthetic" in claim

@@ -9,10 +9,10 @@ from hybandits.paper.claims.comparisons import compare_regrets, judge_mean
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import OPEN, Finding, Verdict, combine_answers, summarise, verdict_on
 from hybandits.paper.claims.wording import mean, number, percent
-from hybandits.paper.settings import HYRAN_RELEASED, YAHOO_EXPERIMENTS
+from hybandits.paper.settings import DEFECT_SUFFIX, HYRAN_RELEASED, YAHOO_EXPERIMENTS
 
 EARLY = 0.9
-"""Share of even choice's regret on a click log from which on HyLinUCB is taken to be still exploring."""
+"""Share of uniform choice's regret on a click log from which on HyLinUCB is taken to be still exploring."""
 
 CLOSE = 0.5
 """LinUCB's regret is close to HyLinUCB's, and another's much larger, if LinUCB's exceeds HyLinUCB's by less than this
@@ -34,8 +34,8 @@ def judge_claim_8(judged: JudgedOutcome) -> Verdict:
         f"close, and another policy's regret much larger, if LinUCB's regret exceeds HyLinUCB's by less than {CLOSE:g} "
         f"of what the other's does. All parts must hold. HyRan is the variant that the paper plotted. Trials play the "
         f"same log and differ by noise, so the verdict is about this log. With one trial there is no interval and the "
-        f"claim is undecided; so it is as long as HyLinUCB has lost {percent(EARLY)} or more of what choosing evenly "
-        f"among the candidates would lose."
+        f"claim is undecided; so it is as long as HyLinUCB has lost {percent(EARLY)} or more of what choosing "
+        f"uniformly among the candidates would lose."
         f"{' This log is synthetic, so the claim is undecided whatever comes out.' if synthetic else ''}"
     )
     missing = judged.missing(("HyLinUCB", *_RIVALS))
@@ -60,13 +60,13 @@ def judge_claim_8(judged: JudgedOutcome) -> Verdict:
 
 def _reason_it_is_too_early(judged: JudgedOutcome) -> str:
     """Why algorithms that have hardly begun to exploit are not ranked; empty if they have."""
-    chance = (judged.experiment.log or {}).get("chance_regret")
+    uniform = (judged.experiment.log or {}).get("chance_regret")
     lost = float(judged.outcome.final("HyLinUCB").mean())
-    if chance is None or lost < EARLY * chance:
+    if uniform is None or lost < EARLY * uniform:
         return ""
     return (
-        f"Too early to tell: after {judged.horizon:,} rounds HyLinUCB has lost {100 * lost / chance:.0f} % of "
-        "what choosing evenly among the candidates would lose, so it is still exploring."
+        f"Too early to tell: after {judged.horizon:,} rounds HyLinUCB has lost {100 * lost / uniform:.0f} % of "
+        "what choosing uniformly among the candidates would lose, so it is still exploring."
     )
 
 
@@ -110,6 +110,6 @@ def _as_information(finding: Finding) -> Finding:
 
 def _compare_variants(judged: JudgedOutcome, lead: str) -> list[Finding]:
     """For information: HyRan with its cross blocks, and the order among algorithms with the released code's defect."""
-    pairs = [("HyLinUCB", "HyRan")] + [("HyLinUCB, defect", f"{rival}, defect") for rival in _RIVALS]
+    pairs = [("HyLinUCB", "HyRan")] + [(f"HyLinUCB{DEFECT_SUFFIX}", f"{rival}{DEFECT_SUFFIX}") for rival in _RIVALS]
     findings = [compare_regrets(judged, a, b, decides=False) for a, b in pairs if not judged.missing([a, b])]
     return [finding._replace(what=f"{lead}{finding.what} (not deciding)") for finding in findings]

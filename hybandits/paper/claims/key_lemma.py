@@ -60,7 +60,7 @@ def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -
     burn_in = judged.burn_in(policy, arms)
     reached = bool(t[-1] >= burn_in)
     counts = t >= min(burn_in, t[-1])
-    small = int((z[:, counts] <= 0.5).all(axis=1).sum())
+    small = int((z[:, counts] <= theorems.COUPLING_LIMIT).all(axis=1).sum())
     goal = 1 - 4 * judged.delta(policy)
     floor = proportion_floor(small, trials, judged.confidence)
     ceiling = 1 - proportion_floor(trials - small, trials, (1 + judged.confidence) / 2)  # two policies: half the error
@@ -71,7 +71,7 @@ def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -
     if reached and ceiling < goal:
         answer = FAILS
     # Probes from which on every trial is at most 1/2.
-    for_good = np.flip(np.logical_and.accumulate(np.flip((z <= 0.5).all(axis=0))))
+    for_good = np.flip(np.logical_and.accumulate(np.flip((z <= theorems.COUPLING_LIMIT).all(axis=0))))
     first = f"in all trials from t = {t[for_good][0]:,.0f} on" if for_good.any() else "not in all trials even at T"
     when = "since T_o" if reached else "at T"
     value = (

@@ -15,6 +15,7 @@ from matplotlib.ticker import FuncFormatter
 
 from hybandits.experiments.results import Design, Outcome
 from hybandits.foundation.checks import Doubles
+from hybandits.paper.theorems import COUPLING_LIMIT
 from hybandits.report.figures.looks import (
     NARROW,
     SLOPES,
@@ -35,7 +36,6 @@ from hybandits.report.figures.looks import (
 )
 from hybandits.report.figures.outcomes import (
     DISJOINT,
-    LIMIT,
     Figure,
     by_pulls,
     curve,
@@ -117,7 +117,7 @@ def _coupling(outcome: Outcome, designs: Mapping[str, Design], out: Path) -> Fig
     axes = canvas.subplots()
     for name, design in designs.items():
         _over_runs(axes, design.t, design.z_norm, styles[name])
-    axes.axhline(LIMIT, color="#444444", linewidth=1.1, linestyle=(0, (4, 2)))
+    axes.axhline(COUPLING_LIMIT, color="#444444", linewidth=1.1, linestyle=(0, (4, 2)))
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(thousands))
     axes.set_ylim(0, max(1.0, 1.05 * max(float(design.z_norm.max()) for design in designs.values())))
@@ -132,7 +132,7 @@ def _coupling(outcome: Outcome, designs: Mapping[str, Design], out: Path) -> Fig
         title=f"Coupling of shared and own parameters, {under(e.protocol)}",
         caption="Largest singular value of Z, the cross blocks when both parts are scaled to unit blocks: 0 if shared "
         f"and own parameters are learned independently, near 1 if hard to tell apart. {lines_and_bands(outcome)}",
-        alt=f"Line chart. After {e.horizon:,} rounds: {last}; the proofs use 0.5.",
+        alt=f"Line chart. After {e.horizon:,} rounds: {last}; the proofs use {COUPLING_LIMIT:g}.",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
-from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
 
 Published = Callable[[str, str, int | None], Mapping[int, float]]
 """(experiment, policy, arms) to the read-outs {rounds: regret} of the published figure; empty where there are none. In
@@ -26,14 +26,9 @@ ASIDE = ("HyRan", "SupLinUCB")
 DEFECT = (HYRAN_RELEASED, "HyRan")
 BEST = "HyLinUCB"
 """What regret on a click log is relative to."""
-DEFECTIVE = ", defect"
-"""Ending of the names of algorithms that learn from the wrong reward, as in the released code on the click log."""
 SYNTHETIC = "synthetic log, not Yahoo's data"
 DISJOINT = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm."""
-
-LIMIT = 0.5
-"""What the proofs need sigma_max(Z_t) to stay below."""
 
 MOST_POINTS = 400
 
@@ -112,7 +107,7 @@ def rivals(outcome: Outcome) -> list[str]:
 
 def twins(outcome: Outcome) -> dict[str, str]:
     """Algorithms that were also run with the released code's defect on the click log, and what they are called then."""
-    pairs = {name: f"{name}{DEFECTIVE}" for name in outcome.policies}
+    pairs = {name: f"{name}{DEFECT_SUFFIX}" for name in outcome.policies}
     return {name: twin for name, twin in pairs.items() if twin in outcome.policies}
 
 
@@ -221,8 +216,8 @@ def called(outcome: Outcome) -> str:
     return name_of(outcome.experiment.name) + (f" ({SYNTHETIC})" if is_synthetic(outcome) else "")
 
 
-def chance_regret(outcome: Outcome) -> float | None:
-    """What choosing evenly among the candidates of a click log would lose, in expectation; None if it is not known."""
+def uniform_choice_regret(outcome: Outcome) -> float | None:
+    """Expected regret of choosing uniformly among the candidates of a click log; None if it is not known."""
     regret = (outcome.experiment.log or {}).get("chance_regret")
     return None if regret is None else float(regret)
 

@@ -101,7 +101,7 @@ def test_an_empty_file_among_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [
     b"\x89PNG\r\n\x1a\n" + random.Random(0).randbytes(300_000), b"time,article,click\n" + b"1,2,0\n" * 100_000,
     b"\x00" * 2_000_000, b"\n" * 100_000, gzip.compress(gzip.compress(random.Random(0).randbytes(100_000))),
-])  # fmt: skip
+], ids=["picture", "table", "zeros", "newlines", "packed twice"])  # fmt: skip
 def test_not_a_log_at_all(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judged = 0
     parse = lines.parse_head

@@ -27,13 +27,13 @@ def evaluation(*pairs: tuple[str, str], interval: str = "bootstrap", follow: boo
 
 @pytest.mark.slow
 def test_a_panel_per_estimator_and_the_same_bytes_again(tmp_path: Path) -> None:
-    found = evaluation(("uniform", "ips"), ("LinUCB", "ips"), ("uniform", "dr"), ("uniform", "dm"))
+    estimated = evaluation(("uniform", "ips"), ("LinUCB", "ips"), ("uniform", "dr"), ("uniform", "dm"))
     (tmp_path / "again").mkdir()
-    for png, svg in (draw_running(found, tmp_path), draw_running(found, tmp_path / "again")):
+    for png, svg in (draw_running(estimated, tmp_path), draw_running(estimated, tmp_path / "again")):
         assert png.read_bytes() == (tmp_path / "running.png").read_bytes()
         assert svg.read_bytes() == (tmp_path / "running.svg").read_bytes()
     text = (tmp_path / "running.svg").read_text(encoding="utf-8")
-    for words in ("ips", "dr", "dm", "uniform", "LinUCB", "rounds evaluated", bands_in_words(found)):
+    for words in ("ips", "dr", "dm", "uniform", "LinUCB", "rounds evaluated", bands_in_words(estimated)):
         assert f"<!-- {words} -->" in text
     assert {path.name for path in tmp_path.iterdir()} == {"running.png", "running.svg", "again"}
 
