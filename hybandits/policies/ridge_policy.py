@@ -130,7 +130,10 @@ class RidgePolicy(Policy):
     def learn_summary(
         self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, *, pulls: Mapping[Hashable, int]
     ) -> None:
-        """Learn rows that stand for a larger number of rewards (see `fit`); `pulls` says for how many of each arm."""
+        """Learn rows that stand for a larger number of rewards (see `hybandits.offline.fit`).
+
+        `pulls` says for how many of each arm.
+        """
         for arm, count in pulls.items():
             checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")
         estimator = self._estimator

@@ -109,7 +109,7 @@ def test_the_noise_of_the_problem_is_told_to_policies_that_take_it() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("HyLinUBC", {}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): there are DisLinUCB, "),
+        ("HyLinUBC", {}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): choose from DisLinUCB, "),
         ("RidgePolicy", {}, "there is no policy 'RidgePolicy'"),
         ("EpsilonGreedy", {}, "there is no policy 'EpsilonGreedy'"),
         ("HyLinUCB", {"ridgee": 1.0}, r"HyLinUCB has no setting 'ridgee' \(did you mean ridge\?\): it has noise, "),
