@@ -150,7 +150,7 @@ def increment_exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_]) -> Doubl
     return result
 
 
-def smallest_eigenvalue(dimension: int, rows: Doubles) -> Doubles:
+def expected_smallest_eigenvalue(dimension: int, rows: Doubles) -> Doubles:
     """About the mean of lambda_min(sum of n rows) for n > d independent isotropic rows of unit variance.
 
     (sqrt n - sqrt d)^2 + 1.2065 (sqrt n - sqrt d) (1/sqrt d - 1/sqrt n)^(1/3): the edge of the spectrum and the mean of

@@ -14,7 +14,7 @@ Paths = Path | str | Iterable[Path | str]
 """One path, or several: files, and folders of files."""
 
 BY_NAME = "not a log by its name"
-"""Why a file of a folder is ignored that its format does not look for."""
+"""Why a file in a folder is ignored if its format does not look for such names."""
 
 
 class InputFiles(NamedTuple):
@@ -26,13 +26,13 @@ class InputFiles(NamedTuple):
         In the order given; those of a folder in the order of their names.
     ignored
         What lies in the given folders and is not read: path to reason.
-    barren
+    empty_folders
         The given folders that have no file to read.
     """
 
     files: list[Path]
     ignored: dict[str, str]
-    barren: list[Path]
+    empty_folders: list[Path]
 
 
 def given_paths(paths: Paths) -> list[Path]:
@@ -69,7 +69,7 @@ def list_files(paths: Paths, wanted: Callable[[str], bool] = lambda name: True) 
             else:
                 inputs.files.append(inside)
         if len(inputs.files) == before:
-            inputs.barren.append(path)
+            inputs.empty_folders.append(path)
     return inputs
 
 

@@ -16,7 +16,7 @@ SALVAGED = "what could be unpacked was read, but some wrong bytes may have gone 
 
 
 class ReadError(Exception):
-    """A line or file that cannot be used, met while reading strictly."""
+    """Raised in strict mode at the first line or file that cannot be used."""
 
 
 class Example(NamedTuple):

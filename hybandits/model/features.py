@@ -18,7 +18,8 @@ MAPS = {
     "shared": "x = vec(u v'), no z",
     "disjoint": "no x, z = u",
 }
-"""The feature maps by name. Given v, each is linear in (u, 1), which is what makes fitting cheap (see `fit`)."""
+"""The feature maps by name. Given v, each is linear in (u, 1), which is what makes fitting cheap (see
+`hybandits.offline.fit`)."""
 
 DAS, LI, SHARED, DISJOINT = range(len(MAPS))
 GIVEN = -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hybandits.foundation import checks
 from hybandits.offline.evaluation import Evaluation, Frozen, Learning
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
@@ -20,9 +21,14 @@ FIXED_ESTIMATORS = ("ips", "snips", "dm", "dr")
 def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) -> Policy:
     """A new policy for the features and arms of a log, such as ``"hylinucb:ridge=2"``; capitals do not matter."""
     given, settings = parse_policy(spec)
-    name = {name.lower(): name for name in policy_names()}.get(given.lower(), given)
+    name = _in_capitals(given)
     settings = with_noise(name, settings, CLICK_NOISE)
     return make_policy(name, settings, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
+
+
+def _in_capitals(given: str) -> str:
+    """The name of a policy with its own capitals; the text as given if there is no such policy."""
+    return {name.lower(): name for name in policy_names()}.get(given.lower(), given)
 
 
 def target_for(
@@ -49,12 +55,14 @@ def target_for(
         return spec.lower()
     if spec.lower().startswith("always:"):
         return f"always {spec.partition(':')[2]}"
-    try:
-        return Learning(policy_for(view, spec, horizon=horizon, seed=seed))
-    except ValueError as problem:
-        if str(problem).startswith("there is no policy"):
-            raise ValueError(f"{problem}; or uniform, logged, always:ARM, or a saved policy (a file .npz)") from None
-        raise
+    names = policy_names()
+    name = spec.partition(":")[0]
+    if _in_capitals(name) not in names:
+        raise ValueError(
+            f"there is no policy {name!r}{checks.nearest(name, names)}: give uniform, logged, always:ARM, a saved "
+            f"policy (a .npz file), or one of {', '.join(names)}"
+        )
+    return Learning(policy_for(view, spec, horizon=horizon, seed=seed))
 
 
 def usual_estimators(targets: Mapping[str, object]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The rounds asked for, cut into tasks for an engine, and their results in the order of the log.
+"""Cut a range of rounds into tasks for an engine, and return the results in the order of the log.
 
 Tasks never depend on who does the work, so every engine gives the same bits.
 """
@@ -28,7 +28,7 @@ class LogTask(NamedTuple):
 
 
 def round_range(view: View, start: int, stop: int | None) -> tuple[int, int]:
-    """start and stop of the rounds asked for, cut off at the end of the log; LogError if there are none."""
+    """start and stop of the requested rounds, cut off at the end of the log; LogError if there are none."""
     start = checks.count("start", start, least=0, why="it is the number of the first round")
     if stop is not None:
         checks.count("stop", stop, least=1, why="it is the number of the first round to leave out")

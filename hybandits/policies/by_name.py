@@ -164,7 +164,7 @@ def make_policy(
 def _class(name: str) -> type[Policy]:
     names = policy_names()
     if name not in names:
-        raise ValueError(f"there is no policy {name!r}{checks.nearest(name, names)}: there are {', '.join(names)}")
+        raise ValueError(f"there is no policy {name!r}{checks.nearest(name, names)}: choose from {', '.join(names)}")
     kind: type[Policy] = getattr(policies, name)
     return kind
 

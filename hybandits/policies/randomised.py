@@ -36,7 +36,7 @@ class Uniform(RidgePolicy):
         The number of shared features x, whose effect on the reward is the same for all arms.
     d2 : int
         The number of arm-specific features z, whose effect each arm learns for itself.
-    ridge : float, optional
+    ridge : float, default=1.0
         How strongly the estimates are drawn towards zero (lambda).
     seed : int, optional
         The seed of the random draws. The default draws fresh entropy.
@@ -81,7 +81,7 @@ class EpsilonGreedy(Policy):
     ----------
     policy : Policy
         The policy to wrap.
-    epsilon : float, optional
+    epsilon : float, default=0.1
         The share of choices that are made at random.
     seed : int, optional
         The seed of the random choices. The default draws fresh entropy.

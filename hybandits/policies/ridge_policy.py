@@ -158,7 +158,7 @@ class RidgePolicy(Policy):
         pulls: Mapping[Hashable, int],
         moments: Moments | None = None,
     ) -> None:
-        """Learn rows that stand for a larger number of rewards (see `fit`).
+        """Learn rows that stand for a larger number of rewards (see `hybandits.offline.fit`).
 
         Parameters
         ----------

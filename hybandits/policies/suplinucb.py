@@ -34,13 +34,13 @@ class SupLinUCB(Policy):
         The number of arm-specific features z, whose effect each arm learns for itself.
     horizon : int
         The number of rounds T that will be played.
-    delta : float, optional
+    delta : float, default=0.01
         The probability with which the bound may fail.
     alpha : float, optional
         How many widths count as the uncertainty of an arm; sqrt(log(2 T K / delta) / 2) by default.
     arm_count : int, optional
         The number of arms K. By default the policy counts the arms that it has met.
-    ridge : float, optional
+    ridge : float, default=1.0
         How strongly the estimates are drawn towards zero (lambda).
     seed : int, optional
         The seed of the random state; this rule does not draw random numbers.

@@ -279,9 +279,9 @@ class LiHybrid(_ConstantPolicy):
         The number of shared features x, whose effect on the reward is the same for all arms.
     d2 : int
         The number of arm-specific features z, whose effect each arm learns for itself.
-    alpha : float, optional
+    alpha : float, default=1.0
         How many widths are added to the mean. A larger value explores more.
-    ridge : float, optional
+    ridge : float, default=1.0
         How strongly the estimates are drawn towards zero (lambda).
     seed : int, optional
         The seed of the random state; this rule does not draw random numbers.
@@ -325,7 +325,7 @@ class Greedy(_ConstantPolicy):
         The number of shared features x, whose effect on the reward is the same for all arms.
     d2 : int
         The number of arm-specific features z, whose effect each arm learns for itself.
-    ridge : float, optional
+    ridge : float, default=1.0
         How strongly the estimates are drawn towards zero (lambda).
     seed : int, optional
         The seed of the random state; this rule does not draw random numbers.

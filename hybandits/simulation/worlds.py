@@ -164,12 +164,8 @@ class Synthetic:
             place(laws[self.law], raw, lengths, theta, beta, x, z, means, best)
             yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
 
-    def noises(self, horizon: int, trial: int = 0) -> Doubles:
-        """The noise of the first `horizon` rounds of a trial, the same for every policy."""
-        return self.noise * self.noise_stream(trial).standard_normal(horizon)
-
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """The generator of a trial's noise, of which every round takes one standard normal.
+        """The generator of a trial's noise, of which every round takes one standard normal; the same for every policy.
 
         The released code seeds it with seed + trial, which for trial 0 is the generator that the world itself is drawn
         from. That does no harm there, because the world takes uniforms. Other laws take normals, so their noise has a

@@ -58,7 +58,10 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["fit", "LOG", "--out", "missing/policy.npz"], "a folder that exists"),
         (["evaluate", "LOG", "--policy", "always:nobody"], "the log has no arm 'nobody'"),
         (["evaluate", "LOG", "--policy", "nowhere.npz"], "nowhere.npz"),
-        (["evaluate", "LOG", "--policy", "random"], "or uniform, logged, always:ARM, or a saved policy"),
+        (
+            ["evaluate", "LOG", "--policy", "random"],
+            "no policy 'random': give uniform, logged, always:ARM, a saved policy",
+        ),
         (["evaluate", "LOG", "--policy", "uniform", "--policy", "uniform"], "uniform is given twice"),
         (
             ["reproduce", "setting-1", "--train", "20", "--out", "OUT"],

@@ -30,7 +30,7 @@ def test_a_folder_stands_for_its_files_in_the_order_of_names(folder: Path) -> No
         str(folder / "c.csv"): "not a file",
         str(folder / "notes.txt"): "not a log by its name",
     }
-    assert inputs.barren == []
+    assert inputs.empty_folders == []
     assert [file.name for file in list_files(str(folder)).files] == ["a.csv", "b.csv", "notes.txt"]
 
 
@@ -41,7 +41,7 @@ def test_files_are_taken_as_given(folder: Path) -> None:
 
 def test_folders_without_a_file_to_read(folder: Path) -> None:
     inputs = list_files([folder / "c.csv", folder], is_csv)
-    assert inputs.barren == [folder / "c.csv"]
+    assert inputs.empty_folders == [folder / "c.csv"]
     assert len(inputs.files) == 2
 
 

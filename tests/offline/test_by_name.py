@@ -49,8 +49,10 @@ def test_targets(view: View) -> None:
     assert target(view, "logged") == "logged"
     assert target(view, "always:a3") == "always a3"
     assert isinstance(target(view, "greedy"), Learning)
-    with pytest.raises(ValueError, match="; or uniform, logged, always:ARM, or a saved policy"):
+    with pytest.raises(ValueError, match=r"no policy 'random': give uniform, logged, .* a saved policy \(a .npz"):
         target(view, "random")
+    with pytest.raises(ValueError, match=r"no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): give uniform"):
+        target(view, "HyLinUBC:ridge=2")
     with pytest.raises(ValueError, match="no setting 'nose'"):
         target(view, "HyLinUCB:nose=1")
 

@@ -117,7 +117,7 @@ def test_policies_that_learn_the_noise_are_told_it_only_by_their_settings(name: 
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("HyLinUBC", {}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): there are DisLinUCB, "),
+        ("HyLinUBC", {}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): choose from DisLinUCB, "),
         ("RidgePolicy", {}, "there is no policy 'RidgePolicy'"),
         ("EpsilonGreedy", {}, "there is no policy 'EpsilonGreedy'"),
         ("HyLinUCB", {"ridgee": 1.0}, r"HyLinUCB has no setting 'ridgee' \(did you mean ridge\?\): it has noise, "),

@@ -28,7 +28,7 @@ def test_compiled_rounds_are_those_of_the_contract(name: str, monkeypatch: pytes
     monkeypatch.setattr(worlds, "BLOCK_NUMBERS", 9000)  # several blocks
     compiled, contract = MAKERS[name](), MAKERS[name]()
     regret = cumulative_regret(compiled, WORLD, 1300)
-    noises = iter(WORLD.noises(1300))
+    noises = iter(WORLD.noise * WORLD.noise_stream().standard_normal(1300))
     instant: list[float] = []
     for rounds, means, best in WORLD.rounds(1300):
         rewards = np.array([row + next(noises) for row in means])

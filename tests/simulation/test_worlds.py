@@ -35,8 +35,10 @@ def test_draws_follow_the_released_order() -> None:
 
 
 def test_noise_differs_between_trials_only() -> None:
-    assert_array_equal(WORLD.noises(10), 0.1 * np.random.default_rng(7).standard_normal(10))
-    assert (WORLD.noises(10, trial=1) != WORLD.noises(10)).all()
+    first, second = (WORLD.noise_stream(trial).standard_normal(10) for trial in range(2))
+    assert_array_equal(first, np.random.default_rng(7).standard_normal(10))
+    assert_array_equal(first, WORLD.noise_stream().standard_normal(10))
+    assert (first != second).all()
 
 
 @pytest.mark.parametrize("law", ["ball", "inscribed-cube"])
@@ -46,7 +48,7 @@ def test_noise_has_nothing_to_do_with_the_world(law: str, fresh: bool) -> None:
     world = Synthetic(d1=6, d2=4, arms=5, noise=1.0, seed=3, law=law, fresh_contexts=fresh)
     rounds = next(world.rounds(200)).rounds
     for trial in range(3):
-        noise = world.noises(200, trial)
+        noise = world.noise * world.noise_stream(trial).standard_normal(200)
         for numbers in (*world.parameters(), rounds.x, rounds.z):
             direction = (numbers / np.linalg.norm(numbers, axis=-1, keepdims=True)).reshape(-1)[:200]
             pairs = zip(direction, noise, strict=False)

@@ -126,7 +126,7 @@ def measures(
     pulls = np.floor(t[:, None] * share)
 
     def grown(count: Doubles, power: float, d: int) -> Doubles:
-        finite = statistics.smallest_eigenvalue(d, count) / count if late else 1.0
+        finite = statistics.expected_smallest_eigenvalue(d, count) / count if late else 1.0
         value: Doubles = 1.0 + rho * finite * count**power
         return value
 

@@ -1,4 +1,4 @@
-"""Logs of one's own: CSV or Parquet files, and a mapping that says what their columns mean."""
+"""Your own logs: CSV or Parquet files, and a mapping that says what their columns mean."""
 
 from hybandits.logs.columns.mapping import Mapping
 from hybandits.logs.columns.reader import ColumnsReader

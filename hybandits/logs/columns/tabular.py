@@ -31,13 +31,13 @@ ROWS = 1 << 16
 """Rows of a Parquet file that are read at a time."""
 
 LONGEST = 1 << 26
-"""A file with more bytes than this and no line end among them is not taken for CSV."""
+"""A file with a longer line than this, in bytes, is not taken for CSV."""
 
 SPAN = 1000
-"""A quote that is still open after so many lines is taken for a stray one."""
+"""A quote that is still open after this many lines is taken for a stray one."""
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-"""How the names of the files end that are read of a folder."""
+"""The endings of the names of files that are read from a folder."""
 
 
 class Fault(NamedTuple):
@@ -70,7 +70,7 @@ class ColumnBlock(NamedTuple):
 
 
 class DamagedError(Exception):
-    """The rest of a file cannot be read; `cut` is the beginning of the line that is lost by it."""
+    """Raised where the rest of a file cannot be read; `cut` is the beginning of the line that is lost."""
 
     def __init__(self, why: str, cut: bytes = b"") -> None:
         super().__init__(why)
@@ -89,11 +89,11 @@ class TableFile(Protocol):
 
 
 def table_files(paths: Paths) -> InputFiles:
-    """The CSV and Parquet files that are meant by some paths; every folder among them must have at least one."""
+    """The CSV and Parquet files among some paths and in their folders; every folder must have at least one."""
     inputs = list_files(paths, lambda name: name.lower().endswith(SUFFIXES))
-    if inputs.barren:
+    if inputs.empty_folders:
         names = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
-        raise LogError(f"{inputs.barren[0]} has no log in it: give a folder with files named {names}")
+        raise LogError(f"{inputs.empty_folders[0]} has no log in it: give a folder with files named {names}")
     return inputs
 
 
@@ -111,7 +111,7 @@ def open_table(path: Path | str) -> TableFile:
 
 
 def require(file: TableFile, names: Iterable[str], what: str) -> None:
-    """LogError unless the file has each of these columns once; `what` names them."""
+    """Raise LogError unless the file has each of these columns once; `what` says who names them."""
     for name in names:
         copies = file.columns.count(name)
         if not copies:
@@ -244,7 +244,7 @@ class CsvTable:
     def _parse_with_arrow(
         self, block: bytes, lines: np.ndarray, index: list[int]
     ) -> tuple[list[pa.Array], np.ndarray, list[Fault]] | None:
-        """The fast way, if every line is a record of its own; None if it turns out that Arrow sees other records."""
+        """Parse a block fast, if every line is a record of its own; None if Arrow finds other records than lines."""
         wrong: list[tuple[int | None, int]] = []
 
         def handle(row: Any) -> str:
@@ -274,7 +274,7 @@ class CsvTable:
     def _parse_line_by_line(
         self, block: bytes, line: int, index: list[int], *, last: bool
     ) -> tuple[list[pa.Array], np.ndarray, list[Fault], bytes]:
-        """The slow way, for quoted fields with line breaks and for stray quotes, which cost only their own line."""
+        """Parse a block slowly: quoted fields may have line breaks, and a stray quote costs only its own line."""
         texts = block.decode("utf-8", "surrogateescape").split("\n")[:-1]
         records: list[list[str]] = []
         lines: list[int] = []
@@ -324,7 +324,7 @@ class CsvTable:
 
 
 def _read(stream: Stream) -> bytes:
-    """About BLOCK bytes; none at the end or where the rest cannot be unpacked."""
+    """Read about BLOCK bytes; none at the end of the file or where the rest cannot be unpacked."""
     room = memoryview(bytearray(BLOCK))
     size = 0
     while size < BLOCK and (n := stream.readinto(room[size:])):

@@ -178,7 +178,7 @@ class YahooReader:
             folders = ", ".join(map(str, paths))
             raise LogError(f"there is no log in {folders}: give files such as ydata-fp-td-clicks-v1_0.20090501.gz")
         self._names = source_names(self.files)
-        self._strange: dict[Path, str] = {}
+        self._doubts: dict[Path, str] = {}
         kinds = {path: kind for path in self.files if (kind := self._detect(path)) is not None}
         if len(set(kinds.values())) > 1:
             first = {kind: next(path for path in kinds if kinds[path] == kind) for kind in (R6A, R6B)}
@@ -212,7 +212,7 @@ class YahooReader:
             if kind is not None:
                 return kind
         lines_are = f"none of its first {len(lines)} lines is" if len(lines) > 1 else "its first line is not"
-        self._strange[path] = f"{lines_are} in the format R6A or R6B; it begins with {short(bytes(text[:40]))}"
+        self._doubts[path] = f"{lines_are} in the format R6A or R6B; it begins with {short(bytes(text[:40]))}"
         return None
 
     def batches(
@@ -224,7 +224,7 @@ class YahooReader:
         columns = _BatchInProgress(self._rows, len(self.user))
         for path, name in zip(self.files, self._names, strict=True):
             file = _FileReader(path, name, pools, columns, problems, self._chunk)
-            for batch in file.batches(self._strange.get(path), progress):
+            for batch in file.batches(self._doubts.get(path), progress):
                 yield name, batch
 
 
@@ -248,16 +248,16 @@ class _FileReader:
         self.state[LINE] += count
         self.problems.skip(kind, self.name, int(self.state[LINE]), detail, count=count)
 
-    def batches(self, strange: str | None, progress: Callable[[int], None]) -> Iterator[Batch]:
-        """All rounds of the file; `strange` says why it may not be a click log at all."""
+    def batches(self, doubt: str | None, progress: Callable[[int], None]) -> Iterator[Batch]:
+        """All rounds of the file; `doubt` says why it may not be a click log at all."""
         try:
             stream = Stream(self.path)
         except OSError as problem:
             self.problems.blame_file(DAMAGED, self.name, f"{problem.strerror}: check its permissions")
             return
         try:
-            if strange is not None:
-                self.problems.blame_file(NOT_A_LOG, self.name, strange)
+            if doubt is not None:
+                self.problems.blame_file(NOT_A_LOG, self.name, doubt)
             view = memoryview(self.buf)  # type: ignore[arg-type]
             have, told, dropping = 0, 0, False
             while n := stream.readinto(view[have : have + self.chunk]):

@@ -18,7 +18,7 @@ from hybandits.offline.evaluation.estimates import Gathered, checked
 from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.parts import BlockLayout, LogPart
 from hybandits.offline.evaluation.passes import Walker, read
-from hybandits.offline.evaluation.refusals import enter_refusals
+from hybandits.offline.evaluation.refusals import LEARNS, enter_refusals
 from hybandits.offline.evaluation.results import Evaluation
 from hybandits.offline.evaluation.targets import Learning, Target, target_of
 from hybandits.offline.evaluation.terms import TERMS
@@ -209,7 +209,7 @@ def terms_by_round(
     meant = [target_of(given, view, learns=False) for given in targets.values()]
     fixed = tuple(target for target in meant if not isinstance(target, Learning))
     if len(fixed) < len(targets):
-        raise ValueError("a policy that learns has no fixed probabilities: give Frozen(policy)")
+        raise ValueError(LEARNS)
     layout = BlockLayout.of(start, stop, max(1, len(models)))
     part = LogPart(
         view.recipe(), start, stop, layout, targets=fixed, models=tuple(models),

@@ -53,7 +53,7 @@ class Gathered:
     policies : list of LogEvidence
         The evidence about each policy.
     estimators : list of str
-        The estimators asked for.
+        The requested estimators.
     layout : BlockLayout
         The blocks and folds.
     survey : Survey

@@ -22,7 +22,7 @@ class LogEvidence:
     ----------
     sums : array of shape (blocks, folds, 13)
         Sums of terms; see `terms` for the columns.
-    mass, asked : arrays of shape (arms,)
+    mass, eligible : arrays of shape (arms,)
         The probability with which the policy shows each arm, summed over rounds, and the rounds in which it may.
     tally : array of shape (6,)
         Counts over all rounds; see `terms`.
@@ -40,7 +40,7 @@ class LogEvidence:
     target: Target | Learning
     sums: Doubles
     mass: Doubles
-    asked: np.ndarray
+    eligible: np.ndarray
     tally: Doubles
     influence: Doubles
     replayed: Survey | None = None
@@ -70,7 +70,7 @@ class LogEvidence:
         """Add the sums of some rounds."""
         self.sums[part.block : part.block + len(part.sums)] += part.sums
         self.mass += part.mass
-        self.asked += part.asked
+        self.eligible += part.eligible
         largest = max(self.tally[LARGEST], part.tally[LARGEST])
         self.tally += part.tally
         self.tally[LARGEST] = largest

@@ -31,31 +31,6 @@ class Intervals(NamedTuple):
     difference_high: Doubles
 
 
-def bootstrap(
-    numerators: Doubles,
-    denominators: Doubles,
-    *,
-    pairs: Sequence[tuple[int, int]] = (),
-    level: float = 0.95,
-    seed: int | None = 0,
-    resamples: int = RESAMPLES,
-) -> Intervals:
-    """Bootstrap-t intervals for the ratios R_j = sum_b A_jb / sum_b B_jb and the differences R_i - R_j of `pairs`.
-
-    numerators and denominators are (ratios, blocks). Blocks are drawn with replacement, the same ones for all ratios,
-    numerators together with denominators: what is common to two ratios drops out of their difference. Blocks of
-    consecutive rounds keep the dependence of neighbouring rounds.
-
-    With e_b = A_b - R B_b, the standard error is se = sqrt(sum e_b^2) / sum B_b. Every resample is studentised by its
-    own se*, and the interval is [R - t_high se, R - t_low se] with the quantiles t of (R* - R) / se*. So it follows the
-    skewness of terms like w r, most of which are 0 while a few are large.
-
-    A bound is NaN if all e_b of a ratio are 0, or if so many resamples have no spread that the quantile is infinite.
-    The difference of two ratios that are equal in every block is 0 for certain.
-    """
-    return resample(numerators, denominators, pairs=pairs, seed=seed, resamples=resamples).intervals(level)
-
-
 class Resampled(NamedTuple):
     """Ratios and then differences: their values, the influence of every block, and their deviation R* - R and standard
     error se* in every resample."""
@@ -68,7 +43,7 @@ class Resampled(NamedTuple):
     """How many of them are ratios; the rest are differences."""
 
     def intervals(self, level: float = 0.95) -> Intervals:
-        """The intervals at a level; see `bootstrap`."""
+        """Bootstrap-t intervals at a level; see `resample`."""
         level = checks.probability("level", level, "it is the share of intervals that hold the truth, e.g. 0.95")
         low, high = _studentised(self.value, self.influence, self.deviation, self.error, level)
         same = (self.influence == 0).all(axis=1) & (self.value == 0)
@@ -86,7 +61,19 @@ def resample(
     seed: int | None = 0,
     resamples: int = RESAMPLES,
 ) -> Resampled:
-    """Draw the resamples of `bootstrap`, from which intervals at any level can be computed."""
+    """Draw resamples for bootstrap-t intervals of the ratios R_j = sum_b A_jb / sum_b B_jb and of R_i - R_j of `pairs`.
+
+    numerators and denominators are (ratios, blocks). Blocks are drawn with replacement, the same ones for all ratios,
+    numerators together with denominators: what is common to two ratios drops out of their difference. Blocks of
+    consecutive rounds keep the dependence of neighbouring rounds.
+
+    With e_b = A_b - R B_b, the standard error is se = sqrt(sum e_b^2) / sum B_b. Every resample is studentised by its
+    own se*, and the interval is [R - t_high se, R - t_low se] with the quantiles t of (R* - R) / se*. So it follows the
+    skewness of terms like w r, most of which are 0 while a few are large.
+
+    A bound is NaN if all e_b of a ratio are 0, or if so many resamples have no spread that the quantile is infinite.
+    The difference of two ratios that are equal in every block is 0 for certain.
+    """
     resamples = checks.count("resamples", resamples, least=100, why="quantiles need many, e.g. 2000")
     a, b = np.asarray(numerators, float), np.asarray(denominators, float)
     if a.shape != b.shape or a.ndim != 2 or a.shape[1] == 0:

@@ -88,7 +88,7 @@ class BlockSums(NamedTuple):
     block: int
     sums: Doubles
     mass: Doubles
-    asked: np.ndarray
+    eligible: np.ndarray
     tally: Doubles
     groups: np.ndarray
     features: Doubles

@@ -37,7 +37,7 @@ class Walker:
         if self.modelled:
             self._weights, self._constant = stacked(task.models, view)
         many = len(task.targets)
-        self.mass, self.asked = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
+        self.mass, self.eligible = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
         self.tally = np.zeros((many, 6))
         shape = (many, task.layout.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
         self.features = np.zeros(shape)
@@ -76,7 +76,7 @@ class Walker:
                 wrong = round_terms(
                     pi, counts, real, shown, piece.reward, piece.propensity, piece.user, first, view.group, view.arm,
                     self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64), self.modelled,
-                    task.low, task.high, task.clip, terms, self.mass[j], self.asked[j], self.tally[j],
+                    task.low, task.high, task.clip, terms, self.mass[j], self.eligible[j], self.tally[j],
                 )  # fmt: skip
                 if wrong >= 0:
                     raise ValueError(
@@ -111,7 +111,7 @@ def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
         groups = np.flatnonzero(walker.features[j, :, :, -1].any(axis=0)) if task.features else np.zeros(0, np.int64)
         features = walker.features[j][:, groups]
         results.append(
-            BlockSums(blocks.start, sums[j], walker.mass[j], walker.asked[j], walker.tally[j], groups, features)
+            BlockSums(blocks.start, sums[j], walker.mass[j], walker.eligible[j], walker.tally[j], groups, features)
         )
     return survey, results
 

@@ -36,11 +36,12 @@ LEARNS = (
     "Frozen in Python."
 )
 TOO_LITTLE_SPREAD = (
-    "No interval: too few rounds with a weight have a reward that differs from the others. Give more rounds."
+    "No interval: almost all weighted rounds have the same reward, so their spread cannot be estimated. Give more "
+    "rounds."
 )
 UNJUDGED_MODEL = (
-    "No interval: of the rounds in which it would have shown what was shown, too few have a reward that differs from "
-    "the others to tell how wrong the model is. Give more rounds."
+    "No interval: almost all rounds in which the policy agrees with the log have the same reward, so the error of the "
+    "model cannot be estimated. Give more rounds."
 )
 
 
@@ -84,9 +85,9 @@ def _judge_fixed(
     missed = float(policy.mass[unseen].sum()) / n
     examples = ", ".join(str(view.names[a]) for a in unseen[np.argsort(-policy.mass[unseen])][:3])
     never_shown = f"{missed:.2%} of its choices are arms that were never shown ({examples})"
-    # Had an arm been shown with the smallest probability of the log whenever the policy asks for it, the chance of
-    # never seeing it would be below exp(-rounds asked * smallest).
-    hopeless = survey.smallest < math.inf and bool((policy.asked[unseen] * survey.smallest > math.log(1000)).any())
+    # Had an arm been shown with the smallest probability of the log whenever the policy may show it, the chance of
+    # never seeing it would be below exp(-eligible rounds * smallest).
+    hopeless = survey.smallest < math.inf and bool((policy.eligible[unseen] * survey.smallest > math.log(1000)).any())
     if unseen.size:
         policy.warnings.append(f"{never_shown}.")
     if missed > GUESSED:
@@ -189,7 +190,7 @@ def _rounds(part: float, whole: float) -> str:
 
 
 def _never_matched(n: int) -> str:
-    return f"In none of the {n:,} rounds would it have shown what was shown. Give more rounds."
+    return f"In none of the {n:,} rounds would the policy have shown the arm that was shown. Give more rounds."
 
 
 def _not_uniform(survey: Survey) -> str:

@@ -32,13 +32,13 @@ places, and on other arms where the log's arm was certain; rounds with 0 < pi(sh
 @kernel
 def round_terms(  # type: ignore[no-untyped-def]
     pi, counts, real, shown, reward, propensity, user, first, group, arm, weights, constant, fold, modelled, low, high,
-    clip, out, mass, asked, tally,
+    clip, out, mass, eligible, tally,
 ):  # fmt: skip
     """Write the TERMS of rounds. Returns the first round whose probabilities are invalid, -1 if there is none.
 
     counts: candidates; real: those that are not filled up; shown: the place of what was shown, -1 if it was cut off;
     first: entry of the first candidate. The model's mean of group g in fold f is u.weights[f, g] + constant[f, g]; for
-    dr it is kept within low..high. Added to for every arm: mass, its probability, and asked, the rounds with any.
+    dr it is kept within low..high. Added to for every arm: mass, its probability, and eligible, the rounds with any.
     """
     for t in range(pi.shape[0]):
         f = fold[t]
@@ -51,7 +51,7 @@ def round_terms(  # type: ignore[no-untyped-def]
             if p > 0.0:
                 total += p
                 mass[arm[e]] += p
-                asked[arm[e]] += 1
+                eligible[arm[e]] += 1
                 if k >= real[t]:
                     tally[PADDED] += p
             if modelled and (p > 0.0 or k == shown[t]):

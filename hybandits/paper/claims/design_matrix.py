@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.experiments.statistics import exponents, increment_exponents, smallest_eigenvalue
+from hybandits.experiments.statistics import expected_smallest_eigenvalue, exponents, increment_exponents
 from hybandits.foundation.checks import Doubles
 from hybandits.paper import theorems
 from hybandits.paper.claims.comparisons import judge_mean
@@ -86,7 +86,9 @@ def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Find
             increment_exponents(rows[:, probes], y[:, probes], use), units, above=1 - TOLERANCE,
             margin=1 - TOLERANCE - BETWEEN, confidence=judged.confidence, parts=_PARTS,
         )  # fmt: skip
-        independent = increment_exponents(rows[:, probes], smallest_eigenvalue(dimension, rows[:, probes]), use)
+        independent = increment_exponents(
+            rows[:, probes], expected_smallest_eigenvalue(dimension, rows[:, probes]), use
+        )
         value = judged.describe_interval(exponent, units, of="exponent")
         value += f" (independent rows would show {mean(independent)}); log-log slope "
         value += f"{mean(exponents(rows, y - ridge, enough & judged.late(t)))}{_share_of_arms(use)}"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hybandits.logs.columns import ColumnsReader, Mapping, reader, tabular
@@ -231,14 +231,8 @@ MAPPED = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
-@given(rows=tables(), listed=st.booleans(), block=st.sampled_from([16, 100, 1 << 20]), many=st.sampled_from([2, 1000]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_csv_and_parquet_give_the_same_log(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], listed: bool, block: int, many: int
-) -> None:
-    tmp_path = tmp_path_factory.mktemp("same")
-    mapping = {**MAPPED, "candidates": "shown"} if listed else MAPPED
+def write_both(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """The same rows as x.csv and as x.parquet."""
     types = {
         "item": pa.string(),
         "os": pa.string(),
@@ -247,25 +241,29 @@ def test_csv_and_parquet_give_the_same_log(
         "slot": pa.int16(),
     }
     schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "x.parquet")
-    with (tmp_path / "x.csv").open("w", newline="") as file:
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "x.parquet")
+    with (folder / "x.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(rows[0])
         for row in rows:
             cells = {**row, "shown": None if row["shown"] is None else json.dumps(row["shown"])}
             writer.writerow("" if cell is None else cell for cell in cells.values())
-    outcomes = []
+
+
+@pytest.mark.slow
+@given(rows=tables(), listed=st.booleans(), block=st.sampled_from([16, 100, 1 << 20]), many=st.sampled_from([2, 1000]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_csv_and_parquet_give_the_same_log(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], listed: bool, block: int, many: int
+) -> None:
+    assume(any(usable(row, listed) for row in rows))
+    tmp_path = tmp_path_factory.mktemp("same")
+    mapping = {**MAPPED, "candidates": "shown"} if listed else MAPPED
+    write_both(tmp_path, rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tabular, "BLOCK", block)
         patch.setattr(tabular, "ROWS", many)
-        for name in ("x.csv", "x.parquet"):
-            if any(usable(row, listed) for row in rows):
-                outcomes.append(read(tmp_path / name, tmp_path, **mapping))
-            else:
-                with pytest.raises(LogError, match=r"no round|not a column of numbers"):
-                    read(tmp_path / name, tmp_path, **mapping)
-    if not outcomes:
-        return
+        outcomes = [read(tmp_path / name, tmp_path, **mapping) for name in ("x.csv", "x.parquet")]
     (log1, batch1, problems1), (log2, batch2, problems2) = outcomes
     assert (log1.user, log1.arm, log1.names, pools(log1)) == (log2.user, log2.arm, log2.names, pools(log2))
     for mine, theirs in zip(batch1, batch2, strict=True):
@@ -276,6 +274,17 @@ def test_csv_and_parquet_give_the_same_log(
     assert batch1.reward.tolist() == [row["click"] for row in good]
     rows_of = log1.pools.rows[log1.pools.offsets[batch1.pool] + batch1.chosen]
     assert [log1.names[i] for i in rows_of] == [row["item"] for row in good]
+
+
+GOOD = {"item": "a", "click": 1.0, "p": 0.5, "t": 1, "slot": 1, "shown": ["a", "b"], "age": 3.0, "os": "b"}
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
+@pytest.mark.parametrize("changed", [{"item": None}, {"p": 2.0}, {"slot": 130}, {"shown": ["b"]}, {"os": None}])
+def test_a_log_without_a_usable_row_is_refused(tmp_path: Path, name: str, changed: dict[str, Any]) -> None:
+    write_both(tmp_path, [{**GOOD, **changed}] * 3)
+    with pytest.raises(LogError, match="no round"):
+        read(tmp_path / name, tmp_path, **MAPPED, candidates="shown")
 
 
 def usable(row: dict[str, Any], listed: bool) -> bool:

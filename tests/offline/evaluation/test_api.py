@@ -184,7 +184,7 @@ def test_bad_arguments_are_refused(view: View, trained: Greedy) -> None:
         evaluate(view, {"it": "uniform"}, reward_range=(0.0, 0.1))
     with pytest.raises(KeyError, match="no estimate"):
         evaluate(view, {"it": "uniform"}).of("it", "replay")
-    with pytest.raises(ValueError, match="give Frozen"):
+    with pytest.raises(ValueError, match="learns has no fixed probabilities"):
         next(terms_by_round(view, {"it": Learning(trained)}))  # type: ignore[dict-item]
 
 

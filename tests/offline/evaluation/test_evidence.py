@@ -35,7 +35,7 @@ def test_parts_add_up_where_they_belong() -> None:
     np.testing.assert_allclose(policy.sums[2], one.sums[2] + other.sums[0])
     np.testing.assert_allclose(policy.sums[3], other.sums[1])
     np.testing.assert_allclose(policy.mass, one.mass + other.mass)
-    np.testing.assert_array_equal(policy.asked, one.asked + other.asked)
+    np.testing.assert_array_equal(policy.eligible, one.eligible + other.eligible)
     assert policy.tally[LARGEST] == max(one.tally[LARGEST], other.tally[LARGEST])
     assert policy.tally[CLIPPED] == pytest.approx(one.tally[CLIPPED] + other.tally[CLIPPED])
     assert policy.total(W) == pytest.approx(policy.blocks(W).sum())

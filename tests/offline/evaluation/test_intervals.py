@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hybandits.offline.evaluation.intervals import RESAMPLES, SCALES, bernstein, bootstrap, boundary, resample
+from hybandits.offline.evaluation.intervals import RESAMPLES, SCALES, bernstein, boundary, resample
 
 
 def random_blocks(seed: int, ratios: int = 3, blocks: int = 40) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +35,7 @@ def test_resamples_are_ratios_and_differences_of_drawn_blocks() -> None:
 
 def test_intervals_are_the_normal_ones_where_terms_are_normal() -> None:
     a, b = random_blocks(1, blocks=1500)
-    low, high, *_ = bootstrap(a, b)
+    low, high, *_ = resample(a, b).intervals()
     ratio = a.sum(axis=1) / b.sum(axis=1)
     se = np.sqrt(((a - ratio[:, None] * b) ** 2).sum(axis=1)) / b.sum(axis=1)
     np.testing.assert_allclose(low, ratio - 1.96 * se, atol=0.2 * se.max())
@@ -44,24 +44,24 @@ def test_intervals_are_the_normal_ones_where_terms_are_normal() -> None:
 
 def test_bootstrap_depends_on_seed_and_level_only() -> None:
     a, b = random_blocks(2)
-    one, same, other = bootstrap(a, b, seed=1), bootstrap(a, b, seed=1), bootstrap(a, b, seed=2)
+    one, same, other = (resample(a, b, seed=seed).intervals() for seed in (1, 1, 2))
     assert all(np.array_equal(x, y) for x, y in zip(one, same, strict=True))
     assert not np.array_equal(one.low, other.low)
-    wide = bootstrap(a, b, seed=1, level=0.99)
+    wide = resample(a, b, seed=1).intervals(0.99)
     assert (wide.low < one.low).all()
     assert (wide.high > one.high).all()
 
 
 def test_shift_and_scale() -> None:
     a, b = random_blocks(3)
-    original, moved = bootstrap(a, b), bootstrap(1e3 * b + 5 * a, b)
+    original, moved = resample(a, b).intervals(), resample(1e3 * b + 5 * a, b).intervals()
     np.testing.assert_allclose(moved.low, 1e3 + 5 * original.low, rtol=1e-9)
     np.testing.assert_allclose(moved.high, 1e3 + 5 * original.high, rtol=1e-9)
 
 
 def test_no_interval_without_spread_but_equals_differ_by_nothing() -> None:
     b = np.ones((2, 30))
-    bounds = bootstrap(0.3 * b, b, pairs=[(1, 0)])
+    bounds = resample(0.3 * b, b, pairs=[(1, 0)]).intervals()
     assert np.isnan(bounds.low).all()
     assert np.isnan(bounds.high).all()
     assert bounds.difference_low[0] == bounds.difference_high[0] == 0.0
@@ -70,10 +70,10 @@ def test_no_interval_without_spread_but_equals_differ_by_nothing() -> None:
 def test_no_interval_from_one_block_that_tells() -> None:
     a, b = np.zeros((1, 30)), np.ones((1, 30))
     a[0, 3] = 1.0
-    assert np.isnan(bootstrap(a, b).high[0])
+    assert np.isnan(resample(a, b).intervals().high[0])
     b[0, :] = 0.0
     b[0, 3] = 1.0
-    assert np.isnan(bootstrap(a, b).high[0])
+    assert np.isnan(resample(a, b).intervals().high[0])
 
 
 def test_no_interval_from_three_clicks() -> None:
@@ -82,9 +82,9 @@ def test_no_interval_from_three_clicks() -> None:
     b = np.ones((1, 500)) + random.random((1, 500))
     a = np.zeros((1, 500))
     a[0, [5, 77, 400]] = 1.7
-    assert np.isnan(bootstrap(a, b).low[0])
+    assert np.isnan(resample(a, b).intervals().low[0])
     a[0, :12] = 1.7
-    bounds = bootstrap(a, b)
+    bounds = resample(a, b).intervals()
     assert 0 < bounds.low[0] < bounds.high[0] < 0.1
 
 
@@ -99,15 +99,15 @@ def test_no_interval_from_three_clicks() -> None:
 )
 def test_bootstrap_refuses(a: np.ndarray, b: np.ndarray, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        bootstrap(a, b)
+        resample(a, b)
 
 
 def test_bootstrap_refuses_settings() -> None:
     a, b = random_blocks(4)
     with pytest.raises(ValueError, match="level"):
-        bootstrap(a, b, level=1.0)
+        resample(a, b).intervals(1.0)
     with pytest.raises(ValueError, match="resamples"):
-        bootstrap(a, b, resamples=10)
+        resample(a, b, resamples=10)
     assert RESAMPLES >= 1000
 
 
@@ -122,7 +122,7 @@ def test_bootstrap_t_covers_skewed_means() -> None:
     for i in range(300):
         shown = random.random((1, n)) < 1 / 12
         x = 12.0 * shown * (random.random((1, n)) < 0.3)
-        bounds = bootstrap(x, np.ones((1, n)), seed=i, resamples=500)
+        bounds = resample(x, np.ones((1, n)), seed=i, resamples=500).intervals()
         held += bool(bounds.low[0] <= 0.3 <= bounds.high[0])
     assert held >= 270
 

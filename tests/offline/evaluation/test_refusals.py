@@ -155,7 +155,7 @@ def test_a_model_of_few_own_rounds_has_no_interval(tmp_path: Path) -> None:
         rarely = evaluation.of("rare", name)
         assert rarely.value is not None
         assert (rarely.low, rarely.high) == (None, None)
-        assert "to tell how wrong the model is" in (rarely.refusal or "")
+        assert "the error of the model cannot be estimated" in (rarely.refusal or "")
         assert rarely.difference is not None
         assert rarely.difference.low is None
         assert rarely.running is not None

@@ -64,20 +64,20 @@ class Problem:
 
     def run(self, function: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         out, mass = np.empty((ROUNDS, len(TERMS))), np.zeros(ARMS)
-        asked, tally = np.zeros(ARMS, np.int64), np.zeros(6)
+        eligible, tally = np.zeros(ARMS, np.int64), np.zeros(6)
         wrong = function(
             self.pi, self.counts, self.real, self.shown, self.reward, self.propensity, self.user, self.first,
             self.group, self.arm, self.weights, self.constant, self.fold, True, self.low, self.high, self.clip, out,
-            mass, asked, tally,
+            mass, eligible, tally,
         )  # fmt: skip
-        return wrong, out, mass, asked, tally
+        return wrong, out, mass, eligible, tally
 
 
 @pytest.mark.parametrize("function", [round_terms, round_terms.py_func])
 @pytest.mark.parametrize("options", [{}, {"clip": 0.5}, {"low": -0.3, "high": 0.4}])
 def test_terms_are_their_formulas(function: Any, options: dict[str, float]) -> None:
     problem = Problem(**options)
-    wrong, out, mass, asked, tally = problem.run(function)
+    wrong, out, mass, eligible, tally = problem.run(function)
     assert wrong == -1
     arm_mass = np.zeros(ARMS)
     clipped = 0
@@ -94,7 +94,7 @@ def test_terms_are_their_formulas(function: Any, options: dict[str, float]) -> N
         np.testing.assert_allclose(out[t, [WEIGHT, IPS, DM, DR, MATCH, HIT]], expected, rtol=1e-12)
         np.add.at(arm_mass, problem.arm[entries], pi)
     np.testing.assert_allclose(mass, arm_mass)
-    assert asked.sum() == problem.counts.sum()
+    assert eligible.sum() == problem.counts.sum()
     assert tally[LARGEST] == out[:, WEIGHT].max()
     assert tally[CLIPPED] == clipped
     assert tally[MIXED] == ROUNDS
