@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.learned_worlds import World, linear, worlds
-from benchmarks.report import JUDGED, Figure, Section, number
+from benchmarks.report import JUDGED, Measurement, Section, number
 from benchmarks.workloads import Plan
 from hybandits import HyIDS, HyLinUCB, HyThompson, SelfNormalised
 from hybandits.engines import Local
@@ -109,10 +109,10 @@ def run_regret(plan: Plan) -> Section:
     section.rule()
     mean = math.exp(float(np.mean([math.log(ratio) for ratio in ratios.values()])))
     what = f"HyIDS / learned, geometric mean of {len(ratios)} worlds"
-    section.add("all", what, "", "", figure=Figure("all", what, "at most", DIRECTED_MEAN, mean))
+    section.add("all", what, "", "", measurement=Measurement("all", what, "at most", DIRECTED_MEAN, mean))
     worst = max(ratios, key=lambda name: ratios[name])
     what = f"HyIDS / learned, worst world ({worst})"
-    section.add("all", what, "", "", figure=Figure("all", what, "at most", DIRECTED_WORST, ratios[worst]))
+    section.add("all", what, "", "", measurement=Measurement("all", what, "at most", DIRECTED_WORST, ratios[worst]))
     section.notes += remarks
     if plan.quick:
         section.notes.append(f"a quick run of at most {QUICK_HORIZON:,} rounds: the targets are for the full length")
@@ -125,8 +125,8 @@ def _judge(section: Section, world: World, regret: dict[str, Doubles]) -> float:
     def add(what: str, first: Doubles, second: Doubles, target: float, summary: Callable[[Doubles], Any]) -> float:
         a, b = float(summary(first)), float(summary(second))
         ratio = a / b if b > 0 else (1.0 if a == 0 else math.inf)
-        figure = Figure(world.name, what, "at most", target, ratio)
-        section.add(world.name, what, number(a), number(b), figure=figure)
+        measurement = Measurement(world.name, what, "at most", target, ratio)
+        section.add(world.name, what, number(a), number(b), measurement=measurement)
         return ratio
 
     section.rule()
@@ -196,10 +196,10 @@ def run_rescaled(plan: Plan) -> Section:
             after = _mean(changed)
             if target == 1.0:
                 alike = min(float((a[1] == b[1]).mean()) for a, b in zip(plain, changed, strict=True))
-                figure = Figure(what, f"{kind}, decisions alike", "at least", 100.0, 100 * alike, " %")
+                measurement = Measurement(what, f"{kind}, decisions alike", "at least", 100.0, 100 * alike, " %")
             else:
-                figure = Figure(what, f"{kind}, regret over that before", "at most", target, after / before)
-            section.add(what, kind, number(after), number(before), figure=figure)
+                measurement = Measurement(what, f"{kind}, regret over that before", "at most", target, after / before)
+            section.add(what, kind, number(after), number(before), measurement=measurement)
             section.data.append({"what": what, "policy": kind, "regret": after, "before": before})
     return section
 

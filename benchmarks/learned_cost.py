@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.learned_worlds import CLICK_SHARED, CLICK_USER, Make, Played, clicks, linear
-from benchmarks.report import JUDGED, Figure, Section, microseconds, number
+from benchmarks.report import JUDGED, Measurement, Section, microseconds, number
 from benchmarks.timing import Pair, interleave, no_garbage_collection
 from benchmarks.workloads import WORKLOADS, Plan, training_rows
 from hybandits import HybridRidge, HyIDS, HyThompson
@@ -160,20 +160,20 @@ def run_cost(plan: Plan) -> Section:
         loops, policies = time_loops(made, pool, horizon, plan.repeats(5, 2))
         section.rule()
         for policy, pair in loops.items():
-            figure = None
+            measurement = None
             if policy == "learned" and name in LEARNED_TARGETS:
                 ratio = pair.over(loops["told"])
-                figure = Figure(name, "loop, learned / told", "at most", LEARNED_TARGETS[name], ratio)
+                measurement = Measurement(name, "loop, learned / told", "at most", LEARNED_TARGETS[name], ratio)
             if policy == "HyIDS":
                 ratio = pair.over(loops["learned"])
-                figure = Figure(name, "loop, HyIDS / learned", "at most", DIRECTED_TARGETS[name], ratio)
-            section.add(name, f"loop, {policy}", *microseconds(pair), figure=figure)
+                measurement = Measurement(name, "loop, HyIDS / learned", "at most", DIRECTED_TARGETS[name], ratio)
+            section.add(name, f"loop, {policy}", *microseconds(pair), measurement=measurement)
         policies = {policy: policies[policy] for policy in ("learned", "HyIDS")}
         choices = time_choices(policies, pool, plan.repeats(50, 10))
         section.add(name, "choose, learned", *microseconds(choices["learned"]))
         ratio = choices["HyIDS"].over(choices["learned"])
-        figure = Figure(name, "choose, HyIDS / learned", "at most", CHOOSE_TARGET, ratio)
-        section.add(name, "choose, HyIDS", *microseconds(choices["HyIDS"]), figure=figure)
+        measurement = Measurement(name, "choose, HyIDS / learned", "at most", CHOOSE_TARGET, ratio)
+        section.add(name, "choose, HyIDS", *microseconds(choices["HyIDS"]), measurement=measurement)
         section.data.append(
             {
                 "world": name,
@@ -235,11 +235,17 @@ def run_longest(plan: Plan) -> Section:
         section.rule()
         section.add(name, "a usual row", f"{rows:,}", number(plain))
         longest = 1e3 * float(least[~grew].max())
-        figure = Figure(name, "longest learn", "at most", LONGEST_TARGETS[name], longest, " ms")
-        section.add(name, "longest, with a refresh", f"{int(refreshing.sum()):,}", number(longest), figure=figure)
+        measurement = Measurement(name, "longest learn", "at most", LONGEST_TARGETS[name], longest, " ms")
+        section.add(
+            name, "longest, with a refresh", f"{int(refreshing.sum()):,}", number(longest), measurement=measurement
+        )
         room = 1e3 * float(least[grew].max())
-        figure = Figure(name, "longest learn, making room for more arms", "at most", LONGEST_TARGETS[name], room, " ms")
-        section.add(name, "longest, making room for more arms", f"{int(grew.sum()):,}", number(room), figure=figure)
+        measurement = Measurement(
+            name, "longest learn, making room for more arms", "at most", LONGEST_TARGETS[name], room, " ms"
+        )
+        section.add(
+            name, "longest, making room for more arms", f"{int(grew.sum()):,}", number(room), measurement=measurement
+        )
         worst = np.argsort(least)[::-1][:10]
         section.data.append(
             {
@@ -274,8 +280,8 @@ def run_memory(plan: Plan) -> Section:
                 sizes.append(estimator.nbytes)
             grown.append((sizes[1] - sizes[0]) / 2_000)
         told, learned = grown
-        figure = Figure(name, "learned / told", "at most", MEMORY_TARGET, learned / told)
-        section.add(f"{name} {workload.shape}", number(told), number(learned), figure=figure)
+        measurement = Measurement(name, "learned / told", "at most", MEMORY_TARGET, learned / told)
+        section.add(f"{name} {workload.shape}", number(told), number(learned), measurement=measurement)
         section.data.append({"workload": name, "told": told, "learned": learned})
     section.notes.append("growth of nbytes from 1,000 to 3,000 arms, spare room included")
     return section
