@@ -176,14 +176,31 @@ class Dense:
         raise AssertionError(f"the reference did not settle in {MOST_STEPS} steps")
 
     def posterior(self, at: Settings, m: list[Number]) -> tuple[list[list[Number]], list[Number]]:
-        """L = R^-T and the estimate of (theta, beta_1, ..) where m is known: what the estimator plays with."""
+        """L = R^-T and the estimate of (theta, beta_1, ..) as the estimator plays with them.
+
+        Every beta has the prior mean m, and varies around it by s2 / w and by what is not known of m.
+        """
         d1, d2 = self.d1, self.d2
+        ridge = self.ridges(at)
+        whole = invert(cholesky(self.gram, ridge))
+        varies = mpmath.matrix(d2, d2)
+        for k in range(d2):
+            for j in range(d2):
+                last = range(d1 + max(j, k), len(ridge))
+                varies[k, j] = mpmath.fsum(whole[i][d1 + k] * whole[i][d1 + j] for i in last)
+            varies[k, k] += 1 / ridge[d1 + d2 + k]
+        precision = mpmath.inverse(varies)
+        pull = [mpmath.fsum(precision[k, j] * m[j] for j in range(d2)) for k in range(d2)]
         kept = [*range(d1), *range(d1 + d2, len(self.moment))]
         gram = [[self.gram[i][j] for j in kept[: a + 1]] for a, i in enumerate(kept)]
-        ridge = [each for i, each in enumerate(self.ridges(at)) if not d1 <= i < d1 + d2]
-        prior = [mpmath.mpf(0)] * d1 + self.arms * m
-        right = [self.moment[i] + r * p for i, r, p in zip(kept, ridge, prior, strict=True)]
-        inverse = invert(cholesky(gram, ridge))
+        right = [self.moment[i] for i in kept]
+        for arm in range(self.arms):
+            first = d1 + arm * d2
+            for k in range(d2):
+                right[first + k] += pull[k]
+                for j in range(k + 1):
+                    gram[first + k][first + j] += precision[k, j]
+        inverse = invert(cholesky(gram, ridge[:d1] + [mpmath.mpf(0)] * (self.arms * d2)))
         n = len(kept)
         half = [mpmath.fdot(inverse[i][: i + 1], right[: i + 1]) for i in range(n)]
         return inverse, [mpmath.fdot([inverse[i][j] for i in range(j, n)], half[j:]) for j in range(n)]

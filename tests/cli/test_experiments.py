@@ -224,8 +224,8 @@ def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Pat
 
 @pytest.mark.slow
 def test_the_yahoo_experiment_takes_policies_that_learn_their_settings(folder: Path, tmp_path: Path) -> None:
-    command = [*SMALL[:-1], "HyThompson,HyIDS", "--rounds", 200, "--data", folder / "log", "--out", tmp_path / "out"]
-    played = run(*command, "--protocol", "released")
+    options = ["--rounds", 200, "--policies", "HyThompson,HyIDS", "--data", folder / "log", "--out", tmp_path / "out"]
+    played = run(*SMALL, *options, "--protocol", "released")
     assert played.exit_code == 0, said(played)
     outcome = read_results(tmp_path / "out").outcome("yahoo", "released")
     assert outcome is not None
