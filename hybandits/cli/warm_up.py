@@ -18,7 +18,7 @@ LABORATORY = ("isal", "pyarrow", "scipy")
 def warm_up() -> None:
     """Compile every kernel for this machine and keep the machine code on disk.
 
-    The first call takes about a minute (half of that without the laboratory installed), a later one a few seconds.
+    The first call takes about a minute (45 seconds without the laboratory installed), a later one a few seconds.
     Without it each kernel is compiled when it is first needed: most in the first choice and the first reward, some much
     later, such as the one that refreshes an arm's factors after 512 rewards.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from numpy.testing import assert_allclose
 
 from hybandits import DisLinUCB, HyLinUCB, LinUCB, SelfNormalised, paper
@@ -10,6 +11,7 @@ from hybandits.simulation.play import cumulative_regret
 from hybandits.simulation.worlds import Synthetic
 
 
+@pytest.mark.slow
 def test_setting_1_lands_on_the_published_read_outs() -> None:
     """Five environments, 2,500 rounds: mean regret within 3 % (or the read-out's own error, about 3 units)."""
     coefficient = SelfNormalised(noise=0.01, bound=(0.8, 0.5), delta=0.01)

@@ -35,6 +35,7 @@ def test_epsilon_greedy_propensities_are_true() -> None:
     assert (np.abs(counts / n - p) < 6 * np.sqrt(p * (1 - p) / n)).all()
 
 
+@pytest.mark.slow
 def test_the_same_seed_in_a_wrapper_and_what_it_wraps_does_not_tie_their_draws() -> None:
     """40,000 choices; frequencies within 6 standard errors of the stated propensities."""
     policy = EpsilonGreedy(EpsilonGreedy(Greedy(d1=1, d2=1), epsilon=0.3, seed=0), epsilon=0.3, seed=0)

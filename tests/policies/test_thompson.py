@@ -56,6 +56,7 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
     assert (np.abs(wins / n - expected) < 6 * np.sqrt(2 * expected.clip(1e-3) / n)).all()
 
 
+@pytest.mark.slow
 def test_thompson_propensities_are_sampled_frequencies_and_leave_decisions_alone() -> None:
     """Choices of 3,000 policies that differ in nothing but the seed; frequencies within 6 standard errors."""
     page = Page(4, 3)

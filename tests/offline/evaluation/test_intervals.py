@@ -180,6 +180,7 @@ def test_sequence_holds_throughout(kind: str) -> None:
     assert held >= 276
 
 
+@pytest.mark.slow
 def test_sequence_narrows_and_blocks_hardly_matter() -> None:
     x = (np.random.default_rng(0).random(100_000) < 0.05).astype(float)
     fine = bernstein(*blocks_of(x, 1), low=0.0, high=1.0, mean=(0.0, 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.claims import FAILS, HOLDS, OPEN
@@ -23,6 +24,7 @@ def test_a_mean_is_judged_by_its_interval() -> None:
     assert judge_mean(weak, units, below=0.0, confidence=0.95, parts=100).answer == OPEN
 
 
+@pytest.mark.slow
 def test_false_alarms_under_no_difference() -> None:
     """Five environments, five trials each, no true difference: "A < B" is declared in 2.5 % of repetitions.
 
