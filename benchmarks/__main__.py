@@ -25,7 +25,7 @@ PARTS = {
     "rounds": (2, "choose + learn from Python, beside a textbook implementation"),
     "peers": (4, "the same round in other libraries"),
     "roofline": (1, "the scoring kernel beside what the machine can do"),
-    "thompson": (1, "a decision of HyThompson beside one of HyLinUCB"),
+    "thompson": (1, "a decision of HyThompson, told its settings, beside one of HyLinUCB"),
     "scale": (1, "learning among 100,000 arms beside learning among 10"),
     "memory": (1, "bytes per arm and of a process that knows a million arms"),
     "start": (2, "importing, the first choice and reward, --help"),
@@ -70,7 +70,7 @@ def _overview() -> str:
     lines = [f"  {name:<16} {minutes:>3} min  {what}" for name, (minutes, what) in PARTS.items()]
     total = sum(minutes for minutes, _ in PARTS.values())
     return "\n".join(
-        ["parts, with the minutes they take on two quiet cores:", *lines, f"  {'in all':<16} {total:>3} min"]
+        ["parts, with about how many minutes they take on two quiet cores:", *lines, f"  {'in all':<16} {total:>3} min"]
     )
 
 

@@ -110,7 +110,7 @@ def run_fitting(plan: Plan) -> Section:
         "replay": (replay, "replay of HyLinUCB from Parquet", REPLAY_TARGET),
         **{
             name: (partial(simulate, name), f"simulation, {name}", target)
-            for name, target in (*((p, PLAYING_TARGET) for p in paper.PAPER_POLICIES), ("HyThompson", None))
+            for name, target in (*((p, PLAYING_TARGET) for p in paper.PAPER_POLICIES), (paper.HYTHOMPSON_TOLD, None))
         },
     }
     plan.say("logs: fitting, replaying and simulating in turn")

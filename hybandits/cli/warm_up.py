@@ -18,7 +18,7 @@ LABORATORY = ("isal", "pyarrow", "scipy")
 def warm_up() -> None:
     """Compile every kernel for this machine and keep the machine code on disk.
 
-    The first call takes about a minute (45 seconds without the laboratory installed), a later one a few seconds.
+    The first call takes one and a half to three minutes, a later one a few seconds.
     Without it each kernel is compiled when it is first needed: most in the first choice and the first reward, some much
     later, such as the one that refreshes an arm's factors after 512 rewards.
 
@@ -35,7 +35,7 @@ def warm_up() -> None:
 
 
 def warmup() -> None:
-    """Compile everything now, so that nothing has to wait for it later. Takes about a minute the first time."""
+    """Compile everything now, so that nothing has to wait for it later. The first time takes up to three minutes."""
     start = time.perf_counter()
     warm_up()
     print(f"compiled in {time.perf_counter() - start:.0f} seconds; the machine code is on disk")
@@ -100,22 +100,18 @@ def _use_policies() -> None:
 
 
 def _play_rounds() -> None:
-    """Play two rounds of every compiled loop in worlds of every law."""
-    from hybandits.policies import DisLinUCB, HyIDS, HyLinUCB, HyRan, HyThompson, SupLinUCB
+    """Play two rounds with every policy, and so in every compiled loop, and two in worlds of every law."""
+    from hybandits.policies import HyLinUCB
+    from hybandits.policies.by_name import make_policy, policy_names, setting_names
     from hybandits.simulation.play import cumulative_regret
     from hybandits.simulation.worlds import LAWS, Synthetic
 
     shape: dict[str, Any] = {"d1": 2, "d2": 1}
-    policies = [
-        HyLinUCB(**shape),
-        DisLinUCB(**shape),
-        HyThompson(**shape),
-        HyIDS(**shape, noise=1.0, scale=1.0),
-        SupLinUCB(**shape, horizon=2),
-        HyRan(**shape),
-    ]
-    for policy in policies:
-        cumulative_regret(policy, Synthetic(**shape, arms=2), 2)
+    for name in policy_names():
+        told = [{"noise": 1.0, "scale": 1.0}] if "scale" in setting_names(name) else []  # by default these are learned
+        for settings in ({}, *told):
+            policy = make_policy(name, settings, **shape, arms=2, horizon=2)
+            cumulative_regret(policy, Synthetic(**shape, arms=2), 2)
     for law in LAWS:
         cumulative_regret(HyLinUCB(**shape), Synthetic(**shape, arms=2, law=law), 2)
 

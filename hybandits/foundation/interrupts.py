@@ -9,7 +9,8 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 KEPT = "finished work is kept: run the same command again to continue"
@@ -17,6 +18,9 @@ NOTHING = "nothing was written"
 
 PATIENCE = 10.0
 """Seconds that workers and open files are given after Ctrl-C; then the process ends whatever they are doing."""
+
+RETRY = 0.01
+"""Seconds after which Ctrl-C is handled again if an exception would have been lost where it came."""
 
 interrupted = False
 """Whether Ctrl-C has been pressed."""
@@ -26,6 +30,8 @@ workers_started = False
 
 _to_tidy = 0
 _word = ""
+_last_resort: Any = None
+"""The timer that ends the process when PATIENCE is over."""
 
 
 class Interruption(KeyboardInterrupt):
@@ -68,23 +74,43 @@ def promise(word: str) -> None:
     _word = word
 
 
-def interrupt(number: int, frame: object) -> None:
+def interrupt(number: int, frame: FrameType | None) -> None:
     """Handle Ctrl-C: raise an exception if there are workers or files to take care of, else end at once.
 
     An exception alone would not do, because compilers and imports lose it or turn it into another one.
     """
-    global interrupted
+    global interrupted, _last_resort
     if interrupted:  # the first one is being handled
         return
-    interrupted = True
     if not (_to_tidy or workers_started):
+        interrupted = True
         end()
+    if _last_resort is None:
+        _last_resort = _later(PATIENCE, end)
+    if _would_be_lost(frame):
+        _later(RETRY, signal.raise_signal, number)
+        return
+    interrupted = True
+    raise Interruption
+
+
+def _would_be_lost(frame: FrameType | None) -> bool:
+    """Whether LLVM is at work: Python prints an exception that is raised in a call from there, and goes on."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("llvmlite."):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _later(seconds: float, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Start a timer that does not keep the process from ending."""
     import threading
 
-    last_resort = threading.Timer(PATIENCE, end)
-    last_resort.daemon = True
-    last_resort.start()
-    raise Interruption
+    timer = threading.Timer(seconds, function, arguments)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def end() -> None:

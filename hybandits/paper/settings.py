@@ -53,6 +53,8 @@ YAHOO_TRAIN = 1_000_000
 """Rounds to fit on."""
 YAHOO_ROUNDS = 10_000_000
 """Rounds to play."""
+YAHOO_GRADIENT_LINES = 4_096
+"""The first lines of the log, which the released code repeats in gradient descent to fit its reward model."""
 QUICK_YAHOO = (100_000, 200_000)
 """Rounds to fit on and to play, in the short version."""
 YAHOO_NOISE = {"released": 1e-5, "written": 1e-2}
@@ -80,10 +82,10 @@ class Setting:
     d2: int
     arms: tuple[int, ...]
     horizon: int
-    environments: int
-    trials: int
-    quick_horizon: int
-    quick_trials: int
+    environments: int = 5
+    trials: int = 5
+    quick_horizon: int = 10_000
+    quick_trials: int = 1
     policies: tuple[str, ...]
 
 
@@ -97,10 +99,6 @@ SETTINGS = {
             d2=5,
             arms=(25,),
             horizon=80_000,
-            environments=5,
-            trials=5,
-            quick_horizon=10_000,
-            quick_trials=1,
             policies=(*PAPER_POLICIES, *BASELINES, *BEYOND),
         ),
         Setting(
@@ -110,10 +108,6 @@ SETTINGS = {
             d2=40,
             arms=(25,),
             horizon=80_000,
-            environments=5,
-            trials=5,
-            quick_horizon=10_000,
-            quick_trials=1,
             policies=(*PAPER_POLICIES, *BASELINES, *BEYOND),
         ),
         Setting(
@@ -123,10 +117,6 @@ SETTINGS = {
             d2=5,
             arms=(10, 25, 50, 100, 200, 300, 400),
             horizon=30_000,
-            environments=5,
-            trials=5,
-            quick_horizon=10_000,
-            quick_trials=1,
             policies=(*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, *BEYOND),
         ),
         Setting(

@@ -7,7 +7,6 @@ depends on the problem (the shape, the number of arms, the number of rounds, the
 from __future__ import annotations
 
 import inspect
-import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -72,8 +71,24 @@ def parse_policy(spec: str) -> tuple[str, dict[str, Any]]:
     ('LinUCB', {'exploration': {'kind': 'Constant', 'alpha': 1.0}, 'ridge': 2})
     """
     name, _, rest = spec.partition(":")
-    parts = re.split(r",(?![^{\[]*[}\]])", rest)  # a comma within braces or brackets belongs to a value
-    return name, dict(_parse_setting(spec, part) for part in parts if part)
+    return name, dict(_parse_setting(spec, part) for part in _split_settings(rest) if part)
+
+
+def _split_settings(text: str) -> list[str]:
+    """Split at the commas that stand outside braces, brackets and quotes: the others belong to a value."""
+    parts, depth, quote = [""], 0, ""
+    for character in text:
+        if character == "," and not depth and not quote:
+            parts.append("")
+            continue
+        parts[-1] += character
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        else:
+            depth += (character in "{[") - (character in "}]")
+    return parts
 
 
 def _parse_setting(spec: str, part: str) -> tuple[str, Any]:

@@ -23,17 +23,8 @@ class DisLinUCB(UCBPolicy):
     ----------
     d1, d2 : int
         The numbers of features in x and in z; each arm learns the effect of all of them for itself.
-    noise : float, optional
-        The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
-        at most 0.5. A larger value explores more. ``noise=0.1`` is short for
-        ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
-    exploration : SelfNormalised, AsWritten or Constant, optional
-        How much to explore, instead of `noise`.
-    ridge : float, optional
-        How strongly the estimates are drawn towards zero (lambda). The default is the value that `exploration`
-        prescribes, or 1.0 if it prescribes none.
-    seed : int, optional
-        The seed of the random state; this rule does not draw random numbers.
+    noise, exploration, ridge, seed
+        As for `HyLinUCB`.
 
     Attributes
     ----------

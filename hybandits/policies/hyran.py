@@ -279,20 +279,8 @@ class HyRanWithoutCrossBlocks(HyRan):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
-    p : float, default=0.5
-        The share of rounds in which the policy learns from all candidates.
-    ridge_schedule : {"experiments", "theory"}, default="experiments"
-        How the ridge lambda_t grows: 2 D log(t + 1) or D log(4 t^2 / delta), with D = d1 + d2 K.
-    delta : float, default=0.01
-        The failure probability in the schedule "theory".
-    arm_count : int, optional
-        The number of arms K. By default the policy counts the arms that it has met.
-    seed : int, optional
-        The seed of the random draws in learning. The default draws fresh entropy.
+    d1, d2, p, ridge_schedule, delta, arm_count, seed
+        As for `HyRan`.
 
     Examples
     --------

@@ -210,30 +210,13 @@ class LinUCB(UCBPolicy):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
-    noise : float, optional
-        The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
-        at most 0.5. A larger value explores more. ``noise=0.1`` is short for
-        ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
-    exploration : SelfNormalised, AsWritten or Constant, optional
-        How much to explore, instead of `noise`.
-    ridge : float, optional
-        How strongly the estimates are drawn towards zero (lambda). The default is the value that `exploration`
-        prescribes, or 1.0 if it prescribes none.
-    seed : int, optional
-        The seed of the random state; this rule does not draw random numbers.
+    d1, d2, noise, exploration, ridge, seed
+        As for `HyLinUCB`.
 
     Attributes
     ----------
-    exploration : SelfNormalised, AsWritten or Constant
-        The exploration coefficient.
-    ridge : float
-        The present value of lambda.
-    radius : float
-        The present value of gamma: how many widths above its mean an arm is judged by.
+    exploration, ridge, radius
+        As for `HyLinUCB`.
 
     Notes
     -----

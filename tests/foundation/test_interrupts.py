@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -21,7 +22,8 @@ class Ended(BaseException):
 @pytest.fixture(autouse=True)
 def _fresh_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test starts as a new process would, and gives back what was there."""
-    for name, value in {"interrupted": False, "workers_started": False, "_to_tidy": 0, "_word": ""}.items():
+    fresh = {"interrupted": False, "workers_started": False, "_to_tidy": 0, "_word": "", "_last_resort": None}
+    for name, value in fresh.items():
         monkeypatch.setattr(interrupts, name, value)
 
 
@@ -40,7 +42,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 def press() -> None:
-    interrupts.interrupt(signal.SIGINT, None)
+    interrupts.interrupt(signal.SIGINT, sys._getframe())
 
 
 def test_with_nothing_to_tidy_up_the_process_ends_at_once(ended: threading.Event) -> None:
@@ -70,6 +72,26 @@ def test_the_second_time_it_does_nothing(ended: threading.Event) -> None:
     with pytest.raises(interrupts.Interruption), interrupts.tidying():
         press()
     press()
+    assert not ended.is_set()
+
+
+def test_where_an_exception_would_be_lost_it_comes_a_little_later(ended: threading.Event, handler: Any) -> None:
+    """An exception in a function that LLVM calls is printed by Python and goes no further."""
+    signal.signal(signal.SIGINT, interrupts.interrupt)
+    outside = threading.Event()
+    within: dict[str, Any] = {"__name__": "llvmlite.binding.executionengine", "press": press}
+    exec("def called(go_on):\n    press()\n    while go_on(): pass", within)
+    deadline = time.monotonic() + 10
+
+    def called_until(moment: float) -> None:
+        within["called"](lambda: time.monotonic() < moment)
+        outside.set()
+        while time.monotonic() < deadline:
+            pass
+
+    with interrupts.tidying(), pytest.raises(interrupts.Interruption):
+        called_until(time.monotonic() + 5 * interrupts.RETRY)
+    assert outside.is_set()
     assert not ended.is_set()
 
 

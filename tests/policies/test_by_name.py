@@ -50,6 +50,13 @@ def test_every_name_makes_its_policy_without_settings(name: str) -> None:
             ("LinUCB", {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}),
         ),
         ("Nobody:a=1", ("Nobody", {"a": 1})),
+        (
+            "Nobody:a={b=[1, 2], c=3},d=[[4, 5], [6]],e=7",
+            ("Nobody", {"a": {"b": [1, 2], "c": 3}, "d": [[4, 5], [6]], "e": 7}),
+        ),
+        ("Nobody:a={b=[1, 2], c={d=[3, 4], e=5}}", ("Nobody", {"a": {"b": [1, 2], "c": {"d": [3, 4], "e": 5}}})),
+        ("Nobody:a=\"b, [c\",d='{e, f',g=1", ("Nobody", {"a": "b, [c", "d": "{e, f", "g": 1})),
+        ("Nobody:a={b=1,c=2", ("Nobody", {"a": "{b=1,c=2"})),
     ],
 )
 def test_text_is_split_into_name_and_settings(spec: str, expected: tuple[str, dict[str, Any]]) -> None:

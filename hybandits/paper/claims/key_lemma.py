@@ -12,17 +12,19 @@ from hybandits.paper.claims.comparisons import judge_mean
 from hybandits.paper.claims.growth_in_rounds import ONE_DRAW
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import FAILS, HOLDS, OPEN, Finding, Verdict, combine_answers, verdict_on
-from hybandits.paper.claims.wording import join_names, number, percent
+from hybandits.paper.claims.wording import fraction, join_names, number, percent
 
 _WITH_A_SHARED_PART: tuple[theorems.Policy, ...] = ("LinUCB", "HyLinUCB")
+_LIMIT = fraction(theorems.COUPLING_LIMIT)
 
 
 def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -> Verdict:
     """Diversity: how large sigma_max(Z_t) is. `others`: experiments of other lengths, for information."""
     test = (
-        f"sigma_max(Z_t) is measured at the probes. The claim holds if it is at most 1/2 in so many trials that its "
-        f"probability is at least 1 - 4 delta at {percent(judged.confidence)} confidence (Clopper and Pearson): at all "
-        f"probes from T_o on if T reaches T_o; otherwise at T, if it is also falling over the last half of the rounds. "
+        f"sigma_max(Z_t) is measured at the probes. The claim holds if it is at most {_LIMIT} in so many trials that "
+        f"its probability is at least 1 - 4 delta at {percent(judged.confidence)} confidence (Clopper and Pearson): at "
+        f"all probes from T_o on if T reaches T_o; otherwise at T, if it is also falling over the last half of the "
+        f"rounds. "
         f"T_o is computed with the largest diversity rho measured, which makes it smallest. Only what happens after "
         f"T_o can contradict the claim. {ONE_DRAW}"
     )
@@ -76,13 +78,13 @@ def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -
     when = "since T_o" if reached else "at T"
     value = (
         f"median {number(float(np.median(z[:, -1])))} and largest {number(float(z[:, -1].max()))} at T, "
-        f"{'falling' if falling else 'not falling'}; at most 1/2 {first}; {when} in {small} of {trials} trials, hence "
-        f"with probability {floor:.3f} or more"
+        f"{'falling' if falling else 'not falling'}; at most {_LIMIT} {first}; {when} in {small} of {trials} trials, "
+        f"hence with probability {floor:.3f} or more"
     )
     if small < trials:
-        clause = f"{policy}'s Z exceeds 1/2 in {trials - small} of {trials} trials {when}"
+        clause = f"{policy}'s Z exceeds {_LIMIT} in {trials - small} of {trials} trials {when}"
     else:
-        clause = f"{policy}'s Z is at most 1/2 in all {trials} trials {when}"
+        clause = f"{policy}'s Z is at most {_LIMIT} in all {trials} trials {when}"
         clause += "" if reached or falling else " but not falling"
         clause += "" if floor >= goal else f", too few to show a probability of {goal:g}"
     return Finding(what, value, answer), clause

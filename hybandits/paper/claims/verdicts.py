@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from hybandits.paper.claims.wording import name_a_few
+from hybandits.paper.claims.wording import fraction, name_a_few
+from hybandits.paper.theorems import COUPLING_LIMIT
 
 Answer = Literal["holds", "does not hold", "undecided"]
 
@@ -52,7 +53,7 @@ CLAIMS: dict[str, Claim] = {
     "6": Claim(
         "Key lemma: M between U/2 and 2U",
         "After a burn-in T_o the design matrix M_t lies between half and twice its block diagonal part U_t with "
-        "probability at least 1 - 4 delta, which is to say sigma_max(Z_t) <= 1/2.",
+        f"probability at least 1 - 4 delta, which is to say sigma_max(Z_t) <= {fraction(COUPLING_LIMIT)}.",
     ),
     "7": Claim(
         "Regret below the theorems' bounds",

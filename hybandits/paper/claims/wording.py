@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -30,6 +31,15 @@ def percent(share: float) -> str:
     '95 %'
     """
     return f"{100 * share:.4g} %"
+
+
+def fraction(value: float) -> str:
+    """A simple number as a fraction.
+
+    >>> fraction(0.5)
+    '1/2'
+    """
+    return str(Fraction(value))
 
 
 def mean(values: Doubles) -> str:
