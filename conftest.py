@@ -11,6 +11,9 @@ import pytest
 
 pytest.register_assert_rewrite("hybandits.testing")
 
+LONG_PAGES = ("docs/logs.md",)
+"""Pages of the documentation whose examples take seconds: they count as slow tests."""
+
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by markers, and before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,6 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     cluster are slow, and share one worker and its cluster.
     """
     for item in items:
+        if item.nodeid.startswith(LONG_PAGES):
+            item.add_marker("slow")
         group = item.get_closest_marker("xdist_group")
         if group is not None and group.args == ("ray",):
             item.add_marker("slow")

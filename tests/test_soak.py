@@ -13,6 +13,7 @@ from soak import learned
 from tests.support.learned_oracle import Rows, Scales, step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [soak.SCALED, soak.ROTATED, soak.UNIT], ids=lambda case: case.name)
 def test_widths_stay_right_over_many_updates(case: soak.Soak) -> None:
     short = replace(case, d=8, arms=3, rows=30_000, chunk=10_000)
@@ -47,6 +48,7 @@ STOPS_EARLY = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -12,6 +12,7 @@ from hybandits.engines.ray import Counters
 from tests.support.work import ignore, square
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_named_at_once() -> None:
     with pytest.raises(EngineError, match=r"nothing answers at --address 127\.0\.0\.1:1 .*check the address"):
         list(Ray(address="127.0.0.1:1").map(square, [1], ignore))

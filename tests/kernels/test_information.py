@@ -60,6 +60,7 @@ def test_the_best_mixture_is_that_of_the_text(seed: int, form: str) -> None:
     assert_allclose(rule(deviations, means, greedy), plain_mixture(deviations, means, greedy), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3, 8])
 def test_draws_have_the_posterior_covariance(k: int) -> None:
     """2,000 decisions of 64 draws; covariances within 6 standard errors of 64,000 pairs (false alarms below 1e-6)."""

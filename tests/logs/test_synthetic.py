@@ -66,6 +66,7 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
     assert all(len(each) == log.map.d2 for each in beta.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["R6A", "R6B"])
 @pytest.mark.parametrize("features", ["das", "li"])
 def test_means_differ_and_none_is_clipped(kind: str, features: str) -> None:

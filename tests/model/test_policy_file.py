@@ -47,6 +47,7 @@ def test_truncated_files_are_refused(saved: Path, keep: float) -> None:
         HyLinUCB.load(saved)
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_noticed_or_harmless(saved: Path) -> None:
     content = saved.read_bytes()
     original = HyLinUCB.load(saved)

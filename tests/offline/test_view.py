@@ -17,7 +17,7 @@ from hybandits.simulation.play import play_rounds
 from tests.support.loglike import little_log, random_model
 
 
-@pytest.mark.parametrize("arms", ["articles", "positions"])
+@pytest.mark.parametrize("arms", ["articles", pytest.param("positions", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("features", MAPS)
 def test_candidates_features_and_means(tmp_path, features, arms):
     log = little_log(tmp_path)

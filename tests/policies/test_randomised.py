@@ -18,6 +18,7 @@ from hybandits import (
 from hybandits.testing import ARMS, Page
 
 
+@pytest.mark.slow
 def test_epsilon_greedy_propensities_are_true() -> None:
     """20,000 choices; each arm's frequency within 6 standard errors of its propensity."""
     policy = EpsilonGreedy(Greedy(d1=4, d2=3), epsilon=0.4, seed=0)

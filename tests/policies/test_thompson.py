@@ -15,6 +15,7 @@ from hybandits.testing import ARMS, Page
 from tests.support.oracle import Dense
 
 
+@pytest.mark.slow
 def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> None:
     """20,000 joint draws of five arms' scores; mean and covariance within 6 standard errors (false alarms < 1e-6)."""
     noise, scale = 0.5, 1.5

@@ -44,6 +44,7 @@ def test_compiled_rounds_are_those_of_the_contract(name: str, monkeypatch: pytes
     assert_same_state(compiled, contract)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 @settings(max_examples=12, deadline=None)
 @given(

@@ -55,6 +55,7 @@ def test_running_estimate_ends_at_the_estimate(view: View, trained: Greedy) -> N
     assert estimate.low == estimate.running.low[-1]
 
 
+@pytest.mark.slow
 def test_bernstein_is_wide_enough_and_refuses_ratios_and_models(uniform_view: View, tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", 4000, uniform=True, clicks=True, pools=SAME))
     policy = Greedy(d1=view.d1, d2=view.d2, seed=0)

@@ -158,6 +158,7 @@ def blocks_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     return np.full(n, float(size)), parts.sum(axis=1), (parts**2).sum(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["clicks", "weights", "moving"])
 def test_sequence_holds_throughout(kind: str) -> None:
     """At all blocks at once, in 95 % of sequences at least: below 92 % of 300 has a chance of 1 %, if it were 95 %."""
