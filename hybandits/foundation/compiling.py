@@ -57,7 +57,7 @@ class _Notice(event.Listener):  # type: ignore[misc]
         if _Notice.announced or not module.startswith("hybandits.") or os.environ.get("HYBANDITS_QUIET"):
             return
         _Notice.announced = True
-        print("hybandits: compiling for this machine (about ten seconds, only this once)", file=sys.stderr)
+        print("hybandits: compiling for this machine (ten seconds to three minutes, only this once)", file=sys.stderr)
 
     def on_end(self, happening: Any) -> None:
         pass

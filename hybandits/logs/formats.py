@@ -144,6 +144,15 @@ def open_log(path: Path | str) -> Log:
     ------
     LogError
         If there is no converted log, or if it is damaged.
+
+    Examples
+    --------
+    >>> from hybandits.logs.problems import Problems
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> _ = convert(reader_of("clicks"), "log", Problems())
+    >>> open_log("log")
+    Log('log'): 500 rounds, 27 arms, 9 pools
     """
     return Log(path)
 

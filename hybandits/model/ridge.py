@@ -29,6 +29,14 @@ class Prediction(NamedTuple):
     width : array of shape (n,)
         sqrt(x~' M^-1 x~): the standard error of each mean, in units of the noise. It is large for candidates unlike
         anything learned so far, and shrinks as similar rows are learned.
+
+    Examples
+    --------
+    >>> estimator = HybridRidge(d1=1, d2=1)
+    >>> estimator.learn("a", [1.0], [1.0], reward=1.0)
+    >>> mean, width = estimator.predict([[1.0], [1.0]], [[1.0], [1.0]], ["a", "b"])
+    >>> mean.round(2).tolist(), width.round(2).tolist()
+    ([0.67, 0.33], [0.82, 1.29])
     """
 
     mean: Doubles

@@ -277,6 +277,16 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     -------
     Description
         What is in the log. Ranks and moments of features are over all candidates, as if each were played in turn.
+
+    Examples
+    --------
+    >>> from hybandits.logs.formats import opened
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> with opened("clicks") as (log, _):
+    ...     description = describe(View(log))
+    >>> description.rounds, description.arms, round(description.reward, 3), description.uniform
+    (500, 27, 0.082, True)
     """
     log = view.log
     tally = _Tally(view)

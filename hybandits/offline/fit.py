@@ -275,6 +275,16 @@ def collect(
     -------
     Statistics
         For `least_squares`, `ridge_model` and `warm_start`.
+
+    Examples
+    --------
+    >>> from hybandits.logs.formats import opened
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> with opened("clicks") as (log, _):
+    ...     statistics = collect(View(log), stop=400)
+    >>> statistics.rounds
+    400
     """
     start, stop = round_range(view, start, stop)
     whole = Statistics(view)
@@ -331,6 +341,18 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     the solutions are theta = theta_0 + N a for any a, beta_i = beta_i(theta_0) - P_i N a, N spanning what nothing
     determines; a minimises |theta|^2 + sum |beta_i|^2, a problem of the size of N. Time and memory are linear in the
     number of arms.
+
+    Examples
+    --------
+    >>> from hybandits.logs.formats import opened
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> with opened("clicks") as (log, _):
+    ...     fitted = least_squares(collect(View(log)))
+    >>> fitted.parameters, fitted.rank, round(fitted.residual, 2)
+    (192, 50, 0.28)
+    >>> fitted.model.theta.shape
+    (36,)
     """
     rcond = checks.positive("rcond", rcond, "it is the relative size below which a direction counts as absent")
     if statistics.rounds == 0:
@@ -419,6 +441,19 @@ def warm_start(policy: Policy, statistics: Statistics) -> None:
         whose estimator is a ridge regression; for the others there is `learn_log`.
     statistics : Statistics
         The rounds, as collected by `collect`.
+
+    Examples
+    --------
+    >>> from hybandits import HyIDS
+    >>> from hybandits.logs.formats import opened
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> with opened("clicks") as (log, _):
+    ...     view = View(log)
+    ...     policy = HyIDS(d1=view.d1, d2=view.d2, seed=0)
+    ...     warm_start(policy, collect(view))
+    >>> policy.rounds
+    500
     """
     view = statistics.view
     if (policy.d1, policy.d2) != (view.d1, view.d2):

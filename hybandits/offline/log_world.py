@@ -30,6 +30,21 @@ class LogWorld:
         Standard deviation of the noise.
     seed : int
         Seed of the noise.
+
+    Examples
+    --------
+    >>> from hybandits import HyThompson
+    >>> from hybandits.logs.formats import opened
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> from hybandits.offline.fit import collect, least_squares
+    >>> from hybandits.simulation.play import cumulative_regret
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> with opened("clicks") as (log, _):
+    ...     view = View(log)
+    ...     world = LogWorld(view, least_squares(collect(view, stop=400)).model, start=400, noise=0.1)
+    ...     regret = cumulative_regret(HyThompson(d1=view.d1, d2=view.d2, seed=0), world, 100)
+    >>> bool(regret[-1] >= regret[0] >= 0)
+    True
     """
 
     fresh_contexts = False

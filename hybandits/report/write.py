@@ -9,7 +9,7 @@ from pathlib import Path
 from hybandits import paper
 from hybandits.engines import Engine
 from hybandits.experiments.results import Results, read_results
-from hybandits.foundation.files import write_atomically
+from hybandits.foundation.files import clear_parts, write_atomically
 from hybandits.paper import claims
 from hybandits.paper.claims import Verdict
 from hybandits.report import figures
@@ -54,12 +54,18 @@ def write_report(
     )
     verdicts = claims.judge(results, confidence=CONFIDENCE) if verdicts is None else verdicts
     rows, read_outs = regret_rows(results), read_out_rows(results)
-    out = folder / "report"
-    _write_text(out / "regret.csv", regret_csv(results))
     summary = summary_of(results, verdicts, rows, read_outs)
-    _write_text(out / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-    _write_text(out / "index.html", page_of(results, drawn, verdicts, rows, read_outs))
-    return out / "index.html"
+    out = folder / "report"
+    page = out / "index.html"
+    texts = {
+        out / "regret.csv": regret_csv(results),
+        out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
+        page: page_of(results, drawn, verdicts, rows, read_outs),
+    }
+    for path, text in texts.items():
+        _write_text(path, text)
+    clear_parts([*texts, *(file for figure in drawn for file in figure.files)])
+    return page
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -115,6 +115,15 @@ def play(
     -------
     array of shape (players, points)
         The cumulative regret.
+
+    Examples
+    --------
+    >>> from hybandits import HyLinUCB, Uniform
+    >>> from hybandits.simulation.worlds import Synthetic
+    >>> players = [Player(HyLinUCB(d1=2, d2=1, noise=0.01)), Player(Uniform(d1=2, d2=1, seed=0))]
+    >>> regret = play(players, Synthetic(d1=2, d2=1, arms=3, seed=1), [100, 1000])
+    >>> regret.shape, bool(regret[0, -1] < regret[1, -1])
+    ((2, 2), True)
     """
     marks = np.asarray(points, np.int64)
     horizon = int(marks[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_verdicts_that_are_given_are_not_judged_again(tmp_path: Path, monkeypatc
     first = write_report(tmp_path, results=results).read_bytes()
     monkeypatch.setattr("hybandits.paper.claims.judge", lambda *_, **__: pytest.fail("judged again"))
     assert write_report(tmp_path, results=results, verdicts=verdicts).read_bytes() == first
+
+
+@pytest.mark.slow
+def test_what_an_interrupted_report_left_behind_is_removed(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-3", policies=("HyRan",)))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    parts = [f"figures/.released-setting-3.svg.{ended.pid}-{ended.pid}.part", f"report/.index.html.{ended.pid}.part"]
+    for part in parts:
+        (tmp_path / part).parent.mkdir(exist_ok=True)
+        (tmp_path / part).touch()
+    write_report(tmp_path, results=results)
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_nothing_there_is_one_clear_complaint(tmp_path: Path) -> None:

@@ -106,6 +106,17 @@ def evaluate(
     candidates differ in length, short lists match more often and count more.
 
     Memory does not grow with the log.
+
+    Examples
+    --------
+    >>> from hybandits.logs.formats import opened
+    >>> from hybandits.logs.synthetic import SyntheticLog
+    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
+    >>> with opened("clicks") as (log, _):
+    ...     evaluation = evaluate(View(log), {"uniform": "uniform"}, estimators=("ips",))
+    >>> estimate = evaluation.of("uniform", "ips")
+    >>> round(estimate.value, 3), 0 < estimate.low < estimate.value < estimate.high
+    (0.082, True)
     """
     level = checked(interval, level)
     seed = checks.seed(seed)
