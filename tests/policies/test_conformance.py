@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hybandits import (
     AsWritten,
     DisLinUCB,
@@ -21,11 +23,17 @@ from hybandits import (
 from hybandits.testing import PolicyConformance
 
 
+def variant(conformance: type[PolicyConformance]) -> type[PolicyConformance]:
+    """Mark a relative of a policy that is tested anyway: `make quick` leaves it out; one worker tests them all."""
+    return pytest.mark.slow(pytest.mark.xdist_group("variants of policies")(conformance))
+
+
 class TestHyLinUCB(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyLinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
 
 
+@variant
 class TestHyLinUCBAsWritten(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyLinUCB(d1=d1, d2=d2, exploration=AsWritten(horizon=1000, arms=5), seed=seed)
@@ -44,6 +52,7 @@ class TestDisLinUCB(PolicyConformance):
         return DisLinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
 
 
+@variant
 class TestLiHybrid(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return LiHybrid(d1=d1, d2=d2, alpha=0.5, seed=seed)
@@ -57,11 +66,13 @@ class TestHyRan(PolicyConformance):
         return HyRan(d1=d1, d2=d2, seed=seed)
 
 
+@variant
 class TestHyRanTheory(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyRan(d1=d1, d2=d2, p=0.8, ridge_schedule="theory", arm_count=8, seed=seed)
 
 
+@variant
 class TestHyRanWithoutCrossBlocks(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyRanWithoutCrossBlocks(d1=d1, d2=d2, arm_count=8, seed=seed)
@@ -92,6 +103,7 @@ class TestHyThompsonTold(PolicyConformance):
         return HyThompson(d1=d1, d2=d2, noise=0.1, scale=1.0, seed=seed)
 
 
+@variant
 class TestHyThompsonToldTheNoise(PolicyConformance):
     deterministic = False
     merge_tolerance = 1e-5
@@ -100,6 +112,7 @@ class TestHyThompsonToldTheNoise(PolicyConformance):
         return HyThompson(d1=d1, d2=d2, noise=0.1, seed=seed)
 
 
+@variant
 class TestHyThompsonWithPropensities(PolicyConformance):
     deterministic = False
 
@@ -115,6 +128,7 @@ class TestHyIDS(PolicyConformance):
         return HyIDS(d1=d1, d2=d2, seed=seed)
 
 
+@variant
 class TestHyIDSToldTheScale(PolicyConformance):
     deterministic = False
     merge_tolerance = 1e-5
@@ -151,6 +165,7 @@ class TestEpsilonGreedy(PolicyConformance):
         return EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=seed), epsilon=0.3, seed=seed)
 
 
+@variant
 class TestEpsilonAroundThompson(PolicyConformance):
     deterministic = False
 
