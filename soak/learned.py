@@ -150,11 +150,12 @@ class Dense:
         weight = self.weight + (self.arms - 1) * self.weight[d1:] + self.weight[d1:]
         sizes = [w * e**2 for w, e in zip(weight, estimate, strict=True)]
         c_sigma, c_1, c_2, c_m = self.centres
-        left = self.squares - mpmath.fdot(half, half)
+        penalty = mpmath.fsum(r * e**2 for r, e in zip(ridge, estimate, strict=True))
+        errors = self.squares - mpmath.fdot(half, half) - penalty
         own = [slice(d1 + d2 + k, n, d2) for k in range(d2)]
         common = half_cauchy(mpmath.fsum(sizes[d1 + d2 :]), mpmath.fsum(known[d1 + d2 :]), mpmath.fsum(at.s2) / d2, c_2)
         after = Settings(
-            half_cauchy(left, self.rows, at.sigma2, c_sigma),
+            half_cauchy(errors, self.rows - mpmath.fsum(known), at.sigma2, c_sigma),
             half_cauchy(mpmath.fsum(sizes[:d1]), mpmath.fsum(known[:d1]), at.s1, c_1),
             [
                 half_cauchy(mpmath.fsum(sizes[part]), mpmath.fsum(known[part]), s, common)

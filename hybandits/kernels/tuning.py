@@ -40,7 +40,8 @@ squares summed up, as of the last step the log evidence and the effective number
 is played with: it changes with the ridges, when a sweep begins."""
 HEAD = 10
 """Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is
-played with: a (d1), b (d2), m (d2); then Cov(m) / sigma^2 (d2, d2) and the triangle R_p of an arm's prior."""
+played with: a (d1), b (d2), m (d2); then Cov(m) / sigma^2 (d2, d2), the triangle R_p of an arm's prior, and the sums
+of x (d1) and of z (d2)."""
 
 
 class Arrays(NamedTuple):
@@ -76,7 +77,7 @@ class Arrays(NamedTuple):
 
 def size_of_numbers(d1: int, d2: int) -> int:
     """The length of `numbers`."""
-    return HEAD + 2 * d1 + 5 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
+    return HEAD + 3 * d1 + 6 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
 
 
 @kernel
@@ -100,6 +101,13 @@ def prior_triangle(numbers, d1, d2):
     """R_p, packed row by row: R_p' R_p is the inverse of what an arm's own parameters vary by, in units of sigma^2."""
     start = HEAD + 2 * d1 + 5 * d2 + d2 * d2
     return numbers[start : start + d2 * (d2 + 1) // 2]
+
+
+@kernel
+def sums_of_features(numbers, d1, d2):
+    """The sums of the features of x, then of z, over the rows, as a view."""
+    start = HEAD + 2 * d1 + 5 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
+    return numbers[start : start + d1 + d2]
 
 
 @kernel
@@ -131,6 +139,8 @@ def set_prior_triangle(b, spread, triangle):
             o += 1
 
 
+CONSTANT = 1e-6
+"""The share of a feature's mean square that its variance may have, if it counts as constant: steps of a thousandth."""
 FLOOR_NOISE = 1e-12
 FLOOR_SCALE = 1e-8
 
@@ -235,8 +245,26 @@ def weight_of(squares, count):
 
 
 @kernel
-def centres(numbers, seen, rows, d1, d2):
-    """Centres of sigma^2, s1, s2 and s_m: the rewards' variance shared out evenly among noise, x and z."""
+def intercept_of(numbers, seen, rows, d1, d2):
+    """The first feature, of x and then of z, that has been the same in all rows; -1 if there is none.
+
+    It carries the level of the rewards. Without one the level would be shared out among all features.
+    """
+    sums = sums_of_features(numbers, d1, d2)
+    if rows > 1:
+        for k in range(d1 + d2):
+            squares = rows * numbers[HEAD + 2 * d2 + k]
+            if seen[k] == rows and squares - sums[k] * sums[k] <= CONSTANT * squares:
+                return k
+    return -1
+
+
+@kernel
+def centres(numbers, seen, rows, d1, d2, intercept):
+    """Centres of sigma^2, s1, s2 and s_m: the rewards' variance shared out evenly among noise, x and z.
+
+    That of s_m has the rewards' level to explain as well, unless there is an intercept.
+    """
     v = numbers[SQUARES] / rows
     spread = numbers[SPREAD] / rows
     if rows == 1:
@@ -245,7 +273,8 @@ def centres(numbers, seen, rows, d1, d2):
         spread = v
     active_x = 0.0
     for k in range(d1):
-        active_x += seen[k] / rows
+        if k != intercept:
+            active_x += seen[k] / rows
     active_z = 0.0
     for k in range(d2):
         active_z += seen[d1 + k] / rows
@@ -256,20 +285,26 @@ def centres(numbers, seen, rows, d1, d2):
         parts += 1.0
     c_1 = spread / (parts * active_x) if active_x > 0.0 else 0.0
     c_2 = spread / (parts * active_z) if active_z > 0.0 else 0.0
-    c_m = v / (parts * active_z) if active_z > 0.0 else 0.0
+    level = v if intercept < 0 else spread
+    c_m = level / (parts * active_z) if active_z > 0.0 else 0.0
     return spread / parts, c_1, c_2, c_m
 
 
 @kernel
-def set_ridges(numbers, seen, d1, d2, hold_scale, a, b, g):
-    """a_k, b_k and g_k from the scales; with a scale that is held, every parameter has the same, and there is no m."""
+def set_ridges(numbers, seen, rows, d1, d2, intercept, hold_scale, a, b, g):
+    """a_k, b_k and g_k from the scales; with a scale that is held, every parameter has the same, and there is no m.
+
+    The variance of an intercept is the mean square of the rewards, so that it can carry their level.
+    """
     sigma2 = numbers[SIGMA2]
+    v = numbers[SQUARES] / rows
     sq1 = HEAD + 2 * d2
     for k in range(d1):
         if hold_scale:
             a[k] = sigma2 / numbers[S1]
         else:
-            a[k] = ridge_of(sigma2, weight_of(numbers[sq1 + k], seen[k]), numbers[S1])
+            scale = v if k == intercept else numbers[S1]
+            a[k] = ridge_of(sigma2, weight_of(numbers[sq1 + k], seen[k]), scale)
     for k in range(d2):
         w = weight_of(numbers[sq1 + d1 + k], seen[d1 + k])
         if hold_scale:
@@ -277,7 +312,7 @@ def set_ridges(numbers, seen, d1, d2, hold_scale, a, b, g):
             g[k] = 1.0
         else:
             b[k] = ridge_of(sigma2, w, numbers[HEAD + k])
-            g[k] = ridge_of(sigma2, w, numbers[SM])
+            g[k] = ridge_of(sigma2, w, v if d1 + k == intercept else numbers[SM])
 
 
 @kernel
@@ -293,7 +328,8 @@ def step(slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, numbers, see
     s2 = HEAD
     sq1 = HEAD + 2 * d2
     v = numbers[SQUARES] / rows
-    c_sigma, c_1, c_2, c_m = centres(numbers, seen, rows, d1, d2)
+    intercept = intercept_of(numbers, seen, rows, d1, d2)
+    c_sigma, c_1, c_2, c_m = centres(numbers, seen, rows, d1, d2, intercept)
     if numbers[SIGMA2] == 0.0:
         numbers[SIGMA2] = c_sigma
     if numbers[S1] == 0.0:
@@ -307,7 +343,7 @@ def step(slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, numbers, see
     a = np.empty(d1)
     b = np.empty(d2)
     g = np.empty(d2)
-    set_ridges(numbers, seen, d1, d2, hold_scale, a, b, g)
+    set_ridges(numbers, seen, rows, d1, d2, intercept, hold_scale, a, b, g)
     n = slots.shape[0]
     total = 0
     counts = np.empty(n, np.int64)
@@ -368,24 +404,34 @@ def step(slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, numbers, see
         for j in range(i + 1):
             u[j] += inverse[i, j] * q0[i]
     columns = inverse.T.copy()  # row j of it is column j of L_0: inner sums then run along memory
+    penalty = 0.0
+    gamma_0 = 0.0
     gamma_1 = 0.0
     squares_1 = 0.0
     for k in range(d1):
         width = 0.0
         for i in range(k, p):
             width += columns[k, i] * columns[k, i]
-        gamma_1 += max(0.0, 1.0 - a[k] * width)
-        squares_1 += weight_of(numbers[sq1 + k], seen[k]) * u[k] * u[k]
+        penalty += a[k] * u[k] * u[k]
+        gamma = max(0.0, 1.0 - a[k] * width)
+        if k == intercept:
+            gamma_0 += gamma
+        else:
+            gamma_1 += gamma
+            squares_1 += weight_of(numbers[sq1 + k], seen[k]) * u[k] * u[k]
     gamma_m = 0.0
     squares_m = 0.0
     for k in range(d2):
         width = 0.0
         for i in range(d1 + k, p):
             width += columns[d1 + k, i] * columns[d1 + k, i]
-        gamma_m += max(0.0, 1.0 - g[k] * width)
-        squares_m += weight_of(numbers[sq1 + d1 + k], seen[d1 + k]) * u[d1 + k] * u[d1 + k]
-    if hold_scale:
-        gamma_m = 0.0
+        penalty += g[k] * u[d1 + k] * u[d1 + k]
+        gamma = 0.0 if hold_scale else max(0.0, 1.0 - g[k] * width)
+        if d1 + k == intercept:
+            gamma_0 += gamma
+        else:
+            gamma_m += gamma
+            squares_m += weight_of(numbers[sq1 + d1 + k], seen[d1 + k]) * u[d1 + k] * u[d1 + k]
     gamma_2 = np.zeros(d2)
     squares_2 = np.zeros(d2)
     spread_rows = np.empty((d2, p))
@@ -418,13 +464,16 @@ def step(slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, numbers, see
             for j in range(p):
                 known -= spread[j] * spread[j]
             delta *= root
+            penalty += b[f] * delta * delta
             gamma_2[f] += max(0.0, known)
             squares_2[f] += weight_of(numbers[sq1 + d1 + f], seen[d1 + f]) * delta * delta
         at += count
     numbers[EVIDENCE] = -0.5 * (rows * math.log(2.0 * math.pi * sigma2) + rest / sigma2 + log_det)
-    numbers[GAMMA] = gamma_1 + gamma_m + gamma_2.sum()
+    numbers[GAMMA] = gamma_0 + gamma_1 + gamma_m + gamma_2.sum()
     if not hold_noise:
-        numbers[SIGMA2] = max(half_cauchy(rest, float(rows - left_out), sigma2, c_sigma), FLOOR_NOISE * v)
+        errors = max(0.0, rest - penalty)
+        free = max(0.0, rows - left_out - numbers[GAMMA])
+        numbers[SIGMA2] = max(half_cauchy(errors, free, sigma2, c_sigma), FLOOR_NOISE * v)
     if not hold_scale:
         if c_1 > 0.0:
             numbers[S1] = max(half_cauchy(squares_1, gamma_1, numbers[S1], c_1), FLOOR_SCALE * c_1)
@@ -454,6 +503,7 @@ def take_note(x, z, reward, numbers, seen, state):
     d1 = x.shape[0]
     d2 = z.shape[0]
     sq1 = HEAD + 2 * d2
+    sums = sums_of_features(numbers, d1, d2)
     rows = state[ROWS]
     new = 0
     for k in range(d1):
@@ -461,11 +511,13 @@ def take_note(x, z, reward, numbers, seen, state):
             new += seen[k] == 0
             seen[k] += 1
             numbers[sq1 + k] += x[k] * x[k]
+            sums[k] += x[k]
     for k in range(d2):
         if z[k] != 0.0:
             new += seen[d1 + k] == 0
             seen[d1 + k] += 1
             numbers[sq1 + d1 + k] += z[k] * z[k]
+            sums[d1 + k] += z[k]
     difference = reward - numbers[MEAN]
     numbers[MEAN] += difference / (rows + 1)
     numbers[SPREAD] += difference * (reward - numbers[MEAN])
@@ -666,7 +718,8 @@ def start_sweep(d1, d2, arrays, held):
     hold_scale = held[1]
     a, b, m = played_ridges(numbers, d1, d2)
     if state[REFRESHES] > 0:
-        set_ridges(numbers, seen, d1, d2, hold_scale, a, b, np.empty(d2))
+        intercept = intercept_of(numbers, seen, state[ROWS], d1, d2)
+        set_ridges(numbers, seen, state[ROWS], d1, d2, intercept, hold_scale, a, b, np.empty(d2))
         for k in range(d2):
             m[k] = numbers[HEAD + d2 + k]
         numbers[PLAYED] = numbers[SIGMA2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,13 @@ from hybandits.model.ridge import HybridRidge, Prediction, grown
 NEW_ARM = 0
 """The slot whose block is that of an arm before any data."""
 
-CONVERGED = 1e-10
-MOST_STEPS = 2000
+CONVERGED = 1e-12
+"""The relative change of a scale in one step that ends `refresh`; what is left to go is then well below 1e-10."""
+MOST_STEPS = 500
+REMEMBERED = 6
+"""Steps that the acceleration of `fixed_point` looks back on."""
+LONGEST = 2.0
+"""How far beyond a step the acceleration may go, in natural logarithms."""
 
 
 class LearnedSettings(NamedTuple):
@@ -57,13 +62,40 @@ class Moments(NamedTuple):
     ----------
     seen : int array of shape (d1 + d2,)
         In how many of the rows that they stand for each feature of x, then of z, was not 0.
+    sums : array of shape (d1 + d2,)
+        The sum of each feature of x, then of z, over these rows.
     mean, spread : float
         The mean of the rewards, and the sum of their squared deviations from it.
     """
 
     seen: Slots
+    sums: Doubles
     mean: float
     spread: float
+
+
+def fixed_point(step: Callable[[Doubles], Doubles], start: Doubles) -> Doubles:
+    """Where `step` leads when it is repeated, to CONVERGED, by Anderson's acceleration.
+
+    The next point is the combination of the last steps whose changes, combined alike, cancel best.
+    """
+    at = start
+    points: list[Doubles] = []
+    changes: list[Doubles] = []
+    for _ in range(MOST_STEPS):
+        after = step(at)
+        points.append(after)
+        changes.append(after - at)
+        if np.abs(changes[-1]).max(initial=0.0) <= CONVERGED:
+            return after
+        del points[:-REMEMBERED], changes[:-REMEMBERED]
+        if len(points) > 1:
+            differences = np.diff(changes, axis=0).T
+            back = np.linalg.lstsq(differences, changes[-1], rcond=1e-10)[0]
+            ahead = np.diff(points, axis=0).T @ back
+            after = after - np.clip(ahead, -LONGEST, LONGEST)
+        at = after
+    return at
 
 
 class LearnedRidge(HybridRidge):
@@ -148,9 +180,14 @@ class LearnedRidge(HybridRidge):
             weight = np.where(self.seen > 0, squares / self.seen, np.nan)
         if self.scale_held is not None:
             weight = np.ones(d1 + d2)
+        variance = np.full(d1, self.numbers[tuning.S1])
+        rows = int(self.state[tuning.ROWS])
+        intercept = tuning.intercept_of(self.numbers, self.seen, rows, d1, d2)
+        if 0 <= intercept < d1 and self.scale_held is None:
+            variance[intercept] = self.numbers[tuning.SQUARES] / rows
         return LearnedSettings(
             noise=self.noise,
-            shared_scale=np.sqrt(self.numbers[tuning.S1] / weight[:d1]),
+            shared_scale=np.sqrt(variance / weight[:d1]),
             own_scale=np.sqrt(self.numbers[tuning.HEAD : tuning.HEAD + d2] / weight[d1:]),
             common_mean=self.common_mean.copy(),
             effective_parameters=float(numbers[tuning.GAMMA]),
@@ -173,21 +210,19 @@ class LearnedRidge(HybridRidge):
         """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them."""
         if self.numbers[tuning.SQUARES] == 0.0:
             return
-        d2, settings = self.d2, slice(0, tuning.SM + 1)
-        scales = slice(tuning.HEAD, tuning.HEAD + 2 * d2)
-        for _ in range(MOST_STEPS):
-            before = np.concatenate((self.numbers[settings], self.numbers[scales]))
+        self._step(self.numbers)  # what is not known yet begins at its centre
+        learned = [] if self.noise_held is not None else [tuning.SIGMA2]
+        if self.scale_held is None:
+            learned += [tuning.S1, tuning.SM, *range(tuning.HEAD, tuning.HEAD + self.d2)]
+        scales = np.array([k for k in learned if self.numbers[k] > 0.0])
+
+        def step(logarithms: Doubles) -> Doubles:
+            self.numbers[scales] = np.exp(logarithms)
             self._step(self.numbers)
-            after = np.concatenate((self.numbers[settings], self.numbers[scales]))
-            # m may be 0: it has converged once it moves by little beside its own prior
-            squares = self.numbers[tuning.HEAD + 2 * d2 + self.d1 :][:d2]
-            weight = squares / np.maximum(self.seen[self.d1 :], 1)
-            spread = np.sqrt(self.numbers[tuning.SM] / np.where(weight > 0, weight, 1.0))
-            size = np.concatenate(
-                (np.abs(after[: len(after) - d2]), np.maximum(np.abs(after[len(after) - d2 :]), spread))
-            )
-            if (np.abs(after - before) <= CONVERGED * size).all():
-                break
+            after: Doubles = np.log(self.numbers[scales])
+            return after
+
+        self.numbers[scales] = np.exp(fixed_point(step, np.log(self.numbers[scales])))
         self.state[tuning.REFRESHES] += 1
         self._sweep()
 
@@ -254,7 +289,7 @@ class LearnedRidge(HybridRidge):
         if moments is None:
             raise ValueError(
                 "moments is None: an estimator that learns its settings cannot learn rows that stand for many without "
-                "their moments; pass moments=Moments(seen, mean, spread), or use learn_many on the rows themselves"
+                "their moments; pass moments=Moments(seen, sums, mean, spread), or use learn_many on the rows themselves"
             )
         x, z = self.matrices(x, z)
         ids, values = batch(arms, rewards, x.shape[0])
@@ -275,6 +310,7 @@ class LearnedRidge(HybridRidge):
         other.numbers[tuning.SQUARES] = values @ values
         squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
         other.numbers[squares] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
+        tuning.sums_of_features(other.numbers, self.d1, self.d2)[:] = moments.sums
         other.seen[:] = seen
         other.state[tuning.UNSEEN] = int((seen == 0).sum())
         other.state[tuning.ROWS] = other.rounds = rows
@@ -359,6 +395,7 @@ class LearnedRidge(HybridRidge):
         mine[tuning.SQUARES] += its[tuning.SQUARES]
         squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
         mine[squares] += its[squares]
+        tuning.sums_of_features(mine, self.d1, self.d2)[:] += tuning.sums_of_features(its, self.d1, self.d2)
         self.seen += other.seen
         self.state[tuning.UNSEEN] = int((self.seen == 0).sum())
         self.state[tuning.ROWS] += more

@@ -125,10 +125,10 @@ class Statistics:
         return Summary(np.repeat(view.group_arm[groups], size), x, z, reward)
 
     def moments(self) -> Moments:
-        """What the rows that stand for all rounds cannot say: how often features were not 0, and the rewards' moments.
+        """What the rows that stand for all rounds cannot say: counts and sums of features, and the rewards' moments.
 
         Feature vec(u v') is not 0 where u and v are not, so `fill` of the counts and of v != 0 gives the counts of x
-        and z.
+        and z. Likewise `fill` of the sums of u and of v gives their sums.
         """
         view = self.view
         groups = np.flatnonzero(self.counts)
@@ -137,7 +137,12 @@ class Statistics:
         for i, g in enumerate(groups):
             fill(view.map.code, user[i], present[view.group_vector[g]], float(self.counts[g]), x[i], z[i])
         seen = np.concatenate([x.sum(axis=0), z.sum(axis=0)])
-        return Moments(np.rint(seen).astype(np.int64), self.reward_mean, self.reward_spread)
+        m = view.map.user
+        for i, g in enumerate(groups):
+            total = self.triangles[g, :, :m].T @ self.triangles[g, :, m]  # sum of 1 u: a column of R'R
+            fill(view.map.code, total, view.vectors[view.group_vector[g]], float(self.counts[g]), x[i], z[i])
+        sums = np.concatenate([x.sum(axis=0), z.sum(axis=0)])
+        return Moments(np.rint(seen).astype(np.int64), sums, self.reward_mean, self.reward_spread)
 
     def pulls(self) -> dict[Hashable, int]:
         """The number of rounds of every arm that has any."""

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.kernels import tuning
-from hybandits.model.learned import LearnedRidge, Moments
+from hybandits.model.learned import LearnedRidge, Moments, fixed_point
 from hybandits.model.policy_file import FileError
 from tests.support.learned_oracle import Rows, Scales, make_rows, solve, step, weights_of
 
@@ -43,9 +43,11 @@ def remake(estimator: LearnedRidge) -> None:
         tuning.advance(d1, d2, estimator.arrays, estimator.held, tuning.BUDGET)
 
 
-@pytest.mark.parametrize(("d1", "d2"), SHAPES)
-def test_a_step_is_that_of_dense_algebra(d1: int, d2: int) -> None:
-    rows = make_rows(1, d1=d1, d2=d2)
+@pytest.mark.parametrize(
+    ("d1", "d2", "constant"), [*((*shape, "") for shape in SHAPES), (4, 3, "x"), (4, 3, "z"), (4, 3, "xz"), (0, 1, "z")]
+)
+def test_a_step_is_that_of_dense_algebra(d1: int, d2: int, constant: str) -> None:
+    rows = make_rows(1, d1=d1, d2=d2, constant=constant)
     estimator = taught(rows)
     before = scales_of(estimator)
     numbers = estimator.numbers.copy()
@@ -97,6 +99,48 @@ def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2
         if d2:
             assert_allclose(estimator.beta(i), estimate[d1 + i * d2 : d1 + (i + 1) * d2], rtol=1e-8, atol=1e-11)
     assert_allclose(mean[6], x[6] @ estimate[:d1] + z[6] @ m, rtol=1e-9, atol=1e-12)
+
+
+def test_a_fixed_point_is_found_in_fewer_steps_than_by_repeating_them() -> None:
+    random = np.random.default_rng(0)
+    turn = np.linalg.qr(random.standard_normal((4, 4)))[0]
+    shrink = turn @ np.diag([0.97, 0.9, 0.5, -0.3]) @ turn.T
+    wanted, steps = random.standard_normal(4), 0
+
+    def step(at: np.ndarray) -> np.ndarray:
+        nonlocal steps
+        steps += 1
+        return wanted + shrink @ (at - wanted) + 0.01 * (at - wanted) ** 2
+
+    assert_allclose(fixed_point(step, np.zeros(4)), wanted, rtol=0, atol=1e-10)
+    assert steps < 40  # 900 if repeated
+
+
+def test_the_noise_does_not_collapse_while_there_are_fewer_rows_than_parameters() -> None:
+    for seed in range(5):
+        rows = make_rows(seed, n=60, d1=5, d2=20, arms=6, noise=0.5)
+        estimator = taught(rows)
+        estimator.refresh()
+        assert 0.1 < estimator.noise < 3.0
+
+
+def test_an_intercept_carries_the_level_to_arms_unlike_those_that_were_played() -> None:
+    """Articles have a constant and shares that sum to 1; one arm has no shares, only the constant."""
+    random = np.random.default_rng(0)
+    shares = random.dirichlet(np.ones(4), 12)
+    vectors = np.hstack((np.ones((12, 1)), shares))
+    for level in (1.0, 100.0):
+        estimator = LearnedRidge(d1=5, d2=5)
+        own = 0.2 * random.standard_normal(12)
+        for _ in range(300):
+            arm = int(random.integers(12))
+            x = vectors[arm] * random.random()
+            x[0] = 1.0
+            estimator.learn(arm, x, vectors[arm], level + own[arm] + 0.05 * random.standard_normal())
+        bare = np.eye(5)[:1]
+        mean, width = estimator.predict(bare, bare, ["new"])
+        assert abs(mean[0] - level) < 0.3
+        assert 0.05 < width[0] * estimator.noise < 1.0
 
 
 def test_refreshing_reaches_a_fixed_point_that_does_not_depend_on_the_order() -> None:
@@ -238,7 +282,8 @@ def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
     sums = arms, np.vstack(x), np.vstack(z), np.concatenate(rewards)
     pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
     seen = (np.column_stack([rows.x, rows.z]) != 0).sum(axis=0)
-    moments = Moments(seen, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
+    total = np.column_stack([rows.x, rows.z]).sum(axis=0)
+    moments = Moments(seen, total, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
     for wrong, words in ((None, "without their moments"), (moments._replace(seen=seen[1:]), "give 7 counts")):
         with pytest.raises(ValueError, match=words):
             summed.learn_summary(*sums, pulls, wrong)

@@ -27,10 +27,19 @@ class Scales(NamedTuple):
     sm: float
 
 
-def make_rows(seed: int, *, n: int = 80, d1: int = 4, d2: int = 3, arms: int = 6, noise: float = 0.3) -> Rows:
-    """Rows of a hybrid model whose arms have a mean in common; the last arm is rare."""
+def make_rows(
+    seed: int, *, n: int = 80, d1: int = 4, d2: int = 3, arms: int = 6, noise: float = 0.3, constant: str = ""
+) -> Rows:
+    """Rows of a hybrid model whose arms have a mean in common; the last arm is rare.
+
+    constant: "x", "z" or both, for a last feature there that never varies.
+    """
     random = np.random.default_rng(seed)
     x, z = random.standard_normal((n, d1)), random.standard_normal((n, d2))
+    if "x" in constant:
+        x[:, -1] = 0.7
+    if "z" in constant:
+        z[:, -1] = 3.0
     weights = np.append(np.ones(arms - 1), 0.1)
     arm = random.choice(arms, n, p=weights / weights.sum())
     arm[n // 2] = arms - 1
@@ -45,13 +54,20 @@ def weights_of(features: Doubles) -> Doubles:
     return np.where(count > 0, (features**2).sum(axis=0) / np.maximum(count, 1), 0.0)
 
 
+def intercept_of(rows: Rows) -> int:
+    """The first column of (x, z) that is the same in all rows, -1 if there is none."""
+    features = np.hstack((rows.x, rows.z))
+    same = (features == features[0]).all(axis=0) & (features[0] != 0)
+    return int(np.argmax(same)) if same.any() else -1
+
+
 class Solved(NamedTuple):
-    """Estimates, S, 1 - ridge x diag of the inverse, evidence and the inverse itself."""
+    """Estimates, the sum of squared errors, 1 - ridge x diag of the inverse, evidence and the inverse itself."""
 
     theta: Doubles
     m: Doubles
     delta: Doubles
-    squares: float
+    errors: float
     known: Doubles
     evidence: float
     inverse: Doubles
@@ -68,16 +84,19 @@ def solve(rows: Rows, scales: Scales, arms: int) -> Solved:
     ridge = np.concatenate(
         (scales.sigma2 * w1 / scales.s1, scales.sigma2 * w2 / scales.sm, np.tile(scales.sigma2 * w2 / scales.s2, arms))
     )
+    intercept = intercept_of(rows)
+    if intercept >= 0:
+        ridge[intercept] = scales.sigma2 * np.concatenate((w1, w2))[intercept] / (rows.reward**2).mean()
     ridge = np.where(ridge > 0, ridge, 1.0)
     inverse = np.linalg.inv(a.T @ a + np.diag(ridge))
     estimate = inverse @ (a.T @ rows.reward)
-    squares = ((rows.reward - a @ estimate) ** 2).sum() + (ridge * estimate**2).sum()
+    errors = ((rows.reward - a @ estimate) ** 2).sum()
     variance = scales.sigma2 * (np.eye(n) + (a / ridge) @ a.T)
     evidence = -0.5 * (
         n * np.log(2 * np.pi) + np.linalg.slogdet(variance)[1] + rows.reward @ np.linalg.solve(variance, rows.reward)
     )
     return Solved(
-        estimate[:d1], estimate[d1 : d1 + d2], estimate[d1 + d2 :].reshape(arms, d2), float(squares),
+        estimate[:d1], estimate[d1 : d1 + d2], estimate[d1 + d2 :].reshape(arms, d2), float(errors),
         1 - ridge * np.diag(inverse), float(evidence), inverse,
     )  # fmt: skip
 
@@ -92,17 +111,24 @@ def step(rows: Rows, scales: Scales, arms: int) -> tuple[Scales, Doubles]:
     d1, d2 = rows.x.shape[1], rows.z.shape[1]
     solved = solve(rows, scales, arms)
     v, spread = (rows.reward**2).mean(), rows.reward.var()
-    active_x, active_z = (rows.x != 0).sum() / len(rows.x), (rows.z != 0).sum() / len(rows.z)
+    intercept = intercept_of(rows)
+    ordinary = np.arange(d1 + d2) != intercept
+    of_theta, of_m = ordinary[:d1], ordinary[d1:]
+    active_x = (rows.x != 0)[:, of_theta].sum() / len(rows.x)
+    active_z = (rows.z != 0).sum() / len(rows.z)
     parts = 1 + (active_x > 0) + (active_z > 0)
     w1, w2 = weights_of(rows.x), weights_of(rows.z)
     known = solved.known[d1 + d2 :].reshape(arms, d2)
     s1 = scales.s1
-    if d1:
-        s1 = half_cauchy((w1 * solved.theta**2).sum(), solved.known[:d1].sum(), scales.s1, spread / parts / active_x)
+    if active_x:
+        size, count = (w1 * solved.theta**2)[of_theta].sum(), solved.known[:d1][of_theta].sum()
+        s1 = half_cauchy(size, count, scales.s1, spread / parts / active_x)
     s2, sm = scales.s2, scales.sm
     if d2:
         squares = w2 * (solved.delta**2).sum(axis=0)
         common = half_cauchy(squares.sum(), known.sum(), scales.s2.mean(), spread / parts / active_z)
         s2 = np.array([half_cauchy(squares[k], known[:, k].sum(), scales.s2[k], common) for k in range(d2)])
-        sm = half_cauchy((w2 * solved.m**2).sum(), solved.known[d1 : d1 + d2].sum(), scales.sm, v / parts / active_z)
-    return Scales(half_cauchy(solved.squares, len(rows.x), scales.sigma2, spread / parts), s1, s2, sm), solved.m
+        size, count = (w2 * solved.m**2)[of_m].sum(), solved.known[d1 : d1 + d2][of_m].sum()
+        sm = half_cauchy(size, count, scales.sm, (v if intercept < 0 else spread) / parts / active_z)
+    free = len(rows.x) - solved.known.sum()
+    return Scales(half_cauchy(solved.errors, free, scales.sigma2, spread / parts), s1, s2, sm), solved.m
