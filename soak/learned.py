@@ -15,7 +15,7 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.kernels import tuning
+from hybandits.kernels import evidence
 from hybandits.model.learned import LearnedRidge
 
 BITS = 10
@@ -208,7 +208,7 @@ class Dense:
 
 
 def half_cauchy(squares: Number, count: Number, s: Number, c: Number) -> Number:
-    """The fixed-point step of a variance, see `hybandits.kernels.tuning`."""
+    """The fixed-point step of a variance, see `hybandits.kernels.evidence`."""
     return (squares + s * c / (c + s)) / (count + s / (c + s))
 
 
@@ -267,9 +267,9 @@ def _run(soak: LearnedSoak, say: Callable[[str], None]) -> LearnedOutcome:
     estimator.refresh()
     numbers = estimator.numbers
     found = Settings(
-        mpmath.mpf(float(numbers[tuning.SIGMA2])), mpmath.mpf(float(numbers[tuning.S1])),
-        [mpmath.mpf(float(each)) for each in numbers[tuning.HEAD : tuning.HEAD + d2]],
-        mpmath.mpf(float(numbers[tuning.SM])),
+        mpmath.mpf(float(numbers[evidence.SIGMA2])), mpmath.mpf(float(numbers[evidence.S1])),
+        [mpmath.mpf(float(each)) for each in numbers[evidence.HEAD : evidence.HEAD + d2]],
+        mpmath.mpf(float(numbers[evidence.SM])),
     )  # fmt: skip
     dense = Dense(sums, [*size_x, *size_z])
     at, m = dense.settle(found)

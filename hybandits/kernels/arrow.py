@@ -67,6 +67,9 @@ REFRESH = 512
 FAR = 64 * 1024
 """If a scoring pass reads more numbers than this (half a megabyte), the next arm's block is prefetched."""
 
+SMALLEST = 1e-280
+"""A sum of squares below this counts as 0: it could not be divided by."""
+
 SHORT = 16
 """If C has fewer columns than this, four of its panels are summed together."""
 
@@ -130,7 +133,7 @@ def rotate_row(factor, f, score, h, d, m, row, rhs, c, s):
     for k in range(d):
         n = d - k + m
         b = load1(row, k)
-        if b == 0.0:
+        if b * b == 0.0:
             store1(c, k, 1.0)
             store1(s, k, 0.0)
         else:
@@ -162,6 +165,126 @@ def rotate_row(factor, f, score, h, d, m, row, rhs, c, s):
             rhs = ck * rhs - sk * q
         o += n
     return rhs
+
+
+@kernel
+def rotate_both(factor, first, g, rhs, other, second, h, its_rhs, f, d, m, row, its_row, c, s):
+    """`rotate_row` of two rows into two factors of the same shape; c and s are those of the second.
+
+    Every rotation waits for the one before it. Two independent ones side by side take hardly longer than one alone.
+    Returns what is left of both right-hand sides.
+    """
+    o = f
+    for k in range(d):
+        n = d - k + m
+        b = load1(row, k)
+        a = load1(factor, o)
+        b2 = load1(its_row, k)
+        a2 = load1(other, o)
+        ck, sk, c2, s2 = 1.0, 0.0, 1.0, 0.0
+        r = math.sqrt(a * a + b * b)
+        r2 = math.sqrt(a2 * a2 + b2 * b2)
+        if b * b != 0.0:
+            ck = a / r
+            sk = b / r
+            store1(factor, o, r)
+        if b2 * b2 != 0.0:
+            c2 = a2 / r2
+            s2 = b2 / r2
+            store1(other, o, r2)
+        store1(c, k, c2)
+        store1(s, k, s2)
+        cv, sv, nv = splat4(ck), splat4(sk), splat4(-sk)
+        cw, sw, nw = splat4(c2), splat4(s2), splat4(-s2)
+        i = 1
+        while i + 4 <= n:
+            up = load4(factor, o + i)
+            down = load4(row, k + i)
+            up2 = load4(other, o + i)
+            down2 = load4(its_row, k + i)
+            store4(factor, o + i, muladd4(sv, down, mul4(cv, up)))
+            store4(row, k + i, muladd4(nv, up, mul4(cv, down)))
+            store4(other, o + i, muladd4(sw, down2, mul4(cw, up2)))
+            store4(its_row, k + i, muladd4(nw, up2, mul4(cw, down2)))
+            i += 4
+        while i < n:
+            up1 = load1(factor, o + i)
+            down1 = load1(row, k + i)
+            store1(factor, o + i, ck * up1 + sk * down1)
+            store1(row, k + i, ck * down1 - sk * up1)
+            up1 = load1(other, o + i)
+            down1 = load1(its_row, k + i)
+            store1(other, o + i, c2 * up1 + s2 * down1)
+            store1(its_row, k + i, c2 * down1 - s2 * up1)
+            i += 1
+        q = load1(first, g + k)
+        store1(first, g + k, ck * q + sk * rhs)
+        rhs = ck * rhs - sk * q
+        q = load1(second, h + k)
+        store1(second, h + k, c2 * q + s2 * its_rhs)
+        its_rhs = c2 * its_rhs - s2 * q
+        o += n
+    return rhs, its_rhs
+
+
+@kernel
+def reflect_rows(factor, f, score, h, d, m, rows, g, count, stride, rhs):
+    """`rotate_row` of several rows at once, by Householder reflections: row i is rows[g + i stride :], its right-hand
+    side rhs[i]. What is left of them stays there.
+
+    Reflection k turns (R_kk, t) with t = column k of the rows into (sqrt(R_kk^2 + |t|^2), 0): it is I - 2 v v' / |v|^2
+    with v = (-|t|^2 / (R_kk + sqrt(R_kk^2 + |t|^2)), t). R_kk must not be negative.
+    """
+    column = np.empty(count)
+    o = f
+    for k in range(d):
+        n = d - k + m
+        total = 0.0
+        for i in range(count):
+            t = load1(rows, g + i * stride + k)
+            store1(column, i, t)
+            total += t * t
+        if total > SMALLEST:
+            a = load1(factor, o)
+            r = math.sqrt(a * a + total)
+            top = -total / (a + r)
+            scale = -2.0 / (top * top + total)
+            store1(factor, o, r)
+            above = splat4(top)
+            step = splat4(scale)
+            j = 1
+            while j + 4 <= n:
+                here = load4(factor, o + j)
+                product = mul4(above, here)
+                at = g + k + j
+                for i in range(count):
+                    product = muladd4(spread4(column, i), load4(rows, at), product)
+                    at += stride
+                product = mul4(step, product)
+                store4(factor, o + j, muladd4(above, product, here))
+                at = g + k + j
+                for i in range(count):
+                    store4(rows, at, muladd4(spread4(column, i), product, load4(rows, at)))
+                    at += stride
+                j += 4
+            while j < n:
+                product1 = top * load1(factor, o + j)
+                for i in range(count):
+                    product1 += load1(column, i) * load1(rows, g + i * stride + k + j)
+                product1 *= scale
+                store1(factor, o + j, load1(factor, o + j) + top * product1)
+                for i in range(count):
+                    at = g + i * stride + k + j
+                    store1(rows, at, load1(rows, at) + load1(column, i) * product1)
+                j += 1
+            product1 = top * load1(score, h + k)
+            for i in range(count):
+                product1 += load1(column, i) * load1(rhs, i)
+            product1 *= scale
+            store1(score, h + k, load1(score, h + k) + top * product1)
+            for i in range(count):
+                store1(rhs, i, load1(rhs, i) + load1(column, i) * product1)
+        o += n
 
 
 @kernel
@@ -223,6 +346,22 @@ def update_cross(score, h, d, m, row, e):
 
 
 @kernel
+def invert_triangle(r, inverse):
+    """L = R^-T, lower triangular, of the upper triangle R in r's first columns: R' L = I by forward substitution."""
+    d = inverse.shape[0]
+    for k in range(d):
+        for j in range(d):
+            inverse[k, j] = 0.0
+        for i in range(k):
+            t = r[i, k]
+            for j in range(i + 1):
+                inverse[k, j] -= t * inverse[i, j]
+        inverse[k, k] = 1.0
+        for j in range(k + 1):
+            inverse[k, j] /= r[k, k]
+
+
+@kernel
 def refresh_block(factor, f, score, h, d, m):
     """Recompute L and C from R and T: R' L = I by forward substitution, C = T' L."""
     r = np.zeros((d, d + m))
@@ -231,15 +370,8 @@ def refresh_block(factor, f, score, h, d, m):
         for j in range(k, d + m):
             r[k, j] = factor[o]
             o += 1
-    inverse = np.zeros((d, d))
-    for k in range(d):
-        for i in range(k):
-            t = r[i, k]
-            for j in range(i + 1):
-                inverse[k, j] -= t * inverse[i, j]
-        inverse[k, k] = 1.0
-        for j in range(k + 1):
-            inverse[k, j] /= r[k, k]
+    inverse = np.empty((d, d))
+    invert_triangle(r, inverse)
     o = h + d
     for b in range((d + 3) // 4):
         for k in range(min(4 * b + 4, d)):

@@ -8,11 +8,12 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import add_shared, eliminate_rows, score_rows, transpose_times, within_limit
+from hybandits.kernels.evidence import PLAYED
 from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
-from hybandits.kernels.tuning import PLAYED, REFRESHES, UNSEEN, only_seen, with_new_arms
+from hybandits.kernels.tuning import REFRESHES, UNSEEN, only_seen, with_new_arms
 
 SAMPLING, INFORMATION = range(2)
 """Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""

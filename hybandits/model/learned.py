@@ -9,7 +9,7 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import arrow, tuning
+from hybandits.kernels import arrow, evidence, tuning
 from hybandits.model import policy_file
 from hybandits.model.arms import Slots
 from hybandits.model.inputs import batch, not_finite
@@ -120,11 +120,13 @@ class LearnedRidge(HybridRidge):
         d1, d2 = self.d1, self.d2
         self.arm_data: Doubles = np.zeros(0)
         self.arm_rhs: Doubles = np.zeros(0)
-        self.shared_data: Doubles = np.zeros(arrow.factor_size(d1 + d2, 0))
-        self.shared_rhs: Doubles = np.zeros(d1 + d2)
+        self.shared_data: Doubles = np.zeros(arrow.factor_size(d1, 0))
+        self.shared_rhs: Doubles = np.zeros(d1)
+        self.released_data: Doubles = np.zeros(arrow.factor_size(d1 + d2, 0))
+        self.released_rhs: Doubles = np.zeros(d1 + d2)
         self.next_factor: Doubles = np.zeros(arrow.factor_size(d1, 0))
         self.next_rhs: Doubles = np.zeros(d1)
-        self.numbers: Doubles = np.zeros(tuning.size_of_numbers(d1, d2))
+        self.numbers: Doubles = np.zeros(evidence.size_of_numbers(d1, d2))
         self.seen: Slots = np.zeros(d1 + d2, np.int64)
         self.state: Slots = np.zeros(tuning.STATE, np.int64)
         self.state[tuning.NEXT] = 1
@@ -132,16 +134,16 @@ class LearnedRidge(HybridRidge):
         self.order: Slots = np.zeros(0, np.int64)
         self.place: Slots = np.zeros(0, np.int64)
         if noise is not None:
-            self.numbers[tuning.SIGMA2] = noise * noise
+            self.numbers[evidence.SIGMA2] = noise * noise
         if scale is not None:
-            self.numbers[tuning.S1] = scale * scale
-            self.numbers[tuning.HEAD : tuning.HEAD + d2] = scale * scale
+            self.numbers[evidence.S1] = scale * scale
+            self.numbers[evidence.HEAD : evidence.HEAD + d2] = scale * scale
         self._grow(1)
         self._used = 1
-        a, b, m = tuning.played_ridges(self.numbers, d1, d2)
+        a, b, m = evidence.played_ridges(self.numbers, d1, d2)
         a[:], b[:] = 1.0, 1.0
-        triangle = tuning.prior_triangle(self.numbers, d1, d2)
-        tuning.set_prior_triangle(b, np.zeros((d2, d2)), triangle)
+        triangle = evidence.prior_triangle(self.numbers, d1, d2)
+        evidence.set_prior_triangle(b, np.zeros((d2, d2)), triangle)
         tuning.prior_block(NEW_ARM, d1, d2, triangle, m, self.arm_factor, self.arm_score)
 
     def __repr__(self) -> str:
@@ -160,12 +162,12 @@ class LearnedRidge(HybridRidge):
     @property
     def noise(self) -> float:
         """The standard deviation of the noise that is played with; 0 while nothing is known of it."""
-        return float(np.sqrt(self.numbers[tuning.PLAYED]))
+        return float(np.sqrt(self.numbers[evidence.PLAYED]))
 
     @property
     def common_mean(self) -> Doubles:
         """The prior mean of an arm's own parameters."""
-        mean: Doubles = tuning.played_ridges(self.numbers, self.d1, self.d2)[2]
+        mean: Doubles = evidence.played_ridges(self.numbers, self.d1, self.d2)[2]
         return mean
 
     def learned_settings(self) -> LearnedSettings | None:
@@ -175,30 +177,31 @@ class LearnedRidge(HybridRidge):
         d1, d2 = self.d1, self.d2
         numbers = self.numbers.copy()
         self._step(numbers)
-        squares = numbers[tuning.HEAD + 2 * d2 :][: d1 + d2]
+        squares = numbers[evidence.HEAD + 2 * d2 :][: d1 + d2]
         with np.errstate(invalid="ignore", divide="ignore"):
             weight = np.where(self.seen > 0, squares / self.seen, np.nan)
         if self.scale_held is not None:
             weight = np.ones(d1 + d2)
-        variance = np.full(d1, self.numbers[tuning.S1])
+        variance = np.full(d1, self.numbers[evidence.S1])
         rows = int(self.state[tuning.ROWS])
-        intercept = tuning.intercept_of(self.numbers, self.seen, rows, d1, d2)
+        intercept = evidence.intercept_of(self.numbers, self.seen, rows, d1, d2)
         if 0 <= intercept < d1 and self.scale_held is None:
-            variance[intercept] = self.numbers[tuning.SQUARES] / rows
+            variance[intercept] = self.numbers[evidence.SQUARES] / rows
         return LearnedSettings(
             noise=self.noise,
             shared_scale=np.sqrt(variance / weight[:d1]),
-            own_scale=np.sqrt(self.numbers[tuning.HEAD : tuning.HEAD + d2] / weight[d1:]),
+            own_scale=np.sqrt(self.numbers[evidence.HEAD : evidence.HEAD + d2] / weight[d1:]),
             common_mean=self.common_mean.copy(),
-            effective_parameters=float(numbers[tuning.GAMMA]),
-            evidence=float(numbers[tuning.EVIDENCE]),
+            effective_parameters=float(numbers[evidence.GAMMA]),
+            evidence=float(numbers[evidence.EVIDENCE]),
         )
 
     def _step(self, numbers: Doubles) -> None:
         """One fixed-point step over all arms, on a copy of the numbers."""
-        tuning.step(
+        evidence.step(
             self.order[: self.state[tuning.COUNT]], self.d1, self.d2, self.arm_data, self.arm_rhs, self.shared_data,
-            self.shared_rhs, numbers, self.seen, int(self.state[tuning.ROWS]), 0, self.held,
+            self.shared_rhs, self.released_data, self.released_rhs, numbers, self.seen, int(self.state[tuning.ROWS]),
+            0, self.held,
         )  # fmt: skip
 
     @property
@@ -208,12 +211,12 @@ class LearnedRidge(HybridRidge):
 
     def refresh(self) -> None:
         """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them."""
-        if self.numbers[tuning.SQUARES] == 0.0:
+        if self.numbers[evidence.SQUARES] == 0.0:
             return
         self._step(self.numbers)  # what is not known yet begins at its centre
-        learned = [] if self.noise_held is not None else [tuning.SIGMA2]
+        learned = [] if self.noise_held is not None else [evidence.SIGMA2]
         if self.scale_held is None:
-            learned += [tuning.S1, tuning.SM, *range(tuning.HEAD, tuning.HEAD + self.d2)]
+            learned += [evidence.S1, evidence.SM, *range(evidence.HEAD, evidence.HEAD + self.d2)]
         scales = np.array([k for k in learned if self.numbers[k] > 0.0])
 
         def step(logarithms: Doubles) -> Doubles:
@@ -237,9 +240,9 @@ class LearnedRidge(HybridRidge):
     def arrays(self) -> tuning.Arrays:
         """Every array, as the kernels of `tuning` take them."""
         return tuning.Arrays(
-            self.arm_data, self.arm_rhs, self.shared_data, self.shared_rhs, self.numbers, self.seen, self.state,
-            self.order, self.place, self.pulls, self.arm_factor, self.arm_score, self.shared_factor, self.shared_score,
-            self.next_factor, self.next_rhs,
+            self.arm_data, self.arm_rhs, self.shared_data, self.shared_rhs, self.released_data, self.released_rhs,
+            self.numbers, self.seen, self.state, self.order, self.place, self.pulls, self.arm_factor, self.arm_score,
+            self.shared_factor, self.shared_score, self.next_factor, self.next_rhs,
         )  # fmt: skip
 
     @property
@@ -289,7 +292,7 @@ class LearnedRidge(HybridRidge):
         if moments is None:
             raise ValueError(
                 "moments is None: an estimator that learns its settings cannot learn rows that stand for many without "
-                "their moments; pass moments=Moments(seen, sums, mean, spread), or use learn_many on the rows themselves"
+                "their moments; pass moments=Moments(seen, sums, mean, spread), or use learn_many on the rows"
             )
         x, z = self.matrices(x, z)
         ids, values = batch(arms, rewards, x.shape[0])
@@ -306,11 +309,11 @@ class LearnedRidge(HybridRidge):
         for arm in dict.fromkeys(ids):
             other.pulls[other._new_slot(arm)] = pulls.get(arm, 0)
         tuning.fold_rows(other.lookup(ids), x, z, values, other.arrays)
-        other.numbers[tuning.MEAN], other.numbers[tuning.SPREAD] = moments.mean, moments.spread
-        other.numbers[tuning.SQUARES] = values @ values
-        squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
+        other.numbers[evidence.MEAN], other.numbers[evidence.SPREAD] = moments.mean, moments.spread
+        other.numbers[evidence.SQUARES] = values @ values
+        squares = slice(evidence.HEAD + 2 * self.d2, evidence.HEAD + 3 * self.d2 + self.d1)
         other.numbers[squares] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
-        tuning.sums_of_features(other.numbers, self.d1, self.d2)[:] = moments.sums
+        evidence.sums_of_features(other.numbers, self.d1, self.d2)[:] = moments.sums
         other.seen[:] = seen
         other.state[tuning.UNSEEN] = int((seen == 0).sum())
         other.state[tuning.ROWS] = other.rounds = rows
@@ -338,7 +341,7 @@ class LearnedRidge(HybridRidge):
         """
         slot = self.slot(arm)
         if slot >= 0:
-            tuning.release_slot(slot, self.d1, self.d2, self.arrays, self.held)
+            tuning.release_slot(slot, self.d1, self.d2, self.arrays)
             at, count = int(self.place[slot]), int(self.state[tuning.COUNT])
             self.order[at : count - 1] = self.order[at + 1 : count]
             self.place[self.order[at : count - 1]] -= 1
@@ -379,30 +382,27 @@ class LearnedRidge(HybridRidge):
             slot = self._slots.get(arm, -1)
             if slot < 0:
                 slot = self._new_slot(arm)
-            tuning.fold_arm_data(
-                slot, its_slot, self.d1, self.d2, other.arm_data, other.arm_rhs, self.arm_data, self.arm_rhs,
-                self.shared_data, self.shared_rhs, mine, self.state, self.order, self.place,
-            )  # fmt: skip
+            tuning.fold_arm_data(slot, its_slot, self.d1, self.d2, other.arm_data, other.arm_rhs, self.arrays)
             self.pulls[slot] += other.pulls[its_slot]
         tuning.fold_shared_data(
-            self.d1 + self.d2, other.shared_data, other.shared_rhs, self.shared_data, self.shared_rhs, mine
+            self.d1, self.d2, other.shared_data, other.shared_rhs, other.released_data, other.released_rhs, self.arrays
         )
-        mine[tuning.REST] += its[tuning.REST]
+        mine[evidence.REST] += its[evidence.REST]
         if more:
-            difference = its[tuning.MEAN] - mine[tuning.MEAN]
-            mine[tuning.MEAN] += difference * more / (rows + more)
-            mine[tuning.SPREAD] += its[tuning.SPREAD] + difference**2 * rows * more / (rows + more)
-        mine[tuning.SQUARES] += its[tuning.SQUARES]
-        squares = slice(tuning.HEAD + 2 * self.d2, tuning.HEAD + 3 * self.d2 + self.d1)
+            difference = its[evidence.MEAN] - mine[evidence.MEAN]
+            mine[evidence.MEAN] += difference * more / (rows + more)
+            mine[evidence.SPREAD] += its[evidence.SPREAD] + difference**2 * rows * more / (rows + more)
+        mine[evidence.SQUARES] += its[evidence.SQUARES]
+        squares = slice(evidence.HEAD + 2 * self.d2, evidence.HEAD + 3 * self.d2 + self.d1)
         mine[squares] += its[squares]
-        tuning.sums_of_features(mine, self.d1, self.d2)[:] += tuning.sums_of_features(its, self.d1, self.d2)
+        evidence.sums_of_features(mine, self.d1, self.d2)[:] += evidence.sums_of_features(its, self.d1, self.d2)
         self.seen += other.seen
         self.state[tuning.UNSEEN] = int((self.seen == 0).sum())
         self.state[tuning.ROWS] += more
         self.state[tuning.NEXT] = max(int(self.state[tuning.NEXT]), rows + more + 1)
         self.admit(other.arms)
         self.rounds += other.rounds
-        if self.numbers[tuning.SQUARES] > 0.0:
+        if self.numbers[evidence.SQUARES] > 0.0:
             self.refresh()
         else:
             self._sweep()
@@ -499,6 +499,7 @@ class LearnedRidge(HybridRidge):
 
 
 _WHOLE = (
-    "shared_data", "shared_rhs", "numbers", "seen", "state", "shared_factor", "shared_score", "next_factor", "next_rhs",
+    "shared_data", "shared_rhs", "released_data", "released_rhs", "numbers", "seen", "state", "shared_factor",
+    "shared_score", "next_factor", "next_rhs",
 )  # fmt: skip
 """Arrays that are saved as they are."""

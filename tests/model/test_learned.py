@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.kernels import tuning
+from hybandits.kernels import evidence, tuning
 from hybandits.model.learned import LearnedRidge, Moments, fixed_point
 from hybandits.model.policy_file import FileError
 from tests.support.learned_oracle import Rows, Scales, make_rows, solve, step, weights_of
@@ -23,8 +23,10 @@ def taught(rows: Rows, **held: float) -> LearnedRidge:
 
 def scales_of(estimator: LearnedRidge) -> Scales:
     numbers = estimator.numbers
-    s2 = numbers[tuning.HEAD : tuning.HEAD + estimator.d2].copy()
-    return Scales(float(numbers[tuning.SIGMA2]), float(numbers[tuning.S1]) or 1.0, s2, float(numbers[tuning.SM]) or 1.0)
+    s2 = numbers[evidence.HEAD : evidence.HEAD + estimator.d2].copy()
+    return Scales(
+        float(numbers[evidence.SIGMA2]), float(numbers[evidence.S1]) or 1.0, s2, float(numbers[evidence.SM]) or 1.0
+    )
 
 
 def settings(estimator: LearnedRidge) -> np.ndarray:
@@ -34,10 +36,7 @@ def settings(estimator: LearnedRidge) -> np.ndarray:
 def remake(estimator: LearnedRidge) -> None:
     """Make the factors to play with from the data, at the ridges that they have now."""
     d1, d2 = estimator.d1, estimator.d2
-    a, _, m = tuning.played_ridges(estimator.numbers, d1, d2)
-    tuning.begin_sweep(
-        d1, d2, a, m, estimator.shared_data, estimator.shared_rhs, estimator.next_factor, estimator.next_rhs
-    )
+    tuning.begin_sweep(d1, d2, estimator.arrays)
     estimator.state[[tuning.PHASE, tuning.CURSOR, tuning.END]] = 1, 0, estimator.state[tuning.COUNT]
     while estimator.state[tuning.PHASE]:
         tuning.advance(d1, d2, estimator.arrays, estimator.held, tuning.BUDGET)
@@ -54,16 +53,16 @@ def test_a_step_is_that_of_dense_algebra(d1: int, d2: int, constant: str) -> Non
     estimator._step(numbers)
     wanted, m = step(rows, before, 6)
     solved = solve(rows, before, 6)
-    assert_allclose(numbers[tuning.EVIDENCE], solved.evidence, rtol=1e-11)
+    assert_allclose(numbers[evidence.EVIDENCE], solved.evidence, rtol=1e-11)
     # parameters that no feature speaks of are not counted, and a rare arm's are hardly known
-    assert_allclose(numbers[tuning.GAMMA], solved.known.sum(), rtol=1e-9)
-    assert_allclose(numbers[tuning.SIGMA2], wanted.sigma2, rtol=1e-11)
+    assert_allclose(numbers[evidence.GAMMA], solved.known.sum(), rtol=1e-9)
+    assert_allclose(numbers[evidence.SIGMA2], wanted.sigma2, rtol=1e-11)
     if d1:
-        assert_allclose(numbers[tuning.S1], wanted.s1, rtol=1e-10)
+        assert_allclose(numbers[evidence.S1], wanted.s1, rtol=1e-10)
     if d2:
-        assert_allclose(numbers[tuning.HEAD : tuning.HEAD + d2], wanted.s2, rtol=1e-10)
-        assert_allclose(numbers[tuning.SM], wanted.sm, rtol=1e-10)
-        assert_allclose(numbers[tuning.HEAD + d2 : tuning.HEAD + 2 * d2], m, rtol=1e-9, atol=1e-11)
+        assert_allclose(numbers[evidence.HEAD : evidence.HEAD + d2], wanted.s2, rtol=1e-10)
+        assert_allclose(numbers[evidence.SM], wanted.sm, rtol=1e-10)
+        assert_allclose(numbers[evidence.HEAD + d2 : evidence.HEAD + 2 * d2], m, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
