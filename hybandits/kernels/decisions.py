@@ -143,8 +143,8 @@ def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, k
 @kernel
 def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, seen, state, key, keyed, decision, lot):
     """`choose_posterior` at learned settings; by lot while no reward but 0 has been learned."""
-    if not (within_limit(x) and within_limit(z)):
-        return -1, 0.0, 0.0, math.nan
+    if (state[UNSEEN] > 0 or state[REFRESHES] == 0) and not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` looks at every number itself
     own = with_new_arms(slots)
     shown_x = only_seen(x, seen, 0 * x.shape[1], state[UNSEEN])
     shown_z = only_seen(z, seen, x.shape[1], state[UNSEEN])

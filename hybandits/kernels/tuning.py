@@ -74,6 +74,8 @@ class Arrays(NamedTuple):
     """Slots in the order in which their arms first learned."""
     place: Any
     """Where in `order` a slot is, -1 if its arm has not learned."""
+    rank: Any
+    """How many rows of a slot's data factor are not 0."""
     pulls: Any
     arm_factor: Any
     """[R_i | T_i] with the prior's rows in: what is played with. Slot 0 is an arm before any data."""
@@ -125,6 +127,7 @@ def learn_data(slot, x, z, reward, arrays):
     s = np.empty(d1 + d2)
     f = slot * factor_size(d2, d1)
     left = rotate_row(arrays.arm_data, f, arrays.arm_rhs, slot * d2, d2, d1, row, reward, c, s)
+    arrays.rank[slot] = rank_of(slot, d1, d2, arrays.arm_data)
     left = rotate_row(arrays.shared_data, start, arrays.shared_rhs, start, d1, start, row[d2:], left, c, s)
     arrays.numbers[REST] += left * left
 
@@ -140,10 +143,13 @@ refreshes so far, and features that were 0 in every row."""
 BUDGET = 20e6
 """Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""
 
+ALONE = 3000.0
+"""Operations that would take as long as fetching a small arm's block from memory."""
+
 EARLY, FIRST = 1000, 64
 """Rows up to which refreshes are frequent, because settings still move, and thorough, because they are cheap."""
 
-STEPS, FIRST_STEPS = 3, 8
+STEPS, FIRST_STEPS = 2, 4
 """Fixed-point steps of a refresh, and of the first ones."""
 
 
@@ -223,44 +229,36 @@ def begin_sweep(d1, d2, arrays):
 def cost_of_step(rank, d1, d2):
     """Operations of a step for an arm with so many rows: whitening, folding, what its parameters know."""
     p = d1 + d2
-    return 200.0 + rank * (3.0 * rank * d2 + 1.0 * rank * p + 4.0 * p * p + 2.0 * d2 * p)
+    return ALONE + rank * (3.0 * rank * d2 + 1.0 * rank * p + 4.0 * p * p + 2.0 * d2 * p)
 
 
 @kernel
 def cost_of_sweep(rank, d1, d2):
     """Operations of remaking an arm's block."""
-    return 200.0 + rank * (3.0 * d2 * (d2 + 2.0 * d1) + 3.0 * d1 * d1) + 1.0 * d2 * d2 * (d2 + d1)
+    return ALONE + rank * (3.0 * d2 * (d2 + 2.0 * d1) + 3.0 * d1 * d1) + 1.0 * d2 * d2 * (d2 + d1)
 
 
 @kernel
-def take_part(order, state, d1, d2, arm_data, pulls, most):
+def take_part(order, state, d1, d2, rank, most):
     """The arms that a step looks at: all, or evenly spaced ones if all would cost more than `most`.
 
     Returns their slots and how many parameters the rows of the others determine by themselves.
     """
     count = state[COUNT]
     total = 0.0
-    learned = 0
     for i in range(count):
-        if order[i] >= 0:
-            learned += 1
-            total += cost_of_step(min(pulls[order[i]], d2), d1, d2)
+        total += cost_of_step(rank[order[i]], d1, d2)
     stride = max(1, math.ceil(total / most))
     offset = state[REFRESHES] % stride
-    chosen = np.empty(learned // stride + 1, np.int64)
+    chosen = np.empty(count // stride + 1, np.int64)
     taken = 0
     left_out = 0
-    seen = 0
     for i in range(count):
-        slot = order[i]
-        if slot < 0:
-            continue
-        if seen % stride == offset:
-            chosen[taken] = slot
+        if i % stride == offset:
+            chosen[taken] = order[i]
             taken += 1
         else:
-            left_out += rank_of(slot, d1, d2, arm_data)
-        seen += 1
+            left_out += rank[order[i]]
     return chosen[:taken], left_out
 
 
@@ -290,29 +288,28 @@ def advance(d1, d2, arrays, held, budget):
     """Go on with a refresh until it is done or the budget of this row is spent: steps first, then arm by arm."""
     state = arrays.state
     order = arrays.order
-    pulls = arrays.pulls
+    rank = arrays.rank
     start = 0 * d1
     spent = 0.0
     while state[PHASE] > 1:
-        slots, left_out = take_part(order, state, d1, d2, arrays.arm_data, pulls, BUDGET)
+        slots, left_out = take_part(order, state, d1, d2, rank, BUDGET)
         step(
             slots, d1, d2, arrays.arm_data, arrays.arm_rhs, arrays.shared_data, arrays.shared_rhs, arrays.released_data,
             arrays.released_rhs, arrays.numbers, arrays.seen, state[ROWS], left_out, held,
         )  # fmt: skip
         state[PHASE] -= 1
         for i in range(slots.shape[0]):
-            spent += cost_of_step(min(pulls[slots[i]], d2), d1, d2)
+            spent += cost_of_step(rank[slots[i]], d1, d2)
         if state[PHASE] == 1:
             start_sweep(d1, d2, arrays, held)
-        if spent >= budget:
+        if 2.0 * spent >= budget:  # another step may cost as much
             return
     while state[CURSOR] < state[END]:
+        if spent >= budget:
+            return
         slot = order[state[CURSOR]]
-        if slot >= 0:
-            if spent >= budget:
-                return
-            remake_arm(slot, d1, d2, arrays)
-            spent += cost_of_sweep(min(pulls[slot], d2), d1, d2)
+        remake_arm(slot, d1, d2, arrays)
+        spent += cost_of_sweep(rank[slot], d1, d2)
         state[CURSOR] += 1
     for i in range(factor_size(d1, start)):
         arrays.shared_factor[i] = arrays.next_factor[i]
@@ -367,6 +364,8 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
     )  # fmt: skip
     rotate_inverse(arm_score, h, d2, c, s, e)
     update_cross(arm_score, h, d2, d1, row, e)
+    if arrays.rank[slot] < d2:
+        arrays.rank[slot] = rank_of(slot, d1, d2, arrays.arm_data)
     rest_plain = plain[d2:]
     rest = row[d2:]
     if state[PHASE] == 1:  # a sweep finds an arm's own rows when it comes to the arm, but not what is left of them

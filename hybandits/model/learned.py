@@ -11,10 +11,10 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, evidence, tuning
 from hybandits.model import policy_file
-from hybandits.model.arms import Slots
+from hybandits.model.arms import Slots, grown
 from hybandits.model.inputs import batch, not_finite
 from hybandits.model.policy_file import FileError
-from hybandits.model.ridge import HybridRidge, Prediction, grown
+from hybandits.model.ridge import HybridRidge, Prediction
 
 NEW_ARM = 0
 """The slot whose block is that of an arm before any data."""
@@ -133,12 +133,14 @@ class LearnedRidge(HybridRidge):
         self.state[tuning.UNSEEN] = d1 + d2
         self.order: Slots = np.zeros(0, np.int64)
         self.place: Slots = np.zeros(0, np.int64)
+        self.rank: Slots = np.zeros(0, np.int64)
         if noise is not None:
             self.numbers[evidence.SIGMA2] = noise * noise
         if scale is not None:
             self.numbers[evidence.S1] = scale * scale
             self.numbers[evidence.HEAD : evidence.HEAD + d2] = scale * scale
         self._grow(1)
+        self._clear(NEW_ARM)
         self._used = 1
         a, b, m = evidence.played_ridges(self.numbers, d1, d2)
         a[:], b[:] = 1.0, 1.0
@@ -241,8 +243,8 @@ class LearnedRidge(HybridRidge):
         """Every array, as the kernels of `tuning` take them."""
         return tuning.Arrays(
             self.arm_data, self.arm_rhs, self.shared_data, self.shared_rhs, self.released_data, self.released_rhs,
-            self.numbers, self.seen, self.state, self.order, self.place, self.pulls, self.arm_factor, self.arm_score,
-            self.shared_factor, self.shared_score, self.next_factor, self.next_rhs,
+            self.numbers, self.seen, self.state, self.order, self.place, self.rank, self.pulls, self.arm_factor,
+            self.arm_score, self.shared_factor, self.shared_score, self.next_factor, self.next_rhs,
         )  # fmt: skip
 
     @property
@@ -255,17 +257,15 @@ class LearnedRidge(HybridRidge):
     def _reserve(self, capacity: int) -> None:
         data = grown(self.arm_data, capacity * arrow.factor_size(self.d2, self.d1))
         rhs = grown(self.arm_rhs, capacity * self.d2)
-        order, place = np.full(capacity, -1), np.full(capacity, -1)
-        order[: len(self.order)] = self.order
-        place[: len(self.place)] = self.place
+        order, place, rank = (grown(array, capacity) for array in (self.order, self.place, self.rank))
         super()._reserve(capacity)
-        self.arm_data, self.arm_rhs, self.order, self.place = data, rhs, order, place
+        self.arm_data, self.arm_rhs, self.order, self.place, self.rank = data, rhs, order, place, rank
 
     def _clear(self, slot: int) -> None:
         f = arrow.factor_size(self.d2, self.d1)
         self.arm_data[slot * f : (slot + 1) * f] = 0.0
         self.arm_rhs[slot * self.d2 : (slot + 1) * self.d2] = 0.0
-        self.place[slot] = -1
+        self.place[slot], self.rank[slot] = -1, 0
 
     # -------------------------------------------------------------- learning and reading
 
@@ -307,7 +307,8 @@ class LearnedRidge(HybridRidge):
             )
         other = LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise_held, scale=self.scale_held)
         for arm in dict.fromkeys(ids):
-            other.pulls[other._new_slot(arm)] = pulls.get(arm, 0)
+            slot = other._new_slot(arm)
+            other.pulls[slot] = pulls.get(arm, 0)
         tuning.fold_rows(other.lookup(ids), x, z, values, other.arrays)
         other.numbers[evidence.MEAN], other.numbers[evidence.SPREAD] = moments.mean, moments.spread
         other.numbers[evidence.SQUARES] = values @ values
@@ -491,6 +492,8 @@ class LearnedRidge(HybridRidge):
         estimator.arm_score[:] = arrays["arm_score"].reshape(-1)
         estimator.order[:n] = estimator.place[1:] = np.arange(n)
         estimator.order[:n] += 1
+        for slot in range(1, n + 1):
+            estimator.rank[slot] = evidence.rank_of(slot, d1, d2, estimator.arm_data)
         for name in _WHOLE:
             setattr(estimator, name, arrays[name].copy())
         if not estimator.sound():

@@ -11,12 +11,9 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles, ready
 from hybandits.kernels import arrow
 from hybandits.model import policy_file
-from hybandits.model.arms import ArmTable, Slots
+from hybandits.model.arms import ArmTable, Slots, grown
 from hybandits.model.inputs import batch, checked_vectors, not_finite
 from hybandits.model.policy_file import FileError
-
-COPIED_UP_TO = 64_000_000
-"""Arrays of at most this many bytes grow by copying, larger ones in place."""
 
 
 class Prediction(NamedTuple):
@@ -112,8 +109,8 @@ class HybridRidge(ArmTable):
 
     def _reserve(self, capacity: int) -> None:
         factor = grown(self.arm_factor, capacity * arrow.factor_size(self.d2, self.d1))
-        self.arm_score = grown(self.arm_score, capacity * arrow.score_size(self.d2, self.d1))
-        self.arm_factor = factor
+        score = grown(self.arm_score, capacity * arrow.score_size(self.d2, self.d1))
+        self.arm_factor, self.arm_score = factor, score
 
     def _clear(self, slot: int) -> None:
         factor = slot * arrow.factor_size(self.d2, self.d1)
@@ -376,29 +373,12 @@ class HybridRidge(ArmTable):
         estimator._slots = dict(zip(arms, slots.tolist(), strict=True))
         estimator.known = len(arms)
         estimator._used = n
-        estimator.pulls = pulls.copy()
-        estimator.arm_factor = grown(arrays["arm_factor"].reshape(-1), n * f)
-        estimator.arm_score = grown(arrays["arm_score"].reshape(-1), n * h)
+        estimator._grow(n)
+        estimator.pulls[:] = pulls
+        estimator.arm_factor[:] = arrays["arm_factor"].reshape(-1)
+        estimator.arm_score[:] = arrays["arm_score"].reshape(-1)
         estimator.shared_factor = arrays["shared_factor"].copy()
         estimator.shared_score = arrays["shared_score"].copy()
         if not estimator.sound():
             raise FileError("a factor does not belong to a positive definite matrix: the file is corrupt")
         return estimator
-
-
-def grown(array: Doubles, n: int) -> Doubles:
-    """Return the array extended by zeros to n entries.
-
-    While copying is cheap, the new array starts on a cache line, which speeds up scoring over many blocks. A large
-    array is extended in place, so that two of its size never exist at once.
-    """
-    if 8 * n <= COPIED_UP_TO:
-        room = np.zeros(n + 8)
-        start = (-room.ctypes.data % 64) // 8
-        new = room[start : start + n]
-        new[: len(array)] = array
-        return new
-    if array.base is not None:
-        array = array.copy()
-    array.resize(n, refcheck=False)
-    return array

@@ -11,7 +11,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import gram
 from hybandits.model import policy_file
-from hybandits.model.arms import ArmTable, Slots
+from hybandits.model.arms import ArmTable, Slots, grown
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
 
@@ -52,9 +52,7 @@ class GramTable(ArmTable):
         return (len(self.pulls) + 3) // 4
 
     def _reserve(self, capacity: int) -> None:
-        new = np.zeros((capacity + 3) // 4 * 4 * self.block)
-        new[: len(self.own)] = self.own
-        self.own = new
+        self.own = grown(self.own, (capacity + 3) // 4 * 4 * self.block)
 
     def _entries(self, slots: Slots | list[int]) -> Any:
         """Return the indices of the arms' blocks in `own`, one row per arm."""
@@ -148,9 +146,9 @@ class GramTable(ArmTable):
             if array.shape != shape or array.dtype != checks.FLOAT64 or not np.isfinite(array).all():
                 raise FileError(f"{name} is not an array of finite float64 of shape {shape}: the file is corrupt")
         self.shared = arrays["shared"].copy()
-        self._reserve(n)
+        self._grow(n)
         self.own[self._entries(np.arange(n))] = arrays["own"]
-        self.pulls = pulls.copy()
+        self.pulls[:] = pulls
         self._slots = dict(zip(arms, slots.tolist(), strict=True))
         self.known = len(arms)
         self._used = n

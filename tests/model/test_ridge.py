@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits import HybridRidge
 from hybandits.kernels import arrow
+from hybandits.model.arms import grown
 from tests.support.plain import refresh_all
 from tests.support.problems import Problem, hybrid_problems
 
@@ -253,9 +255,12 @@ def test_growing_does_not_leave_stale_views_behind() -> None:
     assert repr(estimator).startswith("HybridRidge(d1=3, d2=3, ridge=1): 300 arms known, 300 have learned, 300 rows")
 
 
-@pytest.mark.parametrize("limit", [0, 400, 10**9], ids=["in place", "both ways", "by copying"])
-def test_arrays_grow_by_copying_or_in_place_alike(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr("hybandits.model.ridge.COPIED_UP_TO", limit)
+@pytest.mark.parametrize(("reserve", "large"), [(1, 0), (2, 0), (16, 400)])
+def test_arrays_grow_within_their_room_or_by_copying_alike(
+    monkeypatch: pytest.MonkeyPatch, reserve: int, large: int
+) -> None:
+    monkeypatch.setattr("hybandits.model.arms.RESERVE", reserve)
+    monkeypatch.setattr("hybandits.model.arms.LARGE", large)
     random = np.random.default_rng(7)
     n = 120
     x, z, rewards = random.normal(size=(n, 2)), random.normal(size=(n, 3)), random.normal(size=n)
@@ -265,3 +270,33 @@ def test_arrays_grow_by_copying_or_in_place_alike(monkeypatch: pytest.MonkeyPatc
     monkeypatch.undo()
     all_at_once.learn_many([i % 60 for i in range(n)], x, z, rewards)
     assert_array_equal(one.predict(x[:60], z[:60]), all_at_once.predict(x[:60], z[:60]))
+
+
+def test_growing_moves_nothing_while_there_is_room() -> None:
+    first = grown(np.zeros(0), 100)
+    first[:] = 1.0
+    second = grown(first, 150)
+    assert second.base is first.base
+    assert first.ctypes.data == second.ctypes.data
+    assert (second[:100] == 1.0).all()
+    assert (second[100:] == 0.0).all()
+    third = grown(second, 1000)
+    assert third.base is not second.base
+    assert third[:150].tolist() == second.tolist()
+    assert third.ctypes.data % 64 == 0
+
+
+def test_growing_asks_for_less_where_addresses_are_scarce(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, zeros = [], np.zeros
+
+    def few(n: int, dtype: Any = float) -> np.ndarray:
+        made.append(n)
+        if n > 1500:
+            raise MemoryError
+        return zeros(n, dtype)
+
+    monkeypatch.setattr(np, "zeros", few)
+    assert len(grown(np.empty(0), 1000)) == 1000
+    assert made[0] > 1500 >= made[-1]
+    with pytest.raises(MemoryError):
+        grown(np.empty(0), 2000)
