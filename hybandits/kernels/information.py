@@ -17,7 +17,7 @@ import numpy as np
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import eliminate_rows, panel_times, transpose_times, within_limit
 from hybandits.kernels.random import fill_coarse_normals
-from hybandits.kernels.simd import load4, muladd4, splat4, store4, sum4
+from hybandits.kernels.simd import load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
 
 PAIRS = 32
 """Antithetic pairs of draws."""
@@ -59,11 +59,12 @@ def best_mixture(deviations, means, best_at):
         highest[m] = means[0] + deviations[0, m]
     for a in range(1, k):  # along memory: an arm's draws lie side by side
         mean = means[a]
+        its = deviations[a]
         for m in range(draws):
-            value = mean + deviations[a, m]
-            if value > highest[m]:
-                highest[m] = value
-                top[m] = a
+            value = mean + its[m]
+            better = value > highest[m]
+            highest[m] = value if better else highest[m]
+            top[m] = a if better else top[m]
     d_greedy = 0.0
     winners = 0
     number = np.full(k, -1)  # winners are numbered, because few of many arms ever win
@@ -82,8 +83,9 @@ def best_mixture(deviations, means, best_at):
     for a in range(k):
         for b in range(winners):
             sums[b] = 0.0
+        its = deviations[a]
         for m in range(draws):
-            sums[winner[m]] += deviations[a, m]
+            sums[winner[m]] += its[m]
         total = 0.0
         for b in range(winners):
             total += sums[b] * sums[b] / won[b]
@@ -110,6 +112,27 @@ def best_mixture(deviations, means, best_at):
 
 
 @kernel
+def combine(weights, count, sigma, own, normals, at, out):
+    """out[m] = sigma (sum of weights[j] normals[j, m] over j < count + own normals[at + m]), out[PAIRS + m] = -out[m].
+
+    normals has PAIRS numbers in a row.
+    """
+    scale = splat4(sigma)
+    root = splat4(own)
+    m = 0
+    while m < PAIRS:
+        total = mul4(root, load4(normals, at + m))
+        o = m
+        for j in range(count):
+            total = muladd4(spread4(weights, j), load4(normals, o), total)
+            o += PAIRS
+        total = mul4(scale, total)
+        store4(out, m, total)
+        store4(out, PAIRS + m, sub4(splat4(0.0), total))
+        m += 4
+
+
+@kernel
 def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
     """Joint draws of mu - mean in antithetic pairs: sigma (G_a.xi + |w_a| eta_a).
 
@@ -117,6 +140,7 @@ def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
     the Cholesky factor of their covariance, beyond that through theta. Fills deviations (k, 2 PAIRS).
     """
     k, stride = g.shape
+    start = 0 * k
     d1 = stride
     flat = g.reshape(k * stride)
     if k <= d1 + 1:
@@ -139,26 +163,12 @@ def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
         normals = np.empty(PAIRS * k)
         fill_coarse_normals(key, purpose, decision, normals)
         for a in range(k):
-            for m in range(PAIRS):
-                deviations[a, m] = 0.0
-            for b in range(a + 1):
-                t = sigma * factor[a, b]
-                for m in range(PAIRS):
-                    deviations[a, m] += t * normals[b * PAIRS + m]
+            combine(factor[a], a + 1, sigma, 0.0, normals, start, deviations[a])
     else:
         normals = np.empty(PAIRS * (stride + k))
         fill_coarse_normals(key, purpose, decision, normals)
         for a in range(k):
-            root = sigma * math.sqrt(own[a])
-            for m in range(PAIRS):
-                deviations[a, m] = root * normals[(stride + a) * PAIRS + m]
-            for j in range(stride):
-                t = sigma * g[a, j]
-                for m in range(PAIRS):
-                    deviations[a, m] += t * normals[j * PAIRS + m]
-    for a in range(k):
-        for m in range(PAIRS):
-            deviations[a, PAIRS + m] = -deviations[a, m]
+            combine(g[a], stride, sigma, math.sqrt(own[a]), normals, (stride + a) * PAIRS, deviations[a])
 
 
 @kernel
