@@ -182,7 +182,7 @@ def fit(
             help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2. HyIDS and HyThompson "
             "need none."
         ),
-    ] = "HyLinUCB",
+    ] = "HyIDS",
     out: Annotated[
         Path, typer.Option(help="File to write; an existing one is replaced. Load it with hybandits.load.")
     ] = Path("policy.npz"),
