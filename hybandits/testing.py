@@ -14,6 +14,7 @@ docs/contract.md describes in words what these tests check.
 from __future__ import annotations
 
 import json
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -389,18 +390,32 @@ class PolicyConformance:
         assert saved == fingerprint(policy)
         assert fingerprint(load(tmp_path / "policy.npz")) == saved
 
-    def test_ids_that_cannot_be_saved_are_refused_before_anything_is_written(
-        self, policy: Policy, page: Page, tmp_path: Path
+    @pytest.mark.parametrize("arm", [2.5, b"a", frozenset()])
+    def test_ids_that_cannot_be_saved_are_refused_when_they_are_met(
+        self, policy: Policy, page: Page, arm: Hashable
     ) -> None:
         page.play(policy, 3)
-        policy.save(tmp_path / "kept.npz")
-        kept = (tmp_path / "kept.npz").read_bytes()
-        x, z = page.features(1)
-        policy.learn(2.5, x[0], z[0], reward=1.0)
-        with pytest.raises(TypeError, match=r"arm id 2\.5 of type float cannot be saved"):
-            policy.save(tmp_path / "kept.npz")
-        assert (tmp_path / "kept.npz").read_bytes() == kept
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.npz"]
+        before = fingerprint(policy)
+        x, z = page.features(2)
+        refused = f"arm id .* of type {type(arm).__name__} cannot be saved: use str, int or tuples"
+        with pytest.raises(TypeError, match=refused):
+            policy.choose(x, z, ["new", arm])
+        with pytest.raises(TypeError, match=refused):
+            policy.learn(arm, x[0], z[0], reward=1.0)
+        with pytest.raises(TypeError, match=refused):
+            policy.learn_many(["new", arm], x, z, [1.0, 1.0])
+        assert fingerprint(policy) == before
+
+    def test_an_id_that_is_known_as_another_type_is_pointed_out_once(self, policy: Policy, page: Page) -> None:
+        x, z = page.features(2)
+        policy.learn(100, x[0], z[0], reward=1.0)
+        with pytest.warns(UserWarning, match=r"arm '100' \(str\) is not known, but 100 \(int\) is"):
+            choice = policy.choose(x, z, ["100", "other"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
+            policy.learn_many(["100", "100.0"], x, z, [1.0, 0.0])
+        assert {100, "100", "100.0"} <= set(policy.arms)
 
     # -------------------------------------------------------------- bad input
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+import re
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
+
+_PACKAGE = __name__.partition(".")[0] + "."
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -130,14 +135,68 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> D
     return np.array(given, dtype=FLOAT64, order="C")
 
 
+def plain_id(arm: object) -> Any:
+    """Return an arm's id as JSON can hold it: a str, an int or a list for a tuple of them; TypeError for other ids.
+
+    Whatever equals a str or an int is saved as that: NumPy's strings and integers, whole floats, members of a StrEnum.
+
+    Examples
+    --------
+    >>> plain_id(("shoe", 17)), plain_id(2.0)
+    (['shoe', 17], 2)
+    """
+    kind = type(arm)
+    if kind is str or kind is int:
+        return arm
+    if isinstance(arm, str):
+        return str.__str__(arm)
+    if isinstance(arm, int | np.integer | np.bool_):
+        return int(arm)
+    if isinstance(arm, float | np.floating) and arm.is_integer():
+        return int(arm)
+    if kind is tuple:
+        return [plain_id(part) for part in arm]  # type: ignore[attr-defined]
+    remedy = "arm.decode()" if isinstance(arm, bytes) else "str(arm)"
+    raise TypeError(
+        f"arm id {short(arm)} of type {kind.__name__} cannot be saved: use str, int or tuples of them as ids, for "
+        f"example {remedy}"
+    )
+
+
 def new_arm(arm: object) -> None:
-    """Raise if the id of a new arm is surely a mistake: a whole Choice, None or NaN."""
+    """Raise if the id of a new arm is surely a mistake (a whole Choice, None or NaN), or if it cannot be saved."""
     if isinstance(arm, tuple) and hasattr(arm, "propensity"):
         raise TypeError(f"arm is a Choice, got {short(arm)}: pass choice.arm")
     if arm is None:
         raise TypeError("arm is None: pass the id of an arm, a str, an int or a tuple of them")
     if isinstance(arm, float | np.floating) and arm != arm:
         raise ValueError("arm is nan, which equals no id, not even itself: pass a str, an int or a tuple of them")
+    plain_id(arm)
+
+
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,999})(\.0+)?")
+
+
+def twin_of(arm: object) -> str | int | None:
+    """Return the id that reads like this one but is of the other type; None if there is none.
+
+    Examples
+    --------
+    >>> twin_of(100), twin_of("100"), twin_of("1.0"), twin_of("shoe")
+    ('100', 100, 1, None)
+    """
+    if isinstance(arm, str):
+        whole = _WHOLE.fullmatch(arm)
+        return int(whole[1]) if whole else None
+    return str(int(arm)) if isinstance(arm, int | np.integer) else None
+
+
+def warn(message: str) -> None:
+    """Warn whoever called the package, not the line of the package that noticed."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
 
 
 def ridge(value: object) -> float:

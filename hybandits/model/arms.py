@@ -122,6 +122,9 @@ class ArmTable(ABC):
     pulls: Slots
     """How many rows each slot has learned."""
 
+    told_of_twin = False
+    """Whether it has been said that an id is known as another type."""
+
     known: int
     """How many arms have been met and not forgotten. A plain number, because every `choose` and `learn` reads it."""
 
@@ -180,6 +183,20 @@ class ArmTable(ABC):
         for arm in arms:
             self._slots.setdefault(arm, -1)
         self.known = len(self._slots)
+
+    def check_new(self, arms: Iterable[Hashable]) -> None:
+        """Refuse new ids that are mistakes or cannot be saved; warn, once, of one that is known as another type."""
+        for arm in arms:
+            if arm not in self._slots:
+                checks.new_arm(arm)
+                twin = checks.twin_of(arm)
+                if twin in self._slots and not self.told_of_twin:
+                    self.told_of_twin = True
+                    kind, other = type(arm).__name__, type(twin).__name__
+                    checks.warn(
+                        f"arm {arm!r} ({kind}) is not known, but {twin!r} ({other}) is: they are two arms, and {arm!r} "
+                        f"starts from nothing; if they should be one, pass {other}(arm)"
+                    )
 
     def forget(self, arm: Hashable) -> None:
         """Drop an arm and its block. The slot will be used for another arm."""
@@ -336,8 +353,7 @@ class ArmTable(ABC):
             slots = np.fromiter(map(self._slots.__getitem__, ids), np.int64, n)
         except KeyError:
             slots = self.lookup(ids)
-            for arm in ids:
-                checks.new_arm(arm)
+            self.check_new(ids)
             if admit:
                 check_finite(x, z)
                 self.admit(ids)

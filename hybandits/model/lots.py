@@ -13,7 +13,6 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import random
-from hybandits.model.policy_file import plain_id
 
 _BITS = 63
 """Keys and numbers of decisions are kept below 2^63, so that compiled code always gets the same kind of integer."""
@@ -63,7 +62,7 @@ def stream_of(name: str) -> int:
 def digest_of_key(key: Hashable) -> int:
     """The number of the decision that a caller names by a key: a str, an int or a tuple of them."""
     try:
-        plain = plain_id(key)
+        plain = checks.plain_id(key)
     except TypeError:
         raise TypeError(
             f"key must be a str, an int or a tuple of them, got {checks.short(key)} ({type(key).__name__}): "

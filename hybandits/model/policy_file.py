@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hybandits.foundation.checks import plain_id
 from hybandits.foundation.files import write_atomically
 
 Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
@@ -33,22 +34,6 @@ class FileError(ValueError):
 def unfit_part(problem: Exception) -> FileError:
     """Return the error for a file of which a part is missing or does not fit the others."""
     return FileError(f"a part of the file is missing or wrong ({problem}): the file is corrupt")
-
-
-def plain_id(arm: Hashable) -> Any:
-    """Return an arm's id as JSON can hold it: str, int (also NumPy's) and tuples of them; refuse all others."""
-    kind = type(arm)
-    if kind is str or kind is int:
-        return arm
-    if isinstance(arm, np.str_):
-        return str(arm)
-    if isinstance(arm, np.integer):
-        return int(arm)
-    if kind is tuple:
-        return [plain_id(part) for part in arm]  # type: ignore[attr-defined]
-    raise TypeError(
-        f"arm id {arm!r} of type {type(arm).__name__} cannot be saved: use str, int or tuples of them as ids"
-    )
 
 
 def arm_id(plain: Any) -> Hashable:

@@ -129,7 +129,7 @@ class HybridRidge(ArmTable):
         except TypeError:
             raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
         if slot < 0:
-            checks.new_arm(arm)
+            self.check_new([arm])
             if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
                 raise not_finite(x, z, value)
             slot = self._new_slot(arm)
@@ -156,9 +156,10 @@ class HybridRidge(ArmTable):
         ids, values = batch(arms, rewards, x.shape[0])
         if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
             raise not_finite(x, z, values)
-        for arm in dict.fromkeys(ids):
-            if self._slots.get(arm, -1) < 0:
-                self._new_slot(arm)
+        new = [arm for arm in dict.fromkeys(ids) if self._slots.get(arm, -1) < 0]
+        self.check_new(new)
+        for arm in new:
+            self._new_slot(arm)
         slots = self.lookup(ids)
         self._learn_rows(slots, x, z, values)
         self.rounds += len(ids)

@@ -207,6 +207,7 @@ class HyRan(Policy):
         checks.finite("rewards", values, arrow.LIMIT)
         given = check_receipts(receipts, len(ids))
         pools = [self._check_pool(arm, x[i], z[i], given[i]) for i, arm in enumerate(ids)]
+        self._table.check_new(ids)
         before = self._table.snapshot()
         try:
             for i, arm in enumerate(ids):

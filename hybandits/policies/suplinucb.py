@@ -186,6 +186,7 @@ class SupLinUCB(Policy):
         check_finite(x, z)
         checks.finite("rewards", values, arrow.LIMIT)
         levels = [self._check_level(receipt) for receipt in check_receipts(receipts, len(ids))]
+        self._levels[0].check_new(ids)
         for i, arm in enumerate(ids):
             self._levels[0].admit([arm])
             level = levels[i]
@@ -194,6 +195,7 @@ class SupLinUCB(Policy):
             if level == 0:
                 self._skipped += 1
             else:
+                self._levels[level - 1].told_of_twin |= level > 1  # the first level tells for all of them
                 self._levels[level - 1].learn(arm, x[i], z[i], values[i])
         self._all = None
 
@@ -201,6 +203,7 @@ class SupLinUCB(Policy):
         """One estimator with the data of all levels."""
         if self._all is None:
             self._all = HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge)
+            self._all.told_of_twin = self._levels[0].told_of_twin
             for level in self._levels:
                 self._all.merge(level)
         return self._all

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pytest
 
+from hybandits import Greedy
 from hybandits.foundation import checks
 
 
@@ -172,7 +174,7 @@ class Choice(NamedTuple):
     propensity: float
 
 
-@pytest.mark.parametrize("arm", ["a", 0, ("a", 1), 1.5, frozenset()])
+@pytest.mark.parametrize("arm", ["a", 0, ("a", 1), 2.0, np.str_("n"), True])
 def test_ids_of_new_arms(arm: Any) -> None:
     checks.new_arm(arm)
 
@@ -184,9 +186,13 @@ def test_ids_of_new_arms(arm: Any) -> None:
         (None, TypeError, "arm is None: pass the id of an arm"),
         (math.nan, ValueError, "arm is nan, which equals no id"),
         (np.float32("nan"), ValueError, "arm is nan"),
+        (1.5, TypeError, r"arm id 1\.5 of type float cannot be saved: use str, int or .* for example str\(arm\)"),
+        (b"a", TypeError, r"arm id b'a' of type bytes cannot be saved: .* for example arm\.decode\(\)"),
+        (UUID(int=7), TypeError, r"arm id UUID\('0{8}-.* of type UUID cannot be saved"),
+        (("a", 1.5), TypeError, r"arm id 1\.5 of type float cannot be saved"),
     ],
 )
-def test_ids_that_are_surely_mistakes_are_refused(arm: Any, error: type[Exception], message: str) -> None:
+def test_ids_that_are_mistakes_or_cannot_be_saved_are_refused(arm: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         checks.new_arm(arm)
 
@@ -203,3 +209,21 @@ def test_rewards_that_are_no_numbers_are_refused_and_huge_ones_are_infinite() ->
     for value in ("1", None, [1.0], np.ones(1), 1j):
         with pytest.raises(TypeError, match=r"reward must be a number, got .* pass a float"):
             checks.reward(value)
+
+
+@pytest.mark.parametrize(("arm", "twin"), [(100, "100"), (np.int32(-7), "-7"), ("100", 100), ("-7", -7), ("1.0", 1)])
+def test_twins_of_ids(arm: Any, twin: Any) -> None:
+    assert checks.twin_of(arm) == twin
+
+
+@pytest.mark.parametrize("arm", ["shoe", "007", "1.5", "", "1e3", "²", ("100",), 1.5, b"1", None])
+def test_ids_without_twins(arm: Any) -> None:
+    assert checks.twin_of(arm) is None
+
+
+def test_warnings_point_at_the_caller_of_the_package() -> None:
+    policy = Greedy(d1=1, d2=0)
+    policy.learn(100, [1.0], reward=1.0)
+    with pytest.warns(UserWarning, match="is not known") as warned:
+        policy.choose([[1.0]], arms=["100"])
+    assert [warning.filename for warning in warned] == [__file__]
