@@ -95,6 +95,7 @@ def _use_policies() -> None:
             policy.save(Path(folder) / "policy.npz")
             policy.merge(load(Path(folder) / "policy.npz"))
             policy.refresh()
+            repr(policy)
             policy.forget(choice.arm)
     FeatureMap("das", 2, 1)([1.0, 2.0], [3.0])
 

@@ -210,9 +210,9 @@ def test_merge_brings_different_ridges_to_the_larger_and_refuses_other_shapes() 
 
 def test_a_copy_is_independent() -> None:
     estimator = HybridRidge(d1=1, d2=1)
-    estimator.learn(frozenset({1}), [1.0], [1.0], 1.0)
+    estimator.learn(("a", 1), [1.0], [1.0], 1.0)
     other = estimator.copy()
-    other.learn(frozenset({1}), [1.0], [1.0], 5.0)
+    other.learn(("a", 1), [1.0], [1.0], 5.0)
     assert estimator.rounds == 1
     assert other.rounds == 2
     assert estimator.arms == other.arms
