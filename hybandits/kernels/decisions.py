@@ -13,7 +13,7 @@ from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
-from hybandits.kernels.tuning import REFRESHES, UNSEEN, only_seen, with_new_arms
+from hybandits.kernels.tuning import ROWS, SWEPT, UNKNOWN, as_known, with_new_arms
 
 SAMPLING, INFORMATION = range(2)
 """Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""
@@ -102,8 +102,11 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
 
 
 @kernel
-def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, key, purpose, decision):
-    """The winner of one posterior sample (`sample_best`), its mean and width; index -1 if a feature is not finite."""
+def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision):
+    """The winner of one posterior sample (`sample_best`), its mean and width; index -1 if a feature is not finite.
+
+    extra: what each candidate's variance has beyond its estimate's, in units of sigma^2; empty for nothing.
+    """
     n, d1 = x.shape
     if not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0
@@ -113,6 +116,8 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, key, pur
     square = np.empty(n)
     product = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
+    for i in range(extra.shape[0]):
+        square[i] += extra[i]
     xi = np.empty(d1 + n)
     fill_normals(key, purpose, decision, xi)
     first = 0 * n
@@ -123,52 +128,56 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, key, pur
 
 
 @kernel
-def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, key, keyed, decision, lot):
+def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision, lot):
     """index, mean, width and propensity (NaN: not known) by SAMPLING or by INFORMATION; index -1 if not finite.
 
+    extra: see `choose_thompson`.
     lot: decides between the two arms that INFORMATION mixes, 0 for the rarer and 1 for the greedy one; negative: drawn.
     """
     if rule == INFORMATION:
         if lot < 0.0:
             lot = uniform(key, MIX + keyed, decision)
         return choose_by_information(
-            x, z, slots, arm_score, shared_score, ridge, noise, key, DECIDE + keyed, decision, lot
+            x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision, lot
         )
     i, mean, width = choose_thompson(
-        x, z, slots, arm_score, shared_score, ridge, noise, key, DECIDE + keyed, decision
+        x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision
     )  # fmt: skip
     return i, mean, width, math.nan
 
 
 @kernel
-def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, seen, state, key, keyed, decision, lot):
-    """`choose_posterior` at learned settings; by lot while no reward but 0 has been learned."""
-    if (state[UNSEEN] > 0 or state[REFRESHES] == 0) and not (within_limit(x) and within_limit(z)):
+def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decision, lot):
+    """`choose_posterior` at learned settings; by lot until there are any."""
+    if (state[UNKNOWN] > 0 or state[SWEPT] == 0) and not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` looks at every number itself
     own = with_new_arms(slots)
-    shown_x = only_seen(x, seen, 0 * x.shape[1], state[UNSEEN])
-    shown_z = only_seen(z, seen, x.shape[1], state[UNSEEN])
-    if state[REFRESHES] > 0:
+    if state[SWEPT] == 1:
+        extra = x.reshape(x.size)[:0]
+        if state[UNKNOWN] > 0:
+            x, z, extra = as_known(x, z, unknown, numbers, state[ROWS])
         noise = math.sqrt(numbers[PLAYED])
         return choose_posterior(
-            rule, shown_x, shown_z, own, arm_score, shared_score, 1.0, noise, key, keyed, decision, lot
+            rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision, lot
         )  # fmt: skip
     n = slots.shape[0]
     i = min(int(n * uniform(key, MIX + keyed, decision)), n - 1)
     mean = np.empty(1)
     width = np.empty(1)
-    score_rows(shown_x[i : i + 1], shown_z[i : i + 1], own[i : i + 1], arm_score, shared_score, 1.0, mean, width)
+    score_rows(x[i : i + 1], z[i : i + 1], own[i : i + 1], arm_score, shared_score, 1.0, mean, width)
     return i, mean[0], width[0], 1.0 / n
 
 
 @kernel
-def count_wins(x, z, slots, arm_score, shared_score, ridge, noise, key, purpose, decision, draws, wins):
-    """How many of so many joint posterior samples each candidate wins."""
+def count_wins(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision, draws, wins):
+    """How many of so many joint posterior samples each candidate wins; extra: see `choose_thompson`."""
     n, d1 = x.shape
     y = np.empty((n, 4 * ((d1 + 3) // 4)))
     square = np.empty(n)
     product = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
+    for i in range(extra.shape[0]):
+        square[i] += extra[i]
     xi = np.empty(draws * (d1 + n))
     fill_normals(key, purpose, decision, xi)
     for k in range(draws):

@@ -24,19 +24,19 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import factor_size, invert_triangle, reflect_rows
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, store4, sum4
 
-SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED = range(10)
+SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED, RELEASED = range(11)
 """Places in `numbers`: the scales, the squares that no factor explains, the rewards' mean, their squared deviations and
-squares summed up, as of the last step the log evidence and the effective number of parameters, and the sigma^2 that
-is played with: it changes with the ridges, when a sweep begins."""
-HEAD = 10
+squares summed up, as of the last step the log evidence and the effective number of parameters, the sigma^2 that
+is played with (it changes with the ridges, when a sweep begins), and log |C C'| of all arms that were dropped."""
+HEAD = 11
 """Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is
-played with: a (d1), b (d2), m (d2); then Cov(m) / sigma^2 (d2, d2), the triangle R_p of an arm's prior, and the sums
-of x (d1) and of z (d2)."""
+played with: a (d1), b (d2), m (d2); then Cov(m) / sigma^2 (d2, d2), the triangle R_p of an arm's prior, the features
+x (d1) and z (d2) of the first row, and of arms that were dropped w_k delta_ik^2 and gamma_2k summed up (d2 each)."""
 
 
 def size_of_numbers(d1: int, d2: int) -> int:
     """The length of `numbers`."""
-    return HEAD + 3 * d1 + 6 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
+    return HEAD + 3 * d1 + 8 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
 
 
 @kernel
@@ -63,10 +63,17 @@ def prior_triangle(numbers, d1, d2):
 
 
 @kernel
-def sums_of_features(numbers, d1, d2):
-    """The sums of the features of x, then of z, over the rows, as a view."""
+def usual_features(numbers, d1, d2):
+    """The features of x, then of z, in the first row, as a view: those that never vary have been like that since."""
     start = HEAD + 2 * d1 + 5 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
     return numbers[start : start + d1 + d2]
+
+
+@kernel
+def differences_of_dropped(numbers, d1, d2):
+    """Of all arms that were dropped, w_k delta_ik^2 and gamma_2k summed up: how much they differed, as views."""
+    start = HEAD + 3 * d1 + 6 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
+    return numbers[start : start + d2], numbers[start + d2 : start + 2 * d2]
 
 
 @kernel
@@ -85,7 +92,8 @@ def set_prior_triangle(b, spread, triangle):
                 total += 1.0 / b[i]
             for k in range(j + 1, d2):
                 total -= u[i, k] * u[j, k]
-            u[i, j] = math.sqrt(total) if i == j else total / u[j, j]
+            # what is left of the diagonal is at least 1 / b, whatever rounding says
+            u[i, j] = math.sqrt(max(total, 1.0 / b[i])) if i == j else total / u[j, j]
     inverse = np.empty((d2, d2))
     invert_triangle(u, inverse)
     o = 0
@@ -95,10 +103,14 @@ def set_prior_triangle(b, spread, triangle):
             o += 1
 
 
-CONSTANT = 1e-6
-"""The share of a feature's mean square that its variance may have, if it counts as constant: steps of a thousandth."""
-FLOOR_NOISE = 1e-12
-FLOOR_SCALE = 1e-8
+CONSTANT = 1e-3
+"""A feature that differs from its usual value by less than this share of it counts as unchanged."""
+FLOOR_NOISE, ROUNDING = 1e-12, 1e-26
+"""sigma^2 is at least so much of the rewards' variance, and of their mean square."""
+FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
+"""Variances of parameters lie between so many times their centres."""
+OUT_OF_PLAY = 2.0**500
+"""The ridge of a feature of which nothing can be known: its parameter stays 0, whatever the feature's units."""
 
 
 @kernel
@@ -107,7 +119,14 @@ def half_cauchy(squares, count, s, c):
 
     h = (N + s c/(c + s)) / (g + s/(c + s)), with N the squares and g the effective count.
     """
-    return (squares + s * c / (c + s)) / (count + s / (c + s))
+    share = s / (c + s)
+    return (squares + c * share) / (count + share)
+
+
+@kernel
+def bounded(scale, centre):
+    """A variance of parameters, within its bounds."""
+    return min(max(scale, FLOOR_SCALE * centre), CEILING_SCALE * centre)
 
 
 @kernel
@@ -214,8 +233,8 @@ def whiten_arm(count, d1, d2, b, rows, at, e):
 
 @kernel
 def ridge_of(sigma2, weight, scale):
-    """sigma^2 w / s; 1 for a feature that was 0 in every row, which has no part in anything."""
-    return sigma2 * weight / scale if weight > 0.0 else 1.0
+    """sigma^2 w / s; OUT_OF_PLAY for a feature that was 0 in every row, whose weight is 0."""
+    return sigma2 * weight / scale if weight > 0.0 else OUT_OF_PLAY
 
 
 @kernel
@@ -225,35 +244,52 @@ def weight_of(squares, count):
 
 
 @kernel
-def intercept_of(numbers, seen, rows, d1, d2):
-    """The first feature, of x and then of z, that has been the same in all rows; -1 if there is none.
-
-    It carries the level of the rewards. Without one the level would be shared out among all features.
-    """
-    sums = sums_of_features(numbers, d1, d2)
-    if rows > 1:
-        for k in range(d1 + d2):
-            squares = rows * numbers[HEAD + 2 * d2 + k]
-            if seen[k] == rows and squares - sums[k] * sums[k] <= CONSTANT * squares:
-                return k
-    return -1
+def differs(value, usual):
+    """Whether a feature is not as usual."""
+    return abs(value - usual) > CONSTANT * abs(usual)
 
 
 @kernel
-def centres(numbers, seen, rows, d1, d2, intercept):
+def constant_features(numbers, varied, rows, d1, d2):
+    """Which features, of x and then of z, are the same in all rows and not 0, if there are two rows at least.
+
+    What they do cannot be told apart: together they are the level of the rewards. The first of them, the intercept,
+    carries it, and the others stay out of play. Without an intercept the level would be shared out among all features,
+    and candidates with an unusual mixture of these would be expected at a level of their own. Returns which features
+    are constant and which of them is the intercept, -1 if there is none.
+    """
+    usual = usual_features(numbers, d1, d2)
+    constant = np.zeros(d1 + d2, np.bool_)
+    intercept = -1
+    if rows > 1:
+        for k in range(d1 + d2):
+            constant[k] = varied[k] == 0 and usual[k] != 0.0
+            if constant[k] and intercept < 0:
+                intercept = k
+    return constant, intercept
+
+
+@kernel
+def variance_of_rewards(numbers, rows):
+    """V; half of the mean square after one row, and all of it where rewards do not differ."""
+    v = numbers[SQUARES] / rows
+    spread = v / 2.0 if rows == 1 else numbers[SPREAD] / rows
+    return spread if spread > 0.0 else v
+
+
+@kernel
+def centres(numbers, seen, rows, d1, d2, constant):
     """Centres of sigma^2, s1, s2 and s_m: the rewards' variance shared out evenly among noise, x and z.
 
     That of s_m has the rewards' level to explain as well, unless there is an intercept.
     """
-    v = numbers[SQUARES] / rows
-    spread = numbers[SPREAD] / rows
-    if rows == 1:
-        spread = v / 2.0
-    if spread <= 0.0:
-        spread = v
+    spread = variance_of_rewards(numbers, rows)
     active_x = 0.0
-    for k in range(d1):
-        if k != intercept:
+    level = numbers[SQUARES] / rows
+    for k in range(d1 + d2):
+        if constant[k]:
+            level = spread
+        elif k < d1:
             active_x += seen[k] / rows
     active_z = 0.0
     for k in range(d2):
@@ -265,34 +301,55 @@ def centres(numbers, seen, rows, d1, d2, intercept):
         parts += 1.0
     c_1 = spread / (parts * active_x) if active_x > 0.0 else 0.0
     c_2 = spread / (parts * active_z) if active_z > 0.0 else 0.0
-    level = v if intercept < 0 else spread
     c_m = level / (parts * active_z) if active_z > 0.0 else 0.0
     return spread / parts, c_1, c_2, c_m
 
 
 @kernel
-def set_ridges(numbers, seen, rows, d1, d2, intercept, hold_scale, a, b, g):
+def set_ridges(numbers, seen, varied, rows, d1, d2, hold_scale, a, b, g):
     """a_k, b_k and g_k from the scales; with a scale that is held, every parameter has the same, and there is no m.
 
-    The variance of an intercept is the mean square of the rewards, so that it can carry their level.
+    The variance of the intercept is the mean square of the rewards, so that it can carry their level.
     """
+    constant, intercept = constant_features(numbers, varied, rows, d1, d2)
     sigma2 = numbers[SIGMA2]
     v = numbers[SQUARES] / rows
     sq1 = HEAD + 2 * d2
     for k in range(d1):
         if hold_scale:
             a[k] = sigma2 / numbers[S1]
+        elif constant[k] and k != intercept:
+            a[k] = OUT_OF_PLAY
         else:
-            scale = v if k == intercept else numbers[S1]
-            a[k] = ridge_of(sigma2, weight_of(numbers[sq1 + k], seen[k]), scale)
+            a[k] = ridge_of(sigma2, weight_of(numbers[sq1 + k], seen[k]), v if k == intercept else numbers[S1])
     for k in range(d2):
         w = weight_of(numbers[sq1 + d1 + k], seen[d1 + k])
         if hold_scale:
             b[k] = sigma2 / numbers[HEAD + k]
-            g[k] = 1.0
+            g[k] = OUT_OF_PLAY
         else:
             b[k] = ridge_of(sigma2, w, numbers[HEAD + k])
-            g[k] = ridge_of(sigma2, w, v if d1 + k == intercept else numbers[SM])
+            if constant[d1 + k] and d1 + k != intercept:
+                g[k] = OUT_OF_PLAY
+            else:
+                g[k] = ridge_of(sigma2, w, v if d1 + k == intercept else numbers[SM])
+
+
+@kernel
+def squared_errors(slot, d1, d2, arm_data, arm_rhs, theta, beta):
+    """What the rows of an arm's data factor leave unexplained: |q_i - R_i beta - T_i theta|^2."""
+    total = 0.0
+    o = slot * factor_size(d2, d1)
+    for k in range(d2):
+        if arm_data[o] != 0.0:
+            error = arm_rhs[slot * d2 + k]
+            for j in range(k, d2):
+                error -= arm_data[o + j - k] * beta[j]
+            for j in range(d1):
+                error -= arm_data[o + d2 - k + j] * theta[j]
+            total += error * error
+        o += d2 - k + d1
+    return total
 
 
 @kernel
@@ -312,22 +369,22 @@ def reflect_triangle(factor, rhs, p, its_factor, its_rhs, d):
 
 @kernel
 def step(
-    slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, released_data, released_rhs, numbers, seen, rows,
-    left_out, held,
+    slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, released_data, released_rhs, numbers, seen, varied,
+    rows, left_out, held,
 ):  # fmt: skip
     """One fixed-point step of the marginal likelihood; changes the scales and m in `numbers`.
 
     slots: the arms that take part; left_out: how many parameters the rows of the other arms determine by themselves.
-    seen: how often each feature of x, then of z, was not 0. held: whether the noise and the scale are given. A scale
-    that is 0 begins at its centre. Evidence and effective parameters left in `numbers` are those before the step.
+    seen: how often each feature of x, then of z, was not 0; varied: whether it has ever changed. held: whether the
+    noise and the scale are given. A scale that is 0 begins at its centre. Evidence and effective parameters left in
+    `numbers` are those before the step.
     """
     hold_noise, hold_scale = held
     p = d1 + d2
     s2 = HEAD
     sq1 = HEAD + 2 * d2
-    v = numbers[SQUARES] / rows
-    intercept = intercept_of(numbers, seen, rows, d1, d2)
-    c_sigma, c_1, c_2, c_m = centres(numbers, seen, rows, d1, d2, intercept)
+    constant, _ = constant_features(numbers, varied, rows, d1, d2)
+    c_sigma, c_1, c_2, c_m = centres(numbers, seen, rows, d1, d2, constant)
     if numbers[SIGMA2] == 0.0:
         numbers[SIGMA2] = c_sigma
     if numbers[S1] == 0.0:
@@ -341,7 +398,7 @@ def step(
     a = np.empty(d1)
     b = np.empty(d2)
     g = np.empty(d2)
-    set_ridges(numbers, seen, rows, d1, d2, intercept, hold_scale, a, b, g)
+    set_ridges(numbers, seen, varied, rows, d1, d2, hold_scale, a, b, g)
     n = slots.shape[0]
     counts = np.empty(n, np.int64)
     total = 0
@@ -352,7 +409,7 @@ def step(
     size = factor_size(d2, d1)
     shared = np.zeros(factor_size(p, start))  # of u = (theta, m), beginning with the rows of its prior
     q0 = np.zeros(p)
-    log_det = 0.0
+    log_det = numbers[RELEASED]
     o = 0
     for k in range(p):
         ridge = a[k] if k < d1 else g[k - d1]
@@ -397,7 +454,9 @@ def step(
             u[j] += inverse[i, j] * q0[i]
     columns = inverse.T.copy()  # row j of it is column j of L_0: inner sums then run along memory
     flat = columns.reshape(p * p)
-    penalty = 0.0
+    errors = numbers[REST] + squared_errors(start, start, d1, shared_data, shared_rhs, u, u[:d1])
+    if released_data.any():
+        errors += squared_errors(start, start, p, released_data, released_rhs, u, u)
     gamma_0 = 0.0
     gamma_1 = 0.0
     squares_1 = 0.0
@@ -405,9 +464,8 @@ def step(
         width = 0.0
         for i in range(k, p):
             width += columns[k, i] * columns[k, i]
-        penalty += a[k] * u[k] * u[k]
         gamma = max(0.0, 1.0 - a[k] * width)
-        if k == intercept:
+        if constant[k]:
             gamma_0 += gamma
         else:
             gamma_1 += gamma
@@ -418,15 +476,15 @@ def step(
         width = 0.0
         for i in range(d1 + k, p):
             width += columns[d1 + k, i] * columns[d1 + k, i]
-        penalty += g[k] * u[d1 + k] * u[d1 + k]
         gamma = 0.0 if hold_scale else max(0.0, 1.0 - g[k] * width)
-        if d1 + k == intercept:
+        if constant[d1 + k]:
             gamma_0 += gamma
         else:
             gamma_m += gamma
             squares_m += weight_of(numbers[sq1 + d1 + k], seen[d1 + k]) * u[d1 + k] * u[d1 + k]
     gamma_2 = np.zeros(d2)
     squares_2 = np.zeros(d2)
+    own = np.empty(d2)
     known_rows = np.empty(d2 * p)
     spread = np.empty(p)
     last = d1 if hold_scale else p
@@ -453,28 +511,31 @@ def step(
                 add_scaled(y, known_rows, k * p, spread, start, p)
             known -= dot(spread, start, spread, start, p)
             delta *= root
-            penalty += b[f] * delta * delta
+            own[f] = u[d1 + f] + delta
             gamma_2[f] += max(0.0, known)
             squares_2[f] += weight_of(numbers[sq1 + d1 + f], seen[d1 + f]) * delta * delta
+        errors += squared_errors(slots[i], d1, d2, arm_data, arm_rhs, u, own)
         at += count
     numbers[EVIDENCE] = -0.5 * (rows * math.log(2.0 * math.pi * sigma2) + rest / sigma2 + log_det)
     numbers[GAMMA] = gamma_0 + gamma_1 + gamma_m + gamma_2.sum()
     if not hold_noise:
-        errors = max(0.0, rest - penalty)
         free = max(0.0, rows - left_out - numbers[GAMMA])
-        numbers[SIGMA2] = max(half_cauchy(errors, free, sigma2, c_sigma), FLOOR_NOISE * v)
+        least = FLOOR_NOISE * variance_of_rewards(numbers, rows) + ROUNDING * numbers[SQUARES] / rows
+        numbers[SIGMA2] = max(half_cauchy(errors, free, sigma2, c_sigma), least)
     if not hold_scale:
         if c_1 > 0.0:
-            numbers[S1] = max(half_cauchy(squares_1, gamma_1, numbers[S1], c_1), FLOOR_SCALE * c_1)
+            numbers[S1] = bounded(half_cauchy(squares_1, gamma_1, numbers[S1], c_1), c_1)
         if c_2 > 0.0:
+            differed, counted = differences_of_dropped(numbers, d1, d2)
             mean_s2 = 0.0
             for k in range(d2):
                 mean_s2 += numbers[s2 + k] / d2
-            common = max(half_cauchy(squares_2.sum(), gamma_2.sum(), mean_s2, c_2), FLOOR_SCALE * c_2)
+                squares_2[k] += differed[k]
+                gamma_2[k] += counted[k]
+            common = bounded(half_cauchy(squares_2.sum(), gamma_2.sum(), mean_s2, c_2), c_2)
             for k in range(d2):
-                fresh = half_cauchy(squares_2[k], gamma_2[k], numbers[s2 + k], common)
-                numbers[s2 + k] = max(fresh, FLOOR_SCALE * c_2)
-            numbers[SM] = max(half_cauchy(squares_m, gamma_m, numbers[SM], c_m), FLOOR_SCALE * c_m)
+                numbers[s2 + k] = bounded(half_cauchy(squares_2[k], gamma_2[k], numbers[s2 + k], common), c_2)
+            numbers[SM] = bounded(half_cauchy(squares_m, gamma_m, numbers[SM], c_m), c_m)
             spread_m = spread_of_mean(numbers, d1, d2)
             for k in range(d2):
                 numbers[HEAD + d2 + k] = u[d1 + k]

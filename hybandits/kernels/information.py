@@ -3,9 +3,9 @@
 The posterior knows the means of the candidates' mean rewards mu and the covariances
 Cov(mu_i, mu_j) = sigma^2 (G_i.G_j + [i = j] |w_i|^2), with w = L_i z and G = L_0 y (`arrow`). Let g be the arm with the
 highest mean, D_a the expected regret of arm a, and v_a the variance of mu_a that knowing the best arm would explain.
-The rule plays another arm a with probability q and g
-otherwise, where a and q make (D_g + q dD)^1.5 / (v_g + q dv) smallest, dD = D_a - D_g and dv = v_a - v_g. D and v are
-averages over joint draws of the means of those candidates that may still be the best.
+The rule plays another arm a with probability q and g otherwise, where a and q make (D_g + q dD)^1.5 / (v_g + q dv)
+smallest, dD = D_a - D_g and dv = v_a - v_g. D and v are averages over joint draws of the means of those candidates that
+may still be the best.
 """
 
 from __future__ import annotations
@@ -172,9 +172,10 @@ def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
 
 
 @kernel
-def choose_by_information(x, z, slots, arm_score, shared_score, ridge, sigma, key, purpose, decision, lot):
+def choose_by_information(x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, lot):
     """index, mean, width and propensity of the information-directed choice; index -1 if a feature exceeds LIMIT.
 
+    extra: what each candidate's variance has beyond its estimate's, in units of sigma^2; empty for nothing.
     lot: uniform in (0, 1), decides between the two arms of the mixture. The propensity is that of this lot.
     """
     n, d1 = x.shape
@@ -185,6 +186,8 @@ def choose_by_information(x, z, slots, arm_score, shared_score, ridge, sigma, ke
     square = np.empty(n)
     mean = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, mean)
+    for i in range(extra.shape[0]):
+        square[i] += extra[i]
     flat = y.reshape(n * stride)
     theta = np.zeros(stride)
     transpose_times(shared_score, 0 * n, d1, shared_score, theta)

@@ -17,6 +17,7 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import (
     LIMIT,
     REFRESH,
+    arm_parameters,
     factor_size,
     reflect_rows,
     refresh_block,
@@ -25,6 +26,7 @@ from hybandits.kernels.arrow import (
     rotate_row,
     score_rows,
     score_size,
+    transpose_times,
     update_cross,
     within_limit,
 )
@@ -32,12 +34,16 @@ from hybandits.kernels.evidence import (
     HEAD,
     MEAN,
     PLAYED,
+    RELEASED,
     REST,
+    S1,
     SIGMA2,
+    SM,
     SPREAD,
     SQUARES,
+    differences_of_dropped,
+    differs,
     gather_rows,
-    intercept_of,
     played_ridges,
     prior_triangle,
     rank_of,
@@ -46,7 +52,8 @@ from hybandits.kernels.evidence import (
     set_ridges,
     spread_of_mean,
     step,
-    sums_of_features,
+    usual_features,
+    weight_of,
     whiten_arm,
 )
 
@@ -68,6 +75,10 @@ class Arrays(NamedTuple):
     """Scales, sums and what the last step found; see SIGMA2 and the names beside it."""
     seen: Any
     """How often each feature of x, then of z, was not 0."""
+    varied: Any
+    """Whether each of them has ever changed: 1 or 0."""
+    unknown: Any
+    """Of which features nothing is known at the settings played with, because they had not changed: 1 or 0."""
     state: Any
     """Counts, and how far a refresh has come; see ROWS and the names beside it."""
     order: Any
@@ -87,33 +98,40 @@ class Arrays(NamedTuple):
     next_rhs: Any
 
 
+TINY = 1e-50
+"""Features and rewards below this count as 0: their squares could not be told from 0."""
+
+
 @kernel
-def take_note(x, z, reward, numbers, seen, state):
-    """Count a row: the rewards' moments (Welford) and the features' squares. True if a feature is new."""
-    d1 = x.shape[0]
-    d2 = z.shape[0]
+def without_tiny(value):
+    """The number, or 0 if it is smaller than TINY."""
+    return value if abs(value) >= TINY else 0.0
+
+
+@kernel
+def take_note(row, d1, d2, reward, numbers, seen, varied, rows):
+    """Count a row (z, x | r) after so many others: the rewards' moments (Welford) and the features' squares.
+
+    True if a feature changes for the first time.
+    """
     sq1 = HEAD + 2 * d2
-    sums = sums_of_features(numbers, d1, d2)
-    rows = state[ROWS]
-    new = 0
-    for k in range(d1):
-        if x[k] != 0.0:
-            new += seen[k] == 0
+    usual = usual_features(numbers, d1, d2)
+    new = False
+    for k in range(d1 + d2):
+        value = row[d2 + k] if k < d1 else row[k - d1]
+        if rows == 0:
+            usual[k] = value
+        elif varied[k] == 0 and differs(value, usual[k]):
+            varied[k] = 1
+            new = True
+        if value != 0.0:
             seen[k] += 1
-            numbers[sq1 + k] += x[k] * x[k]
-            sums[k] += x[k]
-    for k in range(d2):
-        if z[k] != 0.0:
-            new += seen[d1 + k] == 0
-            seen[d1 + k] += 1
-            numbers[sq1 + d1 + k] += z[k] * z[k]
-            sums[d1 + k] += z[k]
+            numbers[sq1 + k] += value * value
     difference = reward - numbers[MEAN]
     numbers[MEAN] += difference / (rows + 1)
     numbers[SPREAD] += difference * (reward - numbers[MEAN])
     numbers[SQUARES] += reward * reward
-    state[UNSEEN] -= new
-    return new > 0
+    return new
 
 
 @kernel
@@ -134,11 +152,12 @@ def learn_data(slot, x, z, reward, arrays):
 
 # ------------------------------------------------------------------ the factors to play with
 
-ROWS, NEXT, PHASE, CURSOR, END, COUNT, REFRESHES, UNSEEN = range(8)
-STATE = 8
-"""Places in `state`: rows learned, the row of the next refresh, what a refresh is at (0: none, 1: the sweep, more:
-steps that come before it), the place in `order` that the sweep has come to and the one it ends at, arms in `order`,
-refreshes so far, and features that were 0 in every row."""
+ROWS, NEXT, DUE, PHASE, CURSOR, END, COUNT, REFRESHES, SWEPT, UNKNOWN = range(10)
+STATE = 10
+"""Places in `state`: rows learned, the row of the next refresh, whether one is due (1 or 0), what a refresh is at (0:
+none, 1: the sweep, more: steps that come before it), the place in `order` that the sweep has come to and the one it
+ends at, arms in `order`, refreshes so far, whether a sweep at learned settings has ended (1 or 0), and how many
+features are `unknown`."""
 
 BUDGET = 20e6
 """Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""
@@ -271,8 +290,12 @@ def start_sweep(d1, d2, arrays, held):
     a, b, m = played_ridges(numbers, d1, d2)
     triangle = prior_triangle(numbers, d1, d2)
     if state[REFRESHES] > 0:
-        intercept = intercept_of(numbers, arrays.seen, state[ROWS], d1, d2)
-        set_ridges(numbers, arrays.seen, state[ROWS], d1, d2, intercept, hold_scale, a, b, np.empty(d2))
+        set_ridges(numbers, arrays.seen, arrays.varied, state[ROWS], d1, d2, hold_scale, a, b, np.empty(d2))
+        state[UNKNOWN] = 0
+        for k in range(d1 + d2):
+            same = arrays.varied[k] == 0 if state[ROWS] > 1 else arrays.seen[k] == 0
+            arrays.unknown[k] = same and not hold_scale
+            state[UNKNOWN] += arrays.unknown[k]
         for k in range(d2):
             m[k] = numbers[HEAD + d2 + k]
         numbers[PLAYED] = numbers[SIGMA2]
@@ -295,9 +318,10 @@ def advance(d1, d2, arrays, held, budget):
         slots, left_out = take_part(order, state, d1, d2, rank, BUDGET)
         step(
             slots, d1, d2, arrays.arm_data, arrays.arm_rhs, arrays.shared_data, arrays.shared_rhs, arrays.released_data,
-            arrays.released_rhs, arrays.numbers, arrays.seen, state[ROWS], left_out, held,
+            arrays.released_rhs, arrays.numbers, arrays.seen, arrays.varied, state[ROWS], left_out, held,
         )  # fmt: skip
         state[PHASE] -= 1
+        spent += 2.0 * (d1 + d2) ** 3
         for i in range(slots.shape[0]):
             spent += cost_of_step(rank[slots[i]], d1, d2)
         if state[PHASE] == 1:
@@ -316,6 +340,8 @@ def advance(d1, d2, arrays, held, budget):
     for k in range(d1):
         arrays.shared_score[k] = arrays.next_rhs[k]
     refresh_block(arrays.shared_factor, start, arrays.shared_score, start, d1, start)
+    if state[REFRESHES] > 0:
+        state[SWEPT] = 1
     state[PHASE] = 0
 
 
@@ -346,16 +372,14 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
         enter(slot, state, arrays.order, place)
         _, _, m = played_ridges(numbers, d1, d2)
         prior_block(slot, d1, d2, prior_triangle(numbers, d1, d2), m, arm_factor, arm_score)
-    new = take_note(x, z, reward, numbers, arrays.seen, state)
     work = np.empty((5, p))
     plain, row, c, s, e = work[0], work[1], work[2], work[3], work[4]
-    for k in range(d2):
-        plain[k] = z[k]
-        row[k] = z[k]
+    reward = without_tiny(reward)
+    for k in range(p):
+        row[k] = without_tiny(z[k] if k < d2 else x[k - d2])
+        plain[k] = row[k]
         e[k] = 0.0
-    for k in range(d1):
-        plain[d2 + k] = x[k]
-        row[d2 + k] = x[k]
+    new = take_note(row, d1, d2, reward, numbers, arrays.seen, arrays.varied, state[ROWS])
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     left_plain, left = rotate_both(
@@ -389,10 +413,13 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
     if rows % REFRESH == 0:
         refresh_block(shared_factor, start, shared_score, start, d1, start)
     if (new or rows >= state[NEXT]) and numbers[SQUARES] > 0.0:
-        state[PHASE] = 1 + (FIRST_STEPS if rows < FIRST else STEPS)
-        state[REFRESHES] += 1
+        state[DUE] = 1
         if rows >= state[NEXT]:
             state[NEXT] = rows + (rows + 3) // 4 if rows < EARLY else rows + rows // 2
+    if state[DUE] == 1 and state[PHASE] == 0:  # one that is under way is not begun again
+        state[DUE] = 0
+        state[PHASE] = 1 + (FIRST_STEPS if rows < FIRST else STEPS)
+        state[REFRESHES] += 1
     if state[PHASE] > 0:
         advance(d1, d2, arrays, held, budget)
 
@@ -438,21 +465,36 @@ def fold_shared_data(d1, d2, its_data, its_rhs, its_released, its_released_rhs, 
 def release_slot(slot, d1, d2, arrays):
     """Integrate an arm's own parameters out: its rows, whitened at the settings played with, become rows of (theta, m).
 
-    Where a sweep has not come to the arm yet, it does so first.
+    How much the arm differed from the common mean is kept too, as it is estimated now. Where a sweep has not come to
+    the arm yet, it does so first.
     """
     numbers = arrays.numbers
     state = arrays.state
     if state[PHASE] == 1 and state[CURSOR] <= arrays.place[slot] < state[END]:
         remake_arm(slot, d1, d2, arrays)
-    _, b, _ = played_ridges(numbers, d1, d2)
+    _, b, m = played_ridges(numbers, d1, d2)
     p = d1 + d2
     start = 0 * d1
+    differed, counted = differences_of_dropped(numbers, d1, d2)
+    theta = np.zeros(4 * ((d1 + 3) // 4))
+    transpose_times(arrays.shared_score, start, d1, arrays.shared_score, theta)
+    beta = np.zeros(4 * ((d2 + 3) // 4))
+    arm_parameters(arrays.arm_score, slot * score_size(d2, d1), d1, d2, theta, beta)
+    mean = np.empty(d2)
+    width = np.empty(d2)
+    score_rows(
+        np.zeros((d2, d1)), np.eye(d2), np.full(d2, slot), arrays.arm_score, arrays.shared_score, 1.0, mean, width
+    )  # fmt: skip
+    for k in range(d2):
+        w = weight_of(numbers[HEAD + 2 * d2 + d1 + k], arrays.seen[d1 + k])
+        differed[k] += w * (beta[k] - m[k]) ** 2
+        counted[k] += max(0.0, 1.0 - b[k] * width[k] * width[k])
     rows = np.empty(d2 * p)
     q = np.empty(d2)
     count = gather_rows(
         arrays.arm_data, slot * factor_size(d2, d1), arrays.arm_rhs, slot * d2, d1, d2, rows, start, True, q
     )
-    whiten_arm(count, d1, d2, b, rows, start, q)
+    numbers[RELEASED] += whiten_arm(count, d1, d2, b, rows, start, q)
     reflect_rows(arrays.released_data, start, arrays.released_rhs, start, p, start, rows, start, count, p, q)
     for k in range(count):
         numbers[REST] += q[k] * q[k]
@@ -478,15 +520,60 @@ def learn_rows_tuned(slots, x, z, rewards, arrays, held):
 
 
 @kernel
-def only_seen(values, seen, first, unseen):
-    """The features, with those that were 0 in every row learned counted as 0: nothing is known of their size."""
-    if unseen == 0:
-        return values
-    masked = values.copy()
+def any_unusual(values, first, unknown, usual):
+    """Whether a candidate differs from all rows so far in a feature that never changed."""
+    n, d = values.shape
+    for k in range(d):
+        if unknown[first + k] == 1:
+            for i in range(n):
+                if differs(values[i, k], usual[first + k]):
+                    return True
+    return False
+
+
+@kernel
+def make_usual(values, first, unknown, usual, variance, extra):
+    """The features, with those that never changed as usual; extra_i += what is not known of candidate i by that.
+
+    Of the parameter of such a feature nothing is known but that its like have this variance, for features of unit
+    size. The size is that of the usual value or, where that is 0, of the candidate's own: so units do not matter.
+    """
+    known = values.copy()
     for k in range(values.shape[1]):
-        if seen[first + k] == 0:
-            masked[:, k] = 0.0
-    return masked
+        c = usual[first + k]
+        if unknown[first + k] == 1:
+            for i in range(values.shape[0]):
+                if differs(values[i, k], c):
+                    ratio = (values[i, k] - c) / (c if c != 0.0 else values[i, k])
+                    extra[i] += ratio * ratio * variance
+                known[i, k] = c
+    return known
+
+
+@kernel
+def as_known(x, z, unknown, numbers, rows):
+    """x and z as far as something is known of them, and what else there is to each candidate's variance.
+
+    A feature that never changed is the same for all, as usual, so the level of the rewards stays the same; where a
+    candidate differs in it, the variance of its mean grows by that of other parameters of the kind, s1 or s2 + s_m, or
+    by the rewards' mean square if there are none. In units of sigma^2; empty where no candidate differs.
+    """
+    n, d1 = x.shape
+    d2 = z.shape[1]
+    usual = usual_features(numbers, d1, d2)
+    start = 0 * d1
+    if not (any_unusual(x, start, unknown, usual) or any_unusual(z, d1, unknown, usual)):
+        return x, z, x.reshape(x.size)[:0]
+    v = numbers[SQUARES] / rows
+    of_beta = numbers[SM]
+    for k in range(d2):
+        of_beta += numbers[HEAD + k] / d2
+    extra = np.zeros(n)
+    known_x = make_usual(x, start, unknown, usual, numbers[S1] if numbers[S1] > 0.0 else v, extra)
+    known_z = make_usual(z, d1, unknown, usual, of_beta if of_beta > 0.0 else v, extra)
+    for i in range(n):
+        extra[i] = min(extra[i] / numbers[PLAYED], LIMIT)
+    return known_x, known_z, extra
 
 
 @kernel
@@ -499,11 +586,14 @@ def with_new_arms(slots):
 
 
 @kernel
-def score_tuned(x, z, slots, arm_score, shared_score, seen, state, mean, width):
-    """`score_rows` of what has been seen; the width is in units of the noise."""
+def score_tuned(x, z, slots, arm_score, shared_score, numbers, unknown, state, mean, width):
+    """`score_rows` of what is known, with what is not; the width is in units of the noise."""
+    if state[UNKNOWN] == 0 or state[SWEPT] == 0:
+        return score_rows(x, z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
     if not (within_limit(x) and within_limit(z)):
         return False
-    own = with_new_arms(slots)
-    shown_x = only_seen(x, seen, 0 * x.shape[1], state[UNSEEN])
-    shown_z = only_seen(z, seen, x.shape[1], state[UNSEEN])
-    return score_rows(shown_x, shown_z, own, arm_score, shared_score, 1.0, mean, width)
+    known_x, known_z, extra = as_known(x, z, unknown, numbers, state[ROWS])
+    score_rows(known_x, known_z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
+    for i in range(extra.shape[0]):
+        width[i] = math.sqrt(width[i] * width[i] + extra[i])
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,6 +222,12 @@ class ArmTable(ABC):
         self.known = len(self._slots)
         self.epoch += 1
         return slot
+
+    def _become(self, other: Self) -> None:
+        """Take over everything from another table, which is then to be dropped; candidates are looked up again."""
+        epoch = max(self.epoch, other.epoch) + 1
+        self.__dict__.update(other.__dict__)
+        self.epoch = epoch
 
     def _grow(self, capacity: int) -> None:
         self._reserve(capacity)

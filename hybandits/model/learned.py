@@ -77,24 +77,30 @@ class Moments(NamedTuple):
 def fixed_point(step: Callable[[Doubles], Doubles], start: Doubles) -> Doubles:
     """Where `step` leads when it is repeated, to CONVERGED, by Anderson's acceleration.
 
-    The next point is the combination of the last steps whose changes, combined alike, cancel best.
+    The next point is the combination of the last steps whose changes, combined alike, cancel best. Where that has led
+    further away, the steps before are left out of account.
     """
     at = start
     points: list[Doubles] = []
     changes: list[Doubles] = []
+    size = np.inf
     for _ in range(MOST_STEPS):
         after = step(at)
+        before, size = size, float(np.abs(after - at).max(initial=0.0))
+        if size <= CONVERGED:
+            return after
+        if size > 2 * before:
+            points.clear()
+            changes.clear()
         points.append(after)
         changes.append(after - at)
-        if np.abs(changes[-1]).max(initial=0.0) <= CONVERGED:
-            return after
         del points[:-REMEMBERED], changes[:-REMEMBERED]
+        at = after
         if len(points) > 1:
             differences = np.diff(changes, axis=0).T
             back = np.linalg.lstsq(differences, changes[-1], rcond=1e-10)[0]
             ahead = np.diff(points, axis=0).T @ back
-            after = after - np.clip(ahead, -LONGEST, LONGEST)
-        at = after
+            at = after - np.clip(ahead, -LONGEST, LONGEST)
     return at
 
 
@@ -128,9 +134,11 @@ class LearnedRidge(HybridRidge):
         self.next_rhs: Doubles = np.zeros(d1)
         self.numbers: Doubles = np.zeros(evidence.size_of_numbers(d1, d2))
         self.seen: Slots = np.zeros(d1 + d2, np.int64)
+        self.varied: Slots = np.zeros(d1 + d2, np.int64)
+        self.unknown: Slots = np.ones(d1 + d2, np.int64)
         self.state: Slots = np.zeros(tuning.STATE, np.int64)
         self.state[tuning.NEXT] = 1
-        self.state[tuning.UNSEEN] = d1 + d2
+        self.state[tuning.UNKNOWN] = d1 + d2
         self.order: Slots = np.zeros(0, np.int64)
         self.place: Slots = np.zeros(0, np.int64)
         self.rank: Slots = np.zeros(0, np.int64)
@@ -143,10 +151,11 @@ class LearnedRidge(HybridRidge):
         self._clear(NEW_ARM)
         self._used = 1
         a, b, m = evidence.played_ridges(self.numbers, d1, d2)
-        a[:], b[:] = 1.0, 1.0
+        a[:], b[:] = evidence.OUT_OF_PLAY, evidence.OUT_OF_PLAY
         triangle = evidence.prior_triangle(self.numbers, d1, d2)
         evidence.set_prior_triangle(b, np.zeros((d2, d2)), triangle)
         tuning.prior_block(NEW_ARM, d1, d2, triangle, m, self.arm_factor, self.arm_score)
+        arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, d1, 0, evidence.OUT_OF_PLAY)
 
     def __repr__(self) -> str:
         return (
@@ -158,8 +167,8 @@ class LearnedRidge(HybridRidge):
 
     @property
     def tuned(self) -> bool:
-        """Whether a reward that is not 0 has been learned; until then there is nothing to learn settings from."""
-        return bool(self.state[tuning.REFRESHES] > 0)
+        """Whether there are learned settings to play with: a reward that is not 0 has been worked into all arms."""
+        return bool(self.state[tuning.SWEPT])
 
     @property
     def noise(self) -> float:
@@ -173,37 +182,32 @@ class LearnedRidge(HybridRidge):
         return mean
 
     def learned_settings(self) -> LearnedSettings | None:
-        """The settings as they are now, with the evidence for them; None before the first reward that is not 0."""
+        """The settings that are played with, with the evidence for them; None while there are none."""
         if not self.tuned:
             return None
-        d1, d2 = self.d1, self.d2
         numbers = self.numbers.copy()
         self._step(numbers)
-        squares = numbers[evidence.HEAD + 2 * d2 :][: d1 + d2]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            weight = np.where(self.seen > 0, squares / self.seen, np.nan)
-        if self.scale_held is not None:
-            weight = np.ones(d1 + d2)
-        variance = np.full(d1, self.numbers[evidence.S1])
-        rows = int(self.state[tuning.ROWS])
-        intercept = evidence.intercept_of(self.numbers, self.seen, rows, d1, d2)
-        if 0 <= intercept < d1 and self.scale_held is None:
-            variance[intercept] = self.numbers[evidence.SQUARES] / rows
+        a, b, mean = evidence.played_ridges(self.numbers, self.d1, self.d2)
         return LearnedSettings(
             noise=self.noise,
-            shared_scale=np.sqrt(variance / weight[:d1]),
-            own_scale=np.sqrt(self.numbers[evidence.HEAD : evidence.HEAD + d2] / weight[d1:]),
-            common_mean=self.common_mean.copy(),
+            shared_scale=self._scale(a),
+            own_scale=self._scale(b),
+            common_mean=mean.copy(),
             effective_parameters=float(numbers[evidence.GAMMA]),
             evidence=float(numbers[evidence.EVIDENCE]),
         )
+
+    def _scale(self, ridges: Doubles) -> Doubles:
+        """sigma / sqrt(ridge), NaN for a feature that is not in play."""
+        scale: Doubles = np.where(ridges == evidence.OUT_OF_PLAY, np.nan, self.noise / np.sqrt(ridges))
+        return scale
 
     def _step(self, numbers: Doubles) -> None:
         """One fixed-point step over all arms, on a copy of the numbers."""
         evidence.step(
             self.order[: self.state[tuning.COUNT]], self.d1, self.d2, self.arm_data, self.arm_rhs, self.shared_data,
-            self.shared_rhs, self.released_data, self.released_rhs, numbers, self.seen, int(self.state[tuning.ROWS]),
-            0, self.held,
+            self.shared_rhs, self.released_data, self.released_rhs, numbers, self.seen, self.varied,
+            int(self.state[tuning.ROWS]), 0, self.held,
         )  # fmt: skip
 
     @property
@@ -212,23 +216,32 @@ class LearnedRidge(HybridRidge):
         return self.noise_held is not None, self.scale_held is not None
 
     def refresh(self) -> None:
-        """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them."""
+        """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them.
+
+        It starts from the centres, which depend on the data alone, and looks at all arms. It takes as long as that
+        takes: some ten to forty steps.
+        """
         if self.numbers[evidence.SQUARES] == 0.0:
             return
-        self._step(self.numbers)  # what is not known yet begins at its centre
+        numbers = self.numbers.copy()
         learned = [] if self.noise_held is not None else [evidence.SIGMA2]
         if self.scale_held is None:
             learned += [evidence.S1, evidence.SM, *range(evidence.HEAD, evidence.HEAD + self.d2)]
-        scales = np.array([k for k in learned if self.numbers[k] > 0.0])
+        numbers[learned] = 0.0  # whatever is 0 begins at its centre
+        self._step(numbers)
+        scales = np.array([k for k in learned if numbers[k] > 0.0], np.int64)
+        unit = 2.0 ** np.frexp(numbers[evidence.SQUARES])[1]  # a power of two, so that units do not matter to the bit
 
         def step(logarithms: Doubles) -> Doubles:
-            self.numbers[scales] = np.exp(logarithms)
-            self._step(self.numbers)
-            after: Doubles = np.log(self.numbers[scales])
+            numbers[scales] = unit * np.exp(logarithms)
+            self._step(numbers)
+            after: Doubles = np.log(numbers[scales] / unit)
             return after
 
-        self.numbers[scales] = np.exp(fixed_point(step, np.log(self.numbers[scales])))
+        numbers[scales] = unit * np.exp(fixed_point(step, np.log(numbers[scales] / unit)))
+        self.numbers = numbers
         self.state[tuning.REFRESHES] += 1
+        self.state[tuning.DUE] = 0
         self._sweep()
 
     def _sweep(self) -> None:
@@ -243,8 +256,9 @@ class LearnedRidge(HybridRidge):
         """Every array, as the kernels of `tuning` take them."""
         return tuning.Arrays(
             self.arm_data, self.arm_rhs, self.shared_data, self.shared_rhs, self.released_data, self.released_rhs,
-            self.numbers, self.seen, self.state, self.order, self.place, self.rank, self.pulls, self.arm_factor,
-            self.arm_score, self.shared_factor, self.shared_score, self.next_factor, self.next_rhs,
+            self.numbers, self.seen, self.varied, self.unknown, self.state, self.order, self.place, self.rank,
+            self.pulls, self.arm_factor, self.arm_score, self.shared_factor, self.shared_score, self.next_factor,
+            self.next_rhs,
         )  # fmt: skip
 
     @property
@@ -298,13 +312,26 @@ class LearnedRidge(HybridRidge):
         ids, values = batch(arms, rewards, x.shape[0])
         if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
             raise not_finite(x, z, values)
-        seen = np.asarray(moments.seen, np.int64)
         rows = sum(pulls.values())
-        if seen.shape != self.seen.shape or (seen < 0).any() or (seen > rows).any():
+        seen = np.asarray(moments.seen)
+        if seen.shape != self.seen.shape or seen.dtype.kind != "i" or (seen < 0).any() or (seen > rows).any():
             raise ValueError(
-                f"moments.seen is {checks.short(seen.tolist())}: give {len(self.seen)} counts between 0 and {rows}, "
-                "the number of rewards that the rows stand for"
+                f"moments.seen is {checks.short(seen.tolist())}: give {len(self.seen)} whole numbers between 0 and "
+                f"{rows}, the number of rewards that the rows stand for"
             )
+        sums = np.asarray(moments.sums, float)
+        if sums.shape != self.seen.shape or not np.isfinite(sums).all():
+            raise ValueError(
+                f"moments.sums is {checks.short(sums.tolist())}: give {len(self.seen)} finite numbers, the sum of "
+                "each feature of x, then of z"
+            )
+        if not np.isfinite(moments.mean) or not 0.0 <= moments.spread < np.inf:
+            raise ValueError(
+                f"moments.mean is {moments.mean!r} and moments.spread is {moments.spread!r}: give a finite mean and "
+                "a sum of squared deviations that is not negative"
+            )
+        if rows == 0:
+            raise ValueError("pulls names no reward that the rows stand for: give the number of rewards of each arm")
         other = LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise_held, scale=self.scale_held)
         for arm in dict.fromkeys(ids):
             slot = other._new_slot(arm)
@@ -314,16 +341,24 @@ class LearnedRidge(HybridRidge):
         other.numbers[evidence.SQUARES] = values @ values
         squares = slice(evidence.HEAD + 2 * self.d2, evidence.HEAD + 3 * self.d2 + self.d1)
         other.numbers[squares] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
-        evidence.sums_of_features(other.numbers, self.d1, self.d2)[:] = moments.sums
         other.seen[:] = seen
-        other.state[tuning.UNSEEN] = int((seen == 0).sum())
+        # a feature varies by more than CONSTANT if its variance is more than the square of that share
+        squared = rows * other.numbers[squares]
+        other.varied[:] = squared - sums**2 > evidence.CONSTANT**2 * squared
+        evidence.usual_features(other.numbers, self.d1, self.d2)[:] = sums / rows
         other.state[tuning.ROWS] = other.rounds = rows
         self.merge(other)
 
     def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
-        """Means and widths of checked candidates; features that were 0 in every row count as 0."""
+        """Means and widths of checked candidates.
+
+        Where a candidate differs from all rows learned in a feature that never changed, its mean is that of the usual
+        value, and its width is larger.
+        """
         mean, width = np.empty(len(slots)), np.empty(len(slots))
-        if not tuning.score_tuned(x, z, slots, self.arm_score, self.shared_score, self.seen, self.state, mean, width):
+        if not tuning.score_tuned(
+            x, z, slots, self.arm_score, self.shared_score, self.numbers, self.unknown, self.state, mean, width
+        ):
             raise not_finite(x, z)
         return Prediction(mean, width)
 
@@ -338,7 +373,8 @@ class LearnedRidge(HybridRidge):
     def forget(self, arm: Hashable) -> None:
         """Drop an arm. What it taught about the shared part, and about what arms have in common, stays.
 
-        Its own parameters are integrated out at the present settings.
+        Its own parameters are integrated out at the present settings. How much it differed from other arms stays, too,
+        as it is estimated now.
         """
         slot = self.slot(arm)
         if slot >= 0:
@@ -370,8 +406,7 @@ class LearnedRidge(HybridRidge):
         other = other.copy() if other is self else other
         merged = self.copy()
         merged._take_in(other)
-        self.__dict__.update(merged.__dict__)
-        self.epoch += 1
+        self._become(merged)
 
     def _take_in(self, other: HybridRidge) -> None:
         assert isinstance(other, LearnedRidge)
@@ -396,9 +431,20 @@ class LearnedRidge(HybridRidge):
         mine[evidence.SQUARES] += its[evidence.SQUARES]
         squares = slice(evidence.HEAD + 2 * self.d2, evidence.HEAD + 3 * self.d2 + self.d1)
         mine[squares] += its[squares]
-        evidence.sums_of_features(mine, self.d1, self.d2)[:] += evidence.sums_of_features(its, self.d1, self.d2)
+        for mine_of_dropped, its_of_dropped in zip(
+            evidence.differences_of_dropped(mine, self.d1, self.d2),
+            evidence.differences_of_dropped(its, self.d1, self.d2),
+            strict=True,
+        ):
+            mine_of_dropped += its_of_dropped
+        mine[evidence.RELEASED] += its[evidence.RELEASED]
+        usual, its_usual = (evidence.usual_features(each, self.d1, self.d2) for each in (mine, its))
+        if rows == 0:
+            usual[:] = its_usual
+        if more:
+            self.varied |= other.varied
+            self.varied |= np.abs(its_usual - usual) > evidence.CONSTANT * np.abs(usual)
         self.seen += other.seen
-        self.state[tuning.UNSEEN] = int((self.seen == 0).sum())
         self.state[tuning.ROWS] += more
         self.state[tuning.NEXT] = max(int(self.state[tuning.NEXT]), rows + more + 1)
         self.admit(other.arms)
@@ -471,14 +517,7 @@ class LearnedRidge(HybridRidge):
                 if dtype == checks.FLOAT64 and not np.isfinite(array).all():
                     raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
             policy_file.check_slots(arms, slots, pulls)
-            state = arrays["state"]
-            if (
-                (state < 0).any()
-                or state[tuning.COUNT] != n
-                or not state[tuning.CURSOR] <= max(state[tuning.END], 0) <= n
-                or state[tuning.UNSEEN] != (arrays["seen"] == 0).sum()
-            ):
-                raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
+            _check_refresh(arrays, estimator.rounds, n, d1, d2)
         except (KeyError, TypeError) as problem:
             raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
         estimator._grow(n + 1)
@@ -501,8 +540,33 @@ class LearnedRidge(HybridRidge):
         return estimator
 
 
+def _check_refresh(arrays: dict[str, np.ndarray], rounds: int, learned: int, d1: int, d2: int) -> None:
+    """Raise FileError unless counts, scales and how far a refresh has come fit the arms and each other."""
+    state, seen, numbers = arrays["state"], arrays["seen"], arrays["numbers"]
+    flags = arrays["varied"], arrays["unknown"]
+    rows, cursor, end = (int(state[k]) for k in (tuning.ROWS, tuning.CURSOR, tuning.END))
+    variances = [evidence.SIGMA2, evidence.S1, evidence.SM, evidence.REST, evidence.SPREAD, evidence.SQUARES]
+    variances += [evidence.PLAYED, *range(evidence.HEAD, evidence.HEAD + d2)]
+    squares = range(evidence.HEAD + 2 * d2, evidence.HEAD + 3 * d2 + d1)
+    if (
+        (state < 0).any()
+        or rows != rounds
+        or state[tuning.COUNT] != learned
+        or not cursor <= end <= learned
+        or state[tuning.PHASE] > 1 + max(tuning.STEPS, tuning.FIRST_STEPS)
+        or max(state[tuning.DUE], state[tuning.SWEPT]) > 1
+        or (seen < 0).any()
+        or (seen > rows).any()
+        or any(((flag != 0) & (flag != 1)).any() for flag in flags)
+        or state[tuning.UNKNOWN] != flags[1].sum()
+    ):
+        raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
+    if (numbers[[*variances, *squares]] < 0).any() or (state[tuning.SWEPT] and numbers[evidence.PLAYED] <= 0):
+        raise FileError("a variance is negative: the file is corrupt")
+
+
 _WHOLE = (
-    "shared_data", "shared_rhs", "released_data", "released_rhs", "numbers", "seen", "state", "shared_factor",
-    "shared_score", "next_factor", "next_rhs",
+    "shared_data", "shared_rhs", "released_data", "released_rhs", "numbers", "seen", "varied", "unknown", "state",
+    "shared_factor", "shared_score", "next_factor", "next_rhs",
 )  # fmt: skip
 """Arrays that are saved as they are."""

@@ -278,8 +278,7 @@ class HybridRidge(ArmTable):
                 "the two estimators cannot be merged: their features differ so much in scale that rounding destroys "
                 "the sum; rescale the features and fit again"
             )
-        self.__dict__.update(merged.__dict__)
-        self.epoch += 1
+        self._become(merged)
 
     def _take_in(self, other: HybridRidge) -> None:
         self.raise_ridge(other.ridge)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+import numpy as np
+
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import decisions
@@ -13,6 +15,9 @@ from hybandits.model.learned import LearnedRidge, LearnedSettings
 from hybandits.model.lots import Lot
 from hybandits.model.ridge import HybridRidge
 from hybandits.policies.ridge_policy import RidgePolicy
+
+NOTHING: Doubles = np.empty(0)
+"""No variance beyond that of the estimates."""
 
 
 class PosteriorPolicy(RidgePolicy):
@@ -52,7 +57,8 @@ class PosteriorPolicy(RidgePolicy):
     def learned(self) -> LearnedSettings | None:
         """What has been learned about noise and scales.
 
-        None if both were given, or if no reward but 0 has been learned yet.
+        None if both were given, or while there is nothing to learn them from: until the first reward that is not 0 has
+        been worked into all arms.
         """
         estimator = self._estimator
         return estimator.learned_settings() if isinstance(estimator, LearnedRidge) else None
@@ -74,13 +80,13 @@ class PosteriorPolicy(RidgePolicy):
         choice: tuple[int, float, float, float]
         if isinstance(estimator, LearnedRidge):
             choice = decisions.choose_tuned(
-                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.seen,
-                estimator.state, lot.key, lot.keyed, lot.decision, forced,
+                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers,
+                estimator.unknown, estimator.state, lot.key, lot.keyed, lot.decision, forced,
             )  # fmt: skip
         else:
             choice = decisions.choose_posterior(
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
-                lot.key, lot.keyed, lot.decision, forced,
+                NOTHING, lot.key, lot.keyed, lot.decision, forced,
             )  # fmt: skip
         return choice
 

@@ -14,7 +14,7 @@ from hybandits.model.arms import Slots
 from hybandits.model.inputs import not_finite
 from hybandits.model.learned import LearnedRidge
 from hybandits.model.lots import Lot
-from hybandits.policies.posterior import PosteriorPolicy
+from hybandits.policies.posterior import NOTHING, PosteriorPolicy
 
 
 class HyThompson(PosteriorPolicy):
@@ -105,16 +105,15 @@ class HyThompson(PosteriorPolicy):
     def _wins(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, draws: int) -> Doubles:
         """Count how often each candidate wins in further draws."""
         estimator, noise, ridge = self._estimator, self.noise, self._estimator.ridge
-        wins = np.zeros(len(slots))
+        wins, extra = np.zeros(len(slots)), NOTHING
         if isinstance(estimator, LearnedRidge):
             if not estimator.tuned:
                 return np.full(len(slots), draws / len(slots))
             noise, slots = estimator.noise, tuning.with_new_arms(slots)
-            unseen = int(estimator.state[tuning.UNSEEN])
-            x = tuning.only_seen(x, estimator.seen, 0, unseen)
-            z = tuning.only_seen(z, estimator.seen, self.d1, unseen)
+            if estimator.state[tuning.UNKNOWN]:
+                x, z, extra = tuning.as_known(x, z, estimator.unknown, estimator.numbers, estimator.rounds)
         decisions.count_wins(
-            x, z, slots, estimator.arm_score, estimator.shared_score, ridge, noise, lot.key,
+            x, z, slots, estimator.arm_score, estimator.shared_score, ridge, noise, extra, lot.key,
             random.ESTIMATE + lot.keyed, lot.decision, draws, wins,
         )  # fmt: skip
         return wins

@@ -196,6 +196,7 @@ def play_posterior(  # type: ignore[no-untyped-def]
     x, z = room_for(source, x, z)
     n = counts.shape[0]
     here = np.empty(index.shape[1], np.int64)
+    nothing = np.empty(0)
     learned = 0
     taken = 0
     for t in range(n):
@@ -203,7 +204,7 @@ def play_posterior(  # type: ignore[no-untyped-def]
         look_up(index[t], count, slots, here)
         row = lay_out(source, t, count, x, z)
         i, _, _, _ = choose_posterior(
-            rule, x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, key, 0,
+            rule, x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, nothing, key, 0,
             first + t, -1.0,
         )  # fmt: skip
         if i < 0:
@@ -238,7 +239,7 @@ def play_tuned(rule, shown, rewards, slots, fresh, key, first, arrays, held, pic
         row = lay_out(source, t, count, x, z)
         i, _, _, _ = choose_tuned(
             rule, x[row, :count], z[row, :count], here[:count], arrays.arm_score, arrays.shared_score, arrays.numbers,
-            arrays.seen, arrays.state, key, 0, first + t, -1.0,
+            arrays.unknown, arrays.state, key, 0, first + t, -1.0,
         )  # fmt: skip
         if i < 0:
             return t, learned

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits.kernels import arrow, decisions, random
+from hybandits.kernels import arrow, decisions, evidence, random
+from hybandits.model.learned import LearnedRidge
 from tests.support.blocks import RIDGE, SHAPES, Blocks
 
 
@@ -66,7 +67,7 @@ def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
     theta = np.linalg.solve(blocks.shared(), blocks.shared_score[:d1] + sigma * xi[:d1])
     expected = (y[:, :d1] @ theta + product + sigma * np.sqrt(square) * xi[d1:]).argmax()
     assert decisions.sample_best(y, d1, square, product, blocks.shared_score, sigma, xi, 0) == expected
-    state = blocks.arm_score, blocks.shared_score, RIDGE, sigma
+    state = blocks.arm_score, blocks.shared_score, RIDGE, sigma, np.empty(0)
     best, mean, width = decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)
     means, widths = candidates.scores()
     assert best == expected
@@ -121,3 +122,46 @@ def test_the_walk_goes_on_with_those_close_to_the_highest_bound(mode: str) -> No
     with np.errstate(all="ignore"):
         assert decisions.walk_level(2, x, z, np.arange(3), left, 2, 1.0, 0.01, score, shared, 1.0)[0] == -1
         assert decisions.walk_level(2, x, z, np.arange(3), np.arange(3), 3, 1.0, 0.01, score, shared, 1.0)[0] == -2
+
+
+def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
+    estimator = LearnedRidge(d1=2, d2=1)
+    x, z, slots = np.array([[1.0, 2.0], [0.5, -1.0]]), np.ones((2, 1)), np.array([-1, -1])
+
+    def choose(rule: int, decision: int) -> tuple[int, float, float, float]:
+        choice: tuple[int, float, float, float] = decisions.choose_tuned(
+            rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.unknown,
+            estimator.state, 5, 0, decision, -1.0,
+        )  # fmt: skip
+        return choice
+
+    by_lot = [choose(decisions.SAMPLING, decision) for decision in range(40)]
+    assert {choice[0] for choice in by_lot} == {0, 1}
+    assert {choice[3] for choice in by_lot} == {0.5}
+    random_rows = np.random.default_rng(0)
+    for i in range(12):
+        estimator.learn(i % 2, random_rows.standard_normal(2), np.ones(1), float(i % 2) + 0.1 * i)
+    slots = np.array([estimator.slot(0), estimator.slot(1)])
+    noise = float(np.sqrt(estimator.numbers[evidence.PLAYED]))
+    for rule in (decisions.SAMPLING, decisions.INFORMATION):
+        for decision in range(5):
+            wanted = decisions.choose_posterior(
+                rule, x, z, slots, estimator.arm_score, estimator.shared_score, 1.0, noise, np.empty(0), 5, 0, decision,
+                -1.0,
+            )  # fmt: skip
+            assert_allclose(choose(rule, decision), wanted, rtol=1e-14)
+    x[0, 0] = np.nan
+    with np.errstate(all="ignore"):
+        assert choose(decisions.SAMPLING, 0)[0] == -1
+
+
+def test_wins_are_counted_over_draws(mode: str) -> None:
+    candidates = Candidates(2, 1)
+    blocks, wins = candidates.blocks, np.zeros(6)
+    state = blocks.arm_score, blocks.shared_score, RIDGE, 0.3
+    decisions.count_wins(*candidates.rows, *state, np.zeros(6), 5, 2, 9, 50, wins)
+    assert wins.sum() == 50
+    one_wide = np.array([1e8, 0.0, 0.0, 0.0, 0.0, 0.0])  # what is not known of it makes it win half of all draws
+    wins[:] = 0.0
+    decisions.count_wins(*candidates.rows, *state, one_wide, 5, 2, 9, 50, wins)
+    assert 10 < wins[0] < 40

@@ -9,60 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hybandits.kernels import evidence, tuning
 from hybandits.model.learned import LearnedRidge, Moments, fixed_point
 from hybandits.model.policy_file import FileError
-from tests.support.learned_oracle import Rows, Scales, make_rows, solve, step, weights_of
+from tests.support.learned_oracle import Rows, make_rows, solve, step, weights_of
+from tests.support.learned_rows import remake, scales_of, settings, taught
 
 SHAPES = [(4, 3), (0, 3), (4, 0), (1, 1)]
-
-
-def taught(rows: Rows, **held: float) -> LearnedRidge:
-    estimator = LearnedRidge(d1=rows.x.shape[1], d2=rows.z.shape[1], **held)
-    for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
-        estimator.learn(arm, x, z, reward)
-    return estimator
-
-
-def scales_of(estimator: LearnedRidge) -> Scales:
-    numbers = estimator.numbers
-    s2 = numbers[evidence.HEAD : evidence.HEAD + estimator.d2].copy()
-    return Scales(
-        float(numbers[evidence.SIGMA2]), float(numbers[evidence.S1]) or 1.0, s2, float(numbers[evidence.SM]) or 1.0
-    )
-
-
-def settings(estimator: LearnedRidge) -> np.ndarray:
-    return np.concatenate([np.ravel(part) for part in scales_of(estimator)] + [estimator.common_mean])
-
-
-def remake(estimator: LearnedRidge) -> None:
-    """Make the factors to play with from the data, at the ridges that they have now."""
-    d1, d2 = estimator.d1, estimator.d2
-    tuning.begin_sweep(d1, d2, estimator.arrays)
-    estimator.state[[tuning.PHASE, tuning.CURSOR, tuning.END]] = 1, 0, estimator.state[tuning.COUNT]
-    while estimator.state[tuning.PHASE]:
-        tuning.advance(d1, d2, estimator.arrays, estimator.held, tuning.BUDGET)
-
-
-@pytest.mark.parametrize(
-    ("d1", "d2", "constant"), [*((*shape, "") for shape in SHAPES), (4, 3, "x"), (4, 3, "z"), (4, 3, "xz"), (0, 1, "z")]
-)
-def test_a_step_is_that_of_dense_algebra(d1: int, d2: int, constant: str) -> None:
-    rows = make_rows(1, d1=d1, d2=d2, constant=constant)
-    estimator = taught(rows)
-    before = scales_of(estimator)
-    numbers = estimator.numbers.copy()
-    estimator._step(numbers)
-    wanted, m = step(rows, before, 6)
-    solved = solve(rows, before, 6)
-    assert_allclose(numbers[evidence.EVIDENCE], solved.evidence, rtol=1e-11)
-    # parameters that no feature speaks of are not counted, and a rare arm's are hardly known
-    assert_allclose(numbers[evidence.GAMMA], solved.known.sum(), rtol=1e-9)
-    assert_allclose(numbers[evidence.SIGMA2], wanted.sigma2, rtol=1e-11)
-    if d1:
-        assert_allclose(numbers[evidence.S1], wanted.s1, rtol=1e-10)
-    if d2:
-        assert_allclose(numbers[evidence.HEAD : evidence.HEAD + d2], wanted.s2, rtol=1e-10)
-        assert_allclose(numbers[evidence.SM], wanted.sm, rtol=1e-10)
-        assert_allclose(numbers[evidence.HEAD + d2 : evidence.HEAD + 2 * d2], m, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
@@ -150,8 +100,24 @@ def test_refreshing_reaches_a_fixed_point_that_does_not_depend_on_the_order() ->
     assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-8)
     backwards = taught(Rows(*(part[::-1] for part in rows)))
     backwards.refresh()
-    assert_allclose(settings(backwards), settings(estimator), rtol=1e-7)
-    assert_allclose(backwards.theta, estimator.theta, rtol=1e-7)
+    assert_allclose(settings(backwards), settings(estimator), rtol=1e-9)
+    assert_allclose(backwards.theta, estimator.theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_refreshing_few_rewards_does_not_depend_on_the_order_either(seed: int) -> None:
+    """Clicks, and rewards without any noise, fewer than parameters: the settings are where the steps end from the
+    centres, and these depend on the data alone."""
+    rows = make_rows(seed, n=10, d1=3, d2=2, arms=4, noise=0.0)
+    if seed % 2:
+        rows = rows._replace(reward=(rows.reward > 0).astype(float))
+    forwards, backwards = taught(rows), taught(Rows(*(part[::-1] for part in rows)))
+    forwards.refresh()
+    before = settings(forwards)
+    forwards.refresh()
+    backwards.refresh()
+    assert_allclose(settings(forwards), before, rtol=1e-6, atol=1e-9)
+    assert_allclose(settings(backwards), before, rtol=1e-6, atol=1e-9)
 
 
 def test_the_settings_are_about_right() -> None:
@@ -222,18 +188,114 @@ def test_rewards_that_are_all_the_same(reward: float) -> None:
     assert np.isfinite(width).all()
 
 
-def test_a_feature_that_was_always_zero_counts_as_zero_until_it_is_not() -> None:
+def test_a_feature_that_never_changed_leaves_the_mean_and_widens_it_where_a_candidate_differs() -> None:
+    """Whether it was always 0 or always 2; in which units makes no difference."""
     random = np.random.default_rng(0)
-    estimator = LearnedRidge(d1=3, d2=1)
+    estimator = LearnedRidge(d1=4, d2=1)
     for i in range(40):
-        estimator.learn(i % 3, np.array([*random.standard_normal(2), 0.0]), np.array([1.0]), random.standard_normal())
-    usual, odd = np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 1.0, 1e6]])
-    one = np.ones((1, 1))
-    assert estimator.predict(usual, one, [0]) == estimator.predict(odd, one, [0])
+        x = np.array([*random.standard_normal(2), 0.0, 2.0])
+        estimator.learn(i % 3, x, np.array([1.0]), 3.0 + random.standard_normal())
+    one = np.ones((4, 1))
+    x = np.array([[1.0, 1.0, 0.0, 2.0], [1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 1e6, 2.0], [1.0, 1.0, 0.0, 4.0]])
+    mean, width = estimator.predict(x, one, ["a", "b", "c", "d"])
+    assert (mean == mean[0]).all()
+    assert width[1] == width[2] == width[3] > width[0]
+    variance = (width[1] ** 2 - width[0] ** 2) * estimator.noise**2
+    assert variance == pytest.approx(estimator.numbers[evidence.S1])
     refreshes = int(estimator.state[tuning.REFRESHES])
-    estimator.learn(0, np.array([1.0, 1.0, 1e6]), np.array([1.0]), 5.0)
+    estimator.learn(0, x[2], np.array([1.0]), 8.0)
     assert estimator.state[tuning.REFRESHES] == refreshes + 1
-    assert estimator.predict(usual, one, [0]).mean != estimator.predict(odd, one, [0]).mean
+    mean, _ = estimator.predict(x, one, ["a", "b", "c", "d"])
+    assert mean[2] > mean[0] == pytest.approx(mean[1], rel=1e-3)
+
+
+def test_the_numbers_of_a_late_feature_do_not_matter_while_a_sweep_is_under_way() -> None:
+    rows = make_rows(9, n=120, d1=5, d2=4)
+    estimators = []
+    for size in (1.0, 2.0**-12, 2.0**12):
+        estimator = LearnedRidge(d1=5, d2=4)
+        for t, (arm, x, z, reward) in enumerate(
+            zip(rows.arm.tolist(), rows.x.copy(), rows.z.copy(), rows.reward.tolist(), strict=True)
+        ):
+            x[2] *= size if t >= 80 else 0.0
+            z[1] *= size if t >= 90 else 0.0
+            slot = estimator._slots.get(arm, -1)
+            slot = slot if slot >= 0 else estimator._new_slot(arm)
+            tuning.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, 1.0)
+            estimator.rounds += 1
+            estimators.append((t, estimator.predict(rows.x[:5] * [1, 1, 0, 1, 1], rows.z[:5] * [1, 0, 1, 1], range(5))))
+    for (_, a), (_, b), (t, c) in zip(estimators[:120], estimators[120:240], estimators[240:], strict=True):
+        assert_array_equal(a, b, err_msg=f"row {t}")
+        assert_array_equal(a, c, err_msg=f"row {t}")
+
+
+def test_new_features_do_not_hold_up_a_refresh_for_ever() -> None:
+    """Every row has a feature that was never met, and one row does one step only: refreshes still come to their end."""
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=60, d2=2)
+    for i in range(60):
+        slot = estimator._new_slot(i)
+        x = np.zeros(60)
+        x[i] = 1.0
+        tuning.learn_tuned(slot, x, random.random(2), 1.0 + random.random(), estimator.arrays, estimator.held, 1.0)
+        estimator.rounds += 1
+    assert estimator.tuned
+    assert estimator.state[tuning.REFRESHES] > 1
+
+
+def test_until_the_first_sweep_has_ended_nothing_counts_as_learned() -> None:
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=2, d2=2)
+    for i in range(10):
+        slot = estimator._new_slot(i)
+        reward = 1.0 if i == 9 else 0.0
+        x, z = random.random((2, 2))
+        tuning.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, 1.0)
+        estimator.rounds += 1
+    assert estimator.state[tuning.PHASE] > 0
+    assert estimator.learned_settings() is None
+    while estimator.state[tuning.PHASE]:
+        assert not estimator.tuned
+        tuning.advance(2, 2, estimator.arrays, estimator.held, 1.0)
+    settings_now = estimator.learned_settings()
+    assert settings_now is not None
+    assert settings_now.noise > 0
+
+
+@pytest.mark.parametrize("size", [1e-45, 1e45])
+def test_numbers_at_the_limits(size: float) -> None:
+    rows = make_rows(10)
+    for changed in (rows._replace(reward=rows.reward * size), rows._replace(x=rows.x * size, z=rows.z * size)):
+        estimator = taught(changed)
+        estimator.refresh()
+        mean, width = estimator.predict(changed.x[:6], changed.z[:6], range(6))
+        learned = estimator.learned_settings()
+        assert learned is not None
+        assert np.isfinite([*mean, *width, learned.noise, learned.evidence]).all()
+        usual = taught(rows)
+        usual.refresh()
+        assert_allclose(width, usual.predict(rows.x[:6], rows.z[:6], range(6)).width, rtol=1e-6)
+
+
+def test_numbers_that_are_too_small_count_as_zero() -> None:
+    estimator = LearnedRidge(d1=2, d2=1)
+    for _ in range(5):
+        estimator.learn("a", np.array([1e-60, 1.0]), np.array([1.0]), 1e-60)
+    assert not estimator.tuned
+    for _ in range(5):
+        estimator.learn("a", np.array([1e-60, 1.0]), np.array([1.0]), 1.0)
+    assert estimator.seen.tolist() == [0, 10, 10]
+    assert np.isfinite(estimator.predict(np.array([[1e50, 1.0]]), np.ones((1, 1)), ["a"])).all()
+
+
+def test_a_level_far_above_the_noise_is_no_noise() -> None:
+    random = np.random.default_rng(0)
+    for level in (0.0, 1e8):
+        estimator = LearnedRidge(d1=1, d2=1)
+        for i in range(400):
+            x = random.standard_normal(1)
+            estimator.learn(i % 4, x, np.ones(1), level + x[0] + 0.3 * random.standard_normal())
+        assert estimator.noise == pytest.approx(0.3, rel=0.15)
 
 
 def test_rare_one_hot_features_keep_their_scale() -> None:
@@ -283,7 +345,14 @@ def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
     seen = (np.column_stack([rows.x, rows.z]) != 0).sum(axis=0)
     total = np.column_stack([rows.x, rows.z]).sum(axis=0)
     moments = Moments(seen, total, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
-    for wrong, words in ((None, "without their moments"), (moments._replace(seen=seen[1:]), "give 7 counts")):
+    for wrong, words in (
+        (None, "without their moments"),
+        (moments._replace(seen=seen[1:]), "give 7 whole numbers"),
+        (moments._replace(seen=seen + 0.5), "give 7 whole numbers"),
+        (moments._replace(sums=total[1:]), "give 7 finite numbers"),
+        (moments._replace(mean=np.nan), "give a finite mean"),
+        (moments._replace(spread=-1.0), "not negative"),
+    ):
         with pytest.raises(ValueError, match=words):
             summed.learn_summary(*sums, pulls, wrong)
     with pytest.raises(ValueError, match="finite"):

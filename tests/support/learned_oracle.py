@@ -54,11 +54,11 @@ def weights_of(features: Doubles) -> Doubles:
     return np.where(count > 0, (features**2).sum(axis=0) / np.maximum(count, 1), 0.0)
 
 
-def intercept_of(rows: Rows) -> int:
-    """The first column of (x, z) that is the same in all rows, -1 if there is none."""
+def constant_features(rows: Rows) -> Doubles:
+    """Which columns of (x, z) are the same in all rows, and not 0."""
     features = np.hstack((rows.x, rows.z))
-    same = (features == features[0]).all(axis=0) & (features[0] != 0)
-    return int(np.argmax(same)) if same.any() else -1
+    same: Doubles = (features == features[0]).all(axis=0) & (features[0] != 0)
+    return same
 
 
 class Solved(NamedTuple):
@@ -84,10 +84,11 @@ def solve(rows: Rows, scales: Scales, arms: int) -> Solved:
     ridge = np.concatenate(
         (scales.sigma2 * w1 / scales.s1, scales.sigma2 * w2 / scales.sm, np.tile(scales.sigma2 * w2 / scales.s2, arms))
     )
-    intercept = intercept_of(rows)
-    if intercept >= 0:
-        ridge[intercept] = scales.sigma2 * np.concatenate((w1, w2))[intercept] / (rows.reward**2).mean()
+    constant = np.flatnonzero(constant_features(rows))
+    ridge[constant[:1]] = scales.sigma2 * np.concatenate((w1, w2))[constant[:1]] / (rows.reward**2).mean()
     ridge = np.where(ridge > 0, ridge, 1.0)
+    out_of_play = constant[1:]
+    a[:, out_of_play], ridge[out_of_play] = 0.0, 1.0
     inverse = np.linalg.inv(a.T @ a + np.diag(ridge))
     estimate = inverse @ (a.T @ rows.reward)
     errors = ((rows.reward - a @ estimate) ** 2).sum()
@@ -111,8 +112,8 @@ def step(rows: Rows, scales: Scales, arms: int) -> tuple[Scales, Doubles]:
     d1, d2 = rows.x.shape[1], rows.z.shape[1]
     solved = solve(rows, scales, arms)
     v, spread = (rows.reward**2).mean(), rows.reward.var()
-    intercept = intercept_of(rows)
-    ordinary = np.arange(d1 + d2) != intercept
+    constant = constant_features(rows)
+    ordinary = ~constant
     of_theta, of_m = ordinary[:d1], ordinary[d1:]
     active_x = (rows.x != 0)[:, of_theta].sum() / len(rows.x)
     active_z = (rows.z != 0).sum() / len(rows.z)
@@ -129,6 +130,6 @@ def step(rows: Rows, scales: Scales, arms: int) -> tuple[Scales, Doubles]:
         common = half_cauchy(squares.sum(), known.sum(), scales.s2.mean(), spread / parts / active_z)
         s2 = np.array([half_cauchy(squares[k], known[:, k].sum(), scales.s2[k], common) for k in range(d2)])
         size, count = (w2 * solved.m**2)[of_m].sum(), solved.known[d1 : d1 + d2][of_m].sum()
-        sm = half_cauchy(size, count, scales.sm, (v if intercept < 0 else spread) / parts / active_z)
+        sm = half_cauchy(size, count, scales.sm, (spread if constant.any() else v) / parts / active_z)
     free = len(rows.x) - solved.known.sum()
     return Scales(half_cauchy(solved.errors, free, scales.sigma2, spread / parts), s1, s2, sm), solved.m
