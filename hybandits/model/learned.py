@@ -36,7 +36,8 @@ class LearnedSettings(NamedTuple):
     noise : float
         The standard deviation of a reward around its mean.
     shared_scale : ndarray of shape (d1,)
-        The prior standard deviation of each shared parameter. NaN for a feature that was 0 in every row.
+        The prior standard deviation of each shared parameter. NaN for a feature of which nothing is known of its own,
+        because it never changed.
     own_scale : ndarray of shape (d2,)
         How much each of the arms' own parameters varies from arm to arm, as a standard deviation.
     common_mean : ndarray of shape (d2,)
@@ -519,7 +520,7 @@ class LearnedRidge(HybridRidge):
             policy_file.check_slots(arms, slots, pulls)
             _check_refresh(arrays, estimator.rounds, n, d1, d2)
         except (KeyError, TypeError) as problem:
-            raise FileError(f"the file lacks a part or holds a wrong one ({problem}): it is corrupt") from None
+            raise policy_file.unfit_part(problem) from None
         estimator._grow(n + 1)
         estimator._slots = {arm: slot + 1 if slot >= 0 else -1 for arm, slot in zip(arms, slots.tolist(), strict=True)}
         estimator.known = len(arms)
@@ -535,7 +536,8 @@ class LearnedRidge(HybridRidge):
             estimator.rank[slot] = evidence.rank_of(slot, d1, d2, estimator.arm_data)
         for name in _WHOLE:
             setattr(estimator, name, arrays[name].copy())
-        if not estimator.sound():
+        own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])[:d2]
+        if not estimator.sound() or (arrays["arm_data"][:, own] < 0).any():
             raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
         return estimator
 

@@ -13,6 +13,7 @@ from hybandits.kernels import decisions
 from hybandits.model.arms import Slots
 from hybandits.model.learned import LearnedRidge, LearnedSettings
 from hybandits.model.lots import Lot
+from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge
 from hybandits.policies.ridge_policy import RidgePolicy
 
@@ -93,6 +94,15 @@ class PosteriorPolicy(RidgePolicy):
     def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         index, mean, width, propensity = self._choose_by_rule(x, z, slots, lot)
         return index, mean, width, None if math.isnan(propensity) else propensity
+
+    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
+        super()._unpack_parts(parts)
+        estimator = self._estimator
+        if isinstance(estimator, LearnedRidge) and (estimator.noise_held, estimator.scale_held) != (
+            self.noise,
+            self.scale,
+        ):
+            raise FileError("the estimator's noise or scale is not that of the policy: the file is corrupt")
 
     def decision_numbers(self, count: int) -> tuple[int, int]:
         """The key and the number of the next decision, for a compiled loop that takes `count` of them."""

@@ -56,8 +56,9 @@ class HyThompson(PosteriorPolicy):
     The prior of theta is N(0, s1 / w) and that of every beta N(m, s2 / w), where w is the mean square of the feature.
     So rewards or features may be multiplied by a power of two without changing a decision. s1, s2, m and the noise
     maximise the marginal likelihood, and are estimated anew whenever the number of rewards has grown by a quarter (by
-    a half after the first thousand). Until the first reward that is not 0 the policy chooses by lot, and a feature
-    that was 0 in every row learned counts as 0.
+    a half after the first thousand). Until the first reward that is not 0 the policy chooses by lot. A feature that
+    never changed teaches nothing of its own: a candidate that differs in it is expected where the others are, with a
+    larger width.
 
     The draw is from the exact joint posterior. Given a draw of theta the arms are independent, so a decision costs one
     triangular solve of size d1, whatever the number of candidates. For linear rewards the rule is analysed in [1]_.

@@ -420,6 +420,73 @@ def test_saved_in_the_middle_of_anything_it_goes_on_to_the_bit(held: dict[str, f
         assert_array_equal(loaded.beta(arm), estimator.beta(arm))
 
 
+def test_saved_in_the_middle_of_a_refresh_it_goes_on_to_the_bit() -> None:
+    """One row advances by one step or one arm, and a copy is made after every row."""
+    rows = make_rows(13, n=60)
+    estimator = LearnedRidge(d1=4, d2=3)
+    phases = set()
+    for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
+        loaded = LearnedRidge.unpack(*estimator.pack())
+        for each in (estimator, loaded):
+            slot = each._slots.get(arm, -1)
+            slot = slot if slot >= 0 else each._new_slot(arm)
+            tuning.learn_tuned(slot, x, z, reward, each.arrays, each.held, 1.0)
+            each.rounds += 1
+        phases.add(int(estimator.state[tuning.PHASE]))
+        assert_array_equal(loaded.numbers, estimator.numbers)
+        assert_array_equal(loaded.state, estimator.state)
+        assert_array_equal(loaded.theta, estimator.theta)
+        assert_array_equal(loaded.next_factor, estimator.next_factor)
+    assert {0, 1, 2} <= phases
+
+
+def test_candidates_that_were_looked_up_before_a_merge_are_looked_up_again() -> None:
+    mine, other = LearnedRidge(d1=1, d2=1), LearnedRidge(d1=1, d2=1)
+    one = np.ones((2, 1))
+    mine.learn("a", one[0], one[0], 0.0)
+    mine.learn("b", one[0], one[0], 0.1)
+    pool = mine.candidates(["a", "d"])
+    mine.predict(one, one, pool)
+    for i in range(50):
+        other.learn("d", one[0], one[0], 10 + 0.01 * i)
+    mine.merge(other)
+    assert_array_equal(mine.predict(one, one, pool), mine.predict(one, one, ["a", "d"]))
+
+
+def test_a_refresh_without_any_feature() -> None:
+    estimator = LearnedRidge(d1=1, d2=0, noise=0.1)
+    estimator.learn("a", [0.0], None, 1.0)
+    estimator.refresh()
+    assert estimator.theta.tolist() == [0.0]
+
+
+def test_what_dropped_arms_taught_about_differences_stays() -> None:
+    """Arms live for 15 rounds each and differ by 3: that is not estimated from the last of them alone."""
+    random = np.random.default_rng(0)
+    kept, dropped = LearnedRidge(d1=1, d2=1), LearnedRidge(d1=1, d2=1)
+    scales = []
+    for arm in range(60):
+        beta = 3.0 * random.standard_normal()
+        for _ in range(15):
+            x = random.standard_normal(1)
+            reward = x[0] + beta + 0.5 * random.standard_normal()
+            for each in (kept, dropped):
+                each.learn(arm, x, np.ones(1), reward)
+        if arm >= 2:
+            dropped.forget(arm - 2)
+        learned = dropped.learned_settings()
+        assert learned is not None
+        scales.append(learned.own_scale[0])
+    for each in (kept, dropped):
+        each.refresh()
+    whole, rest = kept.learned_settings(), dropped.learned_settings()
+    assert whole is not None
+    assert rest is not None
+    assert_allclose(rest.own_scale, whole.own_scale, rtol=0.1)
+    assert_allclose(scales[20:], 3.0, rtol=0.35)
+    assert rest.evidence == pytest.approx(whole.evidence, abs=0.03 * abs(whole.evidence))
+
+
 def test_damaged_parts_are_refused() -> None:
     header, arrays = taught(make_rows(12)).pack()
     for name, array in arrays.items():

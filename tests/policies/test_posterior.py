@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from hybandits import HyIDS, HyThompson
 from hybandits.model.learned import LearnedRidge
+from hybandits.model.policy_file import FileError
 from hybandits.model.ridge import HybridRidge
 from hybandits.policies.posterior import PosteriorPolicy
 from hybandits.testing import Page
@@ -34,6 +38,89 @@ def test_what_was_learned_is_said() -> None:
     Page(4, 3).play(held, 100)
     assert held.learned is not None
     assert held.learned.noise == 0.25
+
+
+def play_a_life(kind: type[PosteriorPolicy], reward_unit: float, x_unit: float, z_unit: float) -> list[int]:
+    """Zeros first, a feature that comes late, arms that are forgotten, a merge, a refresh; returns all choices."""
+    random = np.random.default_rng(5)
+    policy = kind(d1=4, d2=3, seed=1)  # type: ignore[call-arg]
+    theta, beta = random.standard_normal(4), random.standard_normal((9, 3))
+    picks = []
+    for t in range(160):
+        first = t // 40
+        arms = list(range(first, first + 5))
+        x, z = random.standard_normal((5, 4)), random.standard_normal((5, 3))
+        z[:, 0], x[:, 2] = 1.0, x[:, 2] if t >= 60 else 0.0
+        rewards = x @ theta + (z * beta[arms]).sum(axis=1) + 0.1 * random.standard_normal(5)
+        x[:, [1, 2]] *= x_unit
+        z[:, 1] *= z_unit
+        choice = policy.choose(x, z, arms)
+        picks.append(choice.index)
+        i = choice.index
+        policy.learn(choice.arm, x[i], z[i], reward_unit * rewards[i] if t >= 8 else 0.0)
+        if t == 6 or t == 80:
+            policy.forget(policy.arms[0])
+        if t == 100:
+            other = kind(d1=4, d2=3, seed=2)  # type: ignore[call-arg]
+            other.learn_many(arms, x, z, reward_unit * rewards)
+            policy.merge(other)
+        if t == 120:
+            policy.refresh()
+    return picks
+
+
+@pytest.mark.parametrize("kind", [HyThompson, HyIDS])
+def test_units_do_not_matter_to_any_decision(kind: type[PosteriorPolicy]) -> None:
+    usual = play_a_life(kind, 1.0, 1.0, 1.0)
+    assert len(set(usual)) > 1
+    for units in ((2.0**33, 1.0, 1.0), (2.0**-30, 1.0, 1.0), (1.0, 2.0**12, 1.0), (1.0, 2.0**-12, 2.0**9)):
+        assert play_a_life(kind, *units) == usual
+
+
+@pytest.mark.parametrize("kind", [HyThompson, HyIDS])
+@pytest.mark.parametrize("place", ["first in x", "last in x", "first in z"])
+def test_candidates_without_a_flag_that_all_others_had_are_tried(kind: type[PosteriorPolicy], place: str) -> None:
+    """The flag costs 0.5 in a level of 2. Whoever believes that it carries the level would keep to it for ever."""
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        flag = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+        policy = kind(d1=1 if "z" in place else 2, d2=2 if "z" in place else 1, seed=seed)  # type: ignore[call-arg]
+        flagged = 0.0
+        for _ in range(150):
+            s, one = random.standard_normal(6), np.ones(6)
+            columns = {
+                "first in x": ([flag, s], [one]), "last in x": ([s, flag], [one]), "first in z": ([s], [flag, one]),
+            }  # fmt: skip
+            x, z = (np.column_stack(part) for part in columns[place])
+            i = policy.choose(x, z, list(range(6))).index
+            flagged += flag[i]
+            policy.learn(i, x[i], z[i], 2 - 0.5 * flag[i] + 0.2 * s[i] + 0.1 * random.standard_normal())
+        assert flagged < 50
+
+
+@pytest.mark.parametrize("kind", [HyThompson, HyIDS])
+@pytest.mark.parametrize("constant", ["none", "x", "z"])
+def test_all_of_ten_products_with_one_hot_features_are_tried(kind: type[PosteriorPolicy], constant: str) -> None:
+    random = np.random.default_rng(0)
+    means = np.linspace(0.2, 0.7, 10)
+    x = np.eye(10) if constant != "x" else np.hstack((np.ones((10, 1)), np.eye(10)))
+    z = np.ones((10, 1)) if constant == "z" else np.zeros((10, 0))
+    policy = kind(d1=x.shape[1], d2=z.shape[1], seed=3)  # type: ignore[call-arg]
+    tried = []
+    for _ in range(300):
+        i = policy.choose(x, z, list(range(10))).index
+        tried.append(i)
+        policy.learn(i, x[i], z[i], means[i] + 0.1 * random.standard_normal())
+    assert len(set(tried)) >= 8
+    assert np.mean(means[tried[150:]]) > 0.6
+
+
+def test_a_file_whose_estimator_holds_other_settings_is_refused(tmp_path: Path) -> None:
+    policy = HyThompson(d1=1, d2=1, noise=0.5, seed=0)
+    policy.noise = 0.25
+    policy.save(tmp_path / "policy.npz")
+    with pytest.raises(FileError, match="noise or scale"):
+        HyThompson.load(tmp_path / "policy.npz")
 
 
 def test_refreshing_a_told_policy_changes_nothing() -> None:

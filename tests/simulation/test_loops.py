@@ -77,7 +77,7 @@ def test_candidates_that_come_and_go_and_rounds_without_an_answer(
 
 
 @pytest.mark.parametrize(
-    "name", ["HyLinUCB", "DisLinUCB", "HyThompson", "SupLinUCB", "HyRan", "HyRanWithoutCrossBlocks"]
+    "name", ["HyLinUCB", "DisLinUCB", "HyThompson", "HyIDS", "SupLinUCB", "HyRan", "HyRanWithoutCrossBlocks"]
 )
 def test_the_loop_is_the_same_compiled_and_plain(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = cumulative_regret(MAKERS[name](), WORLD, 40)
