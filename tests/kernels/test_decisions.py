@@ -142,8 +142,11 @@ def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
     for i in range(12):
         estimator.learn(i % 2, random_rows.standard_normal(2), np.ones(1), float(i % 2) + 0.1 * i)
     slots = np.array([estimator.slot(0), estimator.slot(1)])
-    noise = float(np.sqrt(estimator.numbers[evidence.PLAYED]))
-    for rule in (decisions.SAMPLING, decisions.INFORMATION):
+    sigma = float(np.sqrt(estimator.numbers[evidence.PLAYED]))
+    for rule, noise in (
+        (decisions.SAMPLING, sigma * (1 - 0.3 * np.exp(-12 / 4))),  # 12 rewards, 2 + 2 parameters
+        (decisions.INFORMATION, sigma),
+    ):
         for decision in range(5):
             wanted = decisions.choose_posterior(
                 rule, x, z, slots, estimator.arm_score, estimator.shared_score, 1.0, noise, np.empty(0), 5, 0, decision,
