@@ -24,6 +24,8 @@ CONVERGED = 1e-12
 MOST_STEPS = 500
 REMEMBERED = 6
 """Steps that the acceleration of `fixed_point` looks back on."""
+ROUNDING = 1e-10
+"""The share of a feature's mean square by which its variance, as a difference of sums, may be off."""
 LONGEST = 2.0
 """How far beyond a step the acceleration may go, in natural logarithms."""
 
@@ -343,9 +345,8 @@ class LearnedRidge(HybridRidge):
         squares = slice(evidence.HEAD + 2 * self.d2, evidence.HEAD + 3 * self.d2 + self.d1)
         other.numbers[squares] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
         other.seen[:] = seen
-        # a feature varies by more than CONSTANT if its variance is more than the square of that share
         squared = rows * other.numbers[squares]
-        other.varied[:] = squared - sums**2 > evidence.CONSTANT**2 * squared
+        other.varied[:] = squared - sums**2 > ROUNDING * squared
         evidence.usual_features(other.numbers, self.d1, self.d2)[:] = sums / rows
         other.state[tuning.ROWS] = other.rounds = rows
         self.merge(other)
