@@ -127,7 +127,7 @@ class Dense:
         self.squares = mpmath.mpf(int(sums.squares)) * of_reward**2
         mean = mpmath.mpf(int(sums.total)) * of_reward / sums.rows
         v = self.squares / sums.rows
-        spread = v - mean**2
+        self.spread = spread = v - mean**2
         active_x, active_z = (mpmath.mpf(int(part.sum())) / sums.rows for part in np.split(sums.seen, [d1]))
         self.centres = spread / 3, spread / 3 / active_x, spread / 3 / active_z, v / 3 / active_z
         self.weight = [self.gram[k][k] / int(sums.seen[k]) for k in range(d1 + d2)]
@@ -151,7 +151,7 @@ class Dense:
         sizes = [w * e**2 for w, e in zip(weight, estimate, strict=True)]
         c_sigma, c_1, c_2, c_m = self.centres
         penalty = mpmath.fsum(r * e**2 for r, e in zip(ridge, estimate, strict=True))
-        errors = self.squares - mpmath.fdot(half, half) - penalty
+        errors = self.squares - mpmath.fdot(half, half) - penalty + evidence.LEAST_ERRORS * self.spread
         own = [slice(d1 + d2 + k, n, d2) for k in range(d2)]
         common = half_cauchy(mpmath.fsum(sizes[d1 + d2 :]), mpmath.fsum(known[d1 + d2 :]), mpmath.fsum(at.s2) / d2, c_2)
         after = Settings(

@@ -107,6 +107,9 @@ CONSTANT = 1e-3
 """A feature that differs from its usual value by less than this share of it counts as unchanged."""
 FLOOR_NOISE, ROUNDING = 1e-12, 1e-26
 """sigma^2 is at least so much of the rewards' variance, and of their mean square."""
+LEAST_ERRORS = 1e-3
+"""This share of the rewards' variance V counts as squared errors beyond those that there are: a prior proportional to
+exp(-0.001 V / (2 sigma^2)). Without it the noise would go to 0 where parameters can explain the few rewards exactly."""
 FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
 """Variances of parameters lie between so many times their centres."""
 OUT_OF_PLAY = 2.0**500
@@ -520,8 +523,9 @@ def step(
     numbers[GAMMA] = gamma_0 + gamma_1 + gamma_m + gamma_2.sum()
     if not hold_noise:
         free = max(0.0, rows - left_out - numbers[GAMMA])
-        least = FLOOR_NOISE * variance_of_rewards(numbers, rows) + ROUNDING * numbers[SQUARES] / rows
-        numbers[SIGMA2] = max(half_cauchy(errors, free, sigma2, c_sigma), least)
+        spread_r = variance_of_rewards(numbers, rows)
+        least = FLOOR_NOISE * spread_r + ROUNDING * numbers[SQUARES] / rows
+        numbers[SIGMA2] = max(half_cauchy(errors + LEAST_ERRORS * spread_r, free, sigma2, c_sigma), least)
     if not hold_scale:
         if c_1 > 0.0:
             numbers[S1] = bounded(half_cauchy(squares_1, gamma_1, numbers[S1], c_1), c_1)

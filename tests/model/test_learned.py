@@ -116,8 +116,8 @@ def test_refreshing_few_rewards_does_not_depend_on_the_order_either(seed: int) -
     before = settings(forwards)
     forwards.refresh()
     backwards.refresh()
-    assert_allclose(settings(forwards), before, rtol=1e-6, atol=1e-9)
-    assert_allclose(settings(backwards), before, rtol=1e-6, atol=1e-9)
+    assert_allclose(settings(forwards), before, rtol=1e-9, atol=1e-12)
+    assert_allclose(settings(backwards), before, rtol=1e-9, atol=1e-12)
 
 
 def test_the_settings_are_about_right() -> None:

@@ -90,7 +90,7 @@ class TestSupLinUCB(PolicyConformance):
 
 class TestHyThompson(PolicyConformance):
     deterministic = False
-    merge_tolerance = 1e-5
+    merge_tolerance = 1e-8
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyThompson(d1=d1, d2=d2, seed=seed)
@@ -106,7 +106,7 @@ class TestHyThompsonTold(PolicyConformance):
 @variant
 class TestHyThompsonToldTheNoise(PolicyConformance):
     deterministic = False
-    merge_tolerance = 1e-5
+    merge_tolerance = 1e-8
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyThompson(d1=d1, d2=d2, noise=0.1, seed=seed)
@@ -122,7 +122,7 @@ class TestHyThompsonWithPropensities(PolicyConformance):
 
 class TestHyIDS(PolicyConformance):
     deterministic = False
-    merge_tolerance = 1e-5
+    merge_tolerance = 1e-8
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyIDS(d1=d1, d2=d2, seed=seed)
@@ -131,7 +131,7 @@ class TestHyIDS(PolicyConformance):
 @variant
 class TestHyIDSToldTheScale(PolicyConformance):
     deterministic = False
-    merge_tolerance = 1e-5
+    merge_tolerance = 1e-8
 
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return HyIDS(d1=d1, d2=d2, scale=0.5, seed=seed)

@@ -132,4 +132,5 @@ def step(rows: Rows, scales: Scales, arms: int) -> tuple[Scales, Doubles]:
         size, count = (w2 * solved.m**2)[of_m].sum(), solved.known[d1 : d1 + d2][of_m].sum()
         sm = half_cauchy(size, count, scales.sm, (spread if constant.any() else v) / parts / active_z)
     free = len(rows.x) - solved.known.sum()
-    return Scales(half_cauchy(solved.errors, free, scales.sigma2, spread / parts), s1, s2, sm), solved.m
+    errors = solved.errors + 1e-3 * spread
+    return Scales(half_cauchy(errors, free, scales.sigma2, spread / parts), s1, s2, sm), solved.m
