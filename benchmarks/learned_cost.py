@@ -257,7 +257,6 @@ def run_longest(plan: Plan) -> Section:
                 ],
             }
         )  # fmt: skip
-    section.notes.append("to make room all blocks are copied, as in an estimator that is told its settings")
     return section
 
 

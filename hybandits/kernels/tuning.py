@@ -109,12 +109,8 @@ def without_tiny(value):
 
 
 @kernel
-def take_note(row, d1, d2, reward, numbers, seen, varied, rows):
-    """Count a row (z, x | r) after so many others: the rewards' moments (Welford) and the features' squares.
-
-    True if a feature changes for the first time.
-    """
-    sq1 = HEAD + 2 * d2
+def first_changes(row, d1, d2, numbers, varied, rows):
+    """Note which features of a row (z, x) differ from the first row's; True if one does for the first time."""
     usual = usual_features(numbers, d1, d2)
     new = False
     for k in range(d1 + d2):
@@ -124,14 +120,26 @@ def take_note(row, d1, d2, reward, numbers, seen, varied, rows):
         elif varied[k] == 0 and differs(value, usual[k]):
             varied[k] = 1
             new = True
-        if value != 0.0:
-            seen[k] += 1
-            numbers[sq1 + k] += value * value
+    return new
+
+
+@kernel
+def take_note(row, d1, d2, reward, numbers, seen, rows):
+    """Count a row (z, x | r) after so many others: the rewards' moments (Welford) and the features' squares."""
+    sq1 = HEAD + 2 * d2
+    sq2 = sq1 + d1
+    for k in range(d1):
+        value = row[d2 + k]
+        seen[k] += value != 0.0
+        numbers[sq1 + k] += value * value
+    for k in range(d2):
+        value = row[k]
+        seen[d1 + k] += value != 0.0
+        numbers[sq2 + k] += value * value
     difference = reward - numbers[MEAN]
     numbers[MEAN] += difference / (rows + 1)
     numbers[SPREAD] += difference * (reward - numbers[MEAN])
     numbers[SQUARES] += reward * reward
-    return new
 
 
 @kernel
@@ -157,7 +165,7 @@ STATE = 10
 """Places in `state`: rows learned, the row of the next refresh, whether one is due (1 or 0), what a refresh is at (0:
 none, 1: the sweep, more: steps that come before it), the place in `order` that the sweep has come to and the one it
 ends at, arms in `order`, refreshes so far, whether a sweep at learned settings has ended (1 or 0), and how many
-features are `unknown`."""
+features have never changed, as of the last refresh."""
 
 BUDGET = 20e6
 """Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""
@@ -295,7 +303,7 @@ def start_sweep(d1, d2, arrays, held):
         for k in range(d1 + d2):
             same = arrays.varied[k] == 0 if state[ROWS] > 1 else arrays.seen[k] == 0
             arrays.unknown[k] = same and not hold_scale
-            state[UNKNOWN] += arrays.unknown[k]
+            state[UNKNOWN] += arrays.varied[k] == 0
         for k in range(d2):
             m[k] = numbers[HEAD + d2 + k]
         numbers[PLAYED] = numbers[SIGMA2]
@@ -375,11 +383,15 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
     work = np.empty((5, p))
     plain, row, c, s, e = work[0], work[1], work[2], work[3], work[4]
     reward = without_tiny(reward)
-    for k in range(p):
-        row[k] = without_tiny(z[k] if k < d2 else x[k - d2])
+    for k in range(d2):
+        row[k] = without_tiny(z[k])
         plain[k] = row[k]
         e[k] = 0.0
-    new = take_note(row, d1, d2, reward, numbers, arrays.seen, arrays.varied, state[ROWS])
+    for k in range(d1):
+        row[d2 + k] = without_tiny(x[k])
+        plain[d2 + k] = row[d2 + k]
+    new = state[UNKNOWN] > 0 and first_changes(row, d1, d2, numbers, arrays.varied, state[ROWS])
+    take_note(row, d1, d2, reward, numbers, arrays.seen, state[ROWS])
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     left_plain, left = rotate_both(

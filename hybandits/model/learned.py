@@ -561,7 +561,7 @@ def _check_refresh(arrays: dict[str, np.ndarray], rounds: int, learned: int, d1:
         or (seen < 0).any()
         or (seen > rows).any()
         or any(((flag != 0) & (flag != 1)).any() for flag in flags)
-        or state[tuning.UNKNOWN] != flags[1].sum()
+        or not flags[1].sum() <= state[tuning.UNKNOWN] <= d1 + d2
     ):
         raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
     if (numbers[[*variances, *squares]] < 0).any() or (state[tuning.SWEPT] and numbers[evidence.PLAYED] <= 0):

@@ -20,10 +20,10 @@ def test_rows_are_counted(mode: str) -> None:
     rewards = 5.0 + random.standard_normal(9)
     d1, d2 = 2, 3
     numbers, seen, varied = np.zeros(evidence.size_of_numbers(d1, d2)), np.zeros(5, np.int64), np.zeros(5, np.int64)
-    new = [
-        tuning.take_note(row, d1, d2, reward, numbers, seen, varied, i)
-        for i, (row, reward) in enumerate(zip(rows, rewards, strict=True))
-    ]
+    new = []
+    for i, (row, reward) in enumerate(zip(rows, rewards.tolist(), strict=True)):
+        new.append(bool(tuning.first_changes(row, d1, d2, numbers, varied, i)))
+        tuning.take_note(row, d1, d2, reward, numbers, seen, i)
     assert new == [False, True, False, False, False, True, False, False, False]
     features = np.roll(rows, d1, axis=1)  # rows are (z, x), sums are kept as (x, z)
     assert seen.tolist() == (features != 0).sum(axis=0).tolist()
