@@ -162,6 +162,10 @@ class PolicyConformance:
             assert others == {first.index}
         again = policy.choose(x, z, arms, key="event-17")
         assert again[:5] == first[:5]
+        p = policy.propensities(x, z, arms, key="event-17")
+        assert p.sum() == pytest.approx(1)
+        if self.deterministic or self.exact_propensities:
+            assert p[first.index] == pytest.approx(first.propensity)
         assert "never met" not in policy.arms
         with pytest.raises(TypeError, match=r"key must be a str, an int or a tuple of them, got 1\.5"):
             policy.choose(x, z, arms, key=1.5)

@@ -57,8 +57,8 @@ def test_thompson_is_frozen_by_draws(view: View) -> None:
 class ByHand(HyIDS):
     """HyIDS without its loop."""
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> np.ndarray:
-        return super().propensities(x, z, arms)
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> np.ndarray:
+        return super().propensities(x, z, arms, key=key)
 
 
 def test_information_directed_choices_are_frozen_by_draws(view: View) -> None:
@@ -87,7 +87,7 @@ def test_the_draws_of_a_round_are_a_function_of_its_number(view: View) -> None:
 class Odd(Greedy):
     """Chooses by a rule of its own, without a loop for it."""
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> np.ndarray:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> np.ndarray:
         n = len(arms)
         return np.arange(1.0, n + 1) / (n * (n + 1) / 2)
 
