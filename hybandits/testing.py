@@ -310,6 +310,8 @@ class PolicyConformance:
             Page(page.d1, page.d2, seed).play(policy, 6)
             x, z = page.features(12)
             arms: list[Hashable] = [*ARMS[:3], *(f"new-{i}" for i in range(9))]
+            p = policy.propensities(x, z, arms, key="event-17")
+            assert p[policy.choose(x, z, arms, key="event-17").index] == 1.0
             p = policy.propensities(x, z, arms)
             assert p[policy.choose(x, z, arms).index] == 1.0
 
