@@ -349,7 +349,18 @@ class PolicyConformance:
         page.play(policy, 3)
         assert "a9" in policy.arms
 
+    def test_merging_adds_the_other_policys_rewards_and_leaves_that_policy_as_it_was(self, page: Page) -> None:
+        one, two = (self.make(page.d1, page.d2, seed=i) for i in range(2))
+        page.play(one, 10)
+        page.play(two, 14)
+        before = fingerprint(two)
+        one.merge(two)
+        assert one.rounds == 24
+        assert fingerprint(two) == before
+
     def test_merging_equals_learning_together(self, page: Page) -> None:
+        if not self.exact_merge:
+            pytest.skip("merging cannot equal learning everything in one policy")
         one, two, both = (self.make(page.d1, page.d2, seed=i) for i in range(3))
         x, z = page.features(24)
         rewards = np.linspace(-1, 1, 24)
@@ -357,15 +368,11 @@ class PolicyConformance:
         both.learn_many(arms, x, z, rewards)
         one.learn_many(arms[:10], x[:10], z[:10], rewards[:10])
         two.learn_many(arms[10:], x[10:], z[10:], rewards[10:])
-        before = two.predict(x[:5], z[:5], ARMS)
         one.merge(two)
-        assert_array_equal(two.predict(x[:5], z[:5], ARMS), before)
-        assert one.rounds == both.rounds == 24
-        if self.exact_merge:
-            one.refresh()
-            both.refresh()
-            merged, together = one.predict(x[:5], z[:5], ARMS), both.predict(x[:5], z[:5], ARMS)
-            assert_allclose(merged, together, rtol=self.merge_tolerance, atol=self.merge_tolerance / 100)
+        one.refresh()
+        both.refresh()
+        merged, together = one.predict(x[:5], z[:5], ARMS), both.predict(x[:5], z[:5], ARMS)
+        assert_allclose(merged, together, rtol=self.merge_tolerance, atol=self.merge_tolerance / 100)
 
     def test_merging_with_something_else_is_refused(self, policy: Policy, page: Page) -> None:
         with pytest.raises(TypeError, match="only another"):

@@ -33,8 +33,8 @@ class Choice(NamedTuple):
     mean : float
         The reward that the policy expects of the arm.
     width : float
-        How uncertain that expectation is: the reward is known to within a multiple of the width. It shrinks as the
-        policy learns about similar features.
+        How uncertain `mean` is: its standard error in units of the noise. Multiply it by the standard deviation of the
+        noise to get the units of the reward. It shrinks as the policy learns about similar features.
     propensity : float or None
         The probability with which the policy chooses this arm in this situation: 1.0 for a policy that does not draw
         random numbers, None if the probability is not estimated. Keep it if the choices are to be evaluated later.
@@ -260,9 +260,9 @@ class Policy(ABC):
         """
 
     def refresh(self) -> None:  # noqa: B027 (most policies have nothing to refresh)
-        """Bring everything that depends on the order of the rewards to what all of them together say.
+        """Estimate learned settings afresh from all rewards, so that their order no longer matters.
 
-        Policies that learn their settings estimate them afresh; for the others there is nothing to do.
+        Policies that do not learn their settings have nothing to refresh.
         """
 
     @property
