@@ -88,7 +88,7 @@ def prepare_log(
         synthetic = SyntheticLog(rounds=train + rounds, seed=seed)
         _write_synthetic_log(synthetic, data, days=max(1, (train + rounds) // train), progress=progress)
     if not data.exists():
-        raise LogError(f"{data} is not there: give the folder with the click log's files, or leave --data out")
+        raise LogError(f"{data} does not exist: give the folder with the click log's files, or leave --data out")
     converted = out / "log"
     reader = YahooReader([data])
     source = [[file.name, file.stat().st_size] for file in reader.files]

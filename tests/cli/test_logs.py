@@ -72,7 +72,7 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1"], "two numbers"),
         (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "none from round 6,000 on"),
         (["evaluate", "LOG", "--policy", "uniform", "--address", "x"], "--engine ray"),
-        (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere is not there"),
+        (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere does not exist"),
         (["describe", "LOG", "--json", "."], "cannot be written"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_log_of_other_files_is_refused(tmp_path: Path) -> None:
     assert first.log.rounds == 50
     with pytest.raises(LogError, match=r"was converted from other files than .*two holds now: give another --out"):
         yahoo.prepare_log(tmp_path / "out", tmp_path / "two", train=30, rounds=20)
-    with pytest.raises(LogError, match="nowhere is not there: give the folder"):
+    with pytest.raises(LogError, match="nowhere does not exist: give the folder"):
         yahoo.prepare_log(tmp_path / "out", tmp_path / "nowhere", train=30, rounds=20)
 
 
