@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from hybandits import paper
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
 from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
@@ -166,7 +167,7 @@ def under(protocol: str) -> str:
 
 def is_synthetic(outcome: Outcome) -> bool:
     """Whether the experiment is on a synthetic log."""
-    return (outcome.experiment.log or {}).get("made") is not None
+    return paper.synthetic_log(outcome.experiment) is not None
 
 
 def under_and_log(outcome: Outcome) -> str:
@@ -218,8 +219,7 @@ def called(outcome: Outcome) -> str:
 
 def uniform_choice_regret(outcome: Outcome) -> float | None:
     """Expected regret of choosing uniformly among the candidates of a click log; None if it is not known."""
-    regret = (outcome.experiment.log or {}).get("chance_regret")
-    return None if regret is None else float(regret)
+    return paper.uniform_choice_regret(outcome.experiment)
 
 
 def change(outcome: Outcome, name: str, twin: str, written: Callable[[float], str]) -> str:
