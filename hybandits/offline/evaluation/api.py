@@ -60,7 +60,7 @@ def evaluate(
     view : View
         The log, with its features and its notion of arms.
     targets : dict
-        The policies by name. Each is "uniform", "logged" (the log's own policy), "always ARM", a policy,
+        The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
         `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen, but learns if replay
         is the only estimator. Policies are copied, never changed. The first policy is the one that the others are
         compared with.

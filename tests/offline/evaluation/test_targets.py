@@ -102,7 +102,7 @@ def test_policies_of_a_users_own(view: View) -> None:
 def test_always(tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", pools=SAME[:1]))
     (batch,) = view.log.batches()
-    evaluation = evaluate(view, {"it": "always a1"}, estimators=["snips"])
+    evaluation = evaluate(view, {"it": "always:a1"}, estimators=["snips"])
     w = (batch.chosen == 1) / batch.propensity
     assert evaluation.of("it", "snips").value == pytest.approx((w * batch.reward).sum() / w.sum())
 
@@ -123,13 +123,13 @@ def test_rules_as_probabilities(view: View) -> None:
 def test_what_values_of_targets_stand_for(view: View, trained: Greedy) -> None:
     assert target_of("uniform", view, learns=False) == UniformChoice()
     assert target_of("logged", view, learns=False) == Logged()
-    assert target_of("always a3", view, learns=False) == Always("a3")
+    assert target_of("always:a3", view, learns=False) == Always("a3")
     assert isinstance(target_of(trained, view, learns=False), Frozen)
     assert isinstance(target_of(trained, view, learns=True), Learning)
     own = Ranked(0.5)
     assert target_of(own, view, learns=True) is own
     places = View(view.log, arms="positions")
-    assert target_of("always 3", places, learns=False) == Always(3)
+    assert target_of("always:3", places, learns=False) == Always(3)
 
 
 def test_saved_policies_are_copies(trained: Greedy) -> None:
