@@ -37,7 +37,7 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench.stamp  ## measure speed and memory (over two hours; some parts: make bench PARTS="rounds reading"); writes bench.json
+bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
 soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision (minutes)
