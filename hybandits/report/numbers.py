@@ -103,6 +103,7 @@ def in_order(results: Results) -> list[Outcome]:
 
 
 def all_series(results: Results) -> Iterator[_Series]:
+    """All runs of every policy in every case."""
     for outcome in in_order(results):
         for arms in outcome.arms:
             for policy in outcome.policies:
