@@ -24,7 +24,7 @@ quick: $(VENV)/dev.stamp  ## lint, types and the fast tests: under a minute on t
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST) -m "not slow"
 
-test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all tests and doctests (about nine minutes from nothing, five when everything is compiled)
+test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all tests and doctests (about nine minutes in a fresh clone, five once everything is compiled)
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST)
 
@@ -37,7 +37,7 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench.stamp  ## measure speed and memory (over two hours; some parts: make bench PARTS="rounds reading"); writes bench.json
+bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
 soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision (minutes)

@@ -27,14 +27,13 @@ def main() -> int:
         )
     for case in (learned.LEARNED, learned.LEARNED_OVERLAP):
         start = time.perf_counter()
-        found = learned.run(case, say=_say)
-        reached = found.worst <= case.target
+        result = learned.run(case, say=_say)
+        reached = result.worst <= case.target
         missed += not reached
-        errors = ", ".join(
-            f"{name.replace('_', ' ')} {error:.1e}" for name, error in zip(found._fields[1:], found[1:], strict=True)
-        )
+        named = zip(result._fields[1:], result[1:], strict=True)
+        errors = ", ".join(f"{name.replace('_', ' ')} {error:.1e}" for name, error in named)
         print(
-            f"{case.name}: {found.rows:,} updates, errors: {errors} (target {case.target:.0e}), "
+            f"{case.name}: {result.rows:,} updates, errors: {errors} (target {case.target:.0e}), "
             f"{time.perf_counter() - start:.0f} s: {'reached' if reached else 'MISSED'}"
         )
     return 1 if missed else 0

@@ -62,6 +62,8 @@ def test_what_does_not_apply_is_skipped_with_a_reason() -> None:
     page = Page(2, 1)
     with pytest.raises(pytest.skip.Exception, match="the rule draws"):
         Suite(Uniform, deterministic=False).test_propensities_are_those_of_the_next_choice_also_with_arms_not_met(page)
+    with pytest.raises(pytest.skip.Exception, match="merging cannot equal"):
+        Suite(Greedy, exact_merge=False).test_merging_equals_learning_together(page)
     with pytest.raises(pytest.skip.Exception, match="does not estimate"):
         Suite(HyThompson, deterministic=False).test_propensities_agree_with_the_choice(HyThompson(d1=2, d2=1), page)
 

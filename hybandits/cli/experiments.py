@@ -288,9 +288,9 @@ def simulate(
 
     Settings come from options or from a TOML file with the same names (theta_bound for --theta-bound). Options override
     the file. The file's list of policies is called policies and holds names or tables ([[policies]] policy =
-    "HyThompson" scale = 0.5); --policy replaces the whole list. HyThompson and HyIDS learn the noise and the
-    scale of the parameters unless their settings give them. The other policies that need the noise are told the
-    world's unless their settings say otherwise. Everything else has the policies' defaults.
+    "HyThompson" scale = 0.5); --policy replaces the whole list. HyThompson and HyIDS learn the noise and the scale of
+    the parameters unless their settings contain them. Other policies that need a noise level get that of the world
+    unless their settings contain one. All other settings have the policies' defaults.
     """
     interrupts.promise(interrupts.KEPT)
     with plain_errors():

@@ -39,7 +39,11 @@ IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[
     Path,
-    typer.Argument(help="A log: a folder written by convert, or a raw click log (a file or a folder).", metavar="LOG"),
+    typer.Argument(
+        help="A log: a folder written by convert, or a raw log of Yahoo or Open Bandit (a file or a folder). Convert "
+        "CSV and Parquet of your own first.",
+        metavar="LOG",
+    ),
 ]
 Features = Annotated[
     FeaturesName,

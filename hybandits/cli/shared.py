@@ -23,7 +23,8 @@ EngineOption = Annotated[
     EngineName, typer.Option("--engine", help="Where to run: processes on this machine, or a Ray cluster.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Number of units to run at a time; by default one for each core.")
+    int | None,
+    typer.Option(min=1, help="Number of processes (on Ray: of tasks at a time); by default one for each core."),
 ]
 Address = Annotated[
     str | None, typer.Option(help="Address of a running Ray cluster, for example auto; by default one is started.")

@@ -101,8 +101,8 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
 def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     """The entry of a policy: text ("HyLinUCB", "HyThompson:scale=0.5"), or a table with `policy` and its settings.
 
-    A table may have a `name`, which results then go by. A policy that takes the noise level is told the world's, unless
-    its settings say otherwise or it learns the noise by itself, as `HyThompson` and `HyIDS` do.
+    A table may have a `name`, which results then go by. A policy that needs a noise level gets that of the world unless
+    its settings contain one; `HyThompson` and `HyIDS` learn the noise by themselves.
 
     >>> entry("HyLinUCB:ridge=0.5", noise=0.1).settings
     {'ridge': 0.5, 'noise': 0.1}

@@ -113,4 +113,4 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as problem:
         raise ValueError(f"{path} cannot be read ({problem.strerror}): give a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path} is not valid TOML ({problem}): correct it there") from None
+        raise ValueError(f"{path} is not valid TOML ({problem}): correct the file") from None

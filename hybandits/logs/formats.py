@@ -49,8 +49,8 @@ def detect_format(paths: Paths) -> str:
         if not start:
             raise LogError(f"{path} is empty: give a log in one of the formats {', '.join(FORMATS)}")
         raise LogError(
-            f"the format of {path} is not recognised (it begins with {short(start[:40])}): name it with --format, "
-            f"one of {', '.join(FORMATS)}"
+            f"the format of {path} is not recognised (it begins with {short(start[:40])}): convert it with "
+            f"hybandits convert --format FORMAT, one of {', '.join(FORMATS)}"
         )
     return format
 
@@ -111,8 +111,8 @@ def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | Non
         if mapping is None:
             columns = ", ".join(open_table(table_files(listed).files[0]).columns[:40])
             raise ValueError(
-                f"{listed[0]} needs a mapping that says which column is the arm and which is the reward (pass "
-                f"--mapping FILE.toml): its columns are {columns}"
+                f"{listed[0]} is a table of your own, so a mapping must say which column is the arm and which is the "
+                f"reward: convert it with hybandits convert --mapping FILE.toml (its columns are {columns})"
             )
         return ColumnsReader(listed, mapping=mapping)
     if mapping is not None:

@@ -109,7 +109,9 @@ def find_campaign(path: Path | str) -> Campaign:
         raise LogError(f"{path} holds the items: give the folder it is in, or the CSV of rounds")
     if not items.is_file():
         campaigns = sorted(inside.parent.name for inside in folder.glob(f"*/{ITEMS}"))
-        remedy = f"give one of its folders {', '.join(campaigns)}" if campaigns else "it holds the items' features"
+        remedy = "give a campaign's folder, which holds this file and the CSV of rounds"
+        if campaigns:
+            remedy = f"give one of its folders {', '.join(campaigns)}"
         raise LogError(f"there is no {ITEMS} in {folder}: {remedy}")
     if path is not folder:
         return Campaign(path, items)

@@ -373,7 +373,7 @@ class SyntheticLog:
     def _truth(self, clipped: int, clicks: int) -> dict[str, Any]:
         theta, beta = self.parameters
         return {
-            "made": asdict(self), "clicks": clicks, "clipped": clipped, "pools": len(self.schedule),
+            "synthetic": asdict(self), "clicks": clicks, "clipped": clipped, "pools": len(self.schedule),
             "theta": theta.tolist(), "beta": {name: each.tolist() for name, each in beta.items()},
             "articles": {name: each.tolist() for name, each in self.articles.items()},
         }  # fmt: skip

@@ -19,7 +19,7 @@ MAPS = {
     "disjoint": "no x, z = u",
 }
 """The feature maps by name. Given v, each is linear in (u, 1), which is what makes fitting cheap (see
-`hybandits.offline.fit`)."""
+`hybandits.offline.collect`)."""
 
 DAS, LI, SHARED, DISJOINT = range(len(MAPS))
 GIVEN = -1

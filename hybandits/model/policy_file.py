@@ -24,10 +24,22 @@ READABLE = (1, 2)
 
 
 class FileError(ValueError):
-    """A file cannot be loaded as a policy.
+    """The error that `load` raises for a file that does not hold a policy that it can restore.
 
-    It is truncated, corrupt, not written by hybandits, or written in a format that this version does not read. The
-    message says which, and what to do. It is a ValueError.
+    The file is truncated or corrupt, was not written by `Policy.save`, has a format that this version does not read, or
+    holds a policy of a class that has not been imported or is not the one asked for. The message says which of these it
+    is and what to do. A file that does not exist raises FileNotFoundError instead.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hybandits import load
+    >>> _ = Path("notes.txt").write_text("not a policy")
+    >>> try:
+    ...     policy = load("notes.txt")
+    ... except FileError:
+    ...     print("start with a new policy")
+    start with a new policy
     """
 
 

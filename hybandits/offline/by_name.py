@@ -53,10 +53,10 @@ def target_for(
         return Frozen(saved[spec])
     if spec.lower() in ("uniform", "logged"):
         return spec.lower()
-    if spec.lower().startswith("always:"):
-        return f"always {spec.partition(':')[2]}"
+    name, colon, arm = spec.partition(":")
+    if name.lower() == "always" and colon:
+        return f"always:{arm}"
     names = policy_names()
-    name = spec.partition(":")[0]
     if _in_capitals(name) not in names:
         raise ValueError(
             f"there is no policy {name!r}{checks.nearest(name, names)}: give uniform, logged, always:ARM, a saved "

@@ -60,7 +60,7 @@ class LogWorld:
     def of(cls, log: Mapping[str, Any], data: str | None, *, noise: float, seed: int) -> LogWorld:
         """The world of an experiment's record: `log` is `Experiment.log`, and the log itself is at `data`."""
         if data is None:
-            raise LogError("The experiment plays on a log. Say where the log is.")
+            raise LogError("The experiment plays on a log. Pass its folder as data=.")
         opened = Log(Path(data))
         if opened.about.get("content") != log["content"]:
             raise LogError(

@@ -33,6 +33,8 @@ from hybandits.paper.settings import (
     entry,
     experiment,
     experiments,
+    synthetic_log,
+    uniform_choice_regret,
     yahoo_entry,
 )
 
@@ -70,5 +72,7 @@ __all__ = [
     "experiment",
     "experiments",
     "published",
+    "synthetic_log",
+    "uniform_choice_regret",
     "yahoo_entry",
 ]

@@ -11,7 +11,7 @@ records, which takes a log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -251,3 +251,17 @@ def yahoo_entry(name: str, protocol: Protocol) -> Entry:
     if name == HYTHOMPSON_TOLD:
         return Entry(name=name, policy="HyThompson", settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
     return entry(name, protocol)
+
+
+def synthetic_log(record: Experiment) -> Mapping[str, Any] | None:
+    """The settings of the synthetic log that an experiment plays on; None if its log is real or it has none."""
+    log = record.log or {}
+    settings: Mapping[str, Any] | None = log.get("synthetic", log.get("made"))  # "made" in older records
+    return settings
+
+
+def uniform_choice_regret(record: Experiment) -> float | None:
+    """Expected regret of choosing uniformly among the candidates of a click log; None if it is not known."""
+    log = record.log or {}
+    regret = log.get("uniform_choice_regret", log.get("chance_regret"))  # "chance_regret" in older records
+    return None if regret is None else float(regret)

@@ -37,7 +37,7 @@ from hybandits.paper.settings import (
     yahoo_entry,
 )
 
-Progress = Callable[[str, int, int], None]
+StageProgress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it was done since the last call, and how much there is in all."""
 
 
@@ -56,7 +56,7 @@ def prepare_log(
     rounds: int,
     seed: int = 0,
     strict: bool = False,
-    progress: Progress = lambda what, done, total: None,
+    progress: StageProgress = lambda what, done, total: None,
 ) -> PreparedLog:
     """Get the log ready that the experiment is played on.
 
@@ -84,11 +84,11 @@ def prepare_log(
     if data is not None and (data / HEADER).exists():
         return PreparedLog(Log(data), None)
     if data is None:
-        data = out / "made"
+        data = out / ("made" if (out / "made.json").exists() else "synthetic")  # "made" in older folders
         synthetic = SyntheticLog(rounds=train + rounds, seed=seed)
         _write_synthetic_log(synthetic, data, days=max(1, (train + rounds) // train), progress=progress)
     if not data.exists():
-        raise LogError(f"{data} is not there: give the folder with the click log's files, or leave --data out")
+        raise LogError(f"{data} does not exist: give the folder with the click log's files, or leave --data out")
     converted = out / "log"
     reader = YahooReader([data])
     source = [[file.name, file.stat().st_size] for file in reader.files]
@@ -103,9 +103,9 @@ def prepare_log(
     return PreparedLog(log, problems)
 
 
-def _write_synthetic_log(log: SyntheticLog, folder: Path, *, days: int, progress: Progress) -> None:
+def _write_synthetic_log(log: SyntheticLog, folder: Path, *, days: int, progress: StageProgress) -> None:
     """Write a synthetic log unless it is there already; a folder that was left half written is written again."""
-    note = folder.with_name("made.json")
+    note = folder.with_suffix(".json")
     settings = json.loads(json.dumps({**asdict(log), "days": days}))
     if folder.exists():
         if _read(note) == settings:
@@ -176,7 +176,7 @@ def experiments(
     defect: bool = False,
     policies: Sequence[str] = YAHOO_POLICIES,
     engine: Engine | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: StageProgress = lambda what, done, total: None,
 ) -> list[Experiment]:
     """The experiment as records, one per protocol, each with the reward model fitted to the log.
 
@@ -217,7 +217,7 @@ def experiments(
     about = {
         "content": log.about["content"],
         "kind": log.about["kind"],
-        "made": log.about.get("made"),
+        "synthetic": log.about.get("synthetic", log.about.get("made")),  # "made" in older logs
         "features": features,
         "arms": arms,
         **split._asdict(),
@@ -227,7 +227,7 @@ def experiments(
         "parameters": fitted.parameters,
         "residual": fitted.residual,
         "left_out": statistics.left_out,
-        "chance_regret": uniform_choice_regret,
+        "uniform_choice_regret": uniform_choice_regret,
         "model": _without_zero_rows(fitted.model.plain()),
     }
     points = np.unique(np.linspace(0, split.rounds, 101)[1:].round().astype(int).clip(1))

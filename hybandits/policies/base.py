@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
@@ -19,6 +18,7 @@ from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
+from hybandits.policies.settings import WithSettings
 
 
 class Choice(NamedTuple):
@@ -33,8 +33,8 @@ class Choice(NamedTuple):
     mean : float
         The reward that the policy expects of the arm.
     width : float
-        How uncertain that expectation is: the reward is known to within a multiple of the width. It shrinks as the
-        policy learns about similar features.
+        How uncertain `mean` is: its standard error in units of the noise. Multiply it by the standard deviation of the
+        noise to get the units of the reward. It shrinks as the policy learns about similar features.
     propensity : float or None
         The probability with which the policy chooses this arm in this situation: 1.0 for a policy that does not draw
         random numbers, None if the probability is not estimated. Keep it if the choices are to be evaluated later.
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
     receipt: Any = None
 
 
-class Policy(ABC):
+class Policy(WithSettings, ABC):
     """A rule for choosing among candidates and learning from their rewards; the base class of all policies.
 
     The policy remembers nothing between `choose` and `learn`. Feedback may arrive late, in batches, out of order, or
@@ -115,10 +115,7 @@ class Policy(ABC):
     """Whether a receipt is valid for every candidate of its round (HyRan) instead of only for the one chosen."""
 
     learns_from_sums: ClassVar[bool] = False
-    """Whether the policy can learn rows that stand for many rewards, as `fit.warm_start` collects them from a log."""
-
-    _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
-    """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
+    """Whether the policy can learn rows that stand for many rewards, as `fit.warm_start` teaches them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -259,10 +256,10 @@ class Policy(ABC):
         The other policy does not change.
         """
 
-    def refresh(self) -> None:  # noqa: B027 (most policies have nothing to refresh)
-        """Bring everything that depends on the order of the rewards to what all of them together say.
+    def refresh(self) -> None:
+        """Estimate learned settings afresh from all rewards, so that their order no longer matters.
 
-        Policies that learn their settings estimate them afresh; for the others there is nothing to do.
+        Policies that do not learn their settings have nothing to refresh.
         """
 
     @property
@@ -286,53 +283,6 @@ class Policy(ABC):
     @abstractmethod
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         """Put the parts of a file into a policy that has just been made by `_from_config`."""
-
-    # -------------------------------------------------------------- settings
-
-    @classmethod
-    def _setting_names(cls) -> list[str]:
-        """The names of the constructor's arguments, with those of the constructor that it passes ``**kwargs`` on to."""
-        names: dict[str, None] = {}
-        for kind in cls.__mro__:
-            if "__init__" not in kind.__dict__:
-                continue
-            _, *arguments = inspect.signature(kind.__dict__["__init__"]).parameters.values()
-            passes_on = any(argument.kind is argument.VAR_KEYWORD for argument in arguments)
-            starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-            names.update(dict.fromkeys(argument.name for argument in arguments if argument.kind not in starred))
-            if not passes_on:
-                break
-        return [name for name in names if name not in cls._not_settings]
-
-    def _settings(self) -> dict[str, Any]:
-        """The constructor's arguments with their present values, read from the attributes of the same names."""
-        missing = [name for name in self._setting_names() if not hasattr(self, name)]
-        if missing:
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute {missing[0]!r}, so its settings cannot be shown or saved: "
-                f"keep each argument of the constructor in an attribute of the same name, as in self.{missing[0]} = ..."
-            )
-        return {name: getattr(self, name) for name in self._setting_names()}
-
-    def _config(self) -> dict[str, Any]:
-        """The settings as a saved file holds them, but for a wrapped policy, which is saved as a part of the file."""
-        settings = self._settings().items()
-        return {name: self._plain(name, value) for name, value in settings if not isinstance(value, Policy)}
-
-    def _plain(self, name: str, value: Any) -> Any:
-        """Turn a setting into a value that JSON can hold; override it for settings that are not such values."""
-        return value
-
-    @classmethod
-    def _from_config(cls, config: dict[str, Any]) -> Self:
-        """Make a policy from the settings of a saved file, the inverse of `_config`."""
-        return cls(**config)
-
-    @classmethod
-    def _restore(cls, config: dict[str, Any], parts: dict[str, Packed]) -> Self:
-        policy = cls._from_config(config)
-        policy._unpack_parts(parts)
-        return policy
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
@@ -372,6 +322,12 @@ class Policy(ABC):
             header["notes"] = self.notes
         arrays = {f"{name}.{key}": value for name, (_, part) in parts.items() for key, value in part.items()}
         return header, arrays
+
+    @classmethod
+    def _restore(cls, config: dict[str, Any], parts: dict[str, Packed]) -> Self:
+        policy = cls._from_config(config)
+        policy._unpack_parts(parts)
+        return policy
 
     def _restore_random(self, saved: dict[str, Any]) -> None:
         if "bit_generator" in saved:  # files of version 1 have the state of a generator that is no longer used

@@ -154,7 +154,7 @@ class HyRan(Policy):
         key: Hashable | None = None,
     ) -> Choice:
         if key is not None:
-            digest_of_key(key)  # this rule draws nothing, but a key that is none is refused all the same
+            digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
         rows = self._rows(x, z, arms, admit=key is None)
         solved = self._table.estimate(self._ridge())
         index, mean = decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)
@@ -165,7 +165,8 @@ class HyRan(Policy):
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the highest mean and 0 for the others: the choice itself is deterministic."""
         rows = self._rows(x, z, arms, admit=False)
-        solved = self._table.estimate(self._ridge(self._table.unmet(rows.arms)))
+        new = self._table.unmet(rows.arms) if key is None else 0  # `choose` with a key admits no arms
+        solved = self._table.estimate(self._ridge(new))
         return one_hot(len(rows.arms), decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)[0])
 
     def _check_pool(self, arm: Hashable, x: Doubles, z: Doubles, receipt: Any) -> Pool:

@@ -134,7 +134,7 @@ class EpsilonGreedy(Policy):
         chance, place = self._lot(key).uniforms(2)
         explores = chance < self.epsilon
         # Asked before the wrapped policy chooses: its probabilities are those of its next decision.
-        inner = self._inner_propensities(x, z, arms, key) if explores else None
+        inner = self.policy.propensities(x, z, arms, key=key) if explores else None
         choice = self.policy.choose(x, z, arms, key=key)
         if key is None:
             self._decisions += 1
@@ -153,12 +153,9 @@ class EpsilonGreedy(Policy):
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
         return choice._replace(propensity=propensity)
 
-    def _inner_propensities(self, x: Any, z: Any, arms: Any, key: Hashable | None) -> Doubles:
-        return self.policy.propensities(x, z, arms) if key is None else self.policy.propensities(x, z, arms, key=key)
-
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
-        p = self._inner_propensities(x, z, arms, key)
+        p = self.policy.propensities(x, z, arms, key=key)
         return (1 - self.epsilon) * p + self.epsilon / len(p)
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:

@@ -148,7 +148,7 @@ class SupLinUCB(Policy):
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
         if key is not None:
-            digest_of_key(key)  # this rule draws nothing, but a key that is none is refused all the same
+            digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
         rows = self._levels[0].checked_candidates(x, z, arms, admit=key is None)
         index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
         return Choice(rows.arms[index], index, mean, width, 1.0, level)

@@ -105,8 +105,8 @@ class UCBPolicy(RidgePolicy):
         """Return 1 for the arm with the highest bound and 0 for the others: the rule is deterministic."""
         rows = self._rows(x, z, arms)
         estimator, coefficients = self._estimator, self._coefficients
-        new = estimator.unmet(rows.arms)
-        if new:  # `choose` would admit them first, which may change gamma and lambda
+        new = estimator.unmet(rows.arms) if key is None else 0
+        if new:  # `choose` without a key would admit them first, which may change gamma and lambda
             met = estimator.known + new
             coefficients = self._coefficients_for(met)
             if self._ridge_for(met) > estimator.ridge:

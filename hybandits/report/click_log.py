@@ -17,7 +17,7 @@ from hybandits.report.figures.outcomes import (
     uniform_choice_regret,
 )
 from hybandits.report.numbers import Excess, Row, excess_rows, on_logs, regret_rows
-from hybandits.report.tables import Table, interval_text, number, row_numbers, runs_of
+from hybandits.report.tables import INTERVAL, Table, interval_text, number, row_numbers, runs_of
 
 BEYOND_BEST = f"beyond {BEST}"
 UNIFORM_CHOICE = "uniform choice (expected)"
@@ -49,8 +49,8 @@ def regret_table(outcome: Outcome, rows: Sequence[Row], excesses: Sequence[Exces
     own_rows = [row for row in rows if (row.experiment, row.protocol) == (e.name, e.protocol)]
     beyond = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (e.name, e.protocol)}
     several, known = own_rows[0].runs > 1, any(x.published is not None for x in beyond.values())
-    head = ["policy", "mean", *(["95 % interval"] if several else []), BEYOND_BEST]
-    head += [*(["its 95 % interval"] if several else []), *(["published beyond it"] if known else [])]
+    head = ["policy", "mean", *([INTERVAL] if several else []), BEYOND_BEST]
+    head += [*([f"its {INTERVAL}"] if several else []), *(["published beyond it"] if known else [])]
     body = []
     for row in own_rows:
         excess = beyond.get(row.policy)

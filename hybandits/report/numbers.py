@@ -14,10 +14,9 @@ from hybandits.experiments import statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import Doubles
+from hybandits.paper.claims import CONFIDENCE
 from hybandits.paper.published_numbers import agrees
 from hybandits.report.figures.outcomes import BEST, is_synthetic
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class Row:
     """Standard deviation of the environments' means; None with one environment."""
     low: float | None
     high: float | None
-    """95 % interval of the mean; None where there is nothing to tell it from."""
+    """Interval of the mean at the level `CONFIDENCE`; None where there is nothing to tell it from."""
     lowest: float
     highest: float
     published: float | None = None
@@ -104,6 +103,7 @@ def in_order(results: Results) -> list[Outcome]:
 
 
 def all_series(results: Results) -> Iterator[_Series]:
+    """All runs of every policy in every case."""
     for outcome in in_order(results):
         for arms in outcome.arms:
             for policy in outcome.policies:
@@ -146,7 +146,7 @@ class Excess:
     mean: float
     low: float | None
     high: float | None
-    """95 % interval of the mean over trials; None with one."""
+    """Interval of the mean over trials at the level `CONFIDENCE`; None with one trial."""
     lowest: float
     highest: float
     published: float | None

@@ -14,7 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.paper.claims import Verdict
+from hybandits.paper.claims import CONFIDENCE, Verdict
+from hybandits.paper.claims.wording import percent
 from hybandits.report import scope
 from hybandits.report.click_log import click_log
 from hybandits.report.figures.outcomes import SYNTHETIC, Figure, name_of, twins, under, under_and_log
@@ -65,6 +66,7 @@ def page_of(
             synthetic_note=scope.synthetic_note(results),
             synthetic=SYNTHETIC,
             verdicts=verdicts,
+            confidence=percent(CONFIDENCE),
             regret=regret_section(of_worlds, read_outs),
             beyond=beyond_section(of_worlds),
             click_log=click_log(results),

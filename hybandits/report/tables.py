@@ -6,11 +6,16 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from hybandits.paper.claims import CONFIDENCE
+from hybandits.paper.claims.wording import percent
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
 from hybandits.report.figures.outcomes import ASIDE, REPRODUCED, name_of
 from hybandits.report.numbers import Row
 
-NUMBERS = ("mean", "95 % interval", "lowest", "highest", "published", "ratio", "within")
+INTERVAL = f"{percent(CONFIDENCE)} interval"
+"""Head of a column of intervals."""
+
+NUMBERS = ("mean", INTERVAL, "lowest", "highest", "published", "ratio", "within")
 """Heads of what `row_numbers` gives."""
 
 

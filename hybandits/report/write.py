@@ -14,7 +14,7 @@ from hybandits.paper import claims
 from hybandits.paper.claims import Verdict
 from hybandits.report import figures
 from hybandits.report.exports import regret_csv, summary_of
-from hybandits.report.numbers import CONFIDENCE, read_out_rows, regret_rows
+from hybandits.report.numbers import read_out_rows, regret_rows
 from hybandits.report.page import page_of
 
 
@@ -52,7 +52,7 @@ def write_report(
     drawn = figures.draw_all(
         results, folder / "figures", paper.published, read_out_error=paper.READ_OUT_ERROR, engine=engine
     )
-    verdicts = claims.judge(results, confidence=CONFIDENCE) if verdicts is None else verdicts
+    verdicts = claims.judge(results) if verdicts is None else verdicts
     rows, read_outs = regret_rows(results), read_out_rows(results)
     summary = summary_of(results, verdicts, rows, read_outs)
     out = folder / "report"

@@ -44,10 +44,10 @@ def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: 
 def test_simulate_from_a_file_and_flags(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text('d1 = 2\nd2 = 2\narms = 3\nrounds = 400\nenvironments = 2\npolicies = ["Greedy", "Uniform"]\n')
-    got = run("simulate", config, "--rounds", "40", "--out", tmp_path / "out", "--workers", "1")
-    assert got.exit_code == 0, got.stderr
-    assert "40 rounds" in got.stdout
-    assert {"Greedy", "Uniform"} <= {line.split()[0] for line in got.stdout.splitlines() if line}
+    result = run("simulate", config, "--rounds", "40", "--out", tmp_path / "out", "--workers", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "40 rounds" in result.stdout
+    assert {"Greedy", "Uniform"} <= {line.split()[0] for line in result.stdout.splitlines() if line}
     assert (tmp_path / "out" / "report" / "index.html").exists()
 
 
@@ -55,9 +55,9 @@ def test_simulate_from_a_file_and_flags(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [["--arms", "1", "--rounds", "1"], ["--arms", "2", "--rounds", "3", "--d1", "0"]])
 def test_the_smallest_experiments_have_a_page_too(size: list[str], tmp_path: Path) -> None:
     small = ["--environments", "1", "--policy", "Uniform", "--policy", "HyLinUCB", "--name", "setting-1"]
-    got = run("simulate", *size, *small, "--out", tmp_path, "--workers", "1")
-    assert got.exit_code == 0, got.stderr
-    assert "published" not in got.stdout, "an experiment of one's own is not the paper's, whatever its name"
+    result = run("simulate", *size, *small, "--out", tmp_path, "--workers", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "published" not in result.stdout, "an experiment of one's own is not the paper's, whatever its name"
 
 
 @pytest.mark.xdist_group("ray")
@@ -77,17 +77,17 @@ def test_ray_from_the_command_line_gives_the_same_files(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_file_in_the_way_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "units").touch()
-    got = run("simulate", "--arms", "2", "--rounds", "5", "--environments", "1", "--out", tmp_path)
-    assert got.exit_code == 2
-    assert "Traceback" not in got.stderr
-    assert "units" in got.stderr
+    result = run("simulate", "--arms", "2", "--rounds", "5", "--environments", "1", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.stderr
+    assert "units" in result.stderr
 
 
 def test_list_names_what_there_is() -> None:
-    got = run("list")
-    assert got.exit_code == 0
+    result = run("list")
+    assert result.exit_code == 0
     for name in (*paper.SETTINGS, *paper.BEYOND, "released", "written"):
-        assert name in got.stdout
+        assert name in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_bad_input_is_one_clear_complaint(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    got = run(*arguments)
-    assert got.exit_code == 2
-    assert message in got.stderr
-    assert "Traceback" not in got.stderr
-    errors = complaints(got.stderr)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    errors = complaints(result.stderr)
     if errors[0].startswith("hybandits:"):
         assert len(errors) == 1
 
@@ -143,9 +143,9 @@ def test_bad_input_is_the_same_in_a_process_of_its_own(arguments: list[str]) -> 
 def test_an_unknown_key_in_a_file(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text("horizn = 5\n")
-    got = run("simulate", config)
-    assert got.exit_code == 2
-    assert "unknown setting 'horizn'" in got.stderr
+    result = run("simulate", config)
+    assert result.exit_code == 2
+    assert "unknown setting 'horizn'" in result.stderr
 
 
 SMALL = ["reproduce", "yahoo", "--train", "2000", "--rounds", "2000", "--policies", "HyLinUCB,DisLinUCB"]
@@ -161,22 +161,22 @@ def test_the_yahoo_experiment_resumes_where_out_lies_beside_the_data(
     monkeypatch.chdir(data)
     command = [*SMALL, "--protocol", "released", "--data", ".", "--out", "out"]
     for _ in range(2):
-        got = run(*command)
-        assert got.exit_code == 0, said(got)
+        result = run(*command)
+        assert result.exit_code == 0, said(result)
 
 
 @pytest.mark.slow
 def test_the_yahoo_experiment_on_a_synthetic_log_resumes(tmp_path: Path) -> None:
     command = [*SMALL, "--released-defect", "--workers", "2", "--out", tmp_path / "out"]
-    got = run(*command)
-    assert got.exit_code == 0, said(got)
-    assert "synthetic log" in said(got)
+    result = run(*command)
+    assert result.exit_code == 0, said(result)
+    assert "synthetic log" in said(result)
     results = read_results(tmp_path / "out")
     outcome = results.outcome("yahoo", "released")
     assert outcome is not None
     assert outcome.policies == ["HyLinUCB", "DisLinUCB", "HyLinUCB, defect", "DisLinUCB, defect"]
     assert outcome.experiment.log is not None
-    assert outcome.experiment.log["made"] is not None
+    assert outcome.experiment.log["synthetic"] is not None
     before = {file: file.read_bytes() for file in (tmp_path / "out" / "units").rglob("*.parquet")}
     lost = sorted(before)[0]
     lost.unlink()
@@ -189,11 +189,11 @@ def test_the_yahoo_experiment_on_a_synthetic_log_resumes(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_yahoo_experiment_of_a_few_rounds(tmp_path: Path) -> None:
-    got = run(
+    result = run(
         "reproduce", "yahoo", "--train", "50", "--rounds", "5", "--protocol", "released", "--policies", "HyLinUCB",
         "--workers", "1", "--out", tmp_path,
     )  # fmt: skip
-    assert got.exit_code == 0, said(got)
+    assert result.exit_code == 0, said(result)
     outcome = read_results(tmp_path).outcome("yahoo", "released")
     assert outcome is not None
     assert outcome.experiment.points == (1, 2, 3, 4, 5)
@@ -203,20 +203,20 @@ def test_a_yahoo_experiment_of_a_few_rounds(tmp_path: Path) -> None:
 def test_the_yahoo_experiment_on_files_and_positions(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    for file in (folder / "raw").glob("*.gz"):  # without what tells that it is made
+    for file in (folder / "raw").glob("*.gz"):  # without the file that says that it is synthetic
         shutil.copy(file, data)
     command = [*SMALL, "--rounds", "3000", "--data", data, "--arms", "positions", "--out", tmp_path / "out"]
-    got = run(*command)
-    assert got.exit_code == 0, said(got)
+    result = run(*command)
+    assert result.exit_code == 0, said(result)
     outcome = read_results(tmp_path / "out").outcome("yahoo-positions", "written")
     assert outcome is not None
     log = outcome.experiment.log
     assert log is not None
-    assert log["made"] is None
+    assert log["synthetic"] is None
     assert (log["train"], log["start"]) == (2000, 3000)  # from the next file on
     assert outcome.arms == [20]
-    made = run(*SMALL, "--protocol", "written", "--data", folder / "log", "--out", tmp_path / "made")
-    assert "synthetic log" in said(made)  # however it gets here
+    converted = run(*SMALL, "--protocol", "written", "--data", folder / "log", "--out", tmp_path / "converted")
+    assert "synthetic log" in said(converted)  # however it gets here
     short = run(*SMALL, "--rounds", "5000", "--data", folder / "log", "--out", tmp_path / "short")
     assert short.exit_code == 2
     assert "--rounds to 4,000 or less" in said(short)

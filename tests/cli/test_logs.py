@@ -72,7 +72,7 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1"], "two numbers"),
         (["evaluate", "LOG", "--policy", "uniform", "--from", "6000"], "none from round 6,000 on"),
         (["evaluate", "LOG", "--policy", "uniform", "--address", "x"], "--engine ray"),
-        (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere is not there"),
+        (["reproduce", "yahoo", "--data", "nowhere", "--out", "OUT"], "nowhere does not exist"),
         (["describe", "LOG", "--json", "."], "cannot be written"),
     ],
 )
@@ -202,9 +202,12 @@ def test_own_columns(tmp_path: Path) -> None:
     wrong = run("convert", tmp_path / "own.csv", tmp_path / "log2", "--mapping", tmp_path / "wrong.toml")
     assert wrong.exit_code == 2
     assert "did you mean user" in said(wrong)
-    lacking = run("convert", tmp_path / "own.csv", tmp_path / "log2")
-    assert lacking.exit_code == 2
-    assert "item, click, age, p" in said(lacking)
+    for command in (("convert", tmp_path / "own.csv", tmp_path / "log2"), ("describe", tmp_path / "own.csv")):
+        lacking = run(*command)
+        assert lacking.exit_code == 2
+        assert "convert it with hybandits convert --mapping FILE.toml (its columns are item, click, age, p)" in said(
+            lacking
+        )
 
 
 @pytest.mark.slow

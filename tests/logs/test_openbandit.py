@@ -156,5 +156,5 @@ def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
         OpenBanditReader(folder)
     assert OpenBanditReader(folder / "men.csv").size > 0
     (folder / "item_context.csv").unlink()
-    with pytest.raises(LogError, match=r"there is no item_context.csv in"):
+    with pytest.raises(LogError, match=r"there is no item_context.csv in .*: give a campaign's folder"):
         OpenBanditReader(folder / "men.csv")

@@ -61,7 +61,7 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
     theta, beta = log.parameters
     assert truth["theta"] == theta.tolist()
     assert truth["beta"] == {name: each.tolist() for name, each in beta.items()}
-    assert SyntheticLog(**truth["made"]) == log
+    assert SyntheticLog(**truth["synthetic"]) == log
     assert len(theta) == log.map.d1
     assert all(len(each) == log.map.d2 for each in beta.values())
 

@@ -287,16 +287,16 @@ def test_growing_moves_nothing_while_there_is_room() -> None:
 
 
 def test_growing_asks_for_less_where_addresses_are_scarce(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, zeros = [], np.zeros
+    sizes, zeros = [], np.zeros
 
     def few(n: int, dtype: Any = float) -> np.ndarray:
-        made.append(n)
+        sizes.append(n)
         if n > 1500:
             raise MemoryError
         return zeros(n, dtype)
 
     monkeypatch.setattr(np, "zeros", few)
     assert len(grown(np.empty(0), 1000)) == 1000
-    assert made[0] > 1500 >= made[-1]
+    assert sizes[0] > 1500 >= sizes[-1]
     with pytest.raises(MemoryError):
         grown(np.empty(0), 2000)

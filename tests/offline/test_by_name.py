@@ -47,7 +47,7 @@ def test_targets(view: View) -> None:
     assert isinstance(target(view, "old", old=Greedy(d1=view.d1, d2=view.d2)), Frozen)
     assert target(view, "Uniform") == "uniform"
     assert target(view, "logged") == "logged"
-    assert target(view, "always:a3") == "always a3"
+    assert target(view, "always:a3") == target(view, "Always:a3") == "always:a3"
     assert isinstance(target(view, "greedy"), Learning)
     with pytest.raises(ValueError, match=r"no policy 'random': give uniform, logged, .* a saved policy \(a .npz"):
         target(view, "random")

@@ -1,18 +1,14 @@
-"""Fitting against a dense solve, in any parts and on any engine; warm starts against learning row by row."""
+"""Fitting against a dense solve; warm starts against learning row by row."""
 
 from __future__ import annotations
-
-import shutil
 
 import numpy as np
 import pytest
 
 import hybandits
-from hybandits.engines import Here, Local, Ray
-from hybandits.logs import store as table
 from hybandits.logs.store import LogError
 from hybandits.model.features import MAPS
-from hybandits.offline import fit, tasks
+from hybandits.offline import fit
 from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
@@ -76,46 +72,6 @@ def test_ridge_is_the_dense_ridge(tmp_path, features):
     a, y = dense(view)
     solution = np.linalg.solve(a.T @ a + 0.7 * np.eye(a.shape[1]), a.T @ y)
     np.testing.assert_allclose(stacked(model), solution, atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", [Local, pytest.param(Ray, marks=pytest.mark.xdist_group("ray"))])
-def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine):
-    monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
-    monkeypatch.setattr(tasks, "TASK_ROUNDS", 100)
-    view = View(little_log(tmp_path))
-    here = fit.collect(view, 10, 530, engine=Here())
-    there = fit.collect(view, 10, 530, engine=engine(2))
-    np.testing.assert_array_equal(here.triangles, there.triangles)
-    np.testing.assert_array_equal(here.counts, there.counts)
-    np.testing.assert_array_equal(here.seen, there.seen)
-    assert (here.reward_mean, here.reward_spread) == (there.reward_mean, there.reward_spread)
-    whole = fit.Statistics(view)
-    for batch in view.log.batches(10, 530):
-        whole.add(batch)
-    assert here.rounds == whole.rounds == 520
-    np.testing.assert_array_equal(here.seen, whole.seen)
-    rewards = np.concatenate([batch.reward for batch in view.log.batches(10, 530)])
-    np.testing.assert_allclose(here.reward_mean, rewards.mean(), rtol=1e-12)
-    np.testing.assert_allclose(here.reward_spread, ((rewards - rewards.mean()) ** 2).sum(), rtol=1e-12)
-    gram = np.einsum("gij,gik->gjk", whole.triangles, whole.triangles)
-    np.testing.assert_allclose(np.einsum("gij,gik->gjk", here.triangles, here.triangles), gram, atol=1e-12)
-
-
-def test_kernels_plain_and_compiled_agree(tmp_path):
-    view = View(little_log(tmp_path))
-    batch = next(view.log.batches())
-    groups = view.group[view.shown(batch)]
-    statistics = [fit.Statistics(view) for _ in range(2)]
-    for rotate, sums in zip((fit.rotate_rounds, fit.rotate_rounds.py_func), statistics, strict=True):
-        rotate(batch.user, batch.reward, groups, sums.triangles, sums.counts, sums.seen)
-    np.testing.assert_allclose(statistics[0].triangles, statistics[1].triangles, atol=1e-13)
-    np.testing.assert_array_equal(statistics[0].counts, statistics[1].counts)
-    np.testing.assert_array_equal(statistics[0].seen, statistics[1].seen)
-    row = np.column_stack([batch.user, np.ones(batch.rounds), batch.reward])
-    for g in np.unique(groups):
-        gram = statistics[0].triangles[g].T @ statistics[0].triangles[g]
-        np.testing.assert_allclose(gram, row[groups == g].T @ row[groups == g], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["HyLinUCB", "LinUCB", "DisLinUCB", "HyThompson", "Greedy"])
@@ -213,35 +169,10 @@ def test_refusals(tmp_path):
         fit.warm_start(hybandits.HyLinUCB(d1=2, d2=6, seed=0), statistics)
     with pytest.raises(TypeError, match="learn_log"):
         fit.warm_start(hybandits.SupLinUCB(d1=36, d2=6, horizon=10, seed=0), statistics)
-    with pytest.raises(LogError, match="has 600 rounds, so there are none from round 600 on"):
-        fit.collect(view, 600)
     with pytest.raises(LogError, match="no rounds to fit"):
         fit.least_squares(fit.Statistics(view))
     with pytest.raises(ValueError, match="rcond"):
         fit.least_squares(statistics, rcond=0.0)
-
-
-def test_positions_leave_out_what_is_cut(tmp_path):
-    log = little_log(tmp_path, arms=30, pool=25)
-    view = View(log, arms="positions")
-    statistics = fit.collect(view)
-    beyond = sum(int((batch.chosen >= 20).sum()) for batch in log.batches())
-    assert beyond > 0
-    assert statistics.left_out == beyond
-    assert statistics.rounds == 600 - beyond
-
-
-def test_a_log_made_anew_in_the_same_place_is_another(tmp_path):
-    """Views are kept per process for work on engines: not beyond the life of their log."""
-    first = View(little_log(tmp_path))
-    fit.collect(first, engine=Here())
-    shutil.rmtree(first.log.path)
-    second = View(little_log(tmp_path, rounds=900, seed=5, arms=20))
-    assert fit.collect(second, engine=Here()).rounds == 900
-    with pytest.raises(LogError, match="again"):
-        fit.collect(first, engine=Here())
-    with pytest.raises(ValueError, match="of the same view"):
-        fit.Statistics(first).merge(fit.collect(second).packed())
 
 
 @pytest.mark.parametrize("size", [1e-170, 1e-9, 1e9])

@@ -15,7 +15,7 @@ import pytest
 from hybandits.engines import Here, Local
 from hybandits.logs import store
 from hybandits.logs.store import LogError
-from hybandits.offline import fit, tasks
+from hybandits.offline import collect, tasks
 from hybandits.offline.tasks import in_order, round_range, tasks_of, view_of
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
@@ -83,13 +83,13 @@ def test_a_result_is_handed_on_before_the_next_task_is_done() -> None:
 
 
 def killing(task: Any, report: Any) -> Any:
-    """`fit.collect_part`, killed the first time it comes to the second part."""
+    """`collect.collect_part`, killed the first time it comes to the second part."""
     part, mark = task
     if part.start > 0 and not Path(mark).exists():
         Path(mark).touch()
         os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(10)
-    return fit.collect_part(part, report)
+    return collect.collect_part(part, report)
 
 
 @pytest.mark.slow
@@ -99,10 +99,10 @@ def test_a_killed_worker_costs_its_part_only(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(store, "rows_per_group", lambda user: 64)
     monkeypatch.setattr(tasks, "TASK_ROUNDS", 100)
     view = View(little_log(tmp_path))
-    whole = fit.collect(view)
+    whole = collect.collect(view)
     todo = [(task, str(tmp_path / "killed")) for task in tasks_of(view, 0, view.log.rounds)]
     assert len(todo) > 3
-    merged = fit.Statistics(view)
+    merged = collect.Statistics(view)
     for part in in_order(Local(workers), killing, todo):
         merged.merge(part)
     assert (tmp_path / "killed").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +49,7 @@ def test_without_data_a_synthetic_log_is_written_and_converted(tmp_path: Path) -
     told = Told()
     prepared = yahoo.prepare_log(tmp_path, None, train=TRAIN, rounds=ROUNDS, seed=3, progress=told)
     assert prepared.log.rounds == TRAIN + ROUNDS
-    assert prepared.log.about["made"]["seed"] == 3
+    assert prepared.log.about["synthetic"]["seed"] == 3
     assert prepared.problems is not None
     assert told.stages() == ["writing a synthetic log", "reading the log"]
     assert sum(done for what, done, _ in told if what == "writing a synthetic log") == TRAIN + ROUNDS
@@ -74,11 +75,27 @@ def test_a_synthetic_log_with_other_settings_is_not_replaced(folder: Path) -> No
 
 
 def test_a_synthetic_log_that_was_left_half_written_is_written_again(tmp_path: Path) -> None:
-    (tmp_path / "made").mkdir()
-    (tmp_path / "made" / "rubbish").touch()
+    (tmp_path / "synthetic").mkdir()
+    (tmp_path / "synthetic" / "rubbish").touch()
     prepared = yahoo.prepare_log(tmp_path, None, train=50, rounds=20)
     assert prepared.log.rounds == 70
-    assert not (tmp_path / "made" / "rubbish").exists()
+    assert not (tmp_path / "synthetic" / "rubbish").exists()
+
+
+def test_a_synthetic_log_under_its_older_names_is_used(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(folder, out)
+    (out / "synthetic").rename(out / "made")
+    (out / "synthetic.json").rename(out / "made.json")
+    header = json.loads((out / "log" / "log.json").read_text())
+    header["made"] = header.pop("synthetic")
+    (out / "log" / "log.json").write_text(json.dumps(header))
+    prepared = yahoo.prepare_log(out, None, train=TRAIN, rounds=ROUNDS)
+    assert prepared.problems is None, "nothing was read"
+    assert not (out / "synthetic").exists()
+    split = yahoo.split_log(prepared.log, train=TRAIN, rounds=ROUNDS)
+    (record,) = yahoo.experiments(prepared.log, split, ["released"], policies=("HyLinUCB",))
+    assert paper.synthetic_log(record) == header["made"]
 
 
 def test_a_log_of_other_files_is_refused(tmp_path: Path) -> None:
@@ -88,7 +105,7 @@ def test_a_log_of_other_files_is_refused(tmp_path: Path) -> None:
     assert first.log.rounds == 50
     with pytest.raises(LogError, match=r"was converted from other files than .*two holds now: give another --out"):
         yahoo.prepare_log(tmp_path / "out", tmp_path / "two", train=30, rounds=20)
-    with pytest.raises(LogError, match="nowhere is not there: give the folder"):
+    with pytest.raises(LogError, match="nowhere does not exist: give the folder"):
         yahoo.prepare_log(tmp_path / "out", tmp_path / "nowhere", train=30, rounds=20)
 
 
@@ -148,11 +165,11 @@ def test_records_of_both_protocols(log: Log) -> None:
     assert released.log == written.log
     about = released.log
     assert (about["train"], about["start"], about["rounds"]) == split
-    assert (about["kind"], about["arms"], about["made"]["seed"]) == ("R6A", "articles", 0)
+    assert (about["kind"], about["arms"], about["synthetic"]["seed"]) == ("R6A", "articles", 0)
     assert released.arms[0] >= about["unfitted_arms"] >= 0
     assert len(about["model"]["names"]) == len(about["model"]["beta"]) == about["trained_arms"]
     assert all(any(row) for row in about["model"]["beta"])
-    assert 0 < about["chance_regret"] < ROUNDS
+    assert 0 < about["uniform_choice_regret"] < ROUNDS
     for record in (released, written):
         assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
 

@@ -25,7 +25,7 @@ class Widest(RidgePolicy):
         index = int(np.argmax(width))
         return index, float(mean[index]), float(width[index]), 1.0
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Any:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> Any:
         width = self.predict(x, z, arms).width
         return one_hot(len(width), int(np.argmax(width)))
 

@@ -181,8 +181,8 @@ def test_a_subclass_keeps_the_loop_until_it_overrides_what_the_loop_stands_for()
         pass
 
     class OtherPropensities(HyThompson):
-        def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> Any:
-            return super().propensities(x, z, arms)
+        def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> Any:
+            return super().propensities(x, z, arms, key=key)
 
     class OtherLearning(HyThompson):
         def learn(self, *args: Any, **kwargs: Any) -> None:

@@ -94,11 +94,11 @@ def on_a_log(
             for entry in entries
             if entry.name in paper.YAHOO_ORDER
         ]
-    made = {"rounds": 300_000, "seed": 0, "pool": 20, "rate": 0.06} if synthetic else None
+    synthetic_log = {"rounds": 300_000, "seed": 0, "pool": 20, "rate": 0.06} if synthetic else None
     log = {
-        "content": "0", "kind": "R6A", "made": made, "features": "das", "arms": arms, "train": 100_000,
+        "content": "0", "kind": "R6A", "synthetic": synthetic_log, "features": "das", "arms": arms, "train": 100_000,
         "start": 120_000, "rounds": rounds, "trained_arms": 20, "rank": 45, "parameters": 162, "residual": 0.2491,
-        "left_out": 3, "chance_regret": 2500.0, "model": {},
+        "left_out": 3, "uniform_choice_regret": 2500.0, "model": {},
     }  # fmt: skip
     return Experiment(
         name="yahoo" if arms == "articles" else "yahoo-positions", protocol=protocol, d1=36, d2=6, arms=(22,),

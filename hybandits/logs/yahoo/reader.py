@@ -95,7 +95,8 @@ def _origin(folders: Iterable[Path]) -> dict[str, Any]:
     """What the header of a log says if it is synthetic, so that nobody takes it for Yahoo's."""
     for folder in sorted(folders):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            return {"made": dict(json.loads((folder / TRUTH).read_text())["made"])}
+            truth = json.loads((folder / TRUTH).read_text())
+            return {"synthetic": dict(truth["synthetic" if "synthetic" in truth else "made"])}  # "made" in older logs
     return {}
 
 

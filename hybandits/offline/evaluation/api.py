@@ -15,11 +15,11 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import LogError
 from hybandits.offline.evaluation.estimates import Gathered, checked
-from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.parts import BlockLayout, LogPart
 from hybandits.offline.evaluation.passes import Walker, read
 from hybandits.offline.evaluation.refusals import LEARNS, enter_refusals
 from hybandits.offline.evaluation.results import Evaluation
+from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.targets import Learning, Target, target_of
 from hybandits.offline.evaluation.terms import TERMS
 from hybandits.offline.reward_model import RewardModel
@@ -60,7 +60,7 @@ def evaluate(
     view : View
         The log, with its features and its notion of arms.
     targets : dict
-        The policies by name. Each is "uniform", "logged" (the log's own policy), "always ARM", a policy,
+        The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
         `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen, but learns if replay
         is the only estimator. Policies are copied, never changed. The first policy is the one that the others are
         compared with.
@@ -154,7 +154,7 @@ def gather(
     layout = BlockLayout.of(start, stop, folds)
     arms = len(view.names)
     policies = [
-        LogEvidence.empty(name, target_of(given, view, learns=names == ["replay"]), layout, arms)
+        LogSupport.empty(name, target_of(given, view, learns=names == ["replay"]), layout, arms)
         for name, given in targets.items()
     ]
     survey, unfitted = read(view, policies, names, layout, ridge, clip, reward_range, engine or Here(), progress)

@@ -28,14 +28,15 @@ from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import Batch
 from hybandits.model.features import fill
 from hybandits.model.ridge import HybridRidge
+from hybandits.offline.collect import PackedStatistics, Statistics
 from hybandits.offline.evaluation.parts import LogPart
-from hybandits.offline.fit import Packed, Statistics, ridge_model
+from hybandits.offline.fit import ridge_model
 from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.tasks import in_order, view_of
 from hybandits.offline.view import View
 
 
-def fold_part(task: LogPart, report: Report) -> list[Packed]:
+def fold_part(task: LogPart, report: Report) -> list[PackedStatistics]:
     """The statistics of every fold, for the rounds of a part."""
     view = view_of(**task.view)
     folds = [Statistics(view) for _ in range(task.layout.folds)]

@@ -12,7 +12,6 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.offline.evaluation import intervals
-from hybandits.offline.evaluation.evidence import LogEvidence, diagnose
 from hybandits.offline.evaluation.parts import BlockLayout, Survey
 from hybandits.offline.evaluation.refusals import (
     MODELLED,
@@ -23,6 +22,7 @@ from hybandits.offline.evaluation.refusals import (
 )
 from hybandits.offline.evaluation.results import Difference, Estimate, Evaluation, Running
 from hybandits.offline.evaluation.sequences import sequence, sequence_of_difference
+from hybandits.offline.evaluation.support import LogSupport, diagnose
 from hybandits.offline.evaluation.terms import PR, P
 
 INTERVALS = {
@@ -50,8 +50,8 @@ class Gathered:
 
     Attributes
     ----------
-    policies : list of LogEvidence
-        The evidence about each policy.
+    policies : list of LogSupport
+        What the log says about each policy.
     estimators : list of str
         The requested estimators.
     layout : BlockLayout
@@ -64,7 +64,7 @@ class Gathered:
         The lowest and highest reward possible.
     """
 
-    policies: list[LogEvidence]
+    policies: list[LogSupport]
     estimators: list[str]
     layout: BlockLayout
     survey: Survey
@@ -168,7 +168,7 @@ def _bootstrapped(gathered: Gathered, level: float, resampled: intervals.Resampl
     gaps = {key: i for i, key in enumerate(gathered.pairs)}
     unjudged = gathered.unjudged(level) if set(MODELLED) & set(names) else set()
 
-    def reason(policy: LogEvidence, name: str) -> str | None:
+    def reason(policy: LogSupport, name: str) -> str | None:
         return without_bootstrap(policy, name, unjudged=policy.name in unjudged)
 
     estimates = []

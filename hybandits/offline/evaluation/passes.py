@@ -13,8 +13,8 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.evaluation.crossfit import add_features, cross_fitted, influence_part, slopes_of, stacked
-from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, LogPart, ReplayTask, Survey
+from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.targets import Learning, Logged
 from hybandits.offline.evaluation.terms import DM, DR, HIT, IPS, LARGEST, MATCH, PRR, TERMS, add_up, round_terms
 from hybandits.offline.tasks import in_order, tasks_of, view_of
@@ -151,7 +151,7 @@ def do_part(task: LogPart | ReplayTask, report: Report) -> Any:
 
 def read(
     view: View,
-    policies: list[LogEvidence],
+    policies: list[LogSupport],
     names: list[str],
     layout: BlockLayout,
     ridge: float,
@@ -160,7 +160,7 @@ def read(
     engine: Engine,
     progress: Callable[[int], None] | None,
 ) -> tuple[Survey, bool]:
-    """Go over the log as often as it takes and add everything to the evidence about the policies.
+    """Go over the log as often as it takes and add up what it says about the policies.
 
     Returns what the log is like, and whether its rounds were too few to fit the models that the estimators need.
     """

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.parts import BlockLayout, Survey
+from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.terms import CERTAIN, CLIPPED, LARGEST, MIXED, PADDED, SILENT, N, P, W
 from hybandits.offline.propensities import ROUNDING
 from hybandits.offline.view import View
@@ -46,9 +46,9 @@ UNJUDGED_MODEL = (
 
 
 def enter_refusals(
-    policy: LogEvidence, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, *, unfitted: bool
+    policy: LogSupport, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, *, unfitted: bool
 ) -> None:
-    """Enter into the evidence what cannot be estimated, what has no interval, and what to warn of.
+    """Note beside the sums what cannot be estimated, what has no interval, and what to warn of.
 
     `unfitted` says that the rounds were too few to fit a model for every fold.
     """
@@ -66,7 +66,7 @@ def enter_refusals(
         _judge_fixed(policy, view, survey, estimators, layout, unfitted)
 
 
-def _judge_learning(policy: LogEvidence, survey: Survey, estimators: list[str], n: int) -> None:
+def _judge_learning(policy: LogSupport, survey: Survey, estimators: list[str], n: int) -> None:
     policy.refusals |= {name: LEARNS for name in estimators if name != "replay"}
     if "replay" in estimators:
         if policy.replayed is not None and policy.replayed.uneven:
@@ -78,7 +78,7 @@ def _judge_learning(policy: LogEvidence, survey: Survey, estimators: list[str], 
 
 
 def _judge_fixed(
-    policy: LogEvidence, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, unfitted: bool
+    policy: LogSupport, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, unfitted: bool
 ) -> None:
     n = layout.rounds
     unseen = np.flatnonzero((survey.shown == 0) & (policy.mass > 0))
@@ -118,7 +118,7 @@ def _judge_fixed(
         _judge_weights(policy, n)
 
 
-def _no_weights(policy: LogEvidence, survey: Survey, n: int) -> str | None:
+def _no_weights(policy: LogSupport, survey: Survey, n: int) -> str | None:
     """Why rounds cannot be weighted by inverse propensities, as far as these and the lists tell."""
     if survey.missing:
         return f"Propensities are missing in {_rounds(survey.missing, n)}. Only dm needs no propensities."
@@ -137,7 +137,7 @@ def _no_weights(policy: LogEvidence, survey: Survey, n: int) -> str | None:
     return None
 
 
-def _judge_weights(policy: LogEvidence, n: int) -> None:
+def _judge_weights(policy: LogSupport, n: int) -> None:
     """Whether a few rounds carry all the weight, and whether the weights average 1 as they should."""
     effective = policy.effective_rounds
     if effective < SCARCE:
@@ -159,7 +159,7 @@ def _judge_weights(policy: LogEvidence, n: int) -> None:
 # ------------------------------------------------------------------ intervals
 
 
-def without_bootstrap(policy: LogEvidence, estimator: str, *, unjudged: bool) -> str | None:
+def without_bootstrap(policy: LogSupport, estimator: str, *, unjudged: bool) -> str | None:
     """Why an estimate has no bootstrap interval, before one is computed; None if there is no reason.
 
     `unjudged` says that the policy's matched rounds alone have no interval, so nothing tells how wrong a model is.
@@ -169,7 +169,7 @@ def without_bootstrap(policy: LogEvidence, estimator: str, *, unjudged: bool) ->
     return UNJUDGED_MODEL if unjudged and estimator in MODELLED and not policy.logged else None
 
 
-def without_sequence(policy: LogEvidence, estimator: str) -> str | None:
+def without_sequence(policy: LogSupport, estimator: str) -> str | None:
     """Why an estimate has no confidence sequence; None if it has one."""
     if estimator in ("snips", "dm") and not policy.logged:
         what = "a ratio of weighted sums" if estimator == "snips" else "the estimate of a model"

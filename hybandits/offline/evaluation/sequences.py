@@ -8,7 +8,7 @@ import numpy as np
 
 from hybandits.foundation.checks import Doubles
 from hybandits.offline.evaluation import intervals
-from hybandits.offline.evaluation.evidence import LogEvidence
+from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.terms import PR, PRR, X0, XX, Y0, YY, N, P, X, Y
 
 
@@ -26,7 +26,7 @@ def _terms_of(name: str) -> tuple[int, int, int]:
     return (N, Y, YY) if name == "dr" else (N, X, XX)
 
 
-def _range_of(policy: LogEvidence, name: str, bounds: tuple[float, float], largest: float) -> tuple[float, float]:
+def _range_of(policy: LogSupport, name: str, bounds: tuple[float, float], largest: float) -> tuple[float, float]:
     """The range that a term must lie in."""
     low, high = bounds
     if policy.logged or name == "replay":
@@ -38,7 +38,7 @@ def _range_of(policy: LogEvidence, name: str, bounds: tuple[float, float], large
 
 
 def sequence(
-    policy: LogEvidence, name: str, bounds: tuple[float, float], largest: float, level: float, at: np.ndarray
+    policy: LogSupport, name: str, bounds: tuple[float, float], largest: float, level: float, at: np.ndarray
 ) -> Band:
     """The confidence sequence of one estimate after the blocks `at`; no weight can exceed `largest`."""
     low, high = _range_of(policy, name, bounds, largest)
@@ -79,8 +79,8 @@ def _by_fold(
 
 
 def sequence_of_difference(
-    policy: LogEvidence,
-    first: LogEvidence,
+    policy: LogSupport,
+    first: LogSupport,
     name: str,
     bounds: tuple[float, float],
     largest: float,

@@ -84,7 +84,7 @@ class UniformChoice:
 
 @dataclass(frozen=True)
 class Always:
-    """The same arm in every round, "always ARM" for short; refused unless the arm is a candidate in every round."""
+    """The same arm in every round, "always:ARM" for short; refused unless the arm is a candidate in every round."""
 
     arm: Hashable
     wants_features: ClassVar[bool] = False
@@ -225,16 +225,16 @@ def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bo
     if isinstance(given, Policy):
         target = Learning(given) if learns else Frozen(given)
     elif isinstance(given, str):
-        words = given.split(maxsplit=1)
+        word, colon, arm = given.partition(":")
         if given == "uniform":
             target = UniformChoice()
         elif given == "logged":
             target = Logged()
-        elif len(words) == 2 and words[0] == "always":
-            target = Always(next((name for name in view.names if str(name) == words[1]), words[1]))
+        elif word == "always" and colon:
+            target = Always(next((name for name in view.names if str(name) == arm), arm))
         else:
             raise ValueError(
-                f"{given!r} is not a policy: give 'uniform', 'logged', 'always ARM', a policy, Frozen(policy) or "
+                f"{given!r} is not a policy: give 'uniform', 'logged', 'always:ARM', a policy, Frozen(policy) or "
                 "Learning(policy)"
             )
     if isinstance(target, Always) and target.arm not in view.names:

@@ -33,6 +33,6 @@ stays undecided, and the findings inform without deciding.
 """
 
 from hybandits.paper.claims.judging import judge
-from hybandits.paper.claims.verdicts import FAILS, HOLDS, OPEN, Answer, Finding, Verdict
+from hybandits.paper.claims.verdicts import CONFIDENCE, FAILS, HOLDS, OPEN, Answer, Finding, Verdict
 
-__all__ = ["FAILS", "HOLDS", "OPEN", "Answer", "Finding", "Verdict", "judge"]
+__all__ = ["CONFIDENCE", "FAILS", "HOLDS", "OPEN", "Answer", "Finding", "Verdict", "judge"]

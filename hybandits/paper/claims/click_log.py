@@ -9,7 +9,13 @@ from hybandits.paper.claims.comparisons import compare_regrets, judge_mean
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import OPEN, Finding, Verdict, combine_answers, summarise, verdict_on
 from hybandits.paper.claims.wording import mean, number, percent
-from hybandits.paper.settings import DEFECT_SUFFIX, HYRAN_RELEASED, YAHOO_EXPERIMENTS
+from hybandits.paper.settings import (
+    DEFECT_SUFFIX,
+    HYRAN_RELEASED,
+    YAHOO_EXPERIMENTS,
+    synthetic_log,
+    uniform_choice_regret,
+)
 
 EARLY = 0.9
 """Share of uniform choice's regret on a click log from which on HyLinUCB is taken to be still exploring."""
@@ -25,8 +31,7 @@ _RIVALS = ("LinUCB", "DisLinUCB", HYRAN_RELEASED)
 
 def judge_claim_8(judged: JudgedOutcome) -> Verdict:
     """A click log: who has the smallest regret, and who comes close."""
-    log = judged.experiment.log or {}
-    synthetic = log.get("made") is not None
+    synthetic = synthetic_log(judged.experiment) is not None
     test = (
         f"The regrets of two policies at T are compared trial by trial. A < B holds if the "
         f"{percent(judged.confidence)} interval of the mean difference (Student's t over trials) lies below 0. It is "
@@ -60,7 +65,7 @@ def judge_claim_8(judged: JudgedOutcome) -> Verdict:
 
 def _reason_it_is_too_early(judged: JudgedOutcome) -> str:
     """Why algorithms that have hardly begun to exploit are not ranked; empty if they have."""
-    uniform = (judged.experiment.log or {}).get("chance_regret")
+    uniform = uniform_choice_regret(judged.experiment)
     lost = float(judged.outcome.final("HyLinUCB").mean())
     if uniform is None or lost < EARLY * uniform:
         return ""

@@ -13,11 +13,11 @@ from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.key_lemma import judge_claim_6
 from hybandits.paper.claims.regret_bounds import judge_claim_7
 from hybandits.paper.claims.regret_order import judge_claim_1, judge_claim_2, judge_claim_3
-from hybandits.paper.claims.verdicts import Verdict
+from hybandits.paper.claims.verdicts import CONFIDENCE, Verdict
 from hybandits.paper.settings import SETTINGS, YAHOO_EXPERIMENTS
 
 
-def judge(results: Results, *, confidence: float = 0.95) -> list[Verdict]:
+def judge(results: Results, *, confidence: float = CONFIDENCE) -> list[Verdict]:
     """Judge every claim of the paper whose experiment was run.
 
     Parameters

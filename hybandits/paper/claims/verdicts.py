@@ -15,6 +15,9 @@ HOLDS: Answer = "holds"
 FAILS: Answer = "does not hold"
 OPEN: Answer = "undecided"
 
+CONFIDENCE = 0.95
+"""Level of the intervals that verdicts rest on, and of those that the report shows."""
+
 
 class Claim(NamedTuple):
     """A claim of the paper: a short title, and what the paper says, in our words."""

@@ -27,7 +27,6 @@ from hybandits.report.figures.outcomes import (
     SYNTHETIC,
     Figure,
     Published,
-    called,
     change,
     curve,
     final_excesses,
@@ -35,6 +34,7 @@ from hybandits.report.figures.outcomes import (
     is_synthetic,
     lines_and_bands,
     name_of,
+    name_with_log,
     rivals,
     shape_of,
     twins,
@@ -45,6 +45,7 @@ from hybandits.report.figures.regret import draw_relative, draw_setting
 
 
 def draw_click_log(outcome: Outcome, out: Path, published: Published) -> Iterator[Figure]:
+    """Draw the figures of an experiment on a click log."""
     if rivals(outcome):
         yield _relative(outcome, out, published)
     yield draw_setting(outcome, out, published)
@@ -114,7 +115,7 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
         title=f"{name_of(e.name)}: what the defect in the released code does, {under_and_log(outcome)}",
         caption="Solid: the algorithm; dashed: the same with the defect; beside each name, what the defect adds to the "
         f"regret at T. Mean regret at T with it: {changes}. {lines_and_bands(outcome)}{kind}",
-        alt=f"{len(pairs)} line charts. {called(outcome)}, mean regret at T with the defect: {changes}.",
+        alt=f"{len(pairs)} line charts. {name_with_log(outcome)}, mean regret at T with the defect: {changes}.",
     )  # fmt: skip
 
 

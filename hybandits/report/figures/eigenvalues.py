@@ -49,6 +49,7 @@ from hybandits.report.figures.outcomes import (
 
 
 def draw_eigenvalues(outcome: Outcome, out: Path) -> Iterator[Figure]:
+    """Draw the figures of the design matrix, as far as it was measured, and the growth of the regret."""
     designs = {name: design for name in outcome.policies if (design := outcome.design(name)) is not None}
     for name, design in designs.items():
         if design.pulls is not None:

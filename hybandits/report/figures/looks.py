@@ -87,12 +87,15 @@ LOOK: dict[Any, Any] = {
 
 
 class Style(NamedTuple):
+    """How a policy's line is drawn."""
+
     colour: str
     dash: Any
     marker: str
 
 
 def styles_of(names: Sequence[str]) -> dict[str, Style]:
+    """The style of every policy: its own, or a spare one if it has none."""
     styles = {}
     unknown = [name for name in names if name not in COLOURS]
     for name in names:
@@ -106,6 +109,7 @@ def styles_of(names: Sequence[str]) -> dict[str, Style]:
 
 
 def thousands(value: float, _: int | None = None) -> str:
+    """A number on an axis, with its thousands separated and millions as M."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"  # 10,000,000 and its neighbours would run into each other
     return f"{value:,.0f}" if abs(value - round(value)) <= 1e-9 * abs(value) else f"{value:g}"
@@ -152,10 +156,12 @@ def draw_curves(
 
 
 def line_width(name: str) -> float:
+    """The width of a policy's line; baselines that the published figure does not show are thinner."""
     return 1.2 if name in ASIDE else 1.9
 
 
 def label_regret(axes: Axes, outcome: Outcome, *, logarithmic: bool = False) -> None:
+    """Label the axes of a chart of regret, and choose their ticks."""
     many = many_arms(outcome)
     axes.set_xlabel("number of arms, K" if many else "rounds played, t")
     axes.set_ylabel(f"cumulative regret{' at T' if many else ''} (units of reward)")
@@ -211,6 +217,7 @@ def slope_under(axes: Axes, curves: Mapping[str, Curve], power: float) -> None:
 
 
 def slope_key(power: float, label: str) -> Any:
+    """The legend entry of a reference line."""
     return Line2D([], [], color="#444444", linewidth=1.2, linestyle=SLOPES[power], label=label)
 
 
@@ -240,6 +247,7 @@ def stamp_synthetic(axes: Axes, outcome: Outcome, rest: str = "") -> None:
 
 
 def put_legend(canvas: Canvas, handles: Sequence[Any], columns: int) -> None:
+    """Put the legend below the charts."""
     canvas.legend(handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
 
 

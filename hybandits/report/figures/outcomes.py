@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from hybandits import paper
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
 from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
@@ -76,6 +77,7 @@ def thin(points: Doubles, most: int = MOST_POINTS) -> Any:
 
 
 def many_arms(outcome: Outcome) -> bool:
+    """Whether the experiment has several numbers of arms."""
     return len(outcome.experiment.arms) > 1
 
 
@@ -166,7 +168,7 @@ def under(protocol: str) -> str:
 
 def is_synthetic(outcome: Outcome) -> bool:
     """Whether the experiment is on a synthetic log."""
-    return (outcome.experiment.log or {}).get("made") is not None
+    return paper.synthetic_log(outcome.experiment) is not None
 
 
 def under_and_log(outcome: Outcome) -> str:
@@ -175,12 +177,14 @@ def under_and_log(outcome: Outcome) -> str:
 
 
 def shape_of(outcome: Outcome) -> str:
+    """The experiment's name and size, for titles."""
     e = outcome.experiment
     rest = f"T={e.horizon:,}" if many_arms(outcome) else f"K={outcome.arms[0]}"
     return f"{name_of(e.name)}: d1={e.d1}, d2={e.d2}, {rest}"
 
 
 def runs_in_words(outcome: Outcome) -> str:
+    """How many runs there are, for captions."""
     e = outcome.experiment
     environments, trials = len(e.seeds), e.trials
     if e.log is not None:
@@ -196,6 +200,7 @@ def _plural(word: str, count: int) -> str:
 
 
 def lines_and_bands(outcome: Outcome) -> str:
+    """What the lines and bands of a chart show, for captions."""
     if not has_several_runs(outcome) and outcome.experiment.log is not None:
         return f"{runs_in_words(outcome)}."
     bands = "; bands: lowest to highest run" if has_several_runs(outcome) else ""
@@ -203,23 +208,25 @@ def lines_and_bands(outcome: Outcome) -> str:
 
 
 def has_several_runs(outcome: Outcome) -> bool:
+    """Whether there is more than one run, so that bands can be drawn."""
     return len(outcome.experiment.seeds) * outcome.experiment.trials > 1
 
 
 def final_values(outcome: Outcome, names: Sequence[str]) -> str:
+    """The mean regret of every policy at T, as text for those who cannot see the chart."""
     arms = outcome.arms[-1]
     values = ", ".join(f"{name} {outcome.final(name, arms).mean():,.0f}" for name in names)
-    return f"{called(outcome)}, mean regret at T with {arms} arms: {values}"
+    return f"{name_with_log(outcome)}, mean regret at T with {arms} arms: {values}"
 
 
-def called(outcome: Outcome) -> str:
+def name_with_log(outcome: Outcome) -> str:
+    """The experiment's name, with a remark if its log is synthetic."""
     return name_of(outcome.experiment.name) + (f" ({SYNTHETIC})" if is_synthetic(outcome) else "")
 
 
 def uniform_choice_regret(outcome: Outcome) -> float | None:
     """Expected regret of choosing uniformly among the candidates of a click log; None if it is not known."""
-    regret = (outcome.experiment.log or {}).get("chance_regret")
-    return None if regret is None else float(regret)
+    return paper.uniform_choice_regret(outcome.experiment)
 
 
 def change(outcome: Outcome, name: str, twin: str, written: Callable[[float], str]) -> str:
@@ -229,9 +236,10 @@ def change(outcome: Outcome, name: str, twin: str, written: Callable[[float], st
 
 
 def final_excesses(outcome: Outcome, names: Sequence[str]) -> str:
+    """What every policy has lost beyond HyLinUCB at T, as text for those who cannot see the chart."""
     excesses = {name: float((outcome.final(name) - outcome.final(BEST)).mean()) for name in names}
     values = ", ".join(f"{n} {f'{v:,.0f}' if abs(v) >= 100 else f'{v:.1f}'}" for n, v in excesses.items())
-    return f"{called(outcome)}, mean regret at T beyond HyLinUCB's: {values}"
+    return f"{name_with_log(outcome)}, mean regret at T beyond HyLinUCB's: {values}"
 
 
 def dots_of(outcome: Outcome, names: Sequence[str], published: Published) -> dict[str, dict[int, float]]:
@@ -243,4 +251,5 @@ def dots_of(outcome: Outcome, names: Sequence[str], published: Published) -> dic
 
 
 def present_in(outcome: Outcome, names: Sequence[str]) -> list[str]:
+    """Those of the policies that were run."""
     return [name for name in names if name in outcome.policies]

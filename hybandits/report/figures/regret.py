@@ -228,6 +228,7 @@ def draw_hyran(outcome: Outcome, out: Path) -> Figure:
 
 
 def beyond_names(outcome: Outcome) -> list[str]:
+    """The policies that are not in the paper."""
     return [name for name in outcome.policies if name not in (*REPRODUCED, *ASIDE)]
 
 

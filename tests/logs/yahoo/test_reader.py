@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import random
 import tracemalloc
@@ -267,3 +268,12 @@ def test_converted(kind: str, tmp_path: Path) -> None:
     assert math.isclose(sum(b.reward.sum() for b in log.batches()), sum(each.reward for each in rounds))
     for name, vector in zip(log.names, log.vectors, strict=True):
         assert vector.tolist() == synthetic.articles[name].tolist()
+
+
+def test_a_synthetic_log_says_so_also_if_an_earlier_version_wrote_it(tmp_path: Path) -> None:
+    SyntheticLog(rounds=20, seed=2).write(tmp_path)
+    settings = YahooReader(tmp_path).about["synthetic"]
+    assert SyntheticLog(**settings) == SyntheticLog(rounds=20, seed=2)
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    (tmp_path / "truth.json").write_text(json.dumps({"made": truth["synthetic"]}))
+    assert YahooReader(tmp_path).about["synthetic"] == settings

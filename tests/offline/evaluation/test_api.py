@@ -163,7 +163,7 @@ def test_everything_refused(tmp_path: Path) -> None:
 def test_bad_arguments_are_refused(view: View, trained: Greedy) -> None:
     for problem, words, options in (
         ({"it": "best"}, "'best' is not a policy", {}),
-        ({"it": "always a77"}, "the log has no arm 'a77'", {}),
+        ({"it": "always:a77"}, "the log has no arm 'a77'", {}),
         ({}, "targets is empty", {}),
         ({"it": Greedy(d1=2, d2=2)}, "d1 = 2, d2 = 2", {}),
         ({"it": "uniform"}, "estimators must be some of", {"estimators": ["magic"]}),

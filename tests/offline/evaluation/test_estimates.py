@@ -134,7 +134,7 @@ def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path
         times, user = np.arange(n), np.ones((n, 1))
         writer.write(Batch(times, np.full(n, pool), chosen, reward, propensity, no_places(n), user))
         log = writer.finish(Problems())
-    evaluation = evaluate(View(log, features="disjoint"), {"logged": "logged", "b": "always b"}, estimators=("ips",))
+    evaluation = evaluate(View(log, features="disjoint"), {"logged": "logged", "b": "always:b"}, estimators=("ips",))
     estimate = evaluation.of("b", "ips")
     assert estimate.value == 0.0
     assert estimate.low is None

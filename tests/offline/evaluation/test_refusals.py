@@ -63,16 +63,16 @@ def test_arms_never_shown(tmp_path: Path) -> None:
 
     view = View(write_log(tmp_path / "log", pools=SAME[:1], uniform=True, change=change))
     for name in ("ips", "snips", "dr", "replay"):
-        assert "arms that were never shown (a2)" in refusal(view, "always a2", name)
+        assert "arms that were never shown (a2)" in refusal(view, "always:a2", name)
         assert "arms that were never shown (a2)" in refusal(view, "uniform", name)
-    evaluation = evaluate(view, {"it": "always a2"}, estimators=["dm"])
+    evaluation = evaluate(view, {"it": "always:a2"}, estimators=["dm"])
     assert evaluation.of("it", "dm").value is not None
     assert any("never shown" in warning for warning in evaluation.diagnostics["it"].warnings)
 
 
 def test_always_an_arm_that_is_not_always_there(view: View) -> None:
     for name in ("ips", "dm"):
-        assert "no candidate to show in" in refusal(view, "always a4", name)
+        assert "no candidate to show in" in refusal(view, "always:a4", name)
 
 
 def test_places_that_are_filled_up(view: View) -> None:
@@ -127,7 +127,7 @@ def test_the_model_is_not_sure_of_arms_that_were_never_shown(tmp_path: Path) -> 
         missing = np.full(n, np.nan)
         writer.write(Batch(np.arange(n), np.full(n, pool), chosen, reward, missing, no_places(n), np.ones((n, 1))))
         log = writer.finish(Problems())
-    evaluation = evaluate(View(log, features="disjoint"), {"uniform": "uniform", "a": "always a"}, estimators=("dm",))
+    evaluation = evaluate(View(log, features="disjoint"), {"uniform": "uniform", "a": "always:a"}, estimators=("dm",))
     guess, known = evaluation.of("uniform", "dm"), evaluation.of("a", "dm")
     assert guess.value is not None
     assert guess.low is None

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.offline.evaluation.evidence import LogEvidence
 from hybandits.offline.evaluation.intervals import bernstein
 from hybandits.offline.evaluation.parts import BlockLayout
 from hybandits.offline.evaluation.sequences import sequence, sequence_of_difference
+from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.targets import Logged, UniformChoice
 from hybandits.offline.evaluation.terms import TERMS, add_up
 
@@ -39,9 +39,9 @@ class Data:
             terms[:, k] = columns[name]
         return terms
 
-    def evidence(self, i: int, target: Any = None) -> LogEvidence:
+    def support(self, i: int, target: Any = None) -> LogSupport:
         layout = BlockLayout(first=0, rounds=ROUNDS, size=SIZE, deal=25, folds=FOLDS)
-        policy = LogEvidence.empty(str(i), target or UniformChoice(), layout, 1)
+        policy = LogSupport.empty(str(i), target or UniformChoice(), layout, 1)
         add_up(self.terms(i), self.terms(0), self.reward, 0, SIZE, self.fold, policy.sums)
         return policy
 
@@ -51,17 +51,17 @@ class Data:
 
 def test_ips_is_the_sequence_of_its_terms() -> None:
     data = Data()
-    band = sequence(data.evidence(0), "ips", BOUNDS, LARGEST, 0.95, AT)
+    band = sequence(data.support(0), "ips", BOUNDS, LARGEST, 0.95, AT)
     low, high = bernstein(*data.by_block(data.terms(0)[:, 1]), low=0.0, high=LARGEST, mean=BOUNDS)
     np.testing.assert_allclose(band.low, low)
     np.testing.assert_allclose(band.high, high)
-    logged = sequence(data.evidence(0, Logged()), "ips", BOUNDS, LARGEST, 0.95, AT)
+    logged = sequence(data.support(0, Logged()), "ips", BOUNDS, LARGEST, 0.95, AT)
     assert logged.high[-1] - logged.low[-1] < band.high[-1] - band.low[-1], "rewards have a smaller range than w r"
 
 
 def test_replay_counts_matched_rounds() -> None:
     data = Data()
-    band = sequence(data.evidence(0), "replay", BOUNDS, LARGEST, 0.95, AT)
+    band = sequence(data.support(0), "replay", BOUNDS, LARGEST, 0.95, AT)
     match, reward = (x.reshape(-1, SIZE) for x in (data.match[0], data.reward))
     sums = match.sum(axis=1), (match * reward).sum(axis=1), (match * reward**2).sum(axis=1)
     low, high = bernstein(*sums, low=0.0, high=1.0, mean=BOUNDS)
@@ -71,7 +71,7 @@ def test_replay_counts_matched_rounds() -> None:
 
 def test_dr_averages_the_folds_which_hold_at_once() -> None:
     data = Data()
-    policy = data.evidence(0)
+    policy = data.support(0)
     band = sequence(policy, "dr", BOUNDS, LARGEST, 0.95, AT)
     lows, highs, counts = [], [], []
     for f in range(FOLDS):
@@ -89,7 +89,7 @@ def test_dr_averages_the_folds_which_hold_at_once() -> None:
 
 def test_differences_are_of_the_terms() -> None:
     data = Data()
-    band = sequence_of_difference(data.evidence(1), data.evidence(0), "ips", BOUNDS, LARGEST, 0.95, AT)
+    band = sequence_of_difference(data.support(1), data.support(0), "ips", BOUNDS, LARGEST, 0.95, AT)
     gap = data.terms(1)[:, 1] - data.terms(0)[:, 1]
     low, high = bernstein(*data.by_block(gap), low=-LARGEST, high=LARGEST, mean=(-1.0, 1.0))
     np.testing.assert_allclose(band.low, low)
@@ -98,7 +98,7 @@ def test_differences_are_of_the_terms() -> None:
 
 def test_differences_by_replay_are_of_the_bounds() -> None:
     data = Data()
-    band = sequence_of_difference(data.evidence(1), data.evidence(0), "replay", BOUNDS, LARGEST, 0.95, AT[-1:])
-    one, other = (sequence(data.evidence(i), "replay", BOUNDS, LARGEST, 0.975, AT[-1:]) for i in (1, 0))
+    band = sequence_of_difference(data.support(1), data.support(0), "replay", BOUNDS, LARGEST, 0.95, AT[-1:])
+    one, other = (sequence(data.support(i), "replay", BOUNDS, LARGEST, 0.975, AT[-1:]) for i in (1, 0))
     assert band.low[0] == pytest.approx(one.low[0] - other.high[0])
     assert band.high[0] == pytest.approx(one.high[0] - other.low[0])

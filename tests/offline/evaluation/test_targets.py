@@ -57,8 +57,8 @@ def test_thompson_is_frozen_by_draws(view: View) -> None:
 class ByHand(HyIDS):
     """HyIDS without its loop."""
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> np.ndarray:
-        return super().propensities(x, z, arms)
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> np.ndarray:
+        return super().propensities(x, z, arms, key=key)
 
 
 def test_information_directed_choices_are_frozen_by_draws(view: View) -> None:
@@ -87,7 +87,7 @@ def test_the_draws_of_a_round_are_a_function_of_its_number(view: View) -> None:
 class Odd(Greedy):
     """Chooses by a rule of its own, without a loop for it."""
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None) -> np.ndarray:
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> np.ndarray:
         n = len(arms)
         return np.arange(1.0, n + 1) / (n * (n + 1) / 2)
 
@@ -102,7 +102,7 @@ def test_policies_of_a_users_own(view: View) -> None:
 def test_always(tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", pools=SAME[:1]))
     (batch,) = view.log.batches()
-    evaluation = evaluate(view, {"it": "always a1"}, estimators=["snips"])
+    evaluation = evaluate(view, {"it": "always:a1"}, estimators=["snips"])
     w = (batch.chosen == 1) / batch.propensity
     assert evaluation.of("it", "snips").value == pytest.approx((w * batch.reward).sum() / w.sum())
 
@@ -123,13 +123,13 @@ def test_rules_as_probabilities(view: View) -> None:
 def test_what_values_of_targets_stand_for(view: View, trained: Greedy) -> None:
     assert target_of("uniform", view, learns=False) == UniformChoice()
     assert target_of("logged", view, learns=False) == Logged()
-    assert target_of("always a3", view, learns=False) == Always("a3")
+    assert target_of("always:a3", view, learns=False) == Always("a3")
     assert isinstance(target_of(trained, view, learns=False), Frozen)
     assert isinstance(target_of(trained, view, learns=True), Learning)
     own = Ranked(0.5)
     assert target_of(own, view, learns=True) is own
     places = View(view.log, arms="positions")
-    assert target_of("always 3", places, learns=False) == Always(3)
+    assert target_of("always:3", places, learns=False) == Always(3)
 
 
 def test_saved_policies_are_copies(trained: Greedy) -> None:

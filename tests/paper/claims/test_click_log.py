@@ -26,14 +26,18 @@ LEVELS = {
 
 def on_a_log(
     *, protocol: Any = "released", synthetic: bool = False, arms: str = "articles", trials: int = 2,
-    defect: bool = False, policies: tuple[str, ...] = paper.YAHOO_POLICIES, chance_regret: float = 2500.0,
+    defect: bool = False, policies: tuple[str, ...] = paper.YAHOO_POLICIES, uniform_choice_regret: float = 2500.0,
 ) -> Experiment:  # fmt: skip
     """The record of an experiment on a click log of 200,000 rounds."""
     entries = [paper.yahoo_entry(name, protocol) for name in policies]
     if defect:
         plotted = [entry for entry in entries if entry.name in paper.YAHOO_ORDER]
         entries += [replace(entry, name=f"{entry.name}, defect") for entry in plotted]
-    log = {"kind": "R6A", "made": {"seed": 0} if synthetic else None, "chance_regret": chance_regret}
+    log = {
+        "kind": "R6A",
+        "synthetic": {"seed": 0} if synthetic else None,
+        "uniform_choice_regret": uniform_choice_regret,
+    }
     return Experiment(
         name="yahoo" if arms == "articles" else "yahoo-positions", protocol=protocol, d1=36, d2=6, arms=(22,),
         horizon=200_000, seeds=(0,), trials=trials, noise=0.01, law="log", policies=tuple(entries),
@@ -91,7 +95,7 @@ def test_parts_of_the_claim(changes: dict[str, float], answer: str, part: str) -
 
 
 def test_algorithms_that_still_explore_are_not_ranked() -> None:
-    verdict = verdict_on(on_a_log(chance_regret=1050.0))
+    verdict = verdict_on(on_a_log(uniform_choice_regret=1050.0))
     assert verdict.verdict == OPEN
     assert verdict.summary.startswith("Too early to tell: after 200,000 rounds HyLinUCB has lost 95 % of what")
     assert {finding.verdict for finding in verdict.evidence} == {None}

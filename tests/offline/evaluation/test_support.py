@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hybandits import Greedy
-from hybandits.offline.evaluation.evidence import LogEvidence, diagnose
 from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, Survey
+from hybandits.offline.evaluation.support import LogSupport, diagnose
 from hybandits.offline.evaluation.targets import Learning, Logged, Target, UniformChoice
 from hybandits.offline.evaluation.terms import CLIPPED, LARGEST, PR, PRR, WW, D, N, P, W, X, Y
 
@@ -23,15 +23,15 @@ def block_sums(seed: int, block: int, blocks: int) -> BlockSums:
     )  # fmt: skip
 
 
-def evidence(target: Target | Learning | None = None) -> LogEvidence:
-    policy = LogEvidence.empty("policy", target or UniformChoice(), LAYOUT, ARMS)
+def support(target: Target | Learning | None = None) -> LogSupport:
+    policy = LogSupport.empty("policy", target or UniformChoice(), LAYOUT, ARMS)
     policy.add(block_sums(0, 0, 3))
     policy.add(block_sums(1, 2, 2))
     return policy
 
 
 def test_parts_add_up_where_they_belong() -> None:
-    policy, one, other = evidence(), block_sums(0, 0, 3), block_sums(1, 2, 2)
+    policy, one, other = support(), block_sums(0, 0, 3), block_sums(1, 2, 2)
     np.testing.assert_allclose(policy.sums[2], one.sums[2] + other.sums[0])
     np.testing.assert_allclose(policy.sums[3], other.sums[1])
     np.testing.assert_allclose(policy.mass, one.mass + other.mass)
@@ -42,7 +42,7 @@ def test_parts_add_up_where_they_belong() -> None:
 
 
 def test_ratios_by_estimator() -> None:
-    policy = evidence()
+    policy = support()
     for name, upper, lower in (("ips", X, N), ("snips", X, W), ("dr", Y, N), ("replay", PR, P), ("dm", D, N)):
         a, b = policy.ratio(name)
         np.testing.assert_allclose(a, policy.blocks(upper))
@@ -50,7 +50,7 @@ def test_ratios_by_estimator() -> None:
 
 
 def test_the_influence_of_the_fit_moves_blocks_but_not_dm() -> None:
-    policy = evidence()
+    policy = support()
     before, n = policy.ratio("dm")
     policy.influence[:] = [1.0, -2.0, 5.0, 0.5]
     after, _ = policy.ratio("dm")
@@ -59,14 +59,14 @@ def test_the_influence_of_the_fit_moves_blocks_but_not_dm() -> None:
 
 
 def test_effective_rounds() -> None:
-    policy = evidence()
+    policy = support()
     assert policy.effective_rounds == pytest.approx(policy.total(W) ** 2 / policy.total(WW))
-    assert LogEvidence.empty("policy", UniformChoice(), LAYOUT, ARMS).effective_rounds == 0.0
+    assert LogSupport.empty("policy", UniformChoice(), LAYOUT, ARMS).effective_rounds == 0.0
 
 
 def test_diagnostics_of_weights_only_where_there_are_any() -> None:
     survey = Survey(np.zeros(ARMS, np.int64), rounds=40, smallest=0.1)
-    policy = evidence()
+    policy = support()
     diagnostics = diagnose(policy, survey, LAYOUT, weighted=True)
     assert diagnostics.matched == policy.total(P) / 40
     assert diagnostics.mean_weight == policy.total(W) / 40
@@ -74,14 +74,14 @@ def test_diagnostics_of_weights_only_where_there_are_any() -> None:
     assert diagnose(policy, survey, LAYOUT, weighted=False).mean_weight is None
     survey.missing = 1
     assert diagnose(policy, survey, LAYOUT, weighted=True).mean_weight is None
-    logged = diagnose(evidence(Logged()), survey, LAYOUT, weighted=True)
+    logged = diagnose(support(Logged()), survey, LAYOUT, weighted=True)
     assert logged.mean_weight is not None
     assert logged.smallest_propensity is None
 
 
 def test_kinds_of_policies() -> None:
-    assert evidence(Logged()).logged
-    learning = evidence(Learning(Greedy(d1=1, d2=1)))
+    assert support(Logged()).logged
+    learning = support(Learning(Greedy(d1=1, d2=1)))
     assert learning.learns
     assert not learning.logged
     assert diagnose(learning, Survey(np.zeros(ARMS, np.int64)), LAYOUT, weighted=True).mean_weight is None

@@ -15,7 +15,7 @@ from hybandits.offline.evaluation.terms import LARGEST, PR, PRR, WW, D, N, P, W,
 
 
 @dataclass
-class LogEvidence:
+class LogSupport:
     """A policy and what the log says about it.
 
     Attributes
@@ -50,7 +50,7 @@ class LogEvidence:
 
     @classmethod
     def empty(cls, name: str, target: Target | Learning, layout: BlockLayout, arms: int) -> Self:
-        """The evidence before anything has been read."""
+        """The sums before anything has been read."""
         return cls(
             name, target, np.zeros((layout.blocks, layout.folds, PRR + 1)), np.zeros(arms), np.zeros(arms, np.int64),
             np.zeros(6), np.zeros(layout.blocks),
@@ -99,7 +99,7 @@ class LogEvidence:
         return w * w / squares if squares else 0.0
 
 
-def diagnose(policy: LogEvidence, survey: Survey, layout: BlockLayout, *, weighted: bool) -> Diagnostics:
+def diagnose(policy: LogSupport, survey: Survey, layout: BlockLayout, *, weighted: bool) -> Diagnostics:
     """How well the log supports a policy; `weighted` says whether any estimator weighs rounds."""
     n = layout.rounds
     matched = policy.total(P) / n
