@@ -40,16 +40,19 @@ LEARNED, DIRECTED, TOLD, UCB = "learned", "HyIDS", "told", "HyLinUCB"
 def policies(world: World, seed: int) -> dict[str, Policy]:
     """Everything that plays in a world, new."""
     d1, d2 = world.d1, world.d2
-    made: dict[str, Policy] = {LEARNED: HyThompson(d1=d1, d2=d2, seed=seed), DIRECTED: HyIDS(d1=d1, d2=d2, seed=seed)}
+    players: dict[str, Policy] = {
+        LEARNED: HyThompson(d1=d1, d2=d2, seed=seed),
+        DIRECTED: HyIDS(d1=d1, d2=d2, seed=seed),
+    }
     if world.kind in ("paper", "size"):
-        made[TOLD] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=THOMPSON_SCALE, seed=seed)
+        players[TOLD] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=THOMPSON_SCALE, seed=seed)
     if world.released:
         exploration = SelfNormalised(noise=RELEASED_NOISE, bound=RELEASED_BOUND, delta=DELTA)
-        made[UCB] = HyLinUCB(d1=d1, d2=d2, exploration=exploration, ridge=RELEASED_RIDGE)
+        players[UCB] = HyLinUCB(d1=d1, d2=d2, exploration=exploration, ridge=RELEASED_RIDGE)
     if world.kind in ("clicks", "real"):
         for scale in GRID:
-            made[f"told {scale:g}"] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=scale, seed=seed)
-    return made
+            players[f"told {scale:g}"] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=scale, seed=seed)
+    return players
 
 
 class Task(NamedTuple):
@@ -68,11 +71,11 @@ def by_name() -> dict[str, World]:
 def regrets(task: Task, report: Callable[[int], None]) -> dict[str, float]:
     """The regret of every policy after one run, all on the same rounds."""
     world = by_name()[task.world]
-    made = policies(world, task.seed)
-    total = dict.fromkeys(made, 0.0)
+    players = policies(world, task.seed)
+    total = dict.fromkeys(players, 0.0)
     for rounds, rewards, means, best in world.make(task.seed, task.horizon):
         picks = np.empty(len(best), np.int64)
-        for name, policy in made.items():
+        for name, policy in players.items():
             play_rounds(policy, rounds, rewards, picks)
             total[name] += float((best - means[np.arange(len(best)), picks]).sum())
     return total
@@ -95,14 +98,14 @@ def run_regret(plan: Plan) -> Section:
     ]
     # The longest first, so that no process is left with one of them at the end.
     tasks.sort(key=lambda task: -task.horizon * (5 if "K = " in task.world else 1))
-    found: dict[str, dict[int, dict[str, float]]] = {world.name: {} for world in every}
+    regret_of_runs: dict[str, dict[int, dict[str, float]]] = {world.name: {} for world in every}
     finished = Local(WORKERS).map(regrets, tasks, progress=lambda task, amount: None)
-    for done, (i, got) in enumerate(finished, 1):
-        found[tasks[i].world][tasks[i].seed] = got
+    for done, (i, regret_by_policy) in enumerate(finished, 1):
+        regret_of_runs[tasks[i].world][tasks[i].seed] = regret_by_policy
         plan.say(f"learned-regret: {done} of {len(tasks)} runs")
     ratios = {}
     for world in every:
-        in_order = [found[world.name][seed] for seed in sorted(found[world.name])]
+        in_order = [regret_of_runs[world.name][seed] for seed in sorted(regret_of_runs[world.name])]
         regret = {name: np.array([run[name] for run in in_order]) for name in in_order[0]}
         ratios[world.name] = _judge(section, world, regret)
         section.data.append({"world": world.name, "regret": {name: runs.tolist() for name, runs in regret.items()}})

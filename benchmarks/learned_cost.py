@@ -86,24 +86,24 @@ def stream(pool: list[Played], horizon: int) -> Iterator[tuple[Any, Any]]:
 
 
 def time_loops(
-    made: dict[str, Callable[[], Policy]], pool: list[Played], horizon: int, repeats: int
+    makers: dict[str, Callable[[], Policy]], pool: list[Played], horizon: int, repeats: int
 ) -> tuple[dict[str, Pair], dict[str, Policy]]:
     """Seconds per round, and the policies after the last run.
 
     The policies take turns block by block. A run repeats exactly, refreshes included, so each block's least (or
     middle) time over the repeats is taken and these are summed.
     """
-    times: dict[str, list[list[float]]] = {name: [] for name in made}
+    times: dict[str, list[list[float]]] = {name: [] for name in makers}
     policies: dict[str, Policy] = {}
     for repeat in range(repeats):
-        policies = {name: make() for name, make in made.items()}
+        policies = {name: make() for name, make in makers.items()}
         loops = {}
         for name, policy in policies.items():
             loop = compiled_loop(policy)
             assert loop is not None
             loops[name] = loop.play
             times[name].append([])
-        names = list(made)
+        names = list(makers)
         names = names[repeat % len(names) :] + names[: repeat % len(names)]
         with no_garbage_collection():
             for rounds, rewards in stream(pool, horizon):
@@ -153,11 +153,11 @@ def run_cost(plan: Plan) -> Section:
     for name, (d1, d2, make) in SHAPES.items():
         plan.say(f"learned-cost: {name}")
         pool = prepared(d1, d2, make)
-        made = contenders(d1, d2)
+        makers = contenders(d1, d2)
         if name not in LEARNED_TARGETS:
-            del made["told"]
-        time_loops(made, pool, 200, 1)  # whatever is compiled or loaded is not counted
-        loops, policies = time_loops(made, pool, horizon, plan.repeats(5, 2))
+            del makers["told"]
+        time_loops(makers, pool, 200, 1)  # whatever is compiled or loaded is not counted
+        loops, policies = time_loops(makers, pool, horizon, plan.repeats(5, 2))
         section.rule()
         for policy, pair in loops.items():
             measurement = None

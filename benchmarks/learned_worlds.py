@@ -200,7 +200,7 @@ def _parts(horizon: int) -> Iterator[int]:
 
 def worlds() -> tuple[list[World], list[str]]:
     """Every world, and a remark on those that cannot be made here."""
-    made: list[World] = []
+    every: list[World] = []
     protocols = (
         ("released", RELEASED_NOISE, "cube-direction", True),
         ("written", WRITTEN_NOISE, "ball", False),
@@ -211,22 +211,22 @@ def worlds() -> tuple[list[World], list[str]]:
             for protocol, noise, law, released in protocols:
                 make = linear(setting.d1, setting.d2, arms, noise, law)
                 size = setting.d1, setting.d2, setting.horizon
-                made.append(World(f"{name}, {protocol}", *size, noise, "paper", make, released))
+                every.append(World(f"{name}, {protocol}", *size, noise, "paper", make, released))
     for d1, d2, arms in SIZES:
         make = linear(d1, d2, arms, WRITTEN_NOISE, "ball")
-        made.append(World(f"({d1}, {d2}, {arms})", d1, d2, SIZE_HORIZON, WRITTEN_NOISE, "size", make))
+        every.append(World(f"({d1}, {d2}, {arms})", d1, d2, SIZE_HORIZON, WRITTEN_NOISE, "size", make))
     for rate in CLICK_RATES:
         size = CLICK_SHARED, 1 + CLICK_USER, CLICK_HORIZON
         noise = math.sqrt(rate * (1 - rate))
-        made.append(World(f"clicks, {100 * rate:g} %", *size, noise, "clicks", clicks(rate)))
+        every.append(World(f"clicks, {100 * rate:g} %", *size, noise, "clicks", clicks(rate)))
     d1, d2, arms = SIZES[0]
     for name, own in (("all beta 0", "zero"), ("all beta alike", "alike")):
         make = linear(d1, d2, arms, 0.1, "ball", own=own)
-        made.append(World(name, d1, d2, SIZE_HORIZON, 0.1, "other", make))
-    made.append(World("ten arms without context", 0, 1, SIZE_HORIZON, 0.1, "other", without_context(10, 0.1)))
-    made.append(World("arms that come and go", 10, 5, CLICK_HORIZON, 0.1, "other", churn(10, 5, 20, 0.1)))
+        every.append(World(name, d1, d2, SIZE_HORIZON, 0.1, "other", make))
+    every.append(World("ten arms without context", 0, 1, SIZE_HORIZON, 0.1, "other", without_context(10, 0.1)))
+    every.append(World("arms that come and go", 10, 5, CLICK_HORIZON, 0.1, "other", churn(10, 5, 20, 0.1)))
     make = linear(d1, d2, arms, 0.1, "ball", tails=True)
-    made.append(World("heavy tails", d1, d2, SIZE_HORIZON, 0.1, "other", make))
+    every.append(World("heavy tails", d1, d2, SIZE_HORIZON, 0.1, "other", make))
     remarks = []
     try:
         for name in DATASETS:
@@ -234,7 +234,7 @@ def worlds() -> tuple[list[World], list[str]]:
             rate = 1 / (1 + int(labels.max()))
             noise = math.sqrt(rate * (1 - rate))
             horizon = PASSES * len(labels)
-            made.append(World(name.replace("_", " "), 0, features.shape[1], horizon, noise, "real", real(name)))
+            every.append(World(name.replace("_", " "), 0, features.shape[1], horizon, noise, "real", real(name)))
     except ImportError:
         remarks.append(f"{', '.join(DATASETS)}: left out, scikit-learn is not installed (make bench installs it)")
-    return made, remarks
+    return every, remarks

@@ -1,8 +1,8 @@
 """A news page: articles come and go, and clicks arrive minutes after an article was shown.
 
 Every visit shows one article of today's pool. The products of the reader's and the article's features are the shared
-features x: what they say about taste holds for all articles. The article's own features z say how much each article
-appeals by itself. Run it with: python examples/news_page.py
+features x: what they say about taste holds for all articles. A constant and the article's own features are z: they say
+how much each article appeals by itself. Run it with: python examples/news_page.py
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(seed: int = 0) -> dict[str, float]:
     """Return the click rates of the first and the last third of the visits, and of showing articles at random."""
     random = np.random.default_rng(seed)
     taste = random.normal(size=(READER, ARTICLE)) * 0.06
-    policy = HyIDS(d1=READER * ARTICLE, d2=ARTICLE, seed=seed)
+    policy = HyIDS(d1=READER * ARTICLE, d2=1 + ARTICLE, seed=seed)
     articles = {f"story-{i}": random.normal(size=ARTICLE) for i in range(POOL)}
     appeal = {name: random.normal(size=ARTICLE) * 0.06 for name in articles}
     waiting: deque[Shown] = deque()
@@ -44,9 +44,9 @@ def main(seed: int = 0) -> dict[str, float]:
             appeal[newest] = random.normal(size=ARTICLE) * 0.06
         reader = random.normal(size=READER)
         names = list(articles)
-        z = np.array([articles[name] for name in names])
-        x = np.array([np.outer(reader, article).ravel() for article in z])
-        chance = np.clip(0.25 + x @ taste.ravel() + [z[i] @ appeal[name] for i, name in enumerate(names)], 0, 1)
+        x = np.array([np.outer(reader, articles[name]).ravel() for name in names])
+        z = np.array([[1.0, *articles[name]] for name in names])
+        chance = np.clip(0.25 + x @ taste.ravel() + [articles[name] @ appeal[name] for name in names], 0, 1)
 
         choice = policy.choose(x, z, names)
         waiting.append(Shown(choice, x[choice.index], z[choice.index], chance[choice.index]))

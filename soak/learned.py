@@ -266,16 +266,16 @@ def _run(soak: LearnedSoak, say: Callable[[str], None]) -> LearnedOutcome:
         say(f"{soak.name}: {start + n:,} rows learned")
     estimator.refresh()
     numbers = estimator.numbers
-    found = Settings(
+    ours = Settings(
         mpmath.mpf(float(numbers[evidence.SIGMA2])), mpmath.mpf(float(numbers[evidence.S1])),
         [mpmath.mpf(float(each)) for each in numbers[evidence.HEAD : evidence.HEAD + d2]],
         mpmath.mpf(float(numbers[evidence.SM])),
     )  # fmt: skip
     dense = Dense(sums, [*size_x, *size_z])
-    at, m = dense.settle(found)
+    at, m = dense.settle(ours)
     say(f"{soak.name}: the reference has settled")
     inverse, estimate = dense.posterior(at, m)
-    scales = [abs(a - b) / b for a, b in zip(found.flat(), at.flat(), strict=True)]
+    scales = [abs(a - b) / b for a, b in zip(ours.flat(), at.flat(), strict=True)]
     candidates_x, candidates_z = whole(arms, d1) * size_x, whole(arms, d2) * size_z
     mean, width = estimator.predict(candidates_x, candidates_z, list(range(arms)))
     means, widths = [], []
@@ -297,11 +297,11 @@ def _run(soak: LearnedSoak, say: Callable[[str], None]) -> LearnedOutcome:
     )
 
 
-def _beside_the_largest(found: NDArray[Any], exact: list[Number], sizes: NDArray[Any]) -> float:
+def _beside_the_largest(ours: NDArray[Any], exact: list[Number], sizes: NDArray[Any]) -> float:
     """The largest error relative to the largest value, in the features' own units (powers of two)."""
     scaled = [value * float(size) for value, size in zip(exact, sizes, strict=True)]
     largest = max(abs(value) for value in scaled)
-    return max(float(abs(float(a) - b) / largest) for a, b in zip(found, scaled, strict=True))
+    return max(float(abs(float(a) - b) / largest) for a, b in zip(ours, scaled, strict=True))
 
 
 _SHAPE = {"d1": 10, "d2": 6, "arms": 10}
