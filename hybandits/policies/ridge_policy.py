@@ -15,6 +15,7 @@ from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
+from hybandits.policies.threads import holds_lock
 
 _new = tuple.__new__
 """Makes a Choice or a Lot in half the time that its own constructor takes."""
@@ -95,6 +96,7 @@ class RidgePolicy(Policy):
         policy may change.
         """
 
+    @holds_lock
     def choose(
         self,
         x: Any = None,
@@ -103,34 +105,37 @@ class RidgePolicy(Policy):
         *,
         key: Hashable | None = None,
     ) -> Choice:
-        estimator = self._estimator
-        if self._embeds:
-            x, z = self._matrices(x, z)
-        slots = estimator.ready_slots(x, z, arms)
-        if slots is None:
-            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=key is None)
-        else:
-            ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
-        if key is None:
-            if estimator.known != self._arms_sized:
-                self._arms_changed()
-            lot = _new(Lot, (self._key, self._decisions, 0))
-        else:
-            lot = self._lot(key)
-        picked = self._pick(x, z, slots, lot)
-        index = picked[0]
-        if index < 0:
-            raise not_finite(x, z)
-        if key is None and self._draws:
-            self._decisions += 1
-        return _new(Choice, (ids[index], *picked, None))
+        with self._lock:
+            estimator = self._estimator
+            if self._embeds:
+                x, z = self._matrices(x, z)
+            slots = estimator.ready_slots(x, z, arms)
+            if slots is None:
+                x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=key is None)
+            else:
+                ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
+            if key is None:
+                if estimator.known != self._arms_sized:
+                    self._arms_changed()
+                lot = _new(Lot, (self._key, self._decisions, 0))
+            else:
+                lot = self._lot(key)
+            picked = self._pick(x, z, slots, lot)
+            index = picked[0]
+            if index < 0:
+                raise not_finite(x, z)
+            if key is None and self._draws:
+                self._decisions += 1
+            return _new(Choice, (ids[index], *picked, None))
 
+    @holds_lock
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
-        if self._embeds:
-            x, z = self._vectors(x, z)
-        self._estimator.learn(arm, x, z, reward)
-        if self._estimator.known != self._arms_sized:
-            self._arms_changed()
+        with self._lock:
+            if self._embeds:
+                x, z = self._vectors(x, z)
+            self._estimator.learn(arm, x, z, reward)
+            if self._estimator.known != self._arms_sized:
+                self._arms_changed()
 
     def learn_many(
         self,
