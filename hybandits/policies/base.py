@@ -16,10 +16,12 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels.random import KEYED
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
+from hybandits.model.inputs import check_finite
 from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
+from hybandits.policies.many import Choices, checked_batch
 from hybandits.policies.settings import WithSettings
 from hybandits.policies.threads import Guarded
 
@@ -207,6 +209,54 @@ class Policy(Guarded, WithSettings, ABC):
         Choice
             The arm to play, with its estimate and its probability.
         """
+
+    def choose_many(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Any = None,
+        *,
+        mask: Any = None,
+        threads: int = 1,
+    ) -> Choices:
+        """Take many decisions against the model as it is: the same as so many calls of `choose`.
+
+        Parameters
+        ----------
+        x : array of shape (B, n, d1)
+            The shared features of n candidates for each of B decisions. It may be left out if d1 = 0.
+        z : array of shape (B, n, d2)
+            The arm-specific features. It may be left out if d2 = 0.
+        arms : list of ids, CandidateSet or list of such lists, optional
+            The ids of the candidates, the same for all decisions, or one list for each; 0 to n-1 if left out.
+        mask : bool array of shape (B, n), optional
+            Which rows are candidates, where decisions have different numbers of them. By default all are.
+        threads : int, default=1
+            How many threads share the work. It makes no difference to the decisions.
+
+        Returns
+        -------
+        Choices
+            Arms, indices, means, widths and propensities.
+        """
+        batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
+        with self._lock:
+            for b in range(batch.size):
+                check_finite(batch.x[b], batch.z[b])
+            choices, indices = [], np.empty(batch.size, np.int64)
+            for b in range(batch.size):
+                x_b, z_b, ids, places = batch.rows(b)
+                choice = self.choose(x_b, z_b, ids)
+                choices.append(choice)
+                indices[b] = places[choice.index]
+        return Choices(
+            [choice.arm for choice in choices],
+            indices,
+            np.array([choice.mean for choice in choices], float),
+            np.array([choice.width for choice in choices], float),
+            np.array([np.nan if choice.propensity is None else choice.propensity for choice in choices], float),
+            [choice.receipt for choice in choices],
+        )
 
     @abstractmethod
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
