@@ -14,6 +14,7 @@ _HOME = {
     "AsWritten": "hybandits.model.exploration",
     "CandidateSet": "hybandits.model.arms",
     "Choice": "hybandits.policies",
+    "Choices": "hybandits.policies",
     "Constant": "hybandits.model.exploration",
     "DisLinUCB": "hybandits.policies",
     "EpsilonGreedy": "hybandits.policies",
@@ -40,6 +41,7 @@ __all__ = [
     "AsWritten",
     "CandidateSet",
     "Choice",
+    "Choices",
     "Constant",
     "DisLinUCB",
     "EpsilonGreedy",
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from hybandits.model.ridge import HybridRidge, Prediction
     from hybandits.policies import (
         Choice,
+        Choices,
         DisLinUCB,
         EpsilonGreedy,
         Greedy,
