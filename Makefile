@@ -24,7 +24,7 @@ quick: $(VENV)/dev.stamp  ## lint, types and the fast tests: under a minute on t
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST) -m "not slow"
 
-test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all tests and doctests (about nine minutes in a fresh clone, five once everything is compiled)
+test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all tests and doctests (six to nine minutes in a fresh clone, four once everything is compiled)
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST)
 
