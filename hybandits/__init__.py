@@ -15,6 +15,7 @@ _HOME = {
     "CandidateSet": "hybandits.model.arms",
     "Category": "hybandits.model.feature_columns",
     "Choice": "hybandits.policies",
+    "Choices": "hybandits.policies",
     "Constant": "hybandits.model.exploration",
     "DisLinUCB": "hybandits.policies",
     "EpsilonGreedy": "hybandits.policies",
@@ -44,6 +45,7 @@ __all__ = [
     "CandidateSet",
     "Category",
     "Choice",
+    "Choices",
     "Constant",
     "DisLinUCB",
     "EpsilonGreedy",
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from hybandits.model.ridge import HybridRidge, Prediction
     from hybandits.policies import (
         Choice,
+        Choices,
         DisLinUCB,
         EpsilonGreedy,
         Greedy,

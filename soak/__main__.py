@@ -6,6 +6,10 @@ import sys
 import time
 
 from soak import ROTATED, SCALED, UNIT, learned, run
+from soak import threads as in_threads
+
+SECONDS_OF_THREADS = 30.0
+"""How long threads use each policy."""
 
 
 def _say(line: str) -> None:
@@ -36,6 +40,12 @@ def main() -> int:
             f"{case.name}: {result.rows:,} updates, errors: {errors} (target {case.target:.0e}), "
             f"{time.perf_counter() - start:.0f} s: {'reached' if reached else 'MISSED'}"
         )
+    for threads in (2, 8):
+        for name in in_threads.policies():
+            outcome_of_threads = in_threads.run(name, threads, seconds=SECONDS_OF_THREADS)
+            line, reached = in_threads.describe(name, threads, outcome_of_threads)
+            missed += not reached
+            print(line)
     return 1 if missed else 0
 
 

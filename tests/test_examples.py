@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import news_page, save_and_restore, warm_start
+from examples import news_page, save_and_restore, warm_start, workers
 
 
 @pytest.mark.slow
@@ -23,3 +23,11 @@ def test_warm_start_saves_the_exploration() -> None:
 
 def test_saved_policies_go_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     assert save_and_restore.main(tmp_path)
+
+
+@pytest.mark.slow
+def test_workers_lose_no_reward_and_count_none_twice() -> None:
+    outcome = workers.main()
+    assert outcome["restarts"] >= 1
+    assert outcome["counted"] == outcome["queued"] == workers.WORKERS * workers.VISITS
+    assert outcome["difference"] < 1e-9

@@ -87,6 +87,7 @@ def _use_policies() -> None:
                 policy.choose(x[:n], z[:n], arms, key="event")
                 policy.propensities(x[:n], z[:n], arms)
                 policy.predict(x[:n], z[:n], arms)
+                policy.choose_many(x[None, :n], z[None, :n], arms, mask=np.ones((1, n), bool))
             if isinstance(policy, HyLinUCB | HyThompson):
                 policy.learn_many(["a"] * many, x, z, np.ones(many))
                 for _ in range(REFRESH):

@@ -57,13 +57,12 @@ class CandidateSet:
     'politics'
     """
 
-    __slots__ = ("arms", "epoch", "owner", "slots")
+    __slots__ = ("arms", "looked_up")
 
     def __init__(self, arms: tuple[Hashable, ...]) -> None:
         self.arms = arms
-        self.owner: object = None
-        self.epoch = -1
-        self.slots: Slots = np.empty(0, np.int64)
+        self.looked_up: tuple[object, int, Slots] = None, -1, np.empty(0, np.int64)
+        """In which table, at which epoch, and the slots; one value, since policies in several threads may share it."""
 
     def __len__(self) -> int:
         return len(self.arms)
@@ -322,9 +321,9 @@ class ArmTable(ABC):
         previous call are not looked up again.
         """
         if type(arms) is CandidateSet:
-            if arms.owner is not self or arms.epoch != self.epoch:
+            owner, epoch, slots = arms.looked_up
+            if owner is not self or epoch != self.epoch:
                 return None
-            slots = arms.slots
         elif (type(arms) is list or type(arms) is tuple) and arms:
             try:
                 if self._last_epoch == self.epoch and arms == self._last_ids:
@@ -364,5 +363,5 @@ class ArmTable(ABC):
                 check_finite(x, z)
                 self.admit(ids)
         if admit and type(arms) is CandidateSet:
-            arms.slots, arms.owner, arms.epoch = slots, self, self.epoch
+            arms.looked_up = self, self.epoch, slots
         return CheckedCandidates(x, z, ids, slots)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zipfile
 from collections.abc import Hashable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -97,42 +98,61 @@ def check_slots(arms: list[Hashable], slots: np.ndarray, pulls: np.ndarray) -> N
         raise FileError("the arms and their blocks do not match: the file is corrupt")
 
 
-def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a policy's header and arrays to a file; a file that is there is replaced in one step."""
-    target = Path(os.path.realpath(path))
+def name_of(file: str | os.PathLike[str] | BinaryIO) -> str:
+    """What to call a file, or a file object, in a message."""
+    return str(Path(file)) if isinstance(file, str | os.PathLike) else str(getattr(file, "name", "the file object"))
+
+
+def write(file: str | os.PathLike[str] | BinaryIO, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write a policy's header and arrays to a file object, or to a file, which is replaced in one step if it exists."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, **header})
+    content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    if not isinstance(file, str | os.PathLike):
+        if not hasattr(file, "write"):
+            raise TypeError(f"file must be a path or a file object, got {type(file).__name__}: pass a path to write to")
+        np.savez(file, **content)  # type: ignore[arg-type]
+        return
+    target = Path(os.path.realpath(file))
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the name of a file, e.g. {target / 'policy.npz'}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist: create it first")
     if not os.access(target.parent, os.W_OK):
         raise PermissionError(f"the folder {target.parent} is not writable: save elsewhere or change its permissions")
-    text = json.dumps({"format": FORMAT, "version": VERSION, **header})
-    content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
 
     def write_content(name: str) -> None:
-        with open(name, "wb") as file:  # given the name alone, NumPy would append .npz to it
-            np.savez(file, **content)  # type: ignore[arg-type]
+        with open(name, "wb") as opened:  # given the name alone, NumPy would append .npz to it
+            np.savez(opened, **content)  # type: ignore[arg-type]
 
     write_atomically(target, write_content)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and arrays of a file written by `write`; raise FileError for any other file."""
-    source = Path(path)
-    if not source.is_file():
-        raise FileNotFoundError(f"{source} does not exist or is not a file: pass the path given to save()")
+def read(file: str | os.PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and arrays of what `write` wrote; raise FileError for anything else."""
+    source = name_of(file)
+    if isinstance(file, str | os.PathLike):
+        if not Path(file).is_file():
+            raise FileNotFoundError(f"{source} does not exist or is not a file: pass the path given to save()")
+        with open(file, "rb") as stream:
+            return _read(stream, source)
+    if not hasattr(file, "read"):
+        raise TypeError(f"file must be a path or a file object, got {type(file).__name__}: pass what save() was given")
+    return _read(io.BytesIO(file.read()), source)
+
+
+def _read(stream: BinaryIO, source: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     foreign = FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
     try:
-        with open(source, "rb") as file, zipfile.ZipFile(file) as container:
-            members = container.infolist()
-            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        with zipfile.ZipFile(stream) as container:
+            if any(member.compress_type != zipfile.ZIP_STORED for member in container.infolist()):
                 raise foreign  # save() compresses nothing, so that a small file cannot unpack to a huge one
-        with open(source, "rb") as file, np.load(file, allow_pickle=False) as content:
-            if "header" not in content.files:
+        stream.seek(0)
+        with np.load(stream, allow_pickle=False) as members:
+            if "header" not in members.files:
                 raise foreign
-            arrays = {name: content[name] for name in content.files}
+            arrays = {name: members[name] for name in members.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
-    except (FileError, PermissionError):
+    except FileError:
         raise
     except Exception as problem:  # zip, npy and JSON raise all sorts of errors for a damaged file
         raise FileError(

@@ -4,6 +4,7 @@ from hybandits.policies.base import Choice, Policy, load
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.hyran import HyRan, HyRanWithoutCrossBlocks
 from hybandits.policies.information import HyIDS
+from hybandits.policies.many import Choices
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.suplinucb import SupLinUCB
@@ -12,6 +13,7 @@ from hybandits.policies.ucb import Greedy, HyLinUCB, LiHybrid, LinUCB
 
 __all__ = [
     "Choice",
+    "Choices",
     "DisLinUCB",
     "EpsilonGreedy",
     "Greedy",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
+import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -14,11 +16,23 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels.random import KEYED
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
+from hybandits.model.inputs import check_finite
 from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
+from hybandits.policies.many import Choices, checked_batch
 from hybandits.policies.settings import WithSettings
+from hybandits.policies.threads import Guarded
+
+
+class Keep(enum.Enum):
+    """Stands for the random numbers that a file has, where a seed may be given."""
+
+    KEEP = "the saved random numbers"
+
+
+KEEP = Keep.KEEP
 
 
 class Choice(NamedTuple):
@@ -58,7 +72,7 @@ class Choice(NamedTuple):
     receipt: Any = None
 
 
-class Policy(WithSettings, ABC):
+class Policy(Guarded, WithSettings, ABC):
     """A rule for choosing among candidates and learning from their rewards; the base class of all policies.
 
     The policy remembers nothing between `choose` and `learn`. Feedback may arrive late, in batches, out of order, or
@@ -128,6 +142,7 @@ class Policy(WithSettings, ABC):
         # tie their draws together.
         self._key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
         self._decisions = 0
+        self._make_lock()
 
     def _depth(self) -> int:
         """How many policies this one wraps."""
@@ -139,13 +154,29 @@ class Policy(WithSettings, ABC):
             return Lot(self._key, self._decisions)
         return Lot(self._key, digest_of_key(key), KEYED)
 
+    def reseed(self, seed: int | None) -> None:
+        """Begin another stream of random numbers, as if the policy had been constructed with this seed.
+
+        Workers that start from the same file or the same process should draw different numbers: give each a seed of
+        its own, or None for fresh entropy. What has been learned stays.
+        """
+        key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
+        with self._lock:
+            self._key, self._decisions = key, 0
+
+    def _after_fork(self) -> None:
+        """Draw other numbers than the process that this one was forked from."""
+        self.reseed(None)
+
     def number_decisions(self, first: int) -> None:
         """Let the next decision have this number.
 
         The random numbers of a decision are a function of the seed and its number, so a policy that does not learn
         takes the same decision whenever it comes to the same number.
         """
-        self._decisions = checks.count("first", first, least=0, why="it is the number of a decision")
+        number = checks.count("first", first, least=0, why="it is the number of a decision")
+        with self._lock:
+            self._decisions = number
 
     # -------------------------------------------------------------- the contract
 
@@ -178,6 +209,54 @@ class Policy(WithSettings, ABC):
         Choice
             The arm to play, with its estimate and its probability.
         """
+
+    def choose_many(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Any = None,
+        *,
+        mask: Any = None,
+        threads: int = 1,
+    ) -> Choices:
+        """Take many decisions against the model as it is: the same as so many calls of `choose`.
+
+        Parameters
+        ----------
+        x : array of shape (B, n, d1)
+            The shared features of n candidates for each of B decisions. It may be left out if d1 = 0.
+        z : array of shape (B, n, d2)
+            The arm-specific features. It may be left out if d2 = 0.
+        arms : list of ids, CandidateSet or list of such lists, optional
+            The ids of the candidates, the same for all decisions, or one list for each; 0 to n-1 if left out.
+        mask : bool array of shape (B, n), optional
+            Which rows are candidates, where decisions have different numbers of them. By default all are.
+        threads : int, default=1
+            How many threads share the work. It makes no difference to the decisions.
+
+        Returns
+        -------
+        Choices
+            Arms, indices, means, widths and propensities.
+        """
+        batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
+        with self._lock:
+            for b in range(batch.size):
+                check_finite(batch.x[b], batch.z[b])
+            choices, indices = [], np.empty(batch.size, np.int64)
+            for b in range(batch.size):
+                x_b, z_b, ids, places = batch.rows(b)
+                choice = self.choose(x_b, z_b, ids)
+                choices.append(choice)
+                indices[b] = places[choice.index]
+        return Choices(
+            [choice.arm for choice in choices],
+            indices,
+            np.array([choice.mean for choice in choices], float),
+            np.array([choice.width for choice in choices], float),
+            np.array([np.nan if choice.propensity is None else choice.propensity for choice in choices], float),
+            [choice.receipt for choice in choices],
+        )
 
     @abstractmethod
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
@@ -290,27 +369,60 @@ class Policy(WithSettings, ABC):
 
     # -------------------------------------------------------------- files
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy, with its random state, to one .npz file.
+    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write the policy, with its random state, to one .npz file, or to a file object that is open for writing.
 
-        The file is put in place in one step, so that an old file stays until the new one is complete. Ids of arms must
-        be str, int or tuples of them.
+        A file is put in place in one step, so that an old one stays until the new one is complete. Ids of arms must be
+        str, int or tuples of them.
         """
-        policy_file.write(path, *self._pack())
+        policy_file.write(file, *self._pack())
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        buffer = io.BytesIO()
+        self.save(buffer)
+        return buffer.getvalue()
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a policy of this class from a file written by `save`.
+    def load(cls, file: str | os.PathLike[str] | BinaryIO, *, seed: int | Keep | None = KEEP) -> Self:
+        """Read a policy of this class from a file written by `save`, or from a file object.
 
-        The loaded policy takes the same decisions that the saved one would have taken.
+        The loaded policy takes the same decisions that the saved one would have taken, and so does every other policy
+        loaded from the same file. With a seed it draws other numbers: see `reseed`.
         """
-        policy = Policy._unpack(*policy_file.read(path), cls)
+        policy = Policy._unpack(*policy_file.read(file), cls)
         if not isinstance(policy, cls):
             kind = type(policy).__name__
-            raise FileError(f"{path} holds a {kind}, not a {cls.__name__}: load it with {kind}.load()")
+            name = policy_file.name_of(file)
+            raise FileError(f"{name} holds a {kind}, not a {cls.__name__}: load it with {kind}.load()")
+        if not isinstance(seed, Keep):
+            policy.reseed(seed)
         return policy
 
+    @classmethod
+    def from_bytes(cls, content: bytes, *, seed: int | Keep | None = KEEP) -> Self:
+        """Read a policy from what `to_bytes` returned; see `load`."""
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise TypeError(f"content must be bytes, got {type(content).__name__}: pass what to_bytes() returned")
+        return cls.load(io.BytesIO(content), seed=seed)
+
+    def copy(self) -> Self:
+        """Return an independent copy, random state included."""
+        return self._unpack(*self._pack(), type(self))  # type: ignore[return-value]
+
+    def start_delta(self) -> Self:
+        """Return a policy with the same settings that has learned nothing, to learn what this one is to be told.
+
+        A worker decides with a copy of the model and learns rewards into a delta. `merge(delta)` then adds exactly
+        these rewards to the model, wherever it is, as if it had learned them itself.
+        """
+        return self._from_config(self._config())
+
     def _pack(self) -> Packed:
+        with self._lock:
+            return self._packed()
+
+    def _packed(self) -> Packed:
         parts = self._pack_parts()
         header = {
             "class": type(self).__name__,
@@ -359,13 +471,16 @@ class Policy(WithSettings, ABC):
         return policy
 
 
-def load(path: str | os.PathLike[str]) -> Policy:
+def load(file: str | os.PathLike[str] | BinaryIO, *, seed: int | Keep | None = KEEP) -> Policy:
     """Read a policy of any class from a file written by `Policy.save`.
 
     Parameters
     ----------
-    path : str or path
+    file : str, path or file object
         The file. A file can name any settings, so load only files that you trust to be yours.
+    seed : int or None, optional
+        Begin another stream of random numbers, None for fresh entropy. By default the saved one goes on, in every
+        policy that is loaded from the file.
 
     Returns
     -------
@@ -387,7 +502,7 @@ def load(path: str | os.PathLike[str]) -> Policy:
     ...     load(Path(folder) / "policy.npz")
     Greedy(d1=2, d2=1, ridge=1.0): 0 arms known, 0 rewards learned
     """
-    return Policy.load(path)
+    return Policy.load(file, seed=seed)
 
 
 def check_receipts(receipts: Sequence[Any] | None, n: int) -> Sequence[Any]:

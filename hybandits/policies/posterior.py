@@ -9,12 +9,13 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import decisions
+from hybandits.kernels import batches, decisions
 from hybandits.model.arms import Slots
 from hybandits.model.learned import LearnedRidge, LearnedSettings
 from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge
+from hybandits.policies.many import Batch, in_threads
 from hybandits.policies.ridge_policy import RidgePolicy
 
 NOTHING: Doubles = np.empty(0)
@@ -94,6 +95,30 @@ class PosteriorPolicy(RidgePolicy):
     def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         index, mean, width, propensity = self._choose_by_rule(x, z, slots, lot)
         return index, mean, width, None if math.isnan(propensity) else propensity
+
+    def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
+        estimator, size = self._estimator, batch.size
+        index = np.empty(size, np.int64)
+        mean, width, propensity = np.empty(size), np.empty(size), np.empty(size)
+        key, decision = self._key, self._decisions
+
+        def work(first: int, last: int) -> int:
+            refused: int
+            if isinstance(estimator, LearnedRidge):
+                refused = batches.choose_many_tuned(
+                    self.rule, batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.shared_score,
+                    estimator.numbers, estimator.unknown, estimator.state, key, decision, first, last, index, mean,
+                    width, propensity,
+                )  # fmt: skip
+            else:
+                refused = batches.choose_many_posterior(
+                    self.rule, batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.shared_score,
+                    estimator.ridge, self.noise, key, decision, first, last, index, mean, width, propensity,
+                )  # fmt: skip
+            return refused
+
+        in_threads(work, size, threads)
+        return index, mean, width, propensity
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         super()._unpack_parts(parts)

@@ -204,6 +204,16 @@ class EpsilonGreedy(Policy):
     def refresh(self) -> None:
         self.policy.refresh()
 
+    def reseed(self, seed: int | None) -> None:
+        super().reseed(seed)
+        self.policy.reseed(seed)
+
+    def _after_fork(self) -> None:
+        super().reseed(None)  # the wrapped policy sees to itself
+
+    def start_delta(self) -> Self:
+        return type(self)(self.policy.start_delta(), **self._config())
+
     def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
         return self.policy.candidates(arms)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from hybandits.foundation import checks
@@ -16,6 +16,8 @@ from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
+from hybandits.policies.many import Batch, Choices, checked_batch, look_up
+from hybandits.policies.threads import holds_lock
 
 _new = tuple.__new__
 """Makes a Choice or a Lot in half the time that its own constructor takes."""
@@ -51,6 +53,9 @@ class RidgePolicy(Policy):
 
     _draws: ClassVar[bool] = True
     """Whether the rule may draw random numbers, so that its decisions are counted."""
+
+    _pick_many: Callable[[Batch, Slots, int], tuple[Slots, Doubles, Doubles, Doubles]]
+    """_pick_many(batch, slots, threads): indices, means, widths and propensities of many decisions; not all have it."""
 
     def __init__(self, *, d1: int, d2: int, ridge: float, seed: int | None) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
@@ -97,6 +102,7 @@ class RidgePolicy(Policy):
         policy may change.
         """
 
+    @holds_lock
     def choose(
         self,
         x: Any = None,
@@ -105,37 +111,70 @@ class RidgePolicy(Policy):
         *,
         key: Hashable | None = None,
     ) -> Choice:
-        estimator = self._estimator
-        if self._embeds:
-            x, z = self._matrices(x, z)
-        slots = estimator.ready_slots(x, z, arms)
-        if slots is None:
-            x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=key is None)
-        else:
-            ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
-        if key is None:
-            if estimator.known != self._arms_sized:
-                self._arms_changed()
-            lot = _new(Lot, (self._key, self._decisions, 0))
-        else:
-            lot = self._lot(key)
-        picked = self._pick(x, z, slots, lot)
-        index = picked[0]
-        if index < 0:
-            raise not_finite(x, z)
-        watch = self._watch
-        if watch is not None and watch.is_over(x, z):
-            self._watch = None
-        if key is None and self._draws:
-            self._decisions += 1
-        return _new(Choice, (ids[index], *picked, None))
+        with self._lock:
+            estimator = self._estimator
+            if self._embeds:
+                x, z = self._matrices(x, z)
+            slots = estimator.ready_slots(x, z, arms)
+            if slots is None:
+                x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=key is None)
+            else:
+                ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
+            if key is None:
+                if estimator.known != self._arms_sized:
+                    self._arms_changed()
+                lot = _new(Lot, (self._key, self._decisions, 0))
+            else:
+                lot = self._lot(key)
+            picked = self._pick(x, z, slots, lot)
+            index = picked[0]
+            if index < 0:
+                raise not_finite(x, z)
+            watch = self._watch
+            if watch is not None and watch.is_over(x, z):
+                self._watch = None
+            if key is None and self._draws:
+                self._decisions += 1
+            return _new(Choice, (ids[index], *picked, None))
 
-    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
+    @classmethod
+    def _inherits_at(cls, name: str) -> int:
+        """How far up the class that defines this method is: a rule of one's own replaces kernels for another rule."""
+        return next((i for i, kind in enumerate(cls.__mro__) if name in kind.__dict__), len(cls.__mro__))
+
+    def choose_many(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Any = None,
+        *,
+        mask: Any = None,
+        threads: int = 1,
+    ) -> Choices:
+        if self._inherits_at("_pick_many") > min(self._inherits_at("_pick"), self._inherits_at("choose")):
+            return super().choose_many(x, z, arms, mask=mask, threads=threads)
+        batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
+        size, n = batch.x.shape[:2]
         if self._embeds:
-            x, z = self._vectors(x, z)
-        self._estimator.learn(arm, x, z, reward)
+            flat = self._matrices(batch.x.reshape(size * n, self.d1), batch.z.reshape(size * n, self.d2))
+            batch = batch._replace(x=flat[0].reshape(size, n, -1), z=flat[1].reshape(size, n, -1))
+        slots = look_up(batch, self._estimator)
         if self._estimator.known != self._arms_sized:
             self._arms_changed()
+        picked = self._pick_many(batch, slots, threads)
+        if self._draws:
+            self._decisions += size
+        ids = [batch.arm(b, i) for b, i in enumerate(picked[0].tolist())]
+        return Choices(ids, *picked, [None] * size)
+
+    @holds_lock
+    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
+        with self._lock:
+            if self._embeds:
+                x, z = self._vectors(x, z)
+            self._estimator.learn(arm, x, z, reward)
+            if self._estimator.known != self._arms_sized:
+                self._arms_changed()
 
     def learn_many(
         self,

@@ -14,6 +14,7 @@ from hybandits.model.arms import Slots
 from hybandits.model.inputs import not_finite
 from hybandits.model.learned import LearnedRidge
 from hybandits.model.lots import Lot
+from hybandits.policies.many import Batch
 from hybandits.policies.posterior import NOTHING, PosteriorPolicy
 
 
@@ -103,6 +104,17 @@ class HyThompson(PosteriorPolicy):
         if index >= 0 and propensity is None and self.propensity_draws:
             wins = self._wins(x, z, slots, lot, self.propensity_draws)
             propensity = float((1 + wins[index]) / (1 + self.propensity_draws))
+        return index, mean, width, propensity
+
+    def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
+        index, mean, width, propensity = super()._pick_many(batch, slots, threads)
+        if self.propensity_draws:
+            for b in np.flatnonzero(np.isnan(propensity)).tolist():
+                x, z, _, places = batch.rows(b)
+                its = slots[b if len(slots) > 1 else 0][places]
+                wins = self._wins(x, z, its, Lot(self._key, self._decisions + b), self.propensity_draws)
+                won = wins[np.searchsorted(places, index[b])]
+                propensity[b] = (1 + won) / (1 + self.propensity_draws)
         return index, mean, width, propensity
 
     def _wins(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, draws: int) -> Doubles:

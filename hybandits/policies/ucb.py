@@ -9,13 +9,14 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import decisions
+from hybandits.kernels import batches, decisions
 from hybandits.model.arms import Slots
 from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
 from hybandits.model.inputs import not_finite
 from hybandits.model.lots import Lot
 from hybandits.model.ridge import HybridRidge
 from hybandits.policies.base import one_hot
+from hybandits.policies.many import Batch, in_threads
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -100,6 +101,21 @@ class UCBPolicy(RidgePolicy):
             -1 if self._by_arm else estimator.rounds,
         )  # fmt: skip
         return picked
+
+    def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
+        estimator, size = self._estimator, batch.size
+        index, mean, width = np.empty(size, np.int64), np.empty(size), np.empty(size)
+        t = -1 if self._by_arm else estimator.rounds
+
+        def work(first: int, last: int) -> int:
+            refused: int = batches.choose_many_ucb(
+                batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.pulls, estimator.shared_score,
+                estimator.ridge, self._coefficients, t, first, last, index, mean, width,
+            )  # fmt: skip
+            return refused
+
+        in_threads(work, size, threads)
+        return index, mean, width, np.ones(size)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the arm with the highest bound and 0 for the others: the rule is deterministic."""

@@ -16,6 +16,7 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.policies.base import Policy
+from hybandits.policies.threads import locked
 from hybandits.simulation.loops import Picks, compiled_loop
 from hybandits.simulation.rounds import Block, Rounds, check_array
 from hybandits.simulation.worlds import World
@@ -212,7 +213,8 @@ def play_rounds(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) 
     rounds.check(policy.d1, policy.d2)
     check_array("rewards", rewards, np.float64, rounds.index.shape)
     check_array("picks", picks, np.int64, rounds.counts.shape)
-    _play_checked(policy, rounds, rewards, picks)
+    with locked(policy):
+        _play_checked(policy, rounds, rewards, picks)
 
 
 def _check_dimensions(policy: Policy, d1: int, d2: int) -> None:

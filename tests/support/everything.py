@@ -82,6 +82,8 @@ def use_policies(folder: Path) -> None:
                     policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
                 policy.choose(x[:n], z[:n], ARM_IDS[:n], key=("event", n))
                 policy.predict(x[:n], z[:n], ARM_IDS[:n])
+                policy.choose_many(np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, threads=2)
+                policy.choose_many(x[None, :n], z[None, :n], [ARM_IDS[:n]], mask=np.ones((1, n), bool))
                 policy.propensities(x[:n], z[:n], ARM_IDS[:n])
             policy.beta(choice.arm)
             _ = policy.theta

@@ -1,0 +1,162 @@
+"""Many decisions at once: what is passed to `choose_many`, checked, and what it returns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.kernels import arrow
+from hybandits.model.arms import ArmTable, CandidateSet, Slots
+from hybandits.model.inputs import check_finite, id_list
+
+NO_MASK: NDArray[np.bool_] = np.zeros((0, 0), np.bool_)
+
+
+class Choices(NamedTuple):
+    """Many decisions of a policy, as `Policy.choose_many` returns them; entry b is about decision b.
+
+    Attributes
+    ----------
+    arms : list of hashable
+        The ids of the arms to play.
+    indices : int array of shape (B,)
+        The rows of these arms among the candidates.
+    means, widths : array of shape (B,)
+        What the policy expects of the arms, and how uncertain that is, as in `Choice`.
+    propensities : array of shape (B,)
+        The probability of each choice; NaN where it is not estimated.
+    receipts : list
+        What the policy wants back together with the rewards; None for most policies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hybandits import Greedy
+    >>> choices = Greedy(d1=1, d2=0).choose_many(np.ones((3, 2, 1)), arms=["a", "b"])
+    >>> choices.arms, choices.indices.tolist()
+    (['a', 'a', 'a'], [0, 0, 0])
+    """
+
+    arms: list[Hashable]
+    indices: Slots
+    means: Doubles
+    widths: Doubles
+    propensities: Doubles
+    receipts: list[Any]
+
+
+class Batch(NamedTuple):
+    """Checked candidates of many decisions."""
+
+    x: Doubles
+    z: Doubles
+    ids: list[Sequence[Hashable]]
+    """One list for all decisions, or one for each."""
+    mask: NDArray[np.bool_]
+
+    @property
+    def size(self) -> int:
+        """How many decisions."""
+        return len(self.x)
+
+    def arm(self, b: int, i: int) -> Hashable:
+        """The id of row i in decision b."""
+        return self.ids[b if len(self.ids) > 1 else 0][i]
+
+    def rows(self, b: int) -> tuple[Doubles, Doubles, list[Hashable], Slots]:
+        """x, z and ids of the candidates of decision b, and the rows that they are."""
+        places = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
+        return self.x[b][places], self.z[b][places], [self.arm(b, int(i)) for i in places], places
+
+
+def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d2: int) -> Batch:
+    """Return what `choose_many` is passed, ready for the kernels; an error says what is wrong with it."""
+    checks.count("threads", threads, least=1, why="it is the number of threads")
+    if x is None and z is None:
+        raise TypeError("x and z are missing: pass features of shape (B, n, d1) and (B, n, d2)")
+    x = _features("x", x, z, d1)
+    z = _features("z", z, x, d2)
+    size, n = x.shape[:2]
+    if z.shape[:2] != (size, n):
+        raise ValueError(
+            f"x is for {size} decisions with {n} candidates and z for {z.shape[0]} with {z.shape[1]}: pass one row of "
+            "each for every candidate"
+        )
+    if n == 0:
+        raise ValueError("there are 0 candidates: pass at least one row for each decision")
+    if isinstance(arms, list) and arms and all(isinstance(each, list | CandidateSet) for each in arms):
+        if len(arms) != size:
+            raise ValueError(
+                f"arms has {len(arms)} lists but there are {size} decisions: pass one list for each decision, or one "
+                "list of ids for all"
+            )
+        ids = [_ids(each, n) for each in arms]
+    else:
+        ids = [_ids(arms, n)]
+    if mask is None:
+        shown = NO_MASK
+    else:
+        shown = np.ascontiguousarray(mask)
+        if shown.dtype != np.bool_ or shown.shape != (size, n):
+            raise ValueError(
+                f"mask must be a bool array of shape ({size}, {n}), got {shown.dtype} {shown.shape}: True marks rows "
+                "that are candidates"
+            )
+        if size and not shown.any(axis=1).all():
+            b = int(np.argmin(shown.any(axis=1)))
+            raise ValueError(f"mask leaves no candidate in decision {b}: mark at least one row")
+    return Batch(x, z, ids, shown)
+
+
+def _features(name: str, value: Any, other: Any, columns: int) -> Doubles:
+    if value is None and columns == 0:
+        return np.zeros((*np.shape(other)[:2], 0))
+    what = f"shape (B, n, d{1 if name == 'x' else 2}) with {columns} feature(s), one row per candidate of each decision"
+    return checks.array(name, value, 3, columns, what)
+
+
+def _ids(arms: Any, n: int) -> Sequence[Hashable]:
+    ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
+    if len(ids) != n:
+        raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one row per candidate")
+    if len(set(ids)) != n:
+        raise ValueError(f"arms holds an id more than once: {checks.short(list(ids))}; each candidate may appear once")
+    for arm in ids:
+        if type(arm) is not str and type(arm) is not int:
+            checks.new_arm(arm)
+    return ids
+
+
+def look_up(batch: Batch, table: ArmTable) -> Slots:
+    """The slots of all candidates, one row for all decisions or one for each; arms that are new are admitted."""
+    if not (arrow.within_limit(batch.x) and arrow.within_limit(batch.z)):
+        for b in range(batch.size):
+            check_finite(batch.x[b], batch.z[b])
+    for ids in batch.ids:
+        table.check_new(ids)
+    for b, ids in enumerate(batch.ids):
+        shown: NDArray[np.bool_] = np.ones(len(ids), np.bool_)
+        if len(batch.mask):
+            shown = batch.mask[b] if len(batch.ids) > 1 else np.logical_or.reduce(batch.mask, axis=0)
+        table.admit([arm for arm, is_shown in zip(ids, shown.tolist(), strict=True) if is_shown])
+    return np.stack([table.lookup(ids) for ids in batch.ids])
+
+
+def in_threads(work: Callable[[int, int], int], size: int, threads: int) -> None:
+    """Call work(first, last) for parts of a batch, at the same time in so many threads."""
+    threads = min(threads, max(size, 1))
+    edges = np.linspace(0, size, threads + 1).astype(int).tolist()
+    parts = list(itertools.pairwise(edges))
+    if threads == 1:
+        refused = [work(*parts[0])]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            refused = list(pool.map(lambda part: work(*part), parts))
+    assert max(refused) < 0, "a kernel refused what the checks accept"

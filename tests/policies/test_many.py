@@ -1,0 +1,128 @@
+"""Many decisions at once are as many calls of `choose`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hybandits import (
+    DisLinUCB,
+    EpsilonGreedy,
+    Greedy,
+    HyIDS,
+    HyLinUCB,
+    HyRan,
+    HyThompson,
+    Policy,
+    SupLinUCB,
+    Uniform,
+)
+from hybandits.testing import Page, fingerprint
+
+SHAPE: dict[str, Any] = {"d1": 4, "d2": 3}
+MAKERS: dict[str, Any] = {
+    "HyLinUCB": lambda: HyLinUCB(**SHAPE, seed=0),
+    "DisLinUCB": lambda: DisLinUCB(**SHAPE, seed=0),
+    "HyThompson": lambda: HyThompson(**SHAPE, propensity_draws=20, seed=0),
+    "HyThompson, told": lambda: HyThompson(**SHAPE, noise=0.1, scale=1.0, seed=0),
+    "HyIDS": lambda: HyIDS(**SHAPE, seed=0),
+    "EpsilonGreedy": lambda: EpsilonGreedy(Greedy(**SHAPE, seed=0), epsilon=0.5, seed=0),
+    "SupLinUCB": lambda: SupLinUCB(**SHAPE, horizon=100, arm_count=9, seed=0),
+    "HyRan": lambda: HyRan(**SHAPE, arm_count=9, seed=0),
+    "Uniform": lambda: Uniform(**SHAPE, seed=0),
+}
+IDS = ["a", "b", "c", "d", "e"]
+
+
+def one_by_one(policy: Policy, x: Any, z: Any, arms: Any, mask: Any) -> list[Any]:
+    choices = []
+    for b in range(len(x)):
+        ids = arms[b] if isinstance(arms[0], list) else arms
+        shown = np.flatnonzero(mask[b]) if mask is not None else np.arange(len(ids))
+        choice = policy.choose(x[b][shown], z[b][shown], [ids[i] for i in shown])
+        choices.append((choice.arm, int(shown[choice.index]), choice.mean, choice.width, choice.propensity))
+    return choices
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("kind", ["shared", "own", "masked", "masked and own"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_they_are_equal_to_calls_of_choose(name: str, kind: str, threads: int) -> None:
+    together, alone = MAKERS[name](), MAKERS[name]()
+    for policy in (together, alone):
+        Page(4, 3).play(policy, 30)
+    random = np.random.default_rng(1)
+    x, z = random.standard_normal((12, 5, 4)), random.standard_normal((12, 5, 3))
+    arms: Any = IDS
+    if "own" in kind:
+        arms = [random.permutation([*IDS, "new", "newer"])[:5].tolist() for _ in range(12)]
+    mask = random.random((12, 5)) < 0.6 if "masked" in kind else None
+    if mask is not None:
+        mask[:, 0] = True
+    choices = together.choose_many(x, z, arms, mask=mask, threads=threads)
+    wanted = one_by_one(alone, x, z, arms, mask)
+    assert choices.arms == [each[0] for each in wanted]
+    assert choices.indices.tolist() == [each[1] for each in wanted]
+    assert_allclose(choices.means, [each[2] for each in wanted], rtol=1e-12)
+    assert_allclose(choices.widths, [each[3] for each in wanted], rtol=1e-12)
+    assert_allclose(choices.propensities, [np.nan if each[4] is None else each[4] for each in wanted])
+    if kind == "shared":
+        assert fingerprint(together) == fingerprint(alone)
+
+
+def test_many_candidates_are_scored_arm_by_arm_with_the_same_result() -> None:
+    policy = HyLinUCB(d1=20, d2=20)
+    random = np.random.default_rng(0)
+    n, arms = 300, list(range(300))
+    policy.learn_many(arms, random.standard_normal((n, 20)), random.standard_normal((n, 20)), random.random(n))
+    x, z = random.standard_normal((11, n, 20)), random.standard_normal((11, n, 20))
+    choices = policy.choose_many(x, z, arms)
+    for b in range(11):
+        choice = policy.choose(x[b], z[b], arms)
+        assert (choices.arms[b], int(choices.indices[b])) == (choice.arm, choice.index)
+        assert_allclose((choices.means[b], choices.widths[b]), (choice.mean, choice.width), rtol=1e-12)
+
+
+def test_a_rule_of_ones_own_is_asked_one_by_one() -> None:
+    class Last(HyLinUCB):
+        def _pick(self, x: Any, z: Any, slots: Any, *rest: Any) -> Any:
+            return len(slots) - 1, 0.0, 0.0, 1.0
+
+    choices = Last(d1=1, d2=0).choose_many(np.ones((2, 3, 1)), arms=["a", "b", "c"])
+    assert choices.arms == ["c", "c"]
+
+
+def test_none_at_all() -> None:
+    choices = HyLinUCB(d1=1, d2=0).choose_many(np.ones((0, 3, 1)), arms=["a", "b", "c"])
+    assert choices.arms == []
+    assert len(choices.indices) == 0
+
+
+@pytest.mark.parametrize("name", ["HyLinUCB", "HyIDS", "HyRan"])
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"x": np.ones((2, 3))}, "x must have 3 dimension"),
+        ({"x": np.full((2, 3, 4), np.nan)}, "must be finite"),
+        ({"z": np.ones((2, 2, 3))}, "z for 2 with 2"),
+        ({"arms": ["a", "b"]}, "2 ids"),
+        ({"arms": ["a", "b", "a"]}, "more than once"),
+        ({"arms": [["a", "b", "c"]]}, "1 lists but there are 2 decisions"),
+        ({"mask": np.ones((2, 2), bool)}, "mask must be a bool array"),
+        ({"mask": np.array([[True, True, True], [False, False, False]])}, "no candidate in decision 1"),
+        ({"threads": 0}, "threads must"),
+        ({"arms": ["a", "b", 1.5]}, "arm id 1.5"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_used_is_refused_and_changes_nothing(name: str, changed: dict[str, Any], words: str) -> None:
+    policy = MAKERS[name]()
+    before = fingerprint(policy)
+    good = {"x": np.ones((2, 3, 4)), "z": np.ones((2, 3, 3)), "arms": ["a", "b", "c"]}
+    with pytest.raises((ValueError, TypeError), match=words):
+        policy.choose_many(**{**good, **changed})
+    assert_array_equal(sorted(before), sorted(fingerprint(policy)))
+    assert fingerprint(policy) == before

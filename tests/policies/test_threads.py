@@ -1,0 +1,243 @@
+"""Policies that several threads share, that are copied into other processes, and that draw numbers of their own."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from hybandits import EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyThompson, Policy, load
+from hybandits.policies import threads
+from hybandits.policies.ridge_policy import RidgePolicy
+from hybandits.testing import ARMS, Page, fingerprint
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_method_that_touches_what_was_learned_holds_the_lock() -> None:
+    for kind in Policy._registry.values():
+        for name in (*threads.GUARDED, "merge"):
+            member = getattr(kind, name, None)
+            function = member.fget if isinstance(member, property) else member
+            if function is not None and not getattr(function, "__isabstractmethod__", False):
+                own = function.__qualname__.startswith("Policy.")  # these take it in their body
+                assert own or getattr(function, "holds_lock", False), f"{kind.__name__}.{name}"
+
+
+def test_methods_of_classes_of_ones_own_hold_it_too() -> None:
+    seen = []
+
+    class Watched(Greedy):
+        def choose(self, *arguments: Any, **options: Any) -> Any:
+            seen.append(self._lock._is_owned())  # type: ignore[attr-defined]
+            return super().choose(*arguments, **options)
+
+        @property
+        def theta(self) -> Any:
+            seen.append(self._lock._is_owned())  # type: ignore[attr-defined]
+            return super().theta
+
+    policy = Watched(d1=1, d2=0)
+    policy.choose([[1.0]], arms=["a"])
+    _ = policy.theta
+    assert seen == [True, True]
+    assert not policy._lock._is_owned()  # type: ignore[attr-defined]
+
+
+def test_a_reader_waits_for_the_writer_and_no_longer() -> None:
+    policy = Greedy(d1=1, d2=0)
+    inside, go_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(list):  # type: ignore[type-arg]
+        def __iter__(self) -> Any:
+            inside.set()
+            assert go_on.wait(10)
+            return super().__iter__()
+
+    def write() -> None:
+        policy.learn_many(Slow(["a"]), [[1.0]], None, [1.0])
+
+    def read() -> None:
+        policy.choose([[1.0]], arms=["a"])
+        done.set()
+
+    writer, reader = threading.Thread(target=write), threading.Thread(target=read)
+    writer.start()
+    assert inside.wait(10)
+    reader.start()
+    assert not done.wait(0.05)
+    go_on.set()
+    assert done.wait(10)
+    writer.join()
+    reader.join()
+
+
+def test_two_policies_merge_into_each_other_without_waiting_for_ever() -> None:
+    first, second = Greedy(d1=1, d2=0), Greedy(d1=1, d2=0)
+    for policy in (first, second):
+        policy.learn("a", [1.0], None, 1.0)
+
+    def merge(mine: Policy, its: Policy) -> None:
+        for _ in range(50):
+            mine.merge(its.copy())
+            with threads.locked(mine, its):
+                pass
+
+    workers = [threading.Thread(target=merge, args=pair, daemon=True) for pair in ((first, second), (second, first))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+        assert not worker.is_alive()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "number"), [("HyLinUCB", 8), ("HyIDS", 2), ("HyThompson", 4), ("SupLinUCB", 3)])
+def test_threads_leave_the_model_that_one_would_have_left(kind: str, number: int) -> None:
+    """In a process of its own, because a mistake here may end the process: arms come and go, threads take turns."""
+    command = [sys.executable, "-m", "soak.threads", "--policy", kind, "--threads", str(number), "--rows", "400"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ------------------------------------------------------------------ seeds
+
+
+@pytest.mark.parametrize("kind", [HyIDS, HyThompson, EpsilonGreedy])
+def test_a_loaded_policy_goes_on_or_draws_numbers_of_its_own(kind: type[Policy], tmp_path: Path) -> None:
+    page = Page(4, 3)
+    policy = (
+        EpsilonGreedy(Greedy(d1=4, d2=3), epsilon=0.5, seed=1) if kind is EpsilonGreedy else kind(d1=4, d2=3, seed=1)
+    )  # type: ignore[call-arg]
+    page.play(policy, 3)
+    policy.save(tmp_path / "policy.npz")
+    x, z = np.ones((5, 4)), np.ones((5, 3))
+
+    def choices(of: Policy) -> list[Any]:
+        return [of.choose(x, z, ARMS).arm for _ in range(30)]
+
+    same = load(tmp_path / "policy.npz")
+    others = [type(policy).load(tmp_path / "policy.npz", seed=seed) for seed in (5, 6, None, None)]
+    again = load(tmp_path / "policy.npz", seed=5)
+    expected = choices(policy)
+    assert choices(same) == expected
+    drawn = [choices(other) for other in others]
+    assert choices(again) == drawn[0]
+    assert len({tuple(each) for each in [expected, *drawn]}) == 5
+    policy.reseed(5)
+    assert choices(policy) == drawn[0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_has_locks_and_random_numbers_of_its_own() -> None:
+    code = """
+import os, sys, threading
+import numpy as np
+from hybandits import HyThompson
+policy = HyThompson(d1=2, d2=1, noise=1.0, scale=1.0, seed=0)
+x, z, arms = np.ones((4, 2)), np.ones((4, 1)), ["a", "b", "c", "d"]
+policy.learn("a", x[0], z[0], 1.0)
+stop = threading.Event()
+def learn():
+    while not stop.is_set():
+        policy.learn("a", x[0], z[0], 1.0)
+worker = threading.Thread(target=learn)
+worker.start()
+drawn = set()
+for _ in range(5):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        rounds = policy.rounds
+        policy.learn("b", x[0], z[0], 1.0)
+        text = "".join(policy.choose(x, z, arms).arm for _ in range(40))
+        os.write(write, text.encode() if policy.rounds == rounds + 1 else b"lost")
+        os._exit(0)
+    os.close(write)
+    drawn.add(os.read(read, 100))
+    os.wait()
+stop.set()
+worker.join()
+drawn.add("".join(policy.choose(x, z, arms).arm for _ in range(40)).encode())
+assert len(drawn) == 6 and b"lost" not in drawn, drawn
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60, cwd=ROOT)
+
+
+# ------------------------------------------------------------------ bytes, copies, deltas
+
+
+def test_bytes_and_file_objects_are_as_good_as_files(tmp_path: Path) -> None:
+    policy, page = HyLinUCB(d1=4, d2=3), Page(4, 3)
+    page.play(policy, 20)
+    content = policy.to_bytes()
+    buffer = io.BytesIO()
+    policy.save(buffer)
+    buffer.seek(0)
+    with open(tmp_path / "policy.npz", "wb") as file:
+        policy.save(file)
+    for other in (
+        HyLinUCB.from_bytes(content), HyLinUCB.load(buffer), load(tmp_path / "policy.npz"), policy.copy(),
+        pickle.loads(pickle.dumps(policy)),
+    ):  # fmt: skip
+        assert fingerprint(other) == fingerprint(policy)
+        other.learn("new", np.ones(4), np.ones(3), 1.0)
+    assert policy.rounds == 20
+    with pytest.raises(TypeError, match="pass what to_bytes"):
+        HyLinUCB.from_bytes("text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a path or a file object"):
+        policy.save(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a path or a file object"):
+        load(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: HyLinUCB(d1=4, d2=3, ridge=2.0),
+        lambda: HyIDS(d1=4, d2=3, seed=0),
+        lambda: EpsilonGreedy(HyThompson(d1=4, d2=3, noise=0.1, scale=1.0, seed=0), epsilon=0.2, seed=0),
+    ],
+    ids=["HyLinUCB", "HyIDS", "EpsilonGreedy"],
+)
+def test_deltas_are_counted_once(make: Any) -> None:
+    """Two workers learn into deltas of the model; merged, the model is what it would be if it had learned all rows."""
+    model, whole, page = make(), make(), Page(4, 3)
+    x, z = page.features(60)
+    arms = [ARMS[i % len(ARMS)] for i in range(60)]
+    rewards = np.random.default_rng(0).standard_normal(60)
+    whole.learn_many(arms, x, z, rewards)
+    model.learn_many(arms[:20], x[:20], z[:20], rewards[:20])
+    for part in (slice(20, 35), slice(35, 60)):
+        delta = model.start_delta()
+        assert delta.rounds == 0
+        delta.learn_many(arms[part], x[part], z[part], rewards[part])
+        model.merge(type(model).from_bytes(delta.to_bytes()))
+    whole.refresh()
+    model.refresh()
+    assert model.rounds == whole.rounds == 60
+    np.testing.assert_allclose(model.theta, whole.theta, rtol=1e-7, atol=1e-10)
+    for arm in set(arms):
+        np.testing.assert_allclose(model.beta(arm), whole.beta(arm), rtol=1e-6, atol=1e-9)
+
+
+def test_a_candidate_set_may_be_shared_by_policies() -> None:
+    first, second = Greedy(d1=1, d2=1), Greedy(d1=1, d2=1)
+    first.learn("b", [1.0], [1.0], 5.0)
+    second.learn("a", [1.0], [1.0], 5.0)
+    pool = first.candidates(["a", "b"])
+    one = np.ones((2, 1))
+    for _ in range(3):
+        assert first.choose(one, one, pool).arm == "b"
+        assert second.choose(one, one, pool).arm == "a"
+    assert isinstance(first, RidgePolicy)
+    assert_array_equal(pool.looked_up[2], second.estimator.lookup(["a", "b"]))
