@@ -13,11 +13,13 @@ from hybandits.foundation.version import __version__
 _HOME = {
     "AsWritten": "hybandits.model.exploration",
     "CandidateSet": "hybandits.model.arms",
+    "Category": "hybandits.model.feature_columns",
     "Choice": "hybandits.policies",
     "Choices": "hybandits.policies",
     "Constant": "hybandits.model.exploration",
     "DisLinUCB": "hybandits.policies",
     "EpsilonGreedy": "hybandits.policies",
+    "Features": "hybandits.model.named_features",
     "FileError": "hybandits.model.policy_file",
     "Greedy": "hybandits.policies",
     "HyIDS": "hybandits.policies",
@@ -28,6 +30,7 @@ _HOME = {
     "HybridRidge": "hybandits.model.ridge",
     "LiHybrid": "hybandits.policies",
     "LinUCB": "hybandits.policies",
+    "Number": "hybandits.model.feature_columns",
     "Policy": "hybandits.policies",
     "Prediction": "hybandits.model.ridge",
     "SelfNormalised": "hybandits.model.exploration",
@@ -40,11 +43,13 @@ _HOME = {
 __all__ = [
     "AsWritten",
     "CandidateSet",
+    "Category",
     "Choice",
     "Choices",
     "Constant",
     "DisLinUCB",
     "EpsilonGreedy",
+    "Features",
     "FileError",
     "Greedy",
     "HyIDS",
@@ -55,6 +60,7 @@ __all__ = [
     "HybridRidge",
     "LiHybrid",
     "LinUCB",
+    "Number",
     "Policy",
     "Prediction",
     "SelfNormalised",
@@ -69,6 +75,8 @@ if TYPE_CHECKING:
     from hybandits.cli.warm_up import warm_up
     from hybandits.model.arms import CandidateSet
     from hybandits.model.exploration import AsWritten, Constant, SelfNormalised
+    from hybandits.model.feature_columns import Category, Number
+    from hybandits.model.named_features import Features
     from hybandits.model.policy_file import FileError
     from hybandits.model.ridge import HybridRidge, Prediction
     from hybandits.policies import (

@@ -46,10 +46,11 @@ LogArgument = Annotated[
     ),
 ]
 Features = Annotated[
-    FeaturesName,
+    FeaturesName | None,
     typer.Option(
         help="How features are built from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
-        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user."
+        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user. By default das if the arms of the log "
+        "have features of their own, otherwise li."
     ),
 ]
 RoundsOption = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
@@ -109,6 +110,7 @@ def convert(
         from hybandits.logs.formats import reader_of
         from hybandits.logs.problems import Problems
         from hybandits.logs.store import convert as convert_log
+        from hybandits.offline.view import usual_map
 
         *inputs, out = paths
         reader = reader_of(inputs, format=None if form is None else form.value, mapping=_read_mapping(mapping))
@@ -121,6 +123,7 @@ def convert(
                 f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
             )
         typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}")
+        _say_features(*usual_map(log))
 
 
 def _read_mapping(path: Path | None) -> ColumnMapping | None:
@@ -138,9 +141,16 @@ def _read_mapping(path: Path | None) -> ColumnMapping | None:
         raise ValueError(f"{path}: {problem}") from None
 
 
+def _say_features(name: str, why: str | None) -> None:
+    """Say which feature map was chosen and why, unless it was given."""
+    if why is not None:
+        typer.echo(f"features: {name} by default, because {why}")
+
+
 @contextmanager
-def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View]:
+def _viewed(path: Path, features: str | None, *, strict: bool = False) -> Iterator[View]:
     """View a log, which is converted in a temporary folder first if it is raw."""
+    features = None if features is None else str(features)  # a plain str, not a member of the command line's enum
     from hybandits.logs.formats import opened
     from hybandits.logs.store import HEADER, Log
     from hybandits.offline.view import View
@@ -158,7 +168,7 @@ def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View
 
 def describe(
     log: LogArgument,
-    features: Features = FeaturesName.das,
+    features: Features = None,
     out: Annotated[Path | None, typer.Option("--json", help="Also write everything to this file.")] = None,
     strict: Strict = False,
 ) -> None:
@@ -169,10 +179,11 @@ def describe(
 
         if out is not None:
             _must_be_writable(out)
-        with _viewed(log, features.value, strict=strict) as view, bar("reading", view.log.rounds) as advance:
+        with _viewed(log, features, strict=strict) as view, bar("reading", view.log.rounds) as advance:
             # A raw log is viewed in a temporary folder, whose name says nothing.
             description = replace(describe_log(view, progress=advance), path=log.name)
         print_description(replace(description, path=str(log)))
+        _say_features(view.map.name, view.why)
         if out is not None:
             _write_json(out, description.plain())
             typer.echo(f"wrote {out}")
@@ -190,7 +201,7 @@ def fit(
     out: Annotated[
         Path, typer.Option(help="File to write; an existing one is replaced. Load it with hybandits.load.")
     ] = Path("policy.npz"),
-    features: Features = FeaturesName.das,
+    features: Features = None,
     rounds: RoundsOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the policy's own draws.")] = 0,
     engine: EngineOption = EngineName.local,
@@ -207,7 +218,7 @@ def fit(
         from hybandits.report.log_report import print_learned
 
         _must_be_writable(out)
-        with _viewed(log, features.value, strict=strict) as view:
+        with _viewed(log, features, strict=strict) as view:
             stop = min(rounds or view.log.rounds, view.log.rounds)
             fitted = policy_for(view, policy, horizon=stop, seed=seed)
             with bar("fitting", stop) as advance:
@@ -230,6 +241,7 @@ def fit(
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )
+        _say_features(view.map.name, view.why)
         if fitted.learned is not None:
             print_learned(fitted.learned)
 
@@ -261,7 +273,7 @@ def evaluate(
         str | None, typer.Option(help="Lowest and highest possible reward, for bernstein: 0,5.  [0,1]")
     ] = None,
     features: Annotated[
-        FeaturesName | None, typer.Option(help="As for fit; by default those of the saved policies, or das.")
+        FeaturesName | None, typer.Option(help="As for fit; by default those of the saved policies.")
     ] = None,
     start: Annotated[
         int, typer.Option("--from", min=0, help="First round to use, for example after those of fit --rounds.")
@@ -295,11 +307,12 @@ def evaluate(
             make_writable_folder(out)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         common = common_features(saved, None if features is None else features.value)
-        for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
-            typer.echo(
-                f"hybandits: {spec} does not say how its features are built: using --features {common}", err=True
-            )
         with _viewed(log, common, strict=strict) as view:
+            for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
+                typer.echo(
+                    f"hybandits: {spec} does not say how its features are built: using --features {view.map.name}",
+                    err=True,
+                )
             stop = min(start + (rounds or view.log.rounds), view.log.rounds)
             check_columns(saved, view)
             targets = {spec: target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy}
@@ -322,6 +335,7 @@ def evaluate(
 
             files = [out / "evaluation.json", *draw_running(evaluation, out)]
         print_evaluation(evaluation)
+        _say_features(view.map.name, view.why)
         for file in files:
             typer.echo(f"wrote {file}")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import Doubles, ready
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.simd import load1, load4, mul4, splat4, store1, store4
 
@@ -22,6 +22,8 @@ MAPS = {
 `hybandits.offline.collect`)."""
 
 DAS, LI, SHARED, DISJOINT = range(len(MAPS))
+_ndarray, _empty = np.ndarray, np.empty
+
 GIVEN = -1
 """Used in place of a map's code where the features need not be computed (see `lay_out`)."""
 
@@ -65,36 +67,36 @@ class FeatureMap:
     name: str
     user: int
     arm: int
+    d1: int = field(init=False, repr=False, compare=False)
+    d2: int = field(init=False, repr=False, compare=False)
+    code: int = field(init=False, repr=False, compare=False)
+    """The number by which kernels know the map."""
 
     def __post_init__(self) -> None:
         if self.name not in MAPS:
             raise ValueError(f"features must be one of {', '.join(MAPS)}, got {self.name!r}")
-
-    @property
-    def code(self) -> int:
-        """The number by which kernels know the map."""
-        return list(MAPS).index(self.name)
-
-    @property
-    def d1(self) -> int:
-        """Length of x."""
-        return 0 if self.name == "disjoint" else self.user * self.arm
-
-    @property
-    def d2(self) -> int:
-        """Length of z."""
-        return {"das": self.arm, "li": self.user, "shared": 0, "disjoint": self.user}[self.name]
+        user = checks.count("user", self.user, least=0, why="it is the length of the user's vector")
+        arm = checks.count("arm", self.arm, least=0, why="it is the length of an arm's vector")
+        derived = {
+            "d1": 0 if self.name == "disjoint" else user * arm,
+            "d2": {"das": arm, "li": user, "shared": 0, "disjoint": user}[self.name],
+            "code": list(MAPS).index(self.name),
+        }
+        for name, value in derived.items():  # plain attributes, because every call reads them
+            object.__setattr__(self, name, value)
 
     def __call__(self, u: Any, v: Any) -> tuple[Doubles, Doubles]:
         """Return x and z for a user's u and an arm's v; if v has one row per arm, x and z have one row per arm too."""
-        user = checks.array("u", u, 1, self.user, f"shape ({self.user},), the user's features")
-        several = np.ndim(v) != 1
-        rows = checks.array(
-            "v", v if several else [v], 2, self.arm, f"length {self.arm}, an arm's features, or one such row per arm"
-        )
-        x, z = np.empty((len(rows), self.d1)), np.empty((len(rows), self.d2))
-        for i, row in enumerate(rows):
-            fill(self.code, user, row, 1.0, x[i], z[i])
+        if not ready(u, (self.user,)):
+            u = checks.array("u", u, 1, self.user, f"shape ({self.user},), the user's features")
+        several = True
+        if type(v) is not _ndarray or not ready(v, (len(v) if v.ndim else 0, self.arm)):
+            several = np.ndim(v) != 1
+            words = f"length {self.arm}, an arm's features, or one such row per arm"
+            v = checks.array("v", v if several else [v], 2, self.arm, words)
+        n = len(v)
+        x, z = _empty((n, self.d1)), _empty((n, self.d2))
+        fill_rows(self.code, u, v, x, z)
         return (x, z) if several else (x[0], z[0])
 
 
@@ -105,6 +107,18 @@ def fill(code, u, v, one, x, z):  # type: ignore[no-untyped-def]
     start = 0 * du  # an int variable: for a literal 0 Numba would compile the callee a second time
     rows = np.zeros(1, np.int64)
     fill_many(code, u, start, du, v, v.shape[0], rows, start, start + 1, one, x, start, start, z, start, start)
+
+
+@kernel
+def fill_rows(code, u, v, x, z):  # type: ignore[no-untyped-def]
+    """`fill` for one user and every row of v: row k of x and z has the features of the arm with v[k]."""
+    du = u.shape[0]
+    start = 0 * du
+    count = v.shape[0]
+    fill_many(
+        code, u, start, du, v.reshape(v.size), v.shape[1], np.arange(count), start, count, 1.0, x.reshape(x.size),
+        start, start, z.reshape(z.size), start, start,
+    )  # fmt: skip
 
 
 @kernel

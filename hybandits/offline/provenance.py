@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
 
-DEFAULT_FEATURES = "das"
-
 
 def note_fit(policy: Policy, view: View, rounds: int) -> None:
     """Note in a policy that it has learned the first `rounds` rounds of a log."""
@@ -22,15 +20,15 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
     }  # fmt: skip
 
 
-def common_features(policies: Mapping[str, Policy], wanted: str | None = None) -> str:
-    """The map of features that all these policies were fitted with.
+def common_features(policies: Mapping[str, Policy], wanted: str | None = None) -> str | None:
+    """The map of features that all these policies were fitted with; None if neither they nor the caller say.
 
     Parameters
     ----------
     policies : mapping of str to Policy
         Saved policies by name. Those without notes go along with any map.
     wanted : str, optional
-        The map to use. By default that of the policies, or "das" if none of them says.
+        The map to use. By default that of the policies.
 
     Raises
     ------
@@ -38,7 +36,7 @@ def common_features(policies: Mapping[str, Policy], wanted: str | None = None) -
         If a policy was fitted with another map.
     """
     noted = {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
-    features: str = next(iter(noted.values()), DEFAULT_FEATURES) if wanted is None else wanted
+    features: str | None = next(iter(noted.values()), None) if wanted is None else wanted
     for name, own in noted.items():
         if own != features:
             raise ValueError(

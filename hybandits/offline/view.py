@@ -25,6 +25,17 @@ PLACES = 20
 """Places of a list when arms="positions"."""
 
 
+def usual_map(log: Log) -> tuple[str, str]:
+    """The feature map that suits a log, by name, and why: "das" if arms differ in their features, otherwise "li".
+
+    If they do not, das says nothing about which arm suits which user: x = vec(u v') is the same for all candidates,
+    and so is z = v, so that the same arm would be the best for everybody.
+    """
+    if len(log.vectors) and (log.vectors != log.vectors[0]).any():
+        return "das", "the arms have features of their own"
+    return "li", "the arms have no features that tell them apart, so each learns from the user's"
+
+
 class View:
     """A log with a feature map and a notion of arms: everything that is needed to play its rounds.
 
@@ -32,8 +43,9 @@ class View:
     ----------
     log : Log
         The log.
-    features : {"das", "li", "shared", "disjoint"}
-        How x and z are made from the vectors of a user and an arm; see `hybandits.model.features`.
+    features : {"das", "li", "shared", "disjoint"}, optional
+        How x and z are made from the vectors of a user and an arm; see `hybandits.model.features`. By default "das" if
+        the arms have features of their own, otherwise "li".
     arms : {"articles", "positions"}
         What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's
         released code does; lists are cut to 20 places, and shorter ones are filled up with arms of zero features.
@@ -43,7 +55,9 @@ class View:
     names : list
         The arms.
     map : FeatureMap
-        Makes features from vectors; `d1` and `d2` are the lengths of x and z.
+        Makes features from vectors; `d1` and `d2` are the lengths of x and z. Its name says which map was chosen.
+    why : str or None
+        Why this map was chosen; None if it was given.
     vectors : array of shape (vectors, dv)
         The feature vectors of arms.
     offsets, arm, vector : arrays
@@ -52,11 +66,14 @@ class View:
         Entries with the same arm and vector form a group, group[e]. Within a group, features depend on the user alone.
     """
 
-    def __init__(self, log: Log, *, features: str = "das", arms: str = "articles") -> None:
+    def __init__(self, log: Log, *, features: str | None = None, arms: str = "articles") -> None:
         if arms not in ARMS:
             raise ValueError(f"arms must be one of {', '.join(ARMS)}, got {arms!r}")
         self.log = log
         self.arms_are = arms
+        self.why: str | None = None
+        if features is None:
+            features, self.why = usual_map(log)
         self.map = FeatureMap(features, len(log.user), len(log.arm))
         self.vectors: Doubles = np.array(log.vectors)
         self.names: list[Hashable]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
+from hybandits.model.cancelling import CancellingWatch
 from hybandits.model.inputs import id_list, not_finite
 from hybandits.model.learned import Moments
 from hybandits.model.lots import Lot
@@ -60,6 +61,7 @@ class RidgePolicy(Policy):
         super().__init__(d1=d1, d2=d2, seed=seed)
         self._estimator = self._make_estimator(ridge)
         self._arms_sized = 0
+        self._watch = CancellingWatch() if self.d1 and not self._embeds else None
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
         return HybridRidge(d1=self.d1, d2=self.d2, ridge=ridge)
@@ -128,6 +130,9 @@ class RidgePolicy(Policy):
             index = picked[0]
             if index < 0:
                 raise not_finite(x, z)
+            watch = self._watch
+            if watch is not None and watch.is_over(x, z):
+                self._watch = None
             if key is None and self._draws:
                 self._decisions += 1
             return _new(Choice, (ids[index], *picked, None))

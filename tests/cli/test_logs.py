@@ -106,6 +106,28 @@ def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+def test_the_default_features_are_those_that_suit_the_log(folder: Path, tmp_path: Path) -> None:
+    raw, log, policy = tmp_path / "raw", tmp_path / "log", tmp_path / "policy.npz"
+    assert run("make-log", raw, "--kind", "R6B", "--features", "li", "--rounds", 300).exit_code == 0
+    commands: list[tuple[object, ...]] = [
+        ("convert", raw, log),
+        ("describe", log),
+        ("fit", log, "--policy", "HyLinUCB:noise=0.3", "--out", policy),
+        ("evaluate", log, "--policy", "uniform"),
+    ]
+    for command in commands:
+        done = run(*command)
+        assert done.exit_code == 0, said(done)
+        assert "features: li by default, because the arms have no features that tell them apart" in said(done)
+    assert hybandits.load(policy).notes["features"] == "li"
+    for command in (("evaluate", log, "--policy", policy), ("describe", log, "--features", "das")):
+        assert "by default" not in said(run(*command)), "nothing was chosen"
+    assert "features: das by default, because the arms have features of their own" in said(
+        run("describe", folder / "log")
+    )
+
+
+@pytest.mark.slow
 def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.npz"
     fitted = run(

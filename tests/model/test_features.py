@@ -40,6 +40,25 @@ def test_one_arm_and_several(mode: str, name: str, du: int, dv: int) -> None:
             assert_array_equal(all_rows[i], expected)
 
 
+def test_arrays_that_kernels_cannot_take_give_the_same_features() -> None:
+    random = np.random.default_rng(3)
+    u, vs = random.integers(0, 9, size=4), random.integers(0, 9, size=(5, 3))
+    feature_map = FeatureMap("das", 4, 3)
+    expected = feature_map(u.astype(float), vs.astype(float))
+    frozen = vs.astype(float)
+    frozen.setflags(write=False)
+    for user, rows in (
+        (u, vs),
+        (u.tolist(), vs.tolist()),
+        (u.astype(np.float32), np.asfortranarray(vs, float)),
+        (np.repeat(u, 2)[::2], frozen),
+    ):
+        for array, same in zip(feature_map(user, rows), expected, strict=True):
+            assert_array_equal(array, same)
+            assert array.flags.carray
+    assert [each.shape for each in feature_map(u, np.empty((0, 3)))] == [(0, 12), (0, 3)]
+
+
 def rounds(name: str) -> tuple[FeatureMap, tuple, np.ndarray]:
     """Three rounds of up to four candidates: the map, the source of features as kernels take it, the counts."""
     random = np.random.default_rng(1)
@@ -116,3 +135,12 @@ def test_what_is_refused() -> None:
         feature_map([1, 2], [1, 2])
     with pytest.raises(ValueError, match="v has 3 columns, expected 2"):
         feature_map([1, 2, 3], [1, 2, 3])
+    for v in (np.ones((4, 3)), np.ones(3)):
+        with pytest.raises(ValueError, match="v has 3 columns, expected 2"):
+            feature_map(np.ones(3), v)
+    with pytest.raises(ValueError, match=r"v must have 2 dimension\(s\), got shape \(\)"):
+        feature_map(np.ones(3), np.array(1.0))
+    with pytest.raises(TypeError, match=r"user must be a whole number, got 2\.5"):
+        FeatureMap("das", 2.5, 1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="arm must be at least 0, got -1: it is the length of an arm's vector"):
+        FeatureMap("das", 2, -1)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
-from hybandits import Greedy, load
+from hybandits import Features, Greedy, load
+from hybandits.model.features import MAPS
 from hybandits.offline.provenance import check_columns, common_features, note_fit, rounds_learned
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
@@ -26,6 +29,35 @@ def test_notes_are_saved_with_the_policy(tmp_path: Path) -> None:
     assert rounds_learned(loaded, view) == 40
 
 
+@pytest.mark.parametrize("features", MAPS)
+def test_a_fitted_policy_makes_the_features_of_the_log(tmp_path: Path, features: str) -> None:
+    view = View(little_log(tmp_path), features=features)
+    online = Features.of(fitted(view))
+    batch = next(view.log.batches()).part(0, 20)
+    users = [dict(zip(view.log.user, row, strict=True)) for row in batch.user.tolist()]
+    vectors = view.vectors[view.vector[view.shown(batch)]]
+    arms = [dict(zip(view.log.arm, row, strict=True)) for row in vectors.tolist()]
+    for array, expected in zip(online.rows(users, arms), view.rows(batch)[1:], strict=True):
+        assert_array_equal(array, expected)
+    assert_array_equal(np.hstack(online(users[0], arms)), np.hstack(view.map(batch.user[0], vectors)))
+
+
+def test_named_features_are_noted_as_those_of_a_log_are(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path))
+    names = {"user": view.log.user, "arm": view.log.arm}
+    features = Features(**{what: dict.fromkeys(each, "number") for what, each in names.items()}, constant=False)
+    policy = Greedy(d1=features.d1, d2=features.d2)
+    features.attach(policy)
+    assert common_features({"policy": policy}) == "das"
+    check_columns({"policy": policy}, view)
+    assert policy.notes.items() >= {"features": "das", **names}.items()
+    other = Features(user={"age": "number"}, arm={"price": "number"})
+    policy = Greedy(d1=other.d1, d2=other.d2)
+    other.attach(policy)
+    with pytest.raises(ValueError, match="p was fitted to a log with other user features"):
+        check_columns({"p": policy}, view)
+
+
 def test_rounds_of_another_log_are_not_learned(tmp_path: Path) -> None:
     view, other = View(little_log(tmp_path)), View(little_log(tmp_path, "other", seed=1))
     assert rounds_learned(fitted(view), other) == 0
@@ -36,9 +68,9 @@ def test_features_are_those_of_the_policies(tmp_path: Path) -> None:
     log = little_log(tmp_path)
     das, li = fitted(View(log)), fitted(View(log, features="li"))
     unknown = Greedy(d1=2, d2=1)
-    assert common_features({}) == "das"
+    assert common_features({}) is None
     assert common_features({}, "shared") == "shared"
-    assert common_features({"unknown": unknown}) == "das"
+    assert common_features({"unknown": unknown}) is None
     assert common_features({"unknown": unknown, "li": li}) == "li"
     assert common_features({"unknown": unknown}, "disjoint") == "disjoint"
     with pytest.raises(ValueError, match="li was fitted with --features li, not das: evaluate it in a run of its own"):

@@ -224,6 +224,33 @@ def test_rounds_that_are_made_of_the_wrong_things_are_refused(tmp_path):
     refused("index must be", user=good.source.user[:4], vector=good.source.vector[:4])
 
 
+def test_the_map_is_chosen_by_what_the_arms_have(tmp_path):
+    log = little_log(tmp_path)
+    view = View(log)
+    assert (view.map.name, view.why) == ("das", "the arms have features of their own")
+    assert View.from_recipe(view.recipe()).map == view.map
+    for given in MAPS:
+        view = View(log, features=given)
+        assert (view.map.name, view.why) == (given, None)
+
+
+@pytest.mark.parametrize("vectors", [np.ones((3, 1)), np.tile([1.0, 0.5], (3, 1))])
+def test_arms_that_nothing_tells_apart_learn_from_the_user(tmp_path, vectors):
+    """With das, x and z would be the same for all candidates of a round, and the same arm the best for all users."""
+    names = [str(j) for j in range(vectors.shape[1])]
+    with LogWriter(tmp_path / "log", kind="test", user=["constant", "age"], arm=names) as writer:
+        pool = writer.tables.pool([writer.tables.arm(f"a{i}", vector) for i, vector in enumerate(vectors)])
+        writer.source("f")
+        zeros = np.zeros(4, int)
+        user = np.column_stack([np.ones(4), np.arange(4.0)])
+        writer.write(Batch(zeros, zeros + pool, zeros, zeros + 1.0, zeros + 1 / 3, no_places(4), user))
+        log = writer.finish(Problems())
+    view = View(log)
+    assert view.map.name == "li"
+    assert "have no features that tell them apart" in view.why
+    assert View(log, features="das").map.name == "das"
+
+
 def test_unknown_arms_setting(tmp_path):
     with pytest.raises(ValueError, match="articles, positions, got 'places'"):
         View(little_log(tmp_path), arms="places")
