@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -28,7 +28,9 @@ from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
     from hybandits.logs.columns import Mapping as ColumnMapping
+    from hybandits.logs.store import Log
     from hybandits.offline.view import View
+    from hybandits.policies.base import Policy
 
 # The lists of choices are repeated here: importing the modules that have them would slow down `hybandits --help`.
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
@@ -120,7 +122,18 @@ def convert(
             typer.echo(
                 f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
             )
-        typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}")
+        typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}; {_id_type(log)}")
+
+
+def _id_type(log: Log) -> str:
+    """The type of a log's ids, in words."""
+    if not log.integer_ids:
+        from hybandits.logs.ids import id_of
+
+        no_number = next((name for name in log.names if id_of(str(name)) == name), log.names[0])
+        return f"ids are strings such as {no_number!r}"
+    floats = ", which the files give as floats" if log.about.get("ids_were_floats") else ""
+    return f"ids are integers such as {log.names[0]}{floats}"
 
 
 def _read_mapping(path: Path | None) -> ColumnMapping | None:
@@ -139,21 +152,32 @@ def _read_mapping(path: Path | None) -> ColumnMapping | None:
 
 
 @contextmanager
-def _viewed(path: Path, features: str, *, strict: bool = False) -> Iterator[View]:
-    """View a log, which is converted in a temporary folder first if it is raw."""
+def _viewed(
+    path: Path, features: str, *, strict: bool = False, saved: Mapping[str, Policy] | None = None
+) -> Iterator[View]:
+    """View a log, which is converted in a temporary folder first if it is raw, with the ids that `saved` knows."""
     from hybandits.logs.formats import opened
     from hybandits.logs.store import HEADER, Log
+    from hybandits.offline.provenance import common_ids
     from hybandits.offline.view import View
+
+    def view(log: Log) -> View:
+        ids = common_ids(saved or {}, log)
+        if ids is not None:
+            typer.echo(
+                f"hybandits: the policies know the arms as {ids}, so the ids of the log are taken as such", err=True
+            )
+        return View(log, features=features, ids=ids)
 
     if (path / HEADER).is_file():
         with tidying():
-            yield View(Log(path), features=features)
+            yield view(Log(path))
         return
     with tidying(), ExitStack() as stack:
         with bar("reading", None, unit="B") as advance:
             log, problems = stack.enter_context(opened([path], strict=strict, progress=advance))
         account_for(problems if problems is not None and (problems.skipped or problems.files) else None)
-        yield View(log, features=features)
+        yield view(log)
 
 
 def describe(
@@ -299,7 +323,7 @@ def evaluate(
             typer.echo(
                 f"hybandits: {spec} does not say how its features are built: using --features {common}", err=True
             )
-        with _viewed(log, common, strict=strict) as view:
+        with _viewed(log, common, strict=strict, saved=saved) as view:
             stop = min(start + (rounds or view.log.rounds), view.log.rounds)
             check_columns(saved, view)
             targets = {spec: target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy}
