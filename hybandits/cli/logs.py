@@ -307,12 +307,13 @@ def evaluate(
     with plain_errors():
         from hybandits import load
         from hybandits.foundation.files import make_writable_folder
-        from hybandits.offline.by_name import only_suited, target_for, usual_estimators
+        from hybandits.offline.by_name import only_suited, proper_spec, target_for, usual_estimators
         from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
         from hybandits.offline.provenance import check_columns, common_features, rounds_learned
         from hybandits.report.log_report import print_evaluation
 
+        policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
