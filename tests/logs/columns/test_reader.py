@@ -266,7 +266,10 @@ def test_csv_and_parquet_give_the_same_log(
         patch.setattr(tabular, "ROWS", many)
         outcomes = [read(tmp_path / name, tmp_path, **mapping) for name in ("x.csv", "x.parquet")]
     (log1, batch1, problems1), (log2, batch2, problems2) = outcomes
-    assert (log1.user, log1.arm, log1.names, pools(log1)) == (log2.user, log2.arm, log2.names, pools(log2))
+    assert (log1.user, log1.arm) == (log2.user, log2.arm)
+    # CSV has no types, so ids are integers there if all are; the text column of the Parquet file is taken at its word.
+    assert pools(log2) == [[str(name) for name in pool] for pool in pools(log1)]
+    assert log1.about["content"] == log2.about["content"]
     for mine, theirs in zip(batch1, batch2, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert problems1.kinds == problems2.kinds
