@@ -181,9 +181,9 @@ def _paper_policies(text: str) -> list[str]:
     """The policies of the paper's experiments that --policies names."""
     from hybandits import paper
 
-    other = {"HyRanWithoutCrossBlocks": paper.HYRAN_RELEASED}
-    kept = [other.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
     known = list(dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies))
+    spelling = {name.lower(): name for name in known} | {"hyranwithoutcrossblocks": paper.HYRAN_RELEASED}
+    kept = [spelling.get(name.strip().lower(), name.strip()) for name in text.split(",") if name.strip()]
     for name in kept:
         _must_be_known("policy", name, known)
     return kept

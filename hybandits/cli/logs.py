@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -28,7 +28,9 @@ from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
     from hybandits.logs.columns import Mapping as ColumnMapping
+    from hybandits.logs.store import Log
     from hybandits.offline.view import View
+    from hybandits.policies.base import Policy
 
 # The lists of choices are repeated here: importing the modules that have them would slow down `hybandits --help`.
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
@@ -122,8 +124,19 @@ def convert(
             typer.echo(
                 f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
             )
-        typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}")
+        typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}; {_id_type(log)}")
         _say_features(*usual_map(log))
+
+
+def _id_type(log: Log) -> str:
+    """The type of a log's ids, in words."""
+    if not log.integer_ids:
+        from hybandits.logs.ids import id_of
+
+        no_number = next((name for name in log.names if id_of(str(name)) == name), log.names[0])
+        return f"ids are strings such as {no_number!r}"
+    floats = ", which the files give as floats" if log.about.get("ids_were_floats") else ""
+    return f"ids are integers such as {log.names[0]}{floats}"
 
 
 def _read_mapping(path: Path | None) -> ColumnMapping | None:
@@ -148,22 +161,33 @@ def _say_features(name: str, why: str | None) -> None:
 
 
 @contextmanager
-def _viewed(path: Path, features: str | None, *, strict: bool = False) -> Iterator[View]:
-    """View a log, which is converted in a temporary folder first if it is raw."""
+def _viewed(
+    path: Path, features: str | None, *, strict: bool = False, saved: Mapping[str, Policy] | None = None
+) -> Iterator[View]:
+    """View a log, which is converted in a temporary folder first if it is raw, with the ids that `saved` knows."""
     features = None if features is None else str(features)  # a plain str, not a member of the command line's enum
     from hybandits.logs.formats import opened
     from hybandits.logs.store import HEADER, Log
+    from hybandits.offline.provenance import common_ids
     from hybandits.offline.view import View
+
+    def view(log: Log) -> View:
+        ids = common_ids(saved or {}, log)
+        if ids is not None:
+            typer.echo(
+                f"hybandits: the policies know the arms as {ids}, so the ids of the log are taken as such", err=True
+            )
+        return View(log, features=features, ids=ids)
 
     if (path / HEADER).is_file():
         with tidying():
-            yield View(Log(path), features=features)
+            yield view(Log(path))
         return
     with tidying(), ExitStack() as stack:
         with bar("reading", None, unit="B") as advance:
             log, problems = stack.enter_context(opened([path], strict=strict, progress=advance))
         account_for(problems if problems is not None and (problems.skipped or problems.files) else None)
-        yield View(log, features=features)
+        yield view(log)
 
 
 def describe(
@@ -295,19 +319,20 @@ def evaluate(
     with plain_errors():
         from hybandits import load
         from hybandits.foundation.files import make_writable_folder
-        from hybandits.offline.by_name import only_suited, target_for, usual_estimators
+        from hybandits.offline.by_name import only_suited, proper_spec, target_for, usual_estimators
         from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
         from hybandits.offline.provenance import check_columns, common_features, rounds_learned
         from hybandits.report.log_report import print_evaluation
 
+        policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
             make_writable_folder(out)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         common = common_features(saved, None if features is None else features.value)
-        with _viewed(log, common, strict=strict) as view:
+        with _viewed(log, common, strict=strict, saved=saved) as view:
             for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
                 typer.echo(
                     f"hybandits: {spec} does not say how its features are built: using --features {view.map.name}",

@@ -19,7 +19,7 @@ from typing import Annotated
 try:
     import typer
 except ModuleNotFoundError as missing:  # the core install has no command line
-    sys.exit(f"hybandits: the command line needs {missing.name}: pip install 'hybandits[lab]'")
+    sys.exit(f"hybandits: the command line needs {missing.name}: run pip install '.[lab]' in a checkout of hybandits")
 
 from hybandits.cli import experiments, logs, warm_up
 from hybandits.foundation.version import __version__

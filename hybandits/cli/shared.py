@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hybandits.foundation import interrupts
+from hybandits.foundation.files import FULL
 
 if TYPE_CHECKING:
     from hybandits.engines import Engine
@@ -53,8 +54,11 @@ def plain_errors() -> Iterator[None]:
     except BrokenPipeError:  # whoever read the output has stopped reading, which Typer deals with
         raise
     except OSError as problem:
-        where = f" {problem.filename}" if problem.filename else ""
-        say(f"cannot read or write{where} ({problem.strerror or problem})")
+        if problem.errno in FULL and problem.filename:
+            say(f"cannot write {problem.filename}: {problem.strerror}")
+        else:
+            where = f" {problem.filename}" if problem.filename else ""
+            say(f"cannot read or write{where} ({problem.strerror or problem})")
     except MemoryError as problem:
         say(f"not enough memory ({problem}): make the problem smaller")
     else:

@@ -50,7 +50,7 @@ class Ray:
         try:
             import ray
         except ImportError:
-            raise EngineError("the Ray engine needs ray: pip install 'hybandits[ray]'") from None
+            raise EngineError("the Ray engine needs ray: run pip install '.[ray]' in a checkout of hybandits") from None
         if self.address is not None:
             _must_answer(self.address)
         interrupts.note_workers()

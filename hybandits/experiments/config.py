@@ -7,7 +7,7 @@ from typing import Any
 
 from hybandits.experiments.record import Entry, Experiment, environment_seeds, grid
 from hybandits.foundation.checks import nearest
-from hybandits.policies.by_name import make_policy, parse_policy, with_noise
+from hybandits.policies.by_name import make_policy, parse_policy, proper_name, with_noise
 from hybandits.simulation.worlds import LAWS
 
 DEFAULTS: dict[str, Any] = {
@@ -101,20 +101,21 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
 def entry(policy: str | Mapping[str, Any], *, noise: float) -> Entry:
     """The entry of a policy: text ("HyLinUCB", "HyThompson:scale=0.5"), or a table with `policy` and its settings.
 
-    A table may have a `name`, which results then go by. A policy that needs a noise level gets that of the world unless
-    its settings contain one; `HyThompson` and `HyIDS` learn the noise by themselves.
+    Capitals do not matter in the name of a policy. A table may have a `name`, which results then go by. A policy that
+    needs a noise level gets that of the world unless its settings contain one; `HyThompson` and `HyIDS` learn the noise
+    by themselves.
 
     >>> entry("HyLinUCB:ridge=0.5", noise=0.1).settings
     {'ridge': 0.5, 'noise': 0.1}
-    >>> entry("HyThompson:scale=0.5", noise=0.1).settings
-    {'scale': 0.5}
+    >>> entry("hythompson:scale=0.5", noise=0.1)
+    Entry(name='HyThompson:scale=0.5', policy='HyThompson', settings={'scale': 0.5}, learns_from=None)
     """
     if isinstance(policy, str):
         kind, settings = parse_policy(policy)
-        name = policy
+        name = kind + policy[len(kind) :]  # in the policy's own spelling
     elif isinstance(policy, Mapping) and isinstance(policy.get("policy"), str):
         settings = {key: value for key, value in policy.items() if key not in ("policy", "name")}
-        kind = policy["policy"]
+        kind = proper_name(policy["policy"])
         name = str(policy.get("name", kind))
     else:
         raise ValueError(f"a policy must be a name or a table with the key policy, got {policy!r}: e.g. HyLinUCB")

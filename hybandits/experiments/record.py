@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from hybandits.foundation import checks
+from hybandits.policies.by_name import proper_name
 from hybandits.simulation.worlds import LAWS, Synthetic
 
 Protocol = Literal["released", "written", "own"]
@@ -40,7 +41,8 @@ class Entry:
     name : str
         What results call it.
     policy : str
-        The name of its class, one of `hybandits.policies.by_name.policy_names`.
+        The name of its class, one of `hybandits.policies.by_name.policy_names`. Capitals do not matter; the record
+        keeps the class's own spelling.
     settings : mapping
         Keyword arguments of the class as JSON-able values. The shape and the seed come from the unit, and so do the
         number of arms and the horizon where the class takes them.
@@ -52,6 +54,9 @@ class Entry:
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     learns_from: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policy", proper_name(self.policy))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +207,9 @@ class Experiment:
         return cls(**values)
 
     def only(self, policies: Sequence[str]) -> Experiment:
-        """The same experiment with these policies only."""
-        return replace(self, policies=tuple(entry for entry in self.policies if entry.name in policies))
+        """The same experiment with these policies only; capitals do not matter."""
+        wanted = {name.lower() for name in policies}
+        return replace(self, policies=tuple(entry for entry in self.policies if entry.name.lower() in wanted))
 
 
 class Unit(NamedTuple):

@@ -18,7 +18,7 @@ from hybandits.experiments.design_matrix import measure
 from hybandits.experiments.manifest import MANIFEST, REMEDY, difference, joined_manifest, write_manifest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.experiments.results import Results, Run, read_results, read_unit, write_unit
-from hybandits.foundation.files import clear_parts, make_writable_folder, sha256
+from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
 from hybandits.foundation.version import __version__
 from hybandits.offline.log_world import LogWorld
 from hybandits.policies.base import Policy
@@ -232,7 +232,7 @@ def run(
                 unit = todo[i]
                 manifest["units"][unit.path] = write_unit(folder, unit, runs)
                 write_manifest(folder, manifest)
-                with (folder / TIMINGS).open("a") as file:
+                with naming(folder / TIMINGS), (folder / TIMINGS).open("a") as file:
                     file.write(json.dumps({"unit": unit.path, "rounds": unit.rounds, **spent}) + "\n")
                 watcher.finish(unit)
     return read_results(folder)

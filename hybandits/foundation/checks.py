@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import numbers
 import re
 import sys
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,32 @@ def nearest(wrong: object, right: Iterable[str]) -> str:
     lower = {name.lower(): name for name in right}
     close = difflib.get_close_matches(str(wrong).lower(), list(lower), n=1)
     return f" (did you mean {lower[close[0]]}?)" if close else ""
+
+
+class KeywordsOnly:
+    """A class whose settings are passed by name: one that is passed without its name is refused in plain words."""
+
+    def __new__(cls, *arguments: Any, **settings: Any) -> Self:
+        """Make an instance; TypeError, with the call as it should be, if there are arguments without a name."""
+        if arguments:
+            _refuse_positions(cls, arguments, settings)
+        return super().__new__(cls)
+
+
+def _refuse_positions(kind: type, arguments: tuple[Any, ...], settings: dict[str, Any]) -> None:
+    _, *parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return
+    by_place = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_name = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in settings]
+    unnamed = arguments[len(by_place) :]
+    if unnamed:
+        named = [f"{name}={short(value)}" for name, value in zip(by_name, unnamed, strict=False)]
+        given = [f"{name}={short(value)}" for name, value in settings.items()]
+        raise TypeError(
+            f"{kind.__name__} takes its settings by name, got {', '.join(map(short, unnamed))} without one: write "
+            f"{kind.__name__}({', '.join([*by_place, *named, *given])})"
+        )
 
 
 def positive(name: str, value: object, why: str) -> float:
@@ -110,6 +137,12 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> D
         if columns == 0:
             raise AssertionError("the caller handles arrays without columns")
         raise TypeError(f"{name} is missing: expected {shape_words}")
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):  # one of SciPy's, which the core does not import
+        flat = ".ravel()" if ndim == 1 else ""
+        raise TypeError(
+            f"{name} is a sparse {type(value).__name__} of shape {value.shape}, expected a dense array: pass "
+            f"{name}.toarray(){flat}"
+        )
     try:
         given = value if isinstance(value, np.ndarray) else np.asarray(value)
     except ValueError as problem:
@@ -131,8 +164,39 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> D
             f"{name} has {given.shape[-1]} {unit}, expected {columns} (shape {given.shape}): {shape_words}"
         )
     if given.dtype.kind not in "fiub":
-        raise TypeError(f"{name} has dtype {given.dtype}, expected numbers: convert it with {name}.astype(float)")
+        raise TypeError(_no_numbers(name, value, given))
     return np.array(given, dtype=FLOAT64, order="C")
+
+
+def _no_numbers(name: str, value: Any, given: np.ndarray) -> str:
+    """What is wrong with an array that does not hold numbers, and a remedy that works."""
+    if given.dtype.kind == "c":
+        return f"{name} has dtype {given.dtype}, expected real numbers: pass np.real({name}) if that is what you mean"
+    wrong = next((at for at in np.ndindex(given.shape) if not _is_number(given[at])), None)
+    if wrong is None:
+        remedy = f"{name}.astype(float)" if hasattr(value, "astype") else f"np.asarray({name}, dtype=float)"
+        return f"{name} has dtype {given.dtype}, expected numbers: convert it with {remedy}"
+    entry = given[wrong].item() if isinstance(given[wrong], np.generic) else given[wrong]
+    columns = getattr(value, "columns", None)
+    column = f" (column {list(columns)[wrong[-1]]!r})" if columns is not None and given.ndim == 2 else ""
+    if isinstance(entry, str | bytes):
+        remedy = "encode text as numbers first, for example one column of 0 and 1 for every category"
+        if name == "rewards":
+            remedy = "turn text into numbers first, for example 1 for yes and 0 for no"
+    elif entry is None:
+        remedy = "drop or impute missing values before the call"
+    else:
+        remedy = "turn it into a number first"
+    where = f"{name}[{', '.join(map(str, wrong))}]"
+    return f"{where}{column} is {short(entry)}, expected a number: {remedy}"
+
+
+def _is_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def plain_id(arm: object) -> Any:

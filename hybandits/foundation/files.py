@@ -7,6 +7,8 @@ when it is whole. The number of the process in the name tells whether somebody m
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -14,7 +16,7 @@ import shutil
 import stat
 import threading
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +28,36 @@ def part_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.part")
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of errors that mean that there is no more room on a disk, or none for this user."""
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError name `path`, the file that the user knows, and not a temporary one or none at all.
+
+    Raises
+    ------
+    OSError
+        With `path` as its filename. If the disk is full, it says so and what to do.
+    """
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno is None:
+            raise
+        words = os.strerror(problem.errno)
+        if problem.errno in FULL:
+            words = f"the disk is full ({words}); free some space, or write elsewhere"
+        raise OSError(problem.errno, words, str(path)) from None
+
+
 def write_atomically(path: Path, write: Callable[..., object]) -> None:
     """Write a file so that readers see either the old content or the new one, never a part of it.
 
     The folder is created if it does not exist. A file that is replaced keeps its permissions, and a symbolic link keeps
-    pointing to it. If writing fails, the old file stays as it was and the temporary one is removed.
+    pointing to it. If writing fails, the old file stays as it was, the temporary one is removed, and the error names
+    the file.
 
     Parameters
     ----------
@@ -42,19 +69,20 @@ def write_atomically(path: Path, write: Callable[..., object]) -> None:
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = part_of(path)
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-        discard(temporary)
-        # What may hold private data is nobody else's to read while it is being written.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600))
-        write(str(temporary))
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    finally:
-        discard(temporary)
+    with naming(path):
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+            discard(temporary)
+            # What may hold private data is nobody else's to read while it is being written.
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600))
+            write(str(temporary))
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            if mode is not None:
+                os.chmod(temporary, mode)
+            os.replace(temporary, path)
+        finally:
+            discard(temporary)
 
 
 def discard(path: Path) -> None:

@@ -47,7 +47,7 @@ class OpenBanditReader(ColumnsReader):
     """
 
     kind = "openbandit"
-    _unknown_arm = f"item not in {ITEMS}"
+    _unknown_arm = f"item not in {ITEMS}", ""
 
     def __init__(self, path: Path | str) -> None:
         campaign = find_campaign(path)
@@ -65,7 +65,7 @@ class OpenBanditReader(ColumnsReader):
         file = open_table(self._items)
         require(file, ["item_id"], "the format openbandit")
         number, *others = _numbered(file, "item_feature")
-        names, values = read_arms(file, "item_id", [number])
+        names, values = read_arms(file, "item_id", [number], integers=self._integers)
         scale = values.std()
         features, parts = [number], [np.ones((len(names), 1)), (values - values.mean()) / (scale or 1.0)]
         texts: dict[str, list[str]] = {name: [] for name in others}

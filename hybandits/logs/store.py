@@ -1,11 +1,12 @@
 """The one form of a log on disk: a folder of Parquet tables that other tools read too. Rounds are streamed in batches.
 
     LOG/log.json          where the rounds came from, the names of the features, and what became of every line
-    LOG/arms.parquet      arm (string), features (list of numbers): one row per arm and feature vector it has had
+    LOG/arms.parquet      arm (integer or string), features (list of numbers): one row per arm and feature vector it
+                          has had; ids are integers if all of them are, otherwise strings
     LOG/pools.parquet     arms (list of rows of arms.parquet): one row per list of candidates, in the order shown
     LOG/rounds/*.parquet  one row per round, one file per source file:
         time        seconds since 1970 (null: not known)
-        arm         the name of the arm shown, for other tools
+        arm         the id of the arm shown, for other tools
         pool        the candidates: a row of pools.parquet
         chosen      the arm shown: its place in the pool's list, from 0
         reward      the reward of the arm shown
@@ -19,6 +20,7 @@ many rounds it lasts. A log is written under a temporary name and moved into pla
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -32,8 +34,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hybandits.foundation.checks import Doubles
-from hybandits.foundation.files import clear_parts, discard, part_of
+from hybandits.foundation.files import clear_parts, discard, naming, part_of
 from hybandits.foundation.version import __version__
+from hybandits.logs.ids import Id
 from hybandits.logs.problems import Problems
 
 FORMAT = 1
@@ -117,24 +120,37 @@ _KINDS = (np.int64, np.int32, np.int32, np.float64, np.float64, np.int8, np.floa
 
 
 class Tables:
-    """The arms and pools that a reader has met so far, each vector and each list of candidates once."""
+    """The arms and pools that a reader has met so far, each vector and each list of candidates once.
+
+    Ids are integers or strings. If both occur, they all become strings when the log is written.
+    """
 
     def __init__(self) -> None:
-        self._arms: dict[tuple[str, bytes], int] = {}
+        self._arms: dict[tuple[Id, bytes], int] = {}
         self._pools: dict[bytes, int] = {}
         self._listed = array("i")
         self._ends = array("q", [0])
-        self.names: list[str] = []
+        self.names: list[Id] = []
         self.vectors: list[Doubles] = []
+        self.integers = True
+        """Whether all ids so far are integers."""
 
-    def arm(self, name: str, vector: Doubles) -> int:
+    def arm(self, name: Id, vector: Doubles) -> int:
         """The row of an arm with this feature vector; it is entered if it is new."""
+        if not isinstance(name, str):
+            name = int(name)  # one of NumPy's perhaps
         key = name, np.ascontiguousarray(vector, np.float64).tobytes()
         row = self._arms.setdefault(key, len(self.names))
         if row == len(self.names):
             self.names.append(name)
             self.vectors.append(np.array(vector, np.float64))
+            self.integers = self.integers and not isinstance(name, str)
         return row
+
+    @property
+    def ids(self) -> list[Id]:
+        """The names as the log keeps them: integers if all of them are, otherwise strings."""
+        return list(self.names) if self.integers else list(map(str, self.names))
 
     def pool(self, rows: Sequence[int] | np.ndarray) -> int:
         """The row of a list of candidates, given as rows of arms; it is entered if it is new."""
@@ -284,11 +300,12 @@ class LogWriter:
         number = pa.bool_() if binary_user else pa.float64()
         self._schema = pa.schema(
             [
-                ("time", pa.int64()), ("arm", pa.dictionary(pa.int32(), pa.string())), ("pool", pa.int32()),
-                ("chosen", pa.int32()), ("reward", pa.float64()), ("propensity", pa.float64()), ("place", pa.int8()),
+                ("time", pa.int64()), ("arm", pa.int64()), ("pool", pa.int32()), ("chosen", pa.int32()),
+                ("reward", pa.float64()), ("propensity", pa.float64()), ("place", pa.int8()),
                 *((f"user_{name}", number) for name in self.user),
             ]
         )  # fmt: skip
+        self._integers = True
         self._size = rows_per_group(len(self.user))
         self._waiting: list[Batch] = []
         # One digest per column, so that it does not depend on how the rounds are cut into batches.
@@ -300,12 +317,14 @@ class LogWriter:
     def __enter__(self) -> Self:
         clear_parts([self.path])
         discard(self._part)
-        (self._part / "rounds").mkdir(parents=True)
+        with naming(self.path):
+            (self._part / "rounds").mkdir(parents=True)
         return self
 
     def __exit__(self, *problem: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError, pa.ArrowException):  # what it holds is discarded
+                self._file.close()
             self._file = None
         discard(self._part)
 
@@ -328,21 +347,13 @@ class LogWriter:
             self._waiting = [whole.part(cut, waiting)] if cut < waiting else []
 
     def _write_group(self, batch: Batch) -> None:
-        if self._file is None:
-            name = self._part / "rounds" / f"{len(self._sources):05d}.parquet"
-            repeated = ["time", "arm", "pool", "chosen", "reward", "propensity", "place"]
-            split = [n for n in self._schema.names[len(repeated) :] if self._schema.field(n).type == pa.float64()]
-            self._file = pq.ParquetWriter(
-                name, self._schema, compression="zstd", compression_level=1, use_dictionary=repeated,
-                use_byte_stream_split=split, write_page_checksum=True,
-            )  # fmt: skip
+        if self._integers and not self.tables.integers:
+            self._change_ids_to_strings()
         pools = self.tables.pools
         shown = pools.rows[pools.offsets[batch.pool] + batch.chosen]
-        names: dict[str, int] = {}
-        index = np.array([names.setdefault(name, len(names)) for name in self.tables.names], np.int32)
         columns = [
             pa.array(batch.time, mask=batch.time == NO_TIME),
-            pa.DictionaryArray.from_arrays(index[shown], pa.array(list(names), pa.string())),
+            self._ids_of(shown),
             pa.array(batch.pool, pa.int32()),
             pa.array(batch.chosen, pa.int32()),
             pa.array(batch.reward),
@@ -350,16 +361,61 @@ class LogWriter:
             pa.array(batch.place, pa.int8(), mask=batch.place == NO_PLACE),
             *(pa.array(batch.user[:, i]).cast(self._schema.types[7 + i]) for i in range(len(self.user))),
         ]
-        self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=self._size)
+        with naming(self.path):
+            if self._file is None:
+                self._file = self._open(self._part / "rounds" / f"{len(self._sources):05d}.parquet")
+            self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=self._size)
         self.rounds += batch.rounds
+
+    def _ids_of(self, rows: np.ndarray) -> pa.Array:
+        """The ids of these rows of arms."""
+        if self._integers:
+            return pa.array(np.array(self.tables.names, np.int64)[rows])
+        names: dict[Id, int] = {}
+        index = np.array([names.setdefault(name, len(names)) for name in self.tables.ids], np.int32)
+        return pa.DictionaryArray.from_arrays(index[rows], pa.array(list(names), pa.string()))
+
+    def _open(self, path: Path) -> pq.ParquetWriter:
+        repeated = ["time", "arm", "pool", "chosen", "reward", "propensity", "place"]
+        split = [n for n in self._schema.names[len(repeated) :] if self._schema.field(n).type == pa.float64()]
+        return pq.ParquetWriter(
+            path, self._schema, compression="zstd", compression_level=1, use_dictionary=repeated,
+            use_byte_stream_split=split, write_page_checksum=True,
+        )  # fmt: skip
+
+    def _change_ids_to_strings(self) -> None:
+        """An id is not an integer, so all are strings: write the column of ids again where it has been written."""
+        self._integers = False
+        self._schema = self._schema.set(1, pa.field("arm", pa.dictionary(pa.int32(), pa.string())))
+        with naming(self.path):
+            unfinished = self._file is not None
+            if self._file is not None:
+                self._file.close()
+            for path in sorted((self._part / "rounds").glob("*.parquet")):
+                if self._file is not None:
+                    self._file.close()
+                old = path.rename(path.with_suffix(".integers"))
+                self._file = self._open(path)
+                with pq.ParquetFile(old) as written:
+                    for group in range(written.num_row_groups):
+                        table = written.read_row_group(group)
+                        ids = table.column(1).cast(pa.string()).dictionary_encode()
+                        self._file.write_table(
+                            table.set_column(1, self._schema.field(1), ids), row_group_size=self._size
+                        )
+                old.unlink()
+            if not unfinished and self._file is not None:
+                self._file.close()
+                self._file = None
 
     def _end_source(self) -> None:
         if self._waiting:
             self._write_group(Batch(*(np.concatenate(parts) for parts in zip(*self._waiting, strict=True))))
         self._waiting = []
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            with naming(self.path):
+                file.close()
 
     def finish(self, problems: Problems, about: Mapping[str, Any] | None = None) -> Log:
         """Move the log into place and open it; LogError if it has no rounds. `about` is added to its header."""
@@ -368,15 +424,20 @@ class LogWriter:
             raise LogError(
                 f"no round could be read{problems.in_words()}: check that the log is in the format {self.kind}"
             )
+        ids = self.tables.ids
+        if len(set(ids)) < len(set(self.tables.names)):
+            twice = next(name for name in self.tables.names if isinstance(name, int) and str(name) in self.tables.names)
+            raise LogError(f"the arms {twice} and {str(twice)!r} differ only in their type: use one of them for both")
+        if self._integers and not self.tables.integers:
+            self._change_ids_to_strings()
         vectors = pa.array([v.tolist() for v in self.tables.vectors], pa.list_(pa.float64()))
-        arms = pa.table({"arm": pa.array(self.tables.names, pa.string()), "features": vectors})
+        kind = pa.int64() if self._integers else pa.string()
+        arms = pa.table({"arm": pa.array(ids, kind), "features": vectors})
         pools = self.tables.pools
         listed = pa.ListArray.from_arrays(pa.array(pools.offsets.astype(np.int32)), pa.array(pools.rows))
-        pq.write_table(arms, self._part / "arms.parquet", compression="zstd", write_page_checksum=True)
-        pq.write_table(
-            pa.table({"arms": listed}), self._part / "pools.parquet", compression="zstd", write_page_checksum=True
-        )
-        content = hashlib.blake2b(json.dumps([self.tables.names, self.user, self.arm]).encode(), digest_size=16)
+        # Ids count as text, so that the digest of a log is the same as when all ids were text.
+        names = list(map(str, ids))
+        content = hashlib.blake2b(json.dumps([names, self.user, self.arm]).encode(), digest_size=16)
         for row in (*self.tables.vectors, pools.offsets, pools.rows):
             content.update(np.ascontiguousarray(row).data)
         for digest in self._digests:
@@ -385,7 +446,12 @@ class LogWriter:
             "format": FORMAT, "version": __version__, "kind": self.kind, "content": content.hexdigest(),
             "rounds": self.rounds, "user": self.user, "arm": self.arm, "reading": problems.plain(), **(about or {}),
         }  # fmt: skip
-        (self._part / HEADER).write_text(json.dumps(header, indent=1) + "\n")
+        with naming(self.path):
+            pq.write_table(arms, self._part / "arms.parquet", compression="zstd", write_page_checksum=True)
+            pq.write_table(
+                pa.table({"arms": listed}), self._part / "pools.parquet", compression="zstd", write_page_checksum=True
+            )
+            (self._part / HEADER).write_text(json.dumps(header, indent=1) + "\n")
         try:
             os.replace(self._part, self.path)
         except OSError as problem:
@@ -416,8 +482,8 @@ class Log:
         How many rounds there are.
     user, arm : list of str
         The names of the users' and of the arms' features.
-    names : list of str
-        The arm of every row of `vectors`.
+    names : list of int or list of str
+        The arm of every row of `vectors`. Ids are integers if all of them are, otherwise strings.
     vectors : array, shape (rows, features)
         The arms' vectors. An arm whose vector has changed has several rows.
     pools : Pools
@@ -466,7 +532,7 @@ class Log:
             self.arm: list[str] = list(self.about["arm"])
             arms = pq.read_table(self.path / "arms.parquet")
             pools = pq.read_table(self.path / "pools.parquet")["arms"].combine_chunks()
-            self.names: list[str] = arms["arm"].to_pylist()
+            self.names: list[Id] = arms["arm"].to_pylist()
             vectors = arms["features"].combine_chunks()
             self.vectors: Doubles = vectors.flatten().to_numpy().reshape(len(self.names), len(self.arm))
             self.pools = Pools(pools.offsets.to_numpy().astype(np.int64), pools.flatten().to_numpy())
@@ -510,6 +576,11 @@ class Log:
     def rounds(self) -> int:
         """How many rounds there are."""
         return sum(shard.rounds for shard in self.shards)
+
+    @property
+    def integer_ids(self) -> bool:
+        """Whether the ids of the arms are integers. Logs that earlier versions converted have strings only."""
+        return isinstance(self.names[0], int)
 
     @property
     def source_starts(self) -> list[int]:

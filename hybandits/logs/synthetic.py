@@ -26,6 +26,7 @@ import numpy as np
 
 from hybandits.foundation.checks import Doubles, positive
 from hybandits.foundation.compiling import kernel
+from hybandits.foundation.files import naming
 from hybandits.logs.store import LogError
 from hybandits.model.features import FeatureMap
 
@@ -321,8 +322,9 @@ class SyntheticLog:
         except FileExistsError:
             raise LogError(f"{folder} is a file: give the name of a folder") from None
         try:
-            clicks, clipped = self._write_days(paths, progress)
-            (folder / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
+            with naming(folder):
+                clicks, clipped = self._write_days(paths, progress)
+                (folder / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
         except BaseException:  # do not leave half a log behind
             for path in (*paths, folder / TRUTH):
                 path.unlink(missing_ok=True)

@@ -192,9 +192,10 @@ class ArmTable(ABC):
                 if twin in self._slots and not self.told_of_twin:
                     self.told_of_twin = True
                     kind, other = type(arm).__name__, type(twin).__name__
+                    number = "float(arm)" if isinstance(arm, str) and "." in arm else "arm"
                     checks.warn(
                         f"arm {arm!r} ({kind}) is not known, but {twin!r} ({other}) is: they are two arms, and {arm!r} "
-                        f"starts from nothing; if they should be one, pass {other}(arm)"
+                        f"starts from nothing; if they should be one, pass {other}({number})"
                     )
 
     def forget(self, arm: Hashable) -> None:

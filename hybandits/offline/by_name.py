@@ -9,7 +9,7 @@ from hybandits.foundation import checks
 from hybandits.offline.evaluation import Evaluation, Frozen, Learning
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import make_policy, parse_policy, policy_names, with_noise
+from hybandits.policies.by_name import make_policy, parse_policy, policy_names, proper_name, with_noise
 
 CLICK_NOISE = 0.5
 """A click is 0 or 1, so its standard deviation is at most 1/2."""
@@ -20,15 +20,21 @@ FIXED_ESTIMATORS = ("ips", "snips", "dm", "dr")
 
 def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) -> Policy:
     """A new policy for the features and arms of a log, such as ``"hylinucb:ridge=2"``; capitals do not matter."""
-    given, settings = parse_policy(spec)
-    name = _in_capitals(given)
+    name, settings = parse_policy(spec)
     settings = with_noise(name, settings, CLICK_NOISE)
     return make_policy(name, settings, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
 
 
-def _in_capitals(given: str) -> str:
-    """The name of a policy with its own capitals; the text as given if there is no such policy."""
-    return {name.lower(): name for name in policy_names()}.get(given.lower(), given)
+def proper_spec(spec: str) -> str:
+    """What a command line names, in its own spelling: capitals do not matter, except in the id of an arm.
+
+    >>> proper_spec("hylinucb:ridge=2"), proper_spec("Uniform"), proper_spec("Always:Shoe"), proper_spec("Policy.npz")
+    ('HyLinUCB:ridge=2', 'uniform', 'always:Shoe', 'Policy.npz')
+    """
+    if spec.lower() in ("uniform", "logged"):
+        return spec.lower()
+    name, colon, rest = spec.partition(":")
+    return f"{'always' if name.lower() == 'always' else proper_name(name)}{colon}{rest}"
 
 
 def target_for(
@@ -51,13 +57,12 @@ def target_for(
     """
     if spec in saved:
         return Frozen(saved[spec])
-    if spec.lower() in ("uniform", "logged"):
-        return spec.lower()
-    name, colon, arm = spec.partition(":")
-    if name.lower() == "always" and colon:
-        return f"always:{arm}"
+    spec = proper_spec(spec)
+    name, colon, _ = spec.partition(":")
+    if spec in ("uniform", "logged") or (name == "always" and colon):
+        return spec
     names = policy_names()
-    if _in_capitals(name) not in names:
+    if name not in names:
         raise ValueError(
             f"there is no policy {name!r}{checks.nearest(name, names)}: give uniform, logged, always:ARM, a saved "
             f"policy (a .npz file), or one of {', '.join(names)}"

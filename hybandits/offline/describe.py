@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
@@ -55,7 +55,7 @@ class Slice:
 class ArmCounts:
     """An arm: the rounds in which it was a candidate and in which it was shown, and its mean reward when shown."""
 
-    arm: str
+    arm: Hashable
     candidate: int
     shown: int
     reward: float | None
@@ -313,7 +313,7 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     by_arm = np.bincount(view.group_arm, tally.candidate, len(view.names)).astype(int)
     shown = [
         ArmCounts(
-            arm=str(view.names[a]),
+            arm=view.names[a],
             candidate=int(by_arm[a]),
             shown=int(tally.shown[a]),
             reward=float(tally.reward[a] / tally.shown[a]) if tally.shown[a] else None,

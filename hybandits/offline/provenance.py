@@ -6,8 +6,11 @@ which log it has learned and how much of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Literal
 
+from hybandits.foundation.checks import twin_of
+from hybandits.logs.store import Log
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
 
@@ -57,6 +60,33 @@ def check_columns(policies: Mapping[str, Policy], view: View) -> None:
                     f"{name} was fitted to a log with other {what} features ({words}): evaluate it on a log with the "
                     "same features"
                 )
+
+
+def common_ids(policies: Mapping[str, Policy], log: Log) -> Literal["integers", "strings"] | None:
+    """The type under which policies know the arms of a log, for `View`; None if it is that of the log.
+
+    Logs that earlier versions converted have strings where there are integers now, and so have policies fitted to them.
+
+    Raises
+    ------
+    ValueError
+        If one policy knows the arms as integers and another one as strings.
+    """
+    names: set[Hashable] = set(log.names)
+    twins = {twin for name in log.names if (twin := twin_of(name)) is not None}
+    other: Literal["integers", "strings"] = "strings" if log.integer_ids else "integers"
+    same, differing = "", ""
+    for name, policy in policies.items():
+        known = set(policy.arms)
+        if known & names:
+            same = name
+        elif known & twins:
+            differing = name
+    if same and differing:
+        raise ValueError(
+            f"{differing} knows the arms of the log as {other}, but {same} does not: evaluate them in runs of their own"
+        )
+    return other if differing else None
 
 
 def rounds_learned(policy: Policy, view: View) -> int:

@@ -53,9 +53,9 @@ def tasks_of(view: View, start: int, stop: int, *, size: int | None = None) -> l
 
 
 @lru_cache(maxsize=2)
-def view_of(log: str, content: str, features: str, arms: str) -> View:
+def view_of(log: str, content: str, features: str, arms: str, ids: str | None) -> View:
     """The view of a recipe (`View.recipe`), opened once per process."""
-    return View.from_recipe({"log": log, "content": content, "features": features, "arms": arms})
+    return View.from_recipe({"log": log, "content": content, "features": features, "arms": arms, "ids": ids})
 
 
 def in_order(

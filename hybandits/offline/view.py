@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
+from hybandits.logs.ids import id_of
 from hybandits.logs.store import Batch, Log, LogError
 from hybandits.model.features import FeatureMap, fill
 from hybandits.simulation.rounds import FeatureSource, Rounds
@@ -49,6 +50,9 @@ class View:
     arms : {"articles", "positions"}
         What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's
         released code does; lists are cut to 20 places, and shorter ones are filled up with arms of zero features.
+    ids : {None, "integers", "strings"}
+        None takes the ids of arms as the log has them. The others are for policies that know them as another type:
+        "strings" turns 100 into "100", and "integers" turns "100" into 100 and leaves other strings alone.
 
     Attributes
     ----------
@@ -66,14 +70,24 @@ class View:
         Entries with the same arm and vector form a group, group[e]. Within a group, features depend on the user alone.
     """
 
-    def __init__(self, log: Log, *, features: str | None = None, arms: str = "articles") -> None:
+    def __init__(
+        self,
+        log: Log,
+        *,
+        features: str | None = None,
+        arms: str = "articles",
+        ids: Literal["integers", "strings"] | None = None,
+    ) -> None:
         if arms not in ARMS:
             raise ValueError(f"arms must be one of {', '.join(ARMS)}, got {arms!r}")
+        if ids not in (None, "integers", "strings"):
+            raise ValueError(f"ids must be None, 'integers' or 'strings', got {ids!r}")
         self.log = log
         self.arms_are = arms
         self.why: str | None = None
         if features is None:
             features, self.why = usual_map(log)
+        self.ids = ids
         self.map = FeatureMap(features, len(log.user), len(log.arm))
         self.vectors: Doubles = np.array(log.vectors)
         self.names: list[Hashable]
@@ -81,6 +95,8 @@ class View:
             self.offsets, self.vector = log.pools.offsets, log.pools.rows.astype(np.int64)
             index = {name: i for i, name in enumerate(dict.fromkeys(log.names))}
             self.names = list(index)
+            if ids is not None:
+                self.names = [str(name) if ids == "strings" else id_of(str(name)) for name in index]
             self.arm = np.array([index[name] for name in log.names], np.int64)[self.vector]
         else:
             self.names = list(range(PLACES))
@@ -116,7 +132,7 @@ class View:
         """What `View.from_recipe` needs to open the same view, in another process perhaps."""
         return {
             "log": str(self.log.path.resolve()), "content": self.log.about["content"], "features": self.map.name,
-            "arms": self.arms_are,
+            "arms": self.arms_are, "ids": self.ids,
         }  # fmt: skip
 
     @staticmethod
@@ -125,7 +141,7 @@ class View:
         log = Log(Path(recipe["log"]))
         if log.about["content"] != recipe["content"]:
             raise LogError(f"{log.path} now holds another log than when the view was opened. Open the view again.")
-        return View(log, features=recipe["features"], arms=recipe["arms"])
+        return View(log, features=recipe["features"], arms=recipe["arms"], ids=recipe["ids"])
 
     def shown(self, batch: Batch) -> np.ndarray:
         """The entry shown in every round; -1 if the list was cut before it."""

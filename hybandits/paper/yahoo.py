@@ -21,6 +21,7 @@ import numpy as np
 
 from hybandits.engines import Engine
 from hybandits.experiments.record import Entry, Experiment, Protocol
+from hybandits.foundation.files import write_atomically
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import HEADER, Log, LogError, convert
 from hybandits.logs.synthetic import SyntheticLog
@@ -114,7 +115,8 @@ def _write_synthetic_log(log: SyntheticLog, folder: Path, *, days: int, progress
             raise LogError(f"{folder} holds a synthetic log with other settings: give another --out, or remove it")
         shutil.rmtree(folder)
     log.write(folder, files=days, progress=lambda done: progress("writing a synthetic log", done, log.rounds))
-    note.write_text(json.dumps(settings, indent=1) + "\n")
+    text = json.dumps(settings, indent=1) + "\n"
+    write_atomically(note, lambda name: Path(name).write_text(text))
 
 
 def _read(note: Path) -> Any:

@@ -40,6 +40,15 @@ def policy_names() -> list[str]:
     )
 
 
+def proper_name(name: str) -> str:
+    """The name of a policy in its own spelling, whatever the capitals; the text as it is if there is no such policy.
+
+    >>> proper_name("hylinucb"), proper_name("HyLinUBC")
+    ('HyLinUCB', 'HyLinUBC')
+    """
+    return {known.lower(): known for known in policy_names()}.get(name.lower(), name)
+
+
 def setting_names(name: str) -> list[str]:
     """The settings of the policy with this name, in the order of its constructor.
 
@@ -55,23 +64,24 @@ def parse_policy(spec: str) -> tuple[str, dict[str, Any]]:
     Parameters
     ----------
     spec : str
-        A name, or a name, a colon and settings separated by commas. Values are written as in TOML; a word that is not
-        valid TOML is taken as text. Neither the name nor the settings are checked here; `make_policy` does that.
+        A name, or a name, a colon and settings separated by commas. Capitals do not matter in the name. Values are
+        written as in TOML; a word that is not valid TOML is taken as text. Neither the name nor the settings are
+        checked here; `make_policy` does that.
 
     Returns
     -------
     tuple of str and dict
-        The name and the settings.
+        The name, in its own spelling if there is such a policy, and the settings.
 
     Examples
     --------
-    >>> parse_policy("HyLinUCB")
+    >>> parse_policy("hylinucb")
     ('HyLinUCB', {})
     >>> parse_policy('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2')
     ('LinUCB', {'exploration': {'kind': 'Constant', 'alpha': 1.0}, 'ridge': 2})
     """
     name, _, rest = spec.partition(":")
-    return name, dict(_parse_setting(spec, part) for part in _split_settings(rest) if part)
+    return proper_name(name), dict(_parse_setting(spec, part) for part in _split_settings(rest) if part)
 
 
 def _split_settings(text: str) -> list[str]:
@@ -137,7 +147,7 @@ def make_policy(
     Parameters
     ----------
     name : str
-        One of `policy_names`.
+        One of `policy_names`; capitals do not matter.
     settings : mapping
         Keyword arguments of the class as plain values. `exploration` is a table with the key `kind`, for example
         ``{"kind": "Constant", "alpha": 1.0}``.
@@ -159,6 +169,7 @@ def make_policy(
     >>> make_policy("HyLinUCB", {"exploration": {"kind": "AsWritten"}}, d1=2, d2=1, arms=5, horizon=100).ridge
     5.0
     """
+    name = proper_name(name)
     known = setting_names(name)
     kind: Any = _class(name)
     values = dict(settings)
@@ -177,10 +188,10 @@ def make_policy(
 
 
 def _class(name: str) -> type[Policy]:
-    names = policy_names()
-    if name not in names:
+    proper, names = proper_name(name), policy_names()
+    if proper not in names:
         raise ValueError(f"there is no policy {name!r}{checks.nearest(name, names)}: choose from {', '.join(names)}")
-    kind: type[Policy] = getattr(policies, name)
+    kind: type[Policy] = getattr(policies, proper)
     return kind
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar, Self
 
+from hybandits.foundation.checks import KeywordsOnly
 
-class WithSettings:
+
+class WithSettings(KeywordsOnly):
     """A class whose settings are the arguments of its constructor, each kept in an attribute of the same name."""
 
     _not_settings: ClassVar[tuple[str, ...]] = ("seed",)

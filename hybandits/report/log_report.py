@@ -48,7 +48,7 @@ def _listings(description: Description) -> list[Listing]:
         for s in description.slices
     ]  # fmt: skip
     arms = [
-        (s.arm, f"{s.candidate:,}", f"{s.shown:,}", "" if s.reward is None else f"{s.reward:.5g}")
+        (str(s.arm), f"{s.candidate:,}", f"{s.shown:,}", "" if s.reward is None else f"{s.reward:.5g}")
         for s in description.most_shown
     ]
     return [

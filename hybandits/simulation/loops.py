@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
@@ -53,8 +52,7 @@ def _admit(table: ArmTable, rounds: Rounds) -> None:
             "start a new block of rounds where an arm enters"
         )
     if new:
-        for arm in entering:
-            checks.new_arm(arm)
+        table.check_new(entering)
         table.admit(entering)
 
 

@@ -148,7 +148,7 @@ def test_an_unknown_key_in_a_file(tmp_path: Path) -> None:
     assert "unknown setting 'horizn'" in result.stderr
 
 
-SMALL = ["reproduce", "yahoo", "--train", "2000", "--rounds", "2000", "--policies", "HyLinUCB,DisLinUCB"]
+SMALL = ["reproduce", "yahoo", "--train", "2000", "--rounds", "2000", "--policies", "hylinucb,DisLinUCB"]
 SMALL += ["--workers", "1"]
 
 

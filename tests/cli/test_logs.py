@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hybandits
@@ -22,6 +23,42 @@ def test_what_convert_writes_is_a_log(folder: Path) -> None:
     assert log.rounds == 6000
     assert log.source_starts == [0, 3000]
     assert log.about["kind"] == "R6A"
+
+
+def test_convert_says_what_ids_are(tmp_path: Path) -> None:
+    (tmp_path / "mapping.toml").write_text('arm = "item"\nreward = "click"\n')
+    for ids, words in (
+        ("7 8", "ids are integers such as 7"),
+        ("7.0 8.0", "ids are integers such as 7, which the files give as floats"),
+        ("7 hat", "ids are strings such as 'hat'"),
+    ):
+        (tmp_path / "x.csv").write_text("item,click\n" + "".join(f"{name},1\n" for name in ids.split()))
+        converted = run("convert", tmp_path / "x.csv", tmp_path / ids, "--mapping", tmp_path / "mapping.toml")
+        assert converted.stdout.rstrip().endswith(f"2 rounds, 2 arms, 1 pool; {words}")
+
+
+@pytest.mark.slow
+def test_policies_and_logs_with_ids_of_another_type(folder: Path, tmp_path: Path) -> None:
+    """Policies of earlier versions know the articles of R6A as strings."""
+    log = Log(folder / "log")
+    assert {type(name) for name in log.names} == {int}
+    values = {}
+    for kind in (int, str):
+        policy = hybandits.Greedy(d1=36, d2=6)
+        for name in log.names[:5]:
+            policy.learn(kind(name), np.ones(36), np.ones(6), 1.0)
+        policy.save(tmp_path / f"{kind.__name__}.npz")
+        arguments = ["--rounds", 300, "--estimators", "ips", "--policy", tmp_path / f"{kind.__name__}.npz"]
+        evaluated = run("evaluate", folder / "log", *arguments, "--out", tmp_path / kind.__name__)
+        assert evaluated.exit_code == 0, said(evaluated)
+        assert ("the policies know the arms as strings" in said(evaluated)) == (kind is str)
+        plain = json.loads((tmp_path / kind.__name__ / "evaluation.json").read_text())
+        values[kind] = plain["estimates"][0]["value"]
+    assert values[int] == values[str]
+    both = [word for kind in ("int", "str") for word in ("--policy", tmp_path / f"{kind}.npz")]
+    refused = run("evaluate", folder / "log", *both)
+    assert refused.exit_code == 2
+    assert "str.npz knows the arms of the log as strings, but" in said(refused)
 
 
 def test_convert_does_not_overwrite(folder: Path) -> None:
@@ -137,7 +174,7 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     policy: Any = hybandits.load(out)
     assert policy.rounds == 3000
     evaluation = tmp_path / "evaluation"
-    arguments = ["--policy", "uniform", "--policy", out, "--policy", "always:" + Log(folder / "log").names[0]]
+    arguments = ["--policy", "uniform", "--policy", out, "--policy", f"always:{Log(folder / 'log').names[0]}"]
     evaluated = run("evaluate", folder / "log", "--from", 3000, *arguments, "--out", evaluation)
     assert evaluated.exit_code == 0, said(evaluated)
     assert "Difference to uniform, on the same rounds" in said(evaluated)
@@ -174,7 +211,7 @@ def test_policies_that_learn_are_replayed(folder: Path) -> None:
     evaluated = run("evaluate", folder / "log", *options, "--policy", "uniform")
     assert evaluated.exit_code == 0, said(evaluated)
     rows = [line.split()[:2] for line in evaluated.stdout.splitlines()]
-    for spec in specs:
+    for spec in ["HyIDS", "HyThompson", "HyLinUCB:noise=0.3"]:
         assert [spec, "replay"] in rows
         assert [spec, "ips"] not in rows
     assert ["uniform", "dr"] in rows

@@ -32,6 +32,15 @@ def test_version_and_help() -> None:
         assert "reproduce" in helped.stdout
 
 
+@pytest.mark.slow
+def test_without_the_laboratory_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; import hybandits.cli.main"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    hint = "run pip install '.[lab]' in a checkout of hybandits"
+    assert process.stderr == f"hybandits: the command line needs typer: {hint}\n"
+
+
 def test_the_list_of_commands_has_whole_sentences() -> None:
     listed = run("--help").stdout.partition("Commands:")[2].strip().splitlines()
     assert len(listed) == len(app.registered_commands)

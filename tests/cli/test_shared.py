@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Annotated
 
@@ -78,6 +79,7 @@ def test_the_command_keeps_what_changes_results(typed: list[str], kept: list[str
         (ResultsError("give another folder"), "hybandits: give another folder"),
         (EngineError("is the cluster up?"), "hybandits: is the cluster up?"),
         (FileNotFoundError(2, "No such file", "x.csv"), "hybandits: cannot read or write x.csv (No such file)"),
+        (OSError(errno.ENOSPC, "the disk is full", "x.npz"), "hybandits: cannot write x.npz: the disk is full"),
         (OSError("disk on fire"), "hybandits: cannot read or write (disk on fire)"),
         (MemoryError("9 GB"), "hybandits: not enough memory (9 GB): make the problem smaller"),
     ],

@@ -20,7 +20,7 @@ def test_a_cluster_that_does_not_answer_is_named_at_once() -> None:
 
 def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # importing it raises ImportError
-    with pytest.raises(EngineError, match=r"pip install 'hybandits\[ray\]'"):
+    with pytest.raises(EngineError, match=r"run pip install '\.\[ray\]' in a checkout"):
         list(Ray().map(square, [1], ignore))
 
 

@@ -52,7 +52,7 @@ def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
         ({"law": "bal"}, r"law must be one of .*did you mean ball"),
         ({"name": "a/b"}, "name must be letters"),
         ({"policies": ["HyLinUBC"]}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\)"),
-        ({"policies": ["hylinucb"]}, "did you mean HyLinUCB"),
+        ({"policies": ["hylinucb", "HyLinUCB"]}, "two policies have the same name"),
         ({"policies": [3]}, "a policy must be a name or a table"),
         ({"policies": ["HyThompson:scale"]}, "expected setting=value"),
         ({"policies": ["HyThompson:scal=2"]}, "has no setting 'scal'"),
@@ -76,3 +76,11 @@ def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
 def test_a_table_may_be_given_with_a_name() -> None:
     parsed = entry('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2.0', noise=0.1)
     assert parsed.settings == {"exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": 2.0}
+
+
+def test_capitals_of_policies_do_not_matter_and_are_not_shown() -> None:
+    small = {"d1": 2, "d2": 1, "arms": 3, "rounds": 10}
+    table = {"policy": "HYTHOMPSON", "scale": 0.5}
+    record = experiment({**small, "policies": ["hylinucb:ridge=2", table]})
+    assert [entry.name for entry in record.policies] == ["HyLinUCB:ridge=2", "HyThompson"]
+    assert record == experiment({**small, "policies": ["HyLinUCB:ridge=2", {"policy": "HyThompson", "scale": 0.5}]})

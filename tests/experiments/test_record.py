@@ -115,3 +115,8 @@ def test_a_grid_increases_to_the_horizon(horizon: int) -> None:
     assert points[-1] == horizon
     assert {t for t in (1000, 2500, 5000, 10_000) if t <= horizon} <= set(points)
     assert len(grid(horizon, 120, keep=())) <= 120
+
+
+def test_a_record_has_policies_in_their_own_spelling() -> None:
+    assert Entry(name="mine", policy="hylinucb") == Entry(name="mine", policy="HyLinUCB")
+    assert Entry(name="mine", policy="of_ones_own").policy == "of_ones_own"

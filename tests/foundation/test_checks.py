@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hybandits import Greedy
 from hybandits.foundation import checks
@@ -125,13 +127,66 @@ def test_arrays_are_copied() -> None:
         ([[[1.0, 2.0]]], 2, ValueError, r"got shape \(1, 1, 2\)"),
         ([[1.0, 2.0, 3.0]], 2, ValueError, r"x has 3 columns, expected 2 \(shape \(1, 3\)\)"),
         ([1.0, 2.0, 3.0], 1, ValueError, "x has 3 entries, expected 2"),
-        ([["a", "b"]], 2, TypeError, r"x has dtype <U1, expected numbers: convert it with x\.astype\(float\)"),
-        ([[1j, 2j]], 2, TypeError, "x has dtype complex128"),
+        ([["a", "b"]], 2, TypeError, r"x\[0, 0\] is 'a', expected a number: encode text as numbers first"),
+        ([["1", "b"]], 2, TypeError, r"x\[0, 1\] is 'b'"),
+        (["1", "2"], 1, TypeError, r"x has dtype <U1, expected numbers: convert it with np\.asarray\(x, dtype=float\)"),
+        (np.array(["1", "2"]), 1, TypeError, r"convert it with x\.astype\(float\)"),
+        (np.array([[1.0, None]]), 2, TypeError, r"x\[0, 1\] is None, expected a number: drop or impute"),
+        (np.array([[1.0, object]]), 2, TypeError, r"x\[0, 1\] is <class 'object'>, .* turn it into a number"),
+        ([[1j, 2j]], 2, TypeError, r"x has dtype complex128, expected real numbers: pass np\.real\(x\)"),
+        (
+            sparse.csr_matrix([[1.0, 2.0]]),
+            2,
+            TypeError,
+            r"x is a sparse csr_matrix of shape \(1, 2\).*pass x\.toarray\(\)$",
+        ),
+        (sparse.coo_array([[1.0, 2.0]]), 1, TypeError, r"x is a sparse coo_array .* pass x\.toarray\(\)\.ravel\(\)$"),
     ],
 )
 def test_other_arrays_are_refused(value: Any, ndim: int, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         checks.array("x", value, ndim, 2, "shape (n, 2)")
+
+
+class Frame:
+    """A table with named columns, as pandas and polars have them."""
+
+    columns = ("age", "country")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array([[31.0, "de"], [22.0, "fr"]], object)
+
+
+def test_a_text_column_is_named_where_columns_have_names() -> None:
+    with pytest.raises(TypeError, match=r"x\[0, 1\] \(column 'country'\) is 'de', expected a number: encode text"):
+        checks.array("x", Frame(), 2, 2, "shape (n, 2)")
+
+
+def test_rewards_that_are_text() -> None:
+    with pytest.raises(TypeError, match=r"rewards\[0\] is 'yes', expected a number: .* 1 for yes and 0 for no"):
+        checks.array("rewards", ["yes", "no"], 1, 2, "shape (2,)")
+
+
+class Kept(checks.KeywordsOnly):
+    def __init__(self, first: int, *, second: int = 0, third: int = 0) -> None:
+        self.settings = first, second, third
+
+
+class Loose(checks.KeywordsOnly):
+    def __init__(self, *settings: int) -> None:
+        self.settings = settings
+
+
+def test_settings_without_their_names_are_refused_with_the_call_as_it_should_be() -> None:
+    assert Kept(1, third=3).settings == (1, 0, 3)
+    assert Loose(1, 2).settings == (1, 2)
+    assert copy.copy(Kept(1)).settings == (1, 0, 0)
+    with pytest.raises(
+        TypeError, match=r"^Kept takes its settings by name, got 2 without one: write Kept\(first, second=2\)$"
+    ):
+        Kept(1, 2)  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"got 3 without one: write Kept\(first, third=3, second=2\)$"):
+        Kept(1, 3, second=2)  # type: ignore[misc]
 
 
 def test_ready_arrays_are_those_that_kernels_take_as_they_are() -> None:

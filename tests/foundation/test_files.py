@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -16,6 +17,7 @@ from hybandits.foundation.files import (
     clear_parts,
     discard,
     make_writable_folder,
+    naming,
     part_of,
     read_toml,
     sha256,
@@ -87,6 +89,17 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, pro
         write_atomically(path, fail)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file.txt"]
+
+
+def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> None:
+    def fail(name: str) -> None:
+        raise OSError(errno.ENOSPC, "Error writing bytes to file", name)
+
+    with pytest.raises(OSError, match=r"the disk is full .* free some space, or write elsewhere") as full:
+        write_atomically(tmp_path / "file.txt", fail)
+    assert (full.value.errno, full.value.filename) == (errno.ENOSPC, str(tmp_path / "file.txt"))
+    with pytest.raises(OSError, match=r"^a library's own$"), naming(tmp_path):
+        raise OSError("a library's own")
 
 
 def test_what_an_earlier_process_of_the_same_number_left_is_overwritten(tmp_path: Path) -> None:

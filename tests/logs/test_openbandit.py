@@ -42,7 +42,7 @@ def test_a_campaign(tmp_path: Path) -> None:
     assert batch.propensity.tolist() == [0.25, 0.5, 0.25]
     assert batch.place.tolist() == [3, 1, 2]
     assert batch.user.tolist() == [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 0, 1, 1, 1]]
-    assert log.names == ["0", "1", "2"]
+    assert log.names == [0, 1, 2]
     root = np.sqrt(1.5)
     np.testing.assert_allclose(log.vectors, [[1, -root, 0, 0], [1, 0, 1, 0], [1, root, 0, 1]], atol=1e-15)
 

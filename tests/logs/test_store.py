@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -180,3 +181,59 @@ def test_features_beyond_reason_are_refused(tmp_path):
     log = little_log(tmp_path, user=lambda random, n: np.full((n, 2), 1e160))
     with pytest.raises(LogError, match="at most 1e"):
         list(log.batches())
+
+
+def ids_log(path, sources):
+    """A log with one round per id and source, in groups of one round."""
+    with LogWriter(path, kind="mine", user=["constant"], arm=["constant"]) as writer:
+        for number, ids in enumerate(sources):
+            writer.source(str(number))
+            for name in ids:
+                pool = writer.tables.pool([writer.tables.arm(name, np.ones(1))])
+                one, first = np.ones(1), np.array([0])
+                writer.write(Batch(first, np.array([pool]), first, one, one, no_places(1), np.ones((1, 1))))
+        return writer.finish(Problems())
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ([[5, 7], [np.int64(-2)]], [5, 7, -2]),
+        ([["5"], ["7"]], ["5", "7"]),
+        ([[5, 7], [8, "hat", 9]], ["5", "7", "8", "hat", "9"]),
+        ([["hat", 5], [7]], ["hat", "5", "7"]),
+    ],
+)
+def test_ids_keep_their_type_and_are_strings_if_one_is(tmp_path, monkeypatch, sources, expected):
+    monkeypatch.setattr(store, "rows_per_group", lambda user: 1)
+    log = ids_log(tmp_path / "log", sources)
+    assert [(type(name), name) for name in log.names] == [(type(name), name) for name in expected]
+    assert log.integer_ids == isinstance(expected[0], int)
+    files = sorted((log.path / "rounds").iterdir())
+    assert [file.name for file in files] == ["00001.parquet", "00002.parquet"]
+    assert [name for file in files for name in pq.read_table(file)["arm"].to_pylist()] == expected
+    assert log.about["content"] == ids_log(tmp_path / "as-text", [expected]).about["content"]
+
+
+def test_ids_that_differ_only_in_their_type_are_refused(tmp_path):
+    with pytest.raises(LogError, match="the arms 5 and '5' differ only in their type"):
+        ids_log(tmp_path / "log", [[5, "5", "hat"]])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_of_an_earlier_version_has_strings(tmp_path):
+    """It had strings only, in a column of the same name."""
+    log = ids_log(tmp_path / "log", [["5", "7"]])
+    assert pq.read_table(log.path / "arms.parquet").schema.field("arm").type == pa.string()
+    assert Log(log.path).names == ["5", "7"]
+
+
+def test_a_full_disk_names_the_log_and_leaves_nothing(tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    with pytest.raises(OSError, match="the disk is full") as problem:
+        ids_log(tmp_path / "log", [[5]])
+    assert problem.value.filename == str(tmp_path / "log")
+    assert list(tmp_path.iterdir()) == []

@@ -194,10 +194,13 @@ def test_refusals(tmp_path: Path) -> None:
         SyntheticLog(rounds=10).write(tmp_path / TRUTH)
 
 
-def test_no_half_log_is_left_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_no_half_log_is_left_behind(tmp_path: Path, problem: BaseException) -> None:
     def fail(rounds: int) -> None:
-        raise KeyboardInterrupt
+        raise problem
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(type(problem)) as raised:
         SyntheticLog(rounds=2000).write(tmp_path / "log", files=2, progress=fail)
     assert list((tmp_path / "log").iterdir()) == []
+    if isinstance(raised.value, OSError):
+        assert raised.value.filename == str(tmp_path / "log")

@@ -48,6 +48,7 @@ def test_targets(view: View) -> None:
     assert target(view, "Uniform") == "uniform"
     assert target(view, "logged") == "logged"
     assert target(view, "always:a3") == target(view, "Always:a3") == "always:a3"
+    assert target(view, "always:A3") == "always:A3", "the id of an arm keeps its capitals"
     assert isinstance(target(view, "greedy"), Learning)
     with pytest.raises(ValueError, match=r"no policy 'random': give uniform, logged, .* a saved policy \(a .npz"):
         target(view, "random")

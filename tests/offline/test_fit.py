@@ -181,3 +181,14 @@ def test_features_of_any_size(tmp_path, size):
     statistics = fit.collect(view)
     assert np.isfinite(statistics.triangles).all()
     assert np.isfinite(stacked(fit.least_squares(statistics).model)).all()
+
+
+@pytest.mark.parametrize("name", [int, str])
+def test_a_fitted_policy_knows_the_ids_of_the_log(tmp_path, name):
+    view = View(little_log(tmp_path, ids=name))
+    policy = hybandits.HyLinUCB(d1=view.d1, d2=view.d2)
+    fit.warm_start(policy, fit.collect(view))
+    policy.save(tmp_path / "policy.npz")
+    assert {type(arm) for arm in hybandits.load(tmp_path / "policy.npz").arms} == {name}
+    with pytest.warns(UserWarning, match="is not known, but"):
+        policy.choose(np.ones((1, view.d1)), np.ones((1, view.d2)), [{int: "3", str: 3}[name]])

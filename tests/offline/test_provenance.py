@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from hybandits import Features, Greedy, load
 from hybandits.model.features import MAPS
-from hybandits.offline.provenance import check_columns, common_features, note_fit, rounds_learned
+from hybandits.offline.provenance import check_columns, common_features, common_ids, note_fit, rounds_learned
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
 
@@ -92,3 +92,17 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
         ValueError, match=r"other arm features \(in another order\): evaluate it on a log with the same"
     ):
         check_columns({"p": policy}, view)
+
+
+def test_ids_are_those_of_the_policies(tmp_path: Path) -> None:
+    integers, strings = little_log(tmp_path, "new", ids=int), little_log(tmp_path, "old", ids=str)
+    assert integers.about["content"] == strings.about["content"], "the type of ids makes no other log"
+    knows_integers, knows_strings, knows_none = (Greedy(d1=1, d2=1) for _ in range(3))
+    knows_integers.learn(3, [1.0], [1.0], 1.0)
+    knows_strings.learn("3", [1.0], [1.0], 1.0)
+    assert common_ids({"i": knows_integers, "n": knows_none}, integers) is None
+    assert common_ids({"s": knows_strings, "n": knows_none}, strings) is None
+    assert common_ids({"s": knows_strings}, integers) == "strings"
+    assert common_ids({"i": knows_integers}, strings) == "integers"
+    with pytest.raises(ValueError, match="s knows the arms of the log as strings, but i does not"):
+        common_ids({"s": knows_strings, "i": knows_integers}, integers)

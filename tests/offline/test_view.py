@@ -254,3 +254,14 @@ def test_arms_that_nothing_tells_apart_learn_from_the_user(tmp_path, vectors):
 def test_unknown_arms_setting(tmp_path):
     with pytest.raises(ValueError, match="articles, positions, got 'places'"):
         View(little_log(tmp_path), arms="places")
+
+
+@pytest.mark.parametrize("name", [int, str])
+def test_ids_have_the_type_of_the_log_unless_another_is_wanted(tmp_path, name):
+    log = little_log(tmp_path, ids=name)
+    for ids, kind in ((None, name), ("integers", int), ("strings", str)):
+        view = View(log, ids=ids)
+        assert view.names == [kind(i) for i in range(8)]
+        assert View.from_recipe(view.recipe()).names == view.names
+    with pytest.raises(ValueError, match="ids must be None, 'integers' or 'strings', got 'int'"):
+        View(log, ids="int")

@@ -40,6 +40,7 @@ def test_every_name_makes_its_policy_without_settings(name: str) -> None:
     ("spec", "expected"),
     [
         ("HyLinUCB", ("HyLinUCB", {})),
+        ("hyLINucb", ("HyLinUCB", {})),
         ("HyThompson:", ("HyThompson", {})),
         ("HyThompson:scale=0.5", ("HyThompson", {"scale": 0.5})),
         ("HyThompson:scale=.5,propensity_draws=10", ("HyThompson", {"scale": 0.5, "propensity_draws": 10})),
@@ -137,3 +138,12 @@ def test_policies_that_learn_the_noise_are_told_it_only_by_their_settings(name: 
 def test_mistakes_are_named(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_policy(name, settings, **SHAPE)
+
+
+def test_capitals_do_not_matter() -> None:
+    assert repr(make_policy("hylinucb", {"ridge": 2.0}, **SHAPE, seed=0)) == repr(
+        make_policy("HyLinUCB", {"ridge": 2.0}, **SHAPE, seed=0)
+    )
+    assert setting_names("HYTHOMPSON") == setting_names("HyThompson")
+    with pytest.raises(ValueError, match="HyLinUCB has no setting 'nose'"):
+        make_policy("hylinucb", {"nose": 1}, **SHAPE)

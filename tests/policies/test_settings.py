@@ -207,3 +207,10 @@ def test_policies_with_different_settings_are_not_merged() -> None:
         LiHybrid(d1=1, d2=1, alpha=0.5).merge(LiHybrid(d1=1, d2=1))
     with pytest.raises(TypeError, match="only another Greedy can be merged, got LiHybrid"):
         Greedy(d1=1, d2=1).merge(LiHybrid(d1=1, d2=1))  # type: ignore[arg-type]
+
+
+def test_settings_are_passed_by_name() -> None:
+    with pytest.raises(TypeError, match=r"^HyLinUCB takes its settings by name, .* write HyLinUCB\(d1=3, d2=2\)$"):
+        HyLinUCB(3, 2)  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"write EpsilonGreedy\(policy, epsilon=0\.2\)$"):
+        EpsilonGreedy(Greedy(d1=1, d2=1), 0.2)  # type: ignore[misc]

@@ -37,10 +37,11 @@ class LittleLog:
         user: Callable[[np.random.Generator, int], np.ndarray] = memberships,
         clicks: bool = False,
         batch: int = 211,
+        ids: Callable[[int], str | int] = "a{}".format,
     ) -> None:
         self.rounds, self.arms, self.pool, self.every, self.sources = rounds, arms, pool, every, sources
         self.seed, self.clicks, self.batch = seed, clicks, batch
-        self._user = user
+        self._user, self._ids = user, ids
         random = np.random.default_rng(seed)
         du = user(random, 1).shape[1]
         self.user = [str(i + 1) for i in range(du)]
@@ -54,7 +55,7 @@ class LittleLog:
         self, tables: Tables, problems: Problems, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         random = np.random.default_rng((self.seed, 1))
-        rows = [tables.arm(f"a{i}", vector) for i, vector in enumerate(self.vectors)]
+        rows = [tables.arm(self._ids(i), vector) for i, vector in enumerate(self.vectors)]
         t = 0
         members = np.arange(self.pool)
         for s in range(self.sources):

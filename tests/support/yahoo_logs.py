@@ -64,7 +64,7 @@ def read(paths: Any, *, strict: bool = False, **options: Any) -> tuple[list[Roun
         assert np.all(batch.place == -1)
         for i in range(batch.rounds):
             rows = np.split(tables.pools.rows, tables.pools.offsets[1:-1])[batch.pool[i]]
-            pool = tuple((tables.names[row], tuple(tables.vectors[row].tolist())) for row in rows)
+            pool = tuple((str(tables.names[row]), tuple(tables.vectors[row].tolist())) for row in rows)
             rounds.append(
                 Round(
                     int(batch.time[i]), pool, int(batch.chosen[i]), float(batch.reward[i]),

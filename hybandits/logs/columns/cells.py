@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hybandits.foundation.checks import Doubles, short
 from hybandits.logs.columns.tabular import ColumnBlock, Fault
+from hybandits.logs.ids import without_point
 from hybandits.logs.store import LARGEST, NO_TIME, LogError
 
 LATEST = 253_402_300_799
@@ -63,6 +64,19 @@ class Sheet:
             self.fault(_nulls(text), "missing value", lambda i: f"column {name!r} is empty")
         return text
 
+    def ids(self, name: str, *, integers: bool, optional: bool = False) -> pa.Array:
+        """A column of ids as text; with `integers`, a whole float is written as an integer: 1.0 as 1."""
+        column = self.columns[name]
+        if integers and pa.types.is_floating(column.type):
+            values = _doubles(column)
+            with np.errstate(invalid="ignore"):
+                whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
+            if whole.any():
+                numbers = pa.array(np.where(whole, values, 0.0).astype(np.int64)).cast(pa.string())
+                return pc.if_else(pa.array(whole), numbers, self.text(name, optional=optional))
+        text = self.text(name, optional=optional)
+        return pc.replace_substring_regex(text, r"^(-?[0-9]+)\.0+$", r"\1") if integers else text
+
     def numbers(self, name: str, *, optional: bool = False) -> Doubles:
         """A column as numbers; NaN where a cell is empty."""
         column = self.columns[name]
@@ -70,7 +84,7 @@ class Sheet:
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
         unparsable = np.zeros(self.n, bool)
-        if _is_text(kind):
+        if is_text(kind):
             text = self._text(name)
             try:
                 values = _doubles(text.cast(pa.float64()))
@@ -103,7 +117,7 @@ class Sheet:
                 column = column.cast(pa.timestamp("ms"))
             per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
             values = _floor(column.cast(pa.int64()), per)
-        elif _is_text(kind):
+        elif is_text(kind):
             text = self._text(name)
             times = _timestamps(text)
             if times is None:
@@ -144,7 +158,8 @@ class Sheet:
         return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(check(kind) for check in text) or str(kind) in ("string_view", "binary_view")
 
@@ -227,14 +242,14 @@ def _moment(text: str) -> float | None:
 # ------------------------------------------------------------------ lists of candidates
 
 
-def candidate_texts(sheet: Sheet, name: str) -> pa.Array:
-    """The lists of candidates in a column, each as text; null where there is none."""
+def candidate_texts(sheet: Sheet, name: str, *, integers: bool = False) -> pa.Array:
+    """The lists of candidates in a column, each as text; null where there is none. For `integers` see `Sheet.ids`."""
     column = sheet.columns[name]
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         return sheet.text(name)
     inner = ColumnBlock({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64), [], 0)
-    names = Sheet(inner).text(name, optional=True)
+    names = Sheet(inner).ids(name, integers=integers, optional=True)
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, names), _JOINT)
@@ -245,8 +260,8 @@ def candidate_texts(sheet: Sheet, name: str) -> pa.Array:
     return text
 
 
-def split_candidates(text: str, separator: str) -> list[str]:
-    """The names in a list of candidates; ValueError if the text is not such a list.
+def split_candidates(text: str, separator: str, *, integers: bool = False) -> list[str]:
+    """The names in a list of candidates; ValueError if the text is not such a list. For `integers` see `Sheet.ids`.
 
     >>> split_candidates("a|b|c", "|"), split_candidates('["a", "b"]', "|"), split_candidates("a b", "|")
     (['a', 'b', 'c'], ['a', 'b'], ['a', 'b'])
@@ -268,6 +283,8 @@ def split_candidates(text: str, separator: str) -> list[str]:
     else:
         names = text.split()
     candidates = [name for name in map(_name, names) if name]
+    if integers:
+        candidates = list(map(without_point, candidates))
     if not candidates:
         raise ValueError("it has no candidates")
     if len(set(candidates)) < len(candidates):

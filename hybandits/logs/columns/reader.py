@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from hybandits.foundation.checks import Doubles, short
 from hybandits.logs.columns import tabular
 from hybandits.logs.columns.categories import OneHot, one_hots
-from hybandits.logs.columns.cells import Sheet, candidate_texts, split_candidates
+from hybandits.logs.columns.cells import Sheet, candidate_texts, is_text, split_candidates
 from hybandits.logs.columns.mapping import Mapping
 from hybandits.logs.columns.tabular import DamagedError, Fault, TableFile, open_table, require, table_files
+from hybandits.logs.ids import Id, id_of
 from hybandits.logs.input_files import Paths, source_names
 from hybandits.logs.problems import CUT, DAMAGED, SALVAGED, Problems
 from hybandits.logs.store import NO_PLACE, NO_TIME, Batch, LogError, Tables
@@ -29,8 +30,12 @@ DISTINCT = 100_000
 """A column with more distinct values than this is not taken for categorical."""
 
 
+_NOT_LISTED = "arm not among the candidates"
+_NOT_IN_FILE = "arm missing from the arms' file"
+
+
 class KnownArms(NamedTuple):
-    """What is known of the arms beforehand: the names of their features, and their vectors by name.
+    """What is known of the arms beforehand: the names of their features, and their vectors by the text of their ids.
 
     `vectors` is None if nothing is known and any arm may come.
     """
@@ -73,13 +78,18 @@ class ColumnsReader:
         The files to read.
     ignored : dict
         What is not read in the given folders: path to reason.
+    about : dict
+        `ids_were_floats` if ids that are integers are written as floats, such as 1.0.
 
     Notes
     -----
-    If candidates are not listed or columns are categorical, the files are read twice: first to collect the arms and
-    categories of all usable rows, then for the rounds. Every category becomes a column (`country=de`), but for the
-    first if there is a constant; beyond 200 categories in all, the most frequent are kept and the rest share
-    `country=other`.
+    The ids of arms are integers if all of them are whole numbers (see `hybandits.logs.ids`; a whole float counts as
+    one), otherwise strings. A text column of a Parquet file is taken at its word: its ids are strings.
+
+    Unless an arms' file or the types of Parquet files say what the arms are, and if columns are categorical, the files
+    are read twice: first to collect the arms and categories of all usable rows, then for the rounds. Every category
+    becomes a column (`country=de`), but for the first if there is a constant; beyond 200 categories in all, the most
+    frequent are kept and the rest share `country=other`.
 
     Examples
     --------
@@ -91,7 +101,13 @@ class ColumnsReader:
     """
 
     kind = "columns"
-    _unknown_arm = "arm not among the candidates"
+
+    @property
+    def _unknown_arm(self) -> tuple[str, str]:
+        """What is wrong with a row whose arm is not known, and where it should have been."""
+        if self.mapping.arms_file is None:
+            return _NOT_LISTED, ""
+        return _NOT_IN_FILE, f", which is not in {self.mapping.arms_file}"
 
     def __init__(self, paths: Paths, *, mapping: Mapping) -> None:
         self.mapping = mapping
@@ -104,10 +120,14 @@ class ColumnsReader:
         self._numeric = [name for name in mapping.user if name not in mapping.categorical]
         for file in self._tables:
             _refuse_text(file, self._numeric, "user feature", "list it in categorical too, or leave it out of user")
-        arm_features, self._arms = self._known_arms()
-        self._hots: dict[str, OneHot] = {}
-        if mapping.categorical or (self._arms is None and mapping.candidates is None):
-            self._collect_categories()
+        self.about: dict[str, Any] = {}
+        self._hots: dict[str, OneHot]
+        self._integers = not any(is_text(kind) for file in self._tables if (kind := file.type_of(mapping.arm)))
+        arm_features = self._find_arms()
+        if self._integers and not self._all_whole:  # start again, and take every id as it is written
+            self._integers = False
+            self.about.clear()
+            arm_features = self._find_arms()
         first = ["constant"] if mapping.constant else []
         named = (self._hots[name].names if name in self._hots else [name] for name in mapping.features)
         self.user: Sequence[str] = [*first, *itertools.chain.from_iterable(named)]
@@ -117,6 +137,25 @@ class ColumnsReader:
             twice = [name for name, n in Counter(names).items() if n > 1]
             if twice:
                 raise LogError(f"two {what} features are called {twice[0]!r}: rename a column")
+
+    def _find_arms(self) -> list[str]:
+        """Find out which arms and categories there are; the names of the arms' features."""
+        features, self._arms = self._known_arms()
+        self._hots = {}
+        mapping = self.mapping
+        listed = self._arms is None and mapping.candidates is not None
+        self._all_whole = self._arms is None or _all_whole(self._arms)
+        if self._arms is not None and self._integers and not self._all_whole:
+            return features
+        columns = [mapping.arm, mapping.candidates or mapping.arm]
+        typed = all(
+            kind is not None and pa.types.is_integer(kind)
+            for file in self._tables
+            for kind in map(file.type_of, columns)
+        )
+        if mapping.categorical or (self._arms is None and not listed) or (listed and self._integers and not typed):
+            self._collect_categories()
+        return features
 
     def _known_arms(self) -> KnownArms:
         if self.mapping.arms_file is None:
@@ -128,20 +167,21 @@ class ColumnsReader:
         features = [name for name in named if name != label] if wanted is None else list(wanted)
         require(file, [label, *features], "the mapping")
         _refuse_text(file, features, "arm feature", "turn it into numbers, or list the wanted columns in arm_features")
-        names, numbers = read_arms(file, label, features)
+        names, numbers = read_arms(file, label, features, integers=self._integers)
         vectors = np.column_stack([np.ones((len(names), int(self.mapping.constant))), numbers])
         return KnownArms(features, dict(zip(names, vectors, strict=True)))
 
     def _collect_categories(self) -> None:
         """Collect the arms and categories of all files."""
         arms: dict[str, None] = {}
+        known = self._arms is not None
         counts: dict[str, Counter[str]] = {name: Counter() for name in self.mapping.categorical}
         tables = Tables()
         for file in self._tables:
             try:
                 for block in file.blocks(self.mapping.columns):
                     rows = self._usable_rows(Sheet(block), tables, None)
-                    if self._arms is None and self.mapping.candidates is None:
+                    if not known and self.mapping.candidates is None:
                         arms.update(dict.fromkeys(rows.arm.unique().to_pylist()))
                     for name, counter in counts.items():
                         values, numbers = rows.categories[name].value_counts().flatten()
@@ -155,8 +195,23 @@ class ColumnsReader:
                 continue
         if arms:
             self._arms = {name: np.ones(int(self.mapping.constant)) for name in arms}
+        if not known:
+            self._all_whole = _all_whole(arms) and tables.integers
         hots = one_hots(counts, drop_first=self.mapping.constant, label=self._label)
         self._hots = {hot.column: hot for hot in hots}
+
+    def _id(self, text: str) -> Id:
+        """The id that a text stands for."""
+        return id_of(text) if self._integers else text
+
+    def _ids(self, sheet: Sheet, name: str) -> pa.Array:
+        """A column of ids as text, alike for alike ids."""
+        ids = sheet.ids(name, integers=self._integers)
+        if self._integers and not self.about:
+            kind = sheet.columns[name].type
+            if pa.types.is_floating(kind) or (is_text(kind) and not ids.equals(sheet.text(name))):
+                self.about["ids_were_floats"] = True
+        return ids
 
     def _label(self, category: str) -> str:
         """How a category appears in the name of a feature."""
@@ -172,7 +227,7 @@ class ColumnsReader:
         problems.ignore_files(self.ignored)
         all_arms = None
         if self._arms is not None and self.mapping.candidates is None:
-            all_arms = tables.pool([tables.arm(name, vector) for name, vector in self._arms.items()])
+            all_arms = tables.pool([tables.arm(self._id(name), vector) for name, vector in self._arms.items()])
         for source, file in zip(self._sources, self._tables, strict=True):
             lines = rounds = 0
             try:
@@ -192,7 +247,7 @@ class ColumnsReader:
     def _usable_rows(self, sheet: Sheet, tables: Tables, all_arms: int | None) -> _UsableRows:
         """The rows of a sheet that are rounds; `all_arms` is the pool of all arms, None while these are collected."""
         m = self.mapping
-        arm = sheet.text(m.arm)
+        arm = self._ids(sheet, m.arm)
         reward = sheet.numbers(m.reward)
         time = sheet.seconds(m.time) if m.time else np.full(sheet.n, NO_TIME)
         propensity = np.full(sheet.n, np.nan)
@@ -207,7 +262,8 @@ class ColumnsReader:
         user = self._user(sheet)
         categories = {name: sheet.text(name) for name in m.categorical}
         if m.candidates:
-            pool, chosen, sizes = self._among_listed(sheet, arm, candidate_texts(sheet, m.candidates), tables)
+            texts = candidate_texts(sheet, m.candidates, integers=self._integers)
+            pool, chosen, sizes = self._among_listed(sheet, arm, texts, tables)
         else:
             pool, chosen, sizes = self._among_all(sheet, arm, all_arms)
         if m.uniform:
@@ -237,7 +293,8 @@ class ColumnsReader:
             return _Candidates(np.zeros(sheet.n, np.int64), np.zeros(sheet.n, np.int64), np.ones(sheet.n))
         chosen = pc.index_in(arm, value_set=pa.array(list(self._arms), pa.string())).fill_null(-1)
         places = chosen.to_numpy(zero_copy_only=False)
-        sheet.fault(places < 0, self._unknown_arm, lambda i: f"got {short(arm[i].as_py())}")
+        unknown, where = self._unknown_arm
+        sheet.fault(places < 0, unknown, lambda i: f"got {short(arm[i].as_py())}{where}")
         return _Candidates(np.full(sheet.n, all_arms or 0), places, np.full(sheet.n, float(len(self._arms))))
 
     def _among_listed(self, sheet: Sheet, arm: pa.Array, texts: pa.Array, tables: Tables) -> _Candidates:
@@ -249,16 +306,16 @@ class ColumnsReader:
         lists, arms = (column.take(pa.array(rows)).dictionary_encode() for column in (texts, arm))
         list_codes, arm_codes = (coded.indices.to_numpy(zero_copy_only=False) for coded in (lists, arms))
         parsed: list[list[str]] = []
-        wrong: dict[str, dict[int, str]] = {"unusable list of candidates": {}, "candidate without features": {}}
+        wrong: dict[str, dict[int, str]] = {"unusable list of candidates": {}, _NOT_IN_FILE: {}}
         for code, text in enumerate(lists.dictionary.to_pylist()):
             try:
-                names = split_candidates(text, self.mapping.separator)
+                names = split_candidates(text, self.mapping.separator, integers=self._integers)
             except ValueError as problem:
                 wrong["unusable list of candidates"][code] = f"got {short(text)}: {problem}"
                 names = []
             unknown = [] if self._arms is None else [name for name in names if name not in self._arms]
             if unknown:
-                wrong["candidate without features"][code] = f"{unknown[0]!r} is not in {self.mapping.arms_file}"
+                wrong[_NOT_IN_FILE][code] = f"candidate {unknown[0]!r} is not in {self.mapping.arms_file}"
             parsed.append(names)
         of_row = np.zeros(sheet.n, np.int64)
         of_row[rows] = list_codes
@@ -276,7 +333,7 @@ class ColumnsReader:
                 places = {code: {candidate: place for place, candidate in enumerate(parsed[code])}}
             place_of_key[k] = places[code].get(shown[name], -1)
         chosen[rows] = place_of_key[back]
-        sheet.fault(chosen < 0, self._unknown_arm, lambda i: f"got {short(arm[i].as_py())}")
+        sheet.fault(chosen < 0, _NOT_LISTED, lambda i: f"got {short(arm[i].as_py())}")
         good = sheet.good[rows]
         # Pools are entered in the order of the rounds, so that where blocks end makes no difference.
         codes, firsts = np.unique(list_codes[good], return_index=True)
@@ -284,20 +341,26 @@ class ColumnsReader:
         without_features = np.ones(int(self.mapping.constant))
         for code in codes[np.argsort(firsts)].tolist():
             vectors = (without_features if self._arms is None else self._arms[name] for name in parsed[code])
-            entered[code] = tables.pool(list(map(tables.arm, parsed[code], vectors)))
+            entered[code] = tables.pool(list(map(tables.arm, map(self._id, parsed[code]), vectors)))
         pool[rows] = entered[list_codes]
         sizes[rows] = np.array([max(len(names), 1) for names in parsed])[list_codes]
         return _Candidates(pool, chosen, sizes)
 
 
-def read_arms(file: TableFile, label: str, features: Sequence[str]) -> tuple[list[str], Doubles]:
+def _all_whole(names: Iterable[str]) -> bool:
+    return all(isinstance(id_of(name), int) for name in names)
+
+
+def read_arms(
+    file: TableFile, label: str, features: Sequence[str], *, integers: bool = False
+) -> tuple[list[str], Doubles]:
     """Names and features of the arms in a file; LogError if anything is wrong, because every round depends on it."""
     names: list[str] = []
     parts: list[Doubles] = [np.empty((0, len(features)))]
     try:
         for block in file.blocks([label, *features]):
             sheet = Sheet(block)
-            names += sheet.text(label).to_pylist()
+            names += sheet.ids(label, integers=integers).to_pylist()
             parts.append(np.column_stack([np.empty((sheet.n, 0)), *(sheet.numbers(name) for name in features)]))
             faults = sorted([*block.faults, *sheet.faults()])
             if faults:

@@ -83,6 +83,10 @@ class TableFile(Protocol):
     path: Path
     columns: list[str]
 
+    def type_of(self, column: str) -> pa.DataType | None:
+        """The type of a column, or of the values in its lists; None if the file has no types."""
+        ...
+
     def blocks(self, wanted: Sequence[str]) -> Iterator[ColumnBlock]:
         """Blocks of rows with the wanted columns; DamagedError when the rest cannot be read."""
         ...
@@ -149,6 +153,10 @@ class CsvTable:
         text = header.decode("utf-8", "replace")
         self._delimiter = max(",;\t", key=text.count)
         self.columns = [name.strip() for name in next(csv.reader([text], delimiter=self._delimiter))]
+
+    def type_of(self, column: str) -> None:
+        """None: cells are text whatever they mean."""
+        return
 
     def _lines(self, tell: Callable[[int], None] | None) -> Iterator[bytes]:
         """Whole lines, about BLOCK bytes at a time, with \\n as line end; the last line may lack it.
@@ -350,12 +358,21 @@ class ParquetTable:
         self.path = path
         try:
             with pq.ParquetFile(path) as file:
-                self.columns = list(file.schema_arrow.names)
+                schema = file.schema_arrow
+                self.columns = list(schema.names)
+                self._types = dict(zip(schema.names, schema.types, strict=True))
                 self._total = file.metadata.num_rows
         except (OSError, pa.ArrowException) as problem:
             raise LogError(
                 f"{path} is not a complete Parquet file ({_first_line(problem)}): write or copy it again"
             ) from None
+
+    def type_of(self, column: str) -> pa.DataType:
+        """The type of a column; for categories and lists, the type of their values."""
+        kind = self._types[column]
+        while hasattr(kind, "value_type"):
+            kind = kind.value_type
+        return kind
 
     def blocks(self, wanted: Sequence[str]) -> Iterator[ColumnBlock]:
         """Blocks of rows; cells have the types of the file."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybandits.foundation.checks import short
+from hybandits.logs.ids import id_of
 from hybandits.logs.store import Tables
 from hybandits.logs.yahoo.compiled import WORD, hash_bytes
 from hybandits.logs.yahoo.lines import NOT_TEXT, Malformed, check_distinct, is_plain, parse_article
@@ -56,7 +57,7 @@ class KnownPools:
             rows = [self.rows[part] for part in parts]
         except KeyError:
             rows = self.enter(text, parts)
-        ids = [self.tables.names[row] for row in rows]
+        ids = [str(self.tables.names[row]) for row in rows]
         check_distinct(ids)
         pool = KnownPool(self.tables.pool(rows), ids)
         if len(self.pools) == self.POOLS:
@@ -72,7 +73,7 @@ class KnownPools:
         check_distinct([article.id for article in articles])
         if len(self.rows) + len(parts) > self.IDS:
             self.rows.clear()
-        rows = [self.tables.arm(article.id, np.array(article.vector)) for article in articles]
+        rows = [self.tables.arm(id_of(article.id), np.array(article.vector)) for article in articles]
         self.rows.update(zip(parts, rows, strict=True))
         return rows
 

@@ -238,7 +238,13 @@ def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bo
                 "Learning(policy)"
             )
     if isinstance(target, Always) and target.arm not in view.names:
-        raise ValueError(f"the log has no arm {target.arm!r} to show always: its arms are {checks.short(view.names)}")
+        twin = checks.twin_of(target.arm)
+        remedy = (
+            f", but it has {twin!r}: pass {twin!r}"
+            if twin in view.names
+            else f": its arms are {checks.short(view.names)}"
+        )
+        raise ValueError(f"the log has no arm {target.arm!r} to show always{remedy}")
     if isinstance(target, _Saved) and (target.d1, target.d2) != (view.d1, view.d2):
         raise ValueError(
             f"the {target.kind} has d1 = {target.d1}, d2 = {target.d2}, but the features of the log have "

@@ -51,7 +51,7 @@ def test_types_of_parquet(tmp_path: Path) -> None:
     pq.write_table(table, path)
     mapping = {**SIMPLE, "candidates": "shown", "user": ["age", "text", "os"], "categorical": ["os"]}
     log, batch, problems = read(path, tmp_path, **mapping)
-    assert pools(log) == [["3", "4"], ["4"]]
+    assert pools(log) == [[3, 4], [4]]
     assert batch.chosen.tolist() == [0, 0]
     assert batch.user.tolist() == [[1, 1, 1, 0], [1, 2, 2, 1]]
     assert batch.reward.tolist() == [1, 0]

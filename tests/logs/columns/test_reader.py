@@ -64,7 +64,8 @@ def test_arms_of_a_file(tmp_path: Path, kind: str) -> None:
     assert log.vectors.tolist() == [[1, 1, 2], [1, 3, 4]]
     assert batch.chosen.tolist() == [1]
     assert batch.propensity.tolist() == [0.5]
-    assert problems.kinds == {"arm not among the candidates": 1}
+    assert problems.kinds == {"arm missing from the arms' file": 1}
+    assert problems.examples[0].detail == f"got 'c', which is not in {arms}"
 
 
 def test_some_features_of_the_arms_and_no_constant(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ BAD = [
     ("1,1,-0.5,a b,1", "propensity outside (0, 1]", "got -0.5"),
     ("1,1,,a b,1", "missing value", "column 'p'"),
     ("1,1,0.5,b c,1", "arm not among the candidates", "got 'a'"),
-    ("1,1,0.5,a zz,1", "candidate without features", "'zz' is not in"),
+    ("1,1,0.5,a zz,1", "arm missing from the arms' file", "candidate 'zz' is not in"),
     ("1,1,0.5,a a,1", "unusable list of candidates", "it has 'a' twice"),
     ('1,1,0.5,"[1, ",1', "unusable list of candidates", "it is not one"),
     ("1,1,0.5,|,1", "unusable list of candidates", "no candidates"),
@@ -265,7 +266,10 @@ def test_csv_and_parquet_give_the_same_log(
         patch.setattr(tabular, "ROWS", many)
         outcomes = [read(tmp_path / name, tmp_path, **mapping) for name in ("x.csv", "x.parquet")]
     (log1, batch1, problems1), (log2, batch2, problems2) = outcomes
-    assert (log1.user, log1.arm, log1.names, pools(log1)) == (log2.user, log2.arm, log2.names, pools(log2))
+    assert (log1.user, log1.arm) == (log2.user, log2.arm)
+    # CSV has no types, so ids are integers there if all are; the text column of the Parquet file is taken at its word.
+    assert pools(log2) == [[str(name) for name in pool] for pool in pools(log1)]
+    assert log1.about["content"] == log2.about["content"]
     for mine, theirs in zip(batch1, batch2, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert problems1.kinds == problems2.kinds
@@ -295,3 +299,71 @@ def usable(row: dict[str, Any], listed: bool) -> bool:
         return False
     shown = row["shown"]
     return not listed or (shown is not None and len(set(shown)) == len(shown) and row["item"] in shown)
+
+
+def csv_of(ids: list[str], shown: list[str] | None = None) -> str:
+    if shown is None:
+        return "item,click\n" + "".join(f"{name},1\n" for name in ids)
+    return "item,click,shown\n" + "".join(f"{name},1,{some}\n" for name, some in zip(ids, shown, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected", "floats"),
+    [
+        (["100", "7", "100"], [100, 7], False),
+        (["1.0", "2.0"], [1, 2], True),
+        (["1.0", "2"], [1, 2], True),
+        (["1.0", "1.5"], ["1.0", "1.5"], False),
+        (["007", "8"], ["007", "8"], False),
+        (["7", "shoe"], ["7", "shoe"], False),
+    ],
+)
+def test_ids_of_a_csv_file_are_integers_if_all_are_whole(
+    tmp_path: Path, ids: list[str], expected: list[Any], floats: bool
+) -> None:
+    log, _, _ = read(write(tmp_path / "x.csv", csv_of(ids)), tmp_path, **SIMPLE)
+    assert log.names == expected
+    assert log.about.get("ids_were_floats", False) == floats
+    assert not floats or "ids_were_floats" in json.loads((log.path / "log.json").read_text())
+
+
+def test_an_unusable_row_does_not_decide_the_type_of_ids(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", csv_of(["1.0", "x", "3"], ["1|2", "1|2", "3|2.0"]))
+    log, batch, problems = read(path, tmp_path, **SIMPLE, candidates="shown")
+    assert pools(log) == [[1, 2], [3, 2]]
+    assert batch.chosen.tolist() == [0, 0]
+    assert problems.kinds == {"arm not among the candidates": 1}
+
+
+def test_a_candidate_that_is_no_number_makes_all_ids_strings(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", csv_of(["1.0", "2.0"], ["1.0|2.0", "2.0|hat"]))
+    log, _, problems = read(path, tmp_path, **SIMPLE, candidates="shown")
+    assert pools(log) == [["1.0", "2.0"], ["2.0", "hat"]]
+    assert problems.skipped == 0
+
+
+@pytest.mark.parametrize(
+    ("items", "lists", "expected"),
+    [
+        (pa.array([3, 4], pa.int32()), [[3, 4], [4, 3]], [[3, 4], [4, 3]]),
+        (pa.array([3.0, 1e10]), [[3.0, 1e10], [1e10, 5.0]], [[3, 10**10], [10**10, 5]]),
+        (pa.array([3, 4], pa.uint8()).dictionary_encode(), [["3", "4"], ["4", "5"]], [[3, 4], [4, 5]]),
+        (pa.array(["3", "4"]), [["3", "4"], ["4", "3"]], [["3", "4"], ["4", "3"]]),
+        (pa.array(["3", "4"]).dictionary_encode(), [[3, 4], [4, 3]], [["3", "4"], ["4", "3"]]),
+    ],
+)
+def test_ids_of_a_parquet_file_keep_their_type(tmp_path: Path, items: Any, lists: Any, expected: Any) -> None:
+    pq.write_table(pa.table({"item": items, "click": [1, 0], "shown": lists}), tmp_path / "x.parquet")
+    log, _, problems = read(tmp_path / "x.parquet", tmp_path, **SIMPLE, candidates="shown")
+    assert pools(log) == expected
+    assert problems.skipped == 0
+    log, _, _ = read(tmp_path / "x.parquet", tmp_path, **SIMPLE)
+    assert log.names == [pool[0] for pool in expected]
+
+
+@pytest.mark.parametrize(("names", "expected"), [(["1", "2.0"], [1, 2]), (["1", "hat"], ["1", "hat"])])
+def test_the_arms_file_decides_the_type_too(tmp_path: Path, names: list[str], expected: list[Any]) -> None:
+    arms = write(tmp_path / "arms.csv", "name,w\n" + "".join(f"{name},1\n" for name in names))
+    path = write(tmp_path / "x.csv", csv_of(["1"]))
+    log, batch, _ = read(path, tmp_path, **SIMPLE, arms_file=arms)
+    assert (log.names, batch.rounds) == (expected, 1)

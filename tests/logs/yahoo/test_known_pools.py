@@ -60,7 +60,7 @@ def test_a_list_is_known_by_its_text() -> None:
     assert pools.pool("12 2:0.5 1:1|11 1:1 ") == (1, ["12", "11"])
     assert pools.pool("11 1:1 |12 1:1") == (2, ["11", "12"]), "with another vector it is another row"
     np.testing.assert_array_equal(tables.vectors[1], [1, 0.5, 0, 0, 0, 0])
-    assert tables.names == ["11", "12", "12"]
+    assert tables.names == [11, 12, 12]
     with pytest.raises(Malformed):
         pools.pool("11 1:1 |11 2:1")
     assert len(tables.pools.sizes) == 3

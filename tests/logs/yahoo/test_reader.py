@@ -267,7 +267,8 @@ def test_converted(kind: str, tmp_path: Path) -> None:
     assert batch.user.tolist() == [list(each.user) for each in rounds[: batch.rounds]]
     assert math.isclose(sum(b.reward.sum() for b in log.batches()), sum(each.reward for each in rounds))
     for name, vector in zip(log.names, log.vectors, strict=True):
-        assert vector.tolist() == synthetic.articles[name].tolist()
+        assert vector.tolist() == synthetic.articles[str(name)].tolist()
+    assert {type(name) for name in log.names} == {int if kind == "R6A" else str}
 
 
 def test_a_synthetic_log_says_so_also_if_an_earlier_version_wrote_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hybandits.offline.evaluation import Always, Frozen, Learning, Logged, Unifo
 from hybandits.offline.evaluation.targets import target_of
 from hybandits.offline.view import View
 from tests.support.evaluation import ARMS, SAME, Plain, Ranked, write_log
+from tests.support.loglike import little_log
 
 POLICIES: dict[str, Callable[[int, int], Policy]] = {
     "greedy": lambda d1, d2: Greedy(d1=d1, d2=d2, seed=0),
@@ -130,6 +131,13 @@ def test_what_values_of_targets_stand_for(view: View, trained: Greedy) -> None:
     assert target_of(own, view, learns=True) is own
     places = View(view.log, arms="positions")
     assert target_of("always:3", places, learns=False) == Always(3)
+
+
+def test_an_arm_is_named_by_its_text_whatever_its_type(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path, ids=int))
+    assert target_of("always:3", view, learns=False) == Always(3)
+    with pytest.raises(ValueError, match="the log has no arm '3' to show always, but it has 3: pass 3"):
+        target_of(Always("3"), view, learns=False)
 
 
 def test_saved_policies_are_copies(trained: Greedy) -> None:
