@@ -34,7 +34,9 @@ def test_convert_says_what_ids_are(tmp_path: Path) -> None:
     ):
         (tmp_path / "x.csv").write_text("item,click\n" + "".join(f"{name},1\n" for name in ids.split()))
         converted = run("convert", tmp_path / "x.csv", tmp_path / ids, "--mapping", tmp_path / "mapping.toml")
-        assert converted.stdout.rstrip().endswith(f"2 rounds, 2 arms, 1 pool; {words}")
+        wrote, features = converted.stdout.splitlines()
+        assert wrote.endswith(f"2 rounds, 2 arms, 1 pool; {words}")
+        assert features.startswith("features: li by default, because ")
 
 
 @pytest.mark.slow

@@ -277,7 +277,7 @@ def test_csv_and_parquet_give_the_same_log(
     good = [row for row in rows if usable(row, listed)]
     assert batch1.reward.tolist() == [row["click"] for row in good]
     rows_of = log1.pools.rows[log1.pools.offsets[batch1.pool] + batch1.chosen]
-    assert [log1.names[i] for i in rows_of] == [row["item"] for row in good]
+    assert [str(log1.names[i]) for i in rows_of] == [row["item"] for row in good]
 
 
 GOOD = {"item": "a", "click": 1.0, "p": 0.5, "t": 1, "slot": 1, "shown": ["a", "b"], "age": 3.0, "os": "b"}
