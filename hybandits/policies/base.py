@@ -16,7 +16,6 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels.random import KEYED
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
-from hybandits.model.inputs import check_finite
 from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
@@ -241,8 +240,7 @@ class Policy(Guarded, WithSettings, ABC):
         """
         batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
         with self._lock:
-            for b in range(batch.size):
-                check_finite(batch.x[b], batch.z[b])
+            batch.check_finite()
             choices, indices = [], np.empty(batch.size, np.int64)
             for b in range(batch.size):
                 x_b, z_b, ids, places = batch.rows(b)

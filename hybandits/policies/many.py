@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import arrow
 from hybandits.model.arms import ArmTable, CandidateSet, Slots
 from hybandits.model.inputs import check_finite, id_list
 
@@ -75,6 +74,12 @@ class Batch(NamedTuple):
         places = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
         return self.x[b][places], self.z[b][places], [self.arm(b, int(i)) for i in places], places
 
+    def check_finite(self) -> None:
+        """Raise, saying where, if a number of a candidate is not finite; rows that the mask leaves out may hold any."""
+        for b in range(self.size):
+            x, z, _, _ = self.rows(b)
+            check_finite(x, z)
+
 
 def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d2: int) -> Batch:
     """Return what `choose_many` is passed, ready for the kernels; an error says what is wrong with it."""
@@ -135,22 +140,28 @@ def _ids(arms: Any, n: int) -> Sequence[Hashable]:
 
 
 def look_up(batch: Batch, table: ArmTable) -> Slots:
-    """The slots of all candidates, one row for all decisions or one for each; arms that are new are admitted."""
-    if not (arrow.within_limit(batch.x) and arrow.within_limit(batch.z)):
-        for b in range(batch.size):
-            check_finite(batch.x[b], batch.z[b])
-    for ids in batch.ids:
-        table.check_new(ids)
-    for b, ids in enumerate(batch.ids):
-        shown: NDArray[np.bool_] = np.ones(len(ids), np.bool_)
-        if len(batch.mask):
-            shown = batch.mask[b] if len(batch.ids) > 1 else np.logical_or.reduce(batch.mask, axis=0)
-        table.admit([arm for arm, is_shown in zip(ids, shown.tolist(), strict=True) if is_shown])
+    """The slots of all candidates, one row for all decisions or one for each; arms that are new are admitted.
+
+    Only then must the numbers be looked at before the kernels do so: a call that is refused has changed nothing.
+    """
+    if any(table.unmet(ids) for ids in batch.ids):
+        batch.check_finite()
+        for ids in batch.ids:
+            table.check_new(ids)
+        for b, ids in enumerate(batch.ids):
+            shown: NDArray[np.bool_] = np.ones(len(ids), np.bool_)
+            if len(batch.mask):
+                shown = batch.mask[b] if len(batch.ids) > 1 else np.logical_or.reduce(batch.mask, axis=0)
+            table.admit([arm for arm, is_shown in zip(ids, shown.tolist(), strict=True) if is_shown])
     return np.stack([table.lookup(ids) for ids in batch.ids])
 
 
-def in_threads(work: Callable[[int, int], int], size: int, threads: int) -> None:
-    """Call work(first, last) for parts of a batch, at the same time in so many threads."""
+def in_threads(work: Callable[[int, int], int], batch: Batch, threads: int) -> None:
+    """Call work(first, last) for parts of a batch, at the same time in so many threads.
+
+    It returns a row from which on numbers are not finite, -1 if all are; then an error says which.
+    """
+    size = batch.size
     threads = min(threads, max(size, 1))
     edges = np.linspace(0, size, threads + 1).astype(int).tolist()
     parts = list(itertools.pairwise(edges))
@@ -159,4 +170,6 @@ def in_threads(work: Callable[[int, int], int], size: int, threads: int) -> None
     else:
         with ThreadPoolExecutor(threads) as pool:
             refused = list(pool.map(lambda part: work(*part), parts))
-    assert max(refused) < 0, "a kernel refused what the checks accept"
+    if max(refused) >= 0:
+        batch.check_finite()
+        raise AssertionError("a kernel refused what the checks accept")

@@ -117,7 +117,7 @@ class PosteriorPolicy(RidgePolicy):
                 )  # fmt: skip
             return refused
 
-        in_threads(work, size, threads)
+        in_threads(work, batch, threads)
         return index, mean, width, propensity
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:

@@ -114,7 +114,7 @@ class UCBPolicy(RidgePolicy):
             )  # fmt: skip
             return refused
 
-        in_threads(work, size, threads)
+        in_threads(work, batch, threads)
         return index, mean, width, np.ones(size)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:

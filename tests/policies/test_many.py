@@ -95,6 +95,18 @@ def test_a_rule_of_ones_own_is_asked_one_by_one() -> None:
     assert choices.arms == ["c", "c"]
 
 
+@pytest.mark.parametrize("name", ["HyLinUCB", "HyIDS", "HyRan"])
+def test_rows_that_the_mask_leaves_out_may_hold_anything(name: str) -> None:
+    policy = MAKERS[name]()
+    x, z, mask = np.ones((2, 3, 4)), np.ones((2, 3, 3)), np.ones((2, 3), bool)
+    x[1, 2], mask[1, 2] = np.nan, False
+    assert "c" not in policy.choose_many(x, z, ["a", "b", "c"], mask=mask).arms[1:]
+    policy.choose_many(x, z, ["a", "b", "c"], mask=mask)
+    mask[1, 2] = True
+    with pytest.raises(ValueError, match="must be finite"):
+        policy.choose_many(x, z, ["a", "b", "c"], mask=mask)
+
+
 def test_none_at_all() -> None:
     choices = HyLinUCB(d1=1, d2=0).choose_many(np.ones((0, 3, 1)), arms=["a", "b", "c"])
     assert choices.arms == []
