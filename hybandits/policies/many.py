@@ -123,6 +123,9 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
 def _features(name: str, value: Any, other: Any, columns: int) -> Doubles:
     if value is None and columns == 0:
         return np.zeros((*np.shape(other)[:2], 0))
+    if checks.ready(value, (*np.shape(value)[:2], columns)):
+        ready: Doubles = value
+        return ready
     what = f"shape (B, n, d{1 if name == 'x' else 2}) with {columns} feature(s), one row per candidate of each decision"
     return checks.array(name, value, 3, columns, what)
 
