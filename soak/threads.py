@@ -4,7 +4,8 @@ Every thread chooses, learns one row or several, predicts, merges deltas, saves 
 Some arms belong to all threads; others come and go with one thread, which forgets them again. Afterwards every reward
 must have been counted once, and the estimates must be what one thread would have learned. An arm that was forgotten
 and came back is another arm to the reference. Policies that learn their settings estimate them when an arm leaves,
-which depends on the moment, so nothing is forgotten there.
+which depends on the moment, and SupLinUCB integrates an arm out of each level by itself, which is not the same for all
+levels together. So nothing is forgotten there.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Worker(threading.Thread):
         self.learned: list[Learned] = []
         self.problems: list[str] = []
         self.life = 0
-        self.forgets = not isinstance(policy, HyThompson | HyIDS)
+        self.forgets = not isinstance(policy, HyThompson | HyIDS | SupLinUCB)
 
     def run(self) -> None:
         random = np.random.default_rng(self.number)
