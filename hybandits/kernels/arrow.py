@@ -541,6 +541,67 @@ def panel_times(score, o, v, vo, cols):
 
 
 @kernel
+def panel_times_four(score, o, v, v0, v1, v2, v3, cols):
+    """`panel_times` with four vectors, at v[v0:], v[v1:], v[v2:] and v[v3:], to the bit: columns are loaded once."""
+    zero = splat4(0.0)
+    a0, a1, a2, a3 = zero, zero, zero, zero
+    b0, b1, b2, b3 = zero, zero, zero, zero
+    c0, c1, c2, c3 = zero, zero, zero, zero
+    d0, d1, d2, d3 = zero, zero, zero, zero
+    k = 0
+    while k + 4 <= cols:
+        column = load4(score, o)
+        a0 = muladd4(spread4(v, v0 + k), column, a0)
+        b0 = muladd4(spread4(v, v1 + k), column, b0)
+        c0 = muladd4(spread4(v, v2 + k), column, c0)
+        d0 = muladd4(spread4(v, v3 + k), column, d0)
+        column = load4(score, o + 4)
+        a1 = muladd4(spread4(v, v0 + k + 1), column, a1)
+        b1 = muladd4(spread4(v, v1 + k + 1), column, b1)
+        c1 = muladd4(spread4(v, v2 + k + 1), column, c1)
+        d1 = muladd4(spread4(v, v3 + k + 1), column, d1)
+        column = load4(score, o + 8)
+        a2 = muladd4(spread4(v, v0 + k + 2), column, a2)
+        b2 = muladd4(spread4(v, v1 + k + 2), column, b2)
+        c2 = muladd4(spread4(v, v2 + k + 2), column, c2)
+        d2 = muladd4(spread4(v, v3 + k + 2), column, d2)
+        column = load4(score, o + 12)
+        a3 = muladd4(spread4(v, v0 + k + 3), column, a3)
+        b3 = muladd4(spread4(v, v1 + k + 3), column, b3)
+        c3 = muladd4(spread4(v, v2 + k + 3), column, c3)
+        d3 = muladd4(spread4(v, v3 + k + 3), column, d3)
+        o += 16
+        k += 4
+    while k < cols:
+        column = load4(score, o)
+        a0 = muladd4(spread4(v, v0 + k), column, a0)
+        b0 = muladd4(spread4(v, v1 + k), column, b0)
+        c0 = muladd4(spread4(v, v2 + k), column, c0)
+        d0 = muladd4(spread4(v, v3 + k), column, d0)
+        o += 4
+        k += 1
+    return (
+        add4(add4(a0, a1), add4(a2, a3)),
+        add4(add4(b0, b1), add4(b2, b3)),
+        add4(add4(c0, c1), add4(c2, c3)),
+        add4(add4(d0, d1), add4(d2, d3)),
+    )
+
+
+@kernel
+def eliminate_unlearned(x, xo, z, zo, d1, d2, ridge, y, yo, stride):
+    """|w|^2 of an arm that has not learned, w = z / sqrt(lambda), and y = x, padded with 0."""
+    t = 0.0
+    for k in range(d2):
+        t += load1(z, zo + k) * load1(z, zo + k)
+    for k in range(d1):
+        store1(y, yo + k, load1(x, xo + k))
+    for k in range(d1, stride):
+        store1(y, yo + k, 0.0)
+    return t / ridge
+
+
+@kernel
 def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride, square, product):
     """w = L_i z and y = x - C_i z for the candidates first..last-1 (x and z flat, row after row).
 
@@ -560,15 +621,8 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
         zo = i * d2
         yo = (i - first) * stride
         if slot < 0:
-            t = 0.0
-            for k in range(d2):
-                t += load1(z, zo + k) * load1(z, zo + k)
-            store1(square, i, t / ridge)
+            store1(square, i, eliminate_unlearned(x, xo, z, zo, d1, d2, ridge, y, yo, stride))
             store1(product, i, 0.0)
-            for k in range(d1):
-                store1(y, yo + k, load1(x, xo + k))
-            for k in range(d1, stride):
-                store1(y, yo + k, 0.0)
             continue
         h = slot * size
         o = h + d2
@@ -620,6 +674,71 @@ def eliminate_arms(x, z, d1, d2, slots, first, last, arm_score, ridge, y, stride
             store4(y, yo + 4 * whole, panel_times(arm_score, o, z, zo, d2))
             for k in range(4 * whole, d1):
                 store1(y, yo + k, load1(x, xo + k) - load1(y, yo + k))
+
+
+@kernel
+def eliminate_rows_of_arm(x, z, at, step, d1, d2, slot, count, arm_score, ridge, y, first, stride, square, product):
+    """`eliminate_arms` for one arm in several decisions, to the bit; d2 must be at least SHORT.
+
+    Row r of the arm's features is row at + r step of x and z, which are flat. Its y is written to
+    y[(first + r) * stride:], its numbers to square[first + r] and product[first + r]. Four rows are taken together, so
+    that the arm's block is loaded once for all four.
+    """
+    if slot < 0:
+        for r in range(count):
+            row = at + r * step
+            square[first + r] = eliminate_unlearned(
+                x, row * d1, z, row * d2, d1, d2, ridge, y, (first + r) * stride, stride
+            )
+            product[first + r] = 0.0
+        return
+    h = slot * score_size(d2, d1)
+    whole = d1 // 4
+    zero = splat4(0.0)
+    for r in range(0, count, 4):
+        # Beyond the last row it is the last one again, with the same result.
+        r1, r2, r3 = min(r + 1, count - 1), min(r + 2, count - 1), min(r + 3, count - 1)
+        i0, i1, i2, i3 = at + r * step, at + r1 * step, at + r2 * step, at + r3 * step
+        z0, z1, z2, z3 = i0 * d2, i1 * d2, i2 * d2, i3 * d2
+        s0, s1, s2, s3 = zero, zero, zero, zero
+        p0, p1, p2, p3 = zero, zero, zero, zero
+        o = h + d2
+        for b in range((d2 + 3) // 4):
+            cols = min(4 * b + 4, d2)
+            w0, w1, w2, w3 = panel_times_four(arm_score, o, z, z0, z1, z2, z3, cols)
+            o += 4 * cols
+            q = load4(arm_score, h + 4 * b)
+            s0, s1, s2, s3 = muladd4(w0, w0, s0), muladd4(w1, w1, s1), muladd4(w2, w2, s2), muladd4(w3, w3, s3)
+            p0, p1, p2, p3 = muladd4(w0, q, p0), muladd4(w1, q, p1), muladd4(w2, q, p2), muladd4(w3, q, p3)
+        store1(square, first + r, sum4(s0))
+        store1(square, first + r1, sum4(s1))
+        store1(square, first + r2, sum4(s2))
+        store1(square, first + r3, sum4(s3))
+        store1(product, first + r, sum4(p0))
+        store1(product, first + r1, sum4(p1))
+        store1(product, first + r2, sum4(p2))
+        store1(product, first + r3, sum4(p3))
+        x0, x1, x2, x3 = i0 * d1, i1 * d1, i2 * d1, i3 * d1
+        y0, y1 = (first + r) * stride, (first + r1) * stride
+        y2, y3 = (first + r2) * stride, (first + r3) * stride
+        for b in range(whole):
+            c0, c1, c2, c3 = panel_times_four(arm_score, o, z, z0, z1, z2, z3, d2)
+            o += 4 * d2
+            store4(y, y0 + 4 * b, sub4(load4(x, x0 + 4 * b), c0))
+            store4(y, y1 + 4 * b, sub4(load4(x, x1 + 4 * b), c1))
+            store4(y, y2 + 4 * b, sub4(load4(x, x2 + 4 * b), c2))
+            store4(y, y3 + 4 * b, sub4(load4(x, x3 + 4 * b), c3))
+        if 4 * whole < d1:
+            c0, c1, c2, c3 = panel_times_four(arm_score, o, z, z0, z1, z2, z3, d2)
+            store4(y, y0 + 4 * whole, c0)
+            store4(y, y1 + 4 * whole, c1)
+            store4(y, y2 + 4 * whole, c2)
+            store4(y, y3 + 4 * whole, c3)
+            for a in range(r, min(r + 4, count)):
+                row = (at + a * step) * d1
+                for k in range(4 * whole, d1):
+                    o1 = (first + a) * stride + k
+                    store1(y, o1, load1(x, row + k) - load1(y, o1))
 
 
 @kernel
@@ -695,6 +814,22 @@ def add_shared(y, stride, d1, first, last, shared_score, square, product):
         for a in range(min(4, last - i)):
             store1(square, i + a, load1(square, i + a) + load1(sums, a))
             store1(product, i + a, load1(product, i + a) + load1(sums, 4 + a))
+
+
+@kernel
+def add_shared_one(y, d1, shared_score, product, square):
+    """product + g.q_0 and square + |g|^2 with g = L_0 y, for one candidate; y is padded with 0."""
+    g2 = splat4(0.0)
+    gq = g2
+    start = 0 * d1
+    o = d1
+    for b in range((d1 + 3) // 4):
+        cols = min(4 * b + 4, d1)
+        g = panel_times(shared_score, o, y, start, cols)
+        o += 4 * cols
+        g2 = muladd4(g, g, g2)
+        gq = muladd4(g, load4(shared_score, 4 * b), gq)
+    return product + sum4(gq), square + sum4(g2)
 
 
 @kernel

@@ -7,14 +7,16 @@ a batch, and return the first row whose numbers are not finite, -1 if there is n
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import FAR, score_rows, score_size
+from hybandits.kernels.arrow import SHORT, add_shared, eliminate_rows_of_arm, within_limit
 from hybandits.kernels.decisions import choose_posterior, choose_tuned, choose_ucb, radius
 
 TOGETHER = 8
-"""Decisions that are scored arm by arm, where blocks of all arms do not fit into the cache."""
+"""How many arms are scored for how many decisions together."""
 
 
 @kernel
@@ -50,13 +52,10 @@ def place_of(i, mask, places):
 def choose_many_ucb(
     x, z, slots, mask, arm_score, pulls, shared_score, ridge, coefficients, t, first, last, index, mean, width
 ):  # fmt: skip
-    """`choose_ucb` for each of the rows.
-
-    If they share their candidates and these do not fit into the cache, eight decisions are scored together, arm by arm.
-    """
+    """`choose_ucb` for each of the rows; where decisions share their candidates and d2 is large, arm by arm."""
     _, n, d1 = x.shape
     d2 = z.shape[2]
-    if mask.shape[0] == 0 and slots.shape[0] == 1 and n * score_size(d2, d1) > FAR:
+    if mask.shape[0] == 0 and slots.shape[0] == 1 and d2 >= SHORT:
         return choose_together(
             x, z, slots[0], arm_score, pulls, shared_score, ridge, coefficients, t, first, last, index, mean, width
         )
@@ -81,46 +80,45 @@ def choose_together(
 
     Eight arms are scored for eight decisions, as 64 candidates, the arms' own ones side by side.
     """
-    _, n, d1 = x.shape
+    size, n, d1 = x.shape
     d2 = z.shape[2]
-    rows_x = np.empty((TOGETHER * TOGETHER, d1))
-    rows_z = np.empty((TOGETHER * TOGETHER, d2))
-    of_rows = np.empty(TOGETHER * TOGETHER, np.int64)
-    means = np.empty(TOGETHER * TOGETHER)
-    widths = np.empty(TOGETHER * TOGETHER)
+    flat_x = x.reshape(size * n * d1)
+    flat_z = z.reshape(size * n * d2)
+    stride = 4 * ((d1 + 3) // 4)
+    most = TOGETHER * TOGETHER
+    y = np.zeros(most * stride)
+    means = np.empty(most)
+    widths = np.empty(most)
     highest = np.empty(TOGETHER)
     gamma = radius(coefficients, max(t, 0))
     for start in range(first, last, TOGETHER):
         count = min(TOGETHER, last - start)
+        if not (within_limit(x[start : start + count]) and within_limit(z[start : start + count])):
+            return start
         highest[:] = -np.inf
         for left in range(0, n, TOGETHER):
             arms = min(TOGETHER, n - left)
-            size = arms * count
-            for i in range(arms):
-                for b in range(count):
-                    row = i * count + b
-                    of_rows[row] = slots[left + i]
-                    for k in range(d1):
-                        rows_x[row, k] = x[start + b, left + i, k]
-                    for k in range(d2):
-                        rows_z[row, k] = z[start + b, left + i, k]
-            if not score_rows(
-                rows_x[:size], rows_z[:size], of_rows[:size], arm_score, shared_score, ridge, means[:size],
-                widths[:size],
-            ):  # fmt: skip
-                return start
+            rows = 0 * n
+            for i in range(left, left + arms):
+                eliminate_rows_of_arm(
+                    flat_x, flat_z, start * n + i, n, d1, d2, slots[i], count, arm_score, ridge, y, rows, stride,
+                    widths, means,
+                )  # fmt: skip
+                rows += count
+            add_shared(y, stride, d1, 0 * n, rows, shared_score, widths, means)
             for i in range(arms):
                 slot = slots[left + i]
                 if t < 0:
                     gamma = radius(coefficients, pulls[slot] if slot >= 0 else 0)
                 for b in range(count):
                     row = i * count + b
-                    value = means[row] + gamma * widths[row]
+                    its = math.sqrt(widths[row])
+                    value = means[row] + gamma * its
                     if value > highest[b]:
                         highest[b] = value
                         index[start + b] = left + i
                         mean[start + b] = means[row]
-                        width[start + b] = widths[row]
+                        width[start + b] = its
     return -1
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import add_shared, eliminate_rows, score_rows, transpose_times, within_limit
+from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, within_limit
 from hybandits.kernels.evidence import PLAYED
 from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import choose_by_information
@@ -111,20 +111,17 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, k
     if not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0
     stride = 4 * ((d1 + 3) // 4)
-    y = np.empty((n + 3, stride))  # `add_shared` reads four rows from wherever it starts
-    y[n:] = 0.0
+    y = np.empty((n, stride))
     square = np.empty(n)
     product = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
     for i in range(extra.shape[0]):
         square[i] += extra[i]
-    xi = np.empty(d1 + n)
-    fill_normals(key, purpose, decision, xi)
-    first = 0 * n
-    best = sample_best(y, d1, square, product, shared_score, noise, xi, first)
-    rest = y.reshape((n + 3) * stride)[best * stride :]
-    add_shared(rest, stride, d1, first, first + 1, shared_score, square[best:], product[best:])
-    return best, product[best], math.sqrt(square[best])
+    values = np.empty(n)
+    sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision, values)
+    best = highest_of(values)
+    mean, variance = add_shared_one(y[best], d1, shared_score, product[best], square[best])
+    return best, mean, math.sqrt(variance)
 
 
 @kernel
@@ -186,46 +183,35 @@ def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, s
 
 
 @kernel
-def count_wins(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision, draws, wins):
-    """How many of so many joint posterior samples each candidate wins; extra: see `choose_thompson`."""
-    n, d1 = x.shape
-    y = np.empty((n, 4 * ((d1 + 3) // 4)))
-    square = np.empty(n)
-    product = np.empty(n)
-    eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
-    for i in range(extra.shape[0]):
-        square[i] += extra[i]
-    xi = np.empty(draws * (d1 + n))
-    fill_normals(key, purpose, decision, xi)
-    for k in range(draws):
-        wins[sample_best(y, d1, square, product, shared_score, noise, xi, k * (d1 + n))] += 1.0
+def sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision, values):
+    """One joint posterior sample of the mean rewards. Given theta~ = R_0^-1 (q_0 + sigma xi_0) arms are independent:
 
-
-@kernel
-def sample_best(y, d1, square, product, shared_score, noise, xi, start):
-    """argmax of one joint posterior sample. Given theta~ = R_0^-1 (q_0 + sigma xi_0) the arms are independent:
-
-        score_i = y.theta~ + w.q_i + sigma |w| xi_i.
-
-    xi[start:] holds d1 standard normals for theta, then one per candidate.
+    value_i = y.theta~ + w.q_i + sigma |w| xi_i.
     """
     n = square.shape[0]
     stride = y.shape[1]
     flat = y.reshape(y.size)
+    xi = np.empty(d1 + n)
+    fill_normals(key, purpose, decision, xi)
     v = np.empty(stride)
     theta = np.zeros(stride)
     for k in range(d1):
-        store1(v, k, load1(shared_score, k) + noise * load1(xi, start + k))
+        store1(v, k, load1(shared_score, k) + noise * load1(xi, k))
     transpose_times(shared_score, 0 * n, d1, v, theta)
-    best = 0
-    highest = -np.inf
     for i in range(n):
         total = splat4(0.0)
         for k in range(0, stride, 4):
             total = muladd4(load4(flat, i * stride + k), load4(theta, k), total)
-        value = load1(product, i) + noise * math.sqrt(load1(square, i)) * load1(xi, start + d1 + i) + sum4(total)
-        if value > highest:
-            highest = value
+        own = noise * math.sqrt(load1(square, i)) * load1(xi, d1 + i)
+        store1(values, i, load1(product, i) + own + sum4(total))
+
+
+@kernel
+def highest_of(values):
+    """The place of the highest value, of equal ones the first."""
+    best = 0
+    for i in range(1, values.shape[0]):
+        if values[i] > values[best]:
             best = i
     return best
 

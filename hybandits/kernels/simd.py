@@ -1,4 +1,4 @@
-"""Four doubles at a time: the few vector operations that the kernels are written in.
+"""Four doubles, or four 64-bit words, at a time: the few vector operations that the kernels are written in.
 
 LLVM's auto-vectoriser is designed for long loops. Ours run over 5 to 50 numbers, where its run-time checks and scalar
 remainders cost more than the arithmetic, so the kernels say themselves what goes into one register. Every operation
@@ -21,6 +21,7 @@ from numba.extending import lower_builtin, models, register_model, type_callable
 LANES = 4
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_WORDS = ir.VectorType(ir.IntType(64), LANES)
 
 
 class _F64x4(types.Type):
@@ -28,13 +29,25 @@ class _F64x4(types.Type):
         super().__init__(name="f64x4")
 
 
+class _U64x4(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="u64x4")
+
+
 f64x4 = _F64x4()
+u64x4 = _U64x4()
 
 
 @register_model(_F64x4)
 class _F64x4Model(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
+
+
+@register_model(_U64x4)
+class _U64x4Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _WORDS)
 
 
 # ------------------------------------------------------------------ the operations, plain
@@ -94,6 +107,11 @@ def sub4(a: Any, b: Any) -> Any:
     return a - b
 
 
+def div4(a: Any, b: Any) -> Any:
+    """a / b, lane by lane."""
+    return a / b
+
+
 def inverse_root4(v: Any) -> Any:
     """1 / sqrt(v), lane by lane, both operations rounded; NaN where v is negative."""
     return 1.0 / np.sqrt(v)
@@ -107,6 +125,49 @@ def sum4(v: Any) -> float:
 def sums4(a: Any, b: Any, c: Any, d: Any) -> Any:
     """(sum4(a), sum4(b), sum4(c), sum4(d)) in one register."""
     return np.array([sum4(a), sum4(b), sum4(c), sum4(d)])
+
+
+# ------------------------------------------------------------------ words, plain
+
+
+def words4(first: Any, step: Any) -> Any:
+    """The words first, first + step, first + 2 step, first + 3 step."""
+    return first + step * np.arange(LANES, dtype=np.uint64)
+
+
+def xor4(a: Any, b: Any) -> Any:
+    """a ^ b, lane by lane."""
+    return a ^ b
+
+
+def product4(a: Any, b: Any) -> Any:
+    """a * b, lane by lane, of words below 2^32."""
+    return a * b
+
+
+def high4(a: Any) -> Any:
+    """The upper 32 bits of each word."""
+    return a >> np.uint64(32)
+
+
+def low4(a: Any) -> Any:
+    """The lower 32 bits of each word."""
+    return a & np.uint64(0xFFFFFFFF)
+
+
+def unit4(high: Any, low: Any) -> Any:
+    """Numbers uniform in (0, 1), from two words below 2^32 each: (the first 53 of their 64 bits + 1/2) 2^-53."""
+    return ((((high << np.uint64(32)) | low) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def store_pairs4(a: Any, i: int, v: Any, w: Any) -> None:
+    """a[i : i+8] = v0, w0, v1, w1, v2, w2, v3, w3, unaligned and unchecked."""
+    a[i : i + 2 * LANES : 2], a[i + 1 : i + 2 * LANES : 2] = v, w
+
+
+def store_words4(a: Any, i: int, v: Any) -> None:
+    """a[i : i+4] = v of an array of words, unaligned and unchecked."""
+    a[i : i + LANES] = v
 
 
 # ------------------------------------------------------------------ the same, compiled
@@ -187,7 +248,7 @@ def _type_lanewise(arity: int) -> Any:
 
 
 type_callable(muladd4)(_type_lanewise(3))
-for _operation in (mul4, add4, sub4):
+for _operation in (mul4, add4, sub4, div4):
     type_callable(_operation)(_type_lanewise(2))
 
 
@@ -260,10 +321,10 @@ def _lower_prefetch(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def _broadcast(builder: Any, scalar: Any) -> Any:
-    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+def _broadcast(builder: Any, scalar: Any, vector: Any = _VECTOR) -> Any:
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), zeros)
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
 
 
 @lower_builtin(splat4, types.float64)
@@ -299,6 +360,11 @@ def _lower_sub4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.fsub(*args)
 
 
+@lower_builtin(div4, _F64x4, _F64x4)
+def _lower_div4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fdiv(*args)
+
+
 @lower_builtin(inverse_root4, _F64x4)
 def _lower_inverse_root4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     signature = ir.FunctionType(_VECTOR, [_VECTOR])
@@ -320,3 +386,99 @@ def _lower_sums4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     first, third = _shuffle(builder, even_ab, even_cd, [0, 1, 4, 5]), _shuffle(builder, even_ab, even_cd, [2, 3, 6, 7])
     second, fourth = _shuffle(builder, odd_ab, odd_cd, [0, 1, 4, 5]), _shuffle(builder, odd_ab, odd_cd, [2, 3, 6, 7])
     return builder.fadd(builder.fadd(first, third), builder.fadd(second, fourth))
+
+
+# ------------------------------------------------------------------ words, compiled
+
+
+def _type_words(result: Any, *expected: Any) -> Any:
+    def for_context(context: Any) -> Any:
+        def two(a: Any, b: Any) -> Any:
+            return result if (a, b) == expected else None
+
+        def one(a: Any) -> Any:
+            return result if (a,) == expected else None
+
+        return two if len(expected) == 2 else one
+
+    return for_context
+
+
+type_callable(words4)(_type_words(u64x4, types.uint64, types.uint64))
+type_callable(xor4)(_type_words(u64x4, u64x4, u64x4))
+type_callable(product4)(_type_words(u64x4, u64x4, u64x4))
+type_callable(high4)(_type_words(u64x4, u64x4))
+type_callable(low4)(_type_words(u64x4, u64x4))
+type_callable(unit4)(_type_words(f64x4, u64x4, u64x4))
+
+
+@type_callable(store_pairs4)
+def _type_store_pairs4(context: Any) -> Any:
+    def typer(a: Any, i: Any, v: Any, w: Any) -> Any:
+        return types.none if _is_contiguous_doubles(a) and isinstance(i, types.Integer) and v == w == f64x4 else None
+
+    return typer
+
+
+@type_callable(store_words4)
+def _type_store_words4(context: Any) -> Any:
+    def typer(a: Any, i: Any, v: Any) -> Any:
+        contiguous = isinstance(a, types.Array) and a.dtype == types.uint64 and a.ndim == 1 and a.layout == "C"
+        return types.none if contiguous and isinstance(i, types.Integer) and v == u64x4 else None
+
+    return typer
+
+
+def _constant_words(*values: int) -> Any:
+    return ir.Constant(_WORDS, [values[i % len(values)] for i in range(LANES)])
+
+
+@lower_builtin(words4, types.uint64, types.uint64)
+def _lower_words4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    first, step = (_broadcast(builder, arg, _WORDS) for arg in args)
+    return builder.add(first, builder.mul(step, _constant_words(0, 1, 2, 3)))
+
+
+@lower_builtin(xor4, _U64x4, _U64x4)
+def _lower_xor4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.xor(*args)
+
+
+@lower_builtin(product4, _U64x4, _U64x4)
+def _lower_product4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    low = _constant_words(0xFFFFFFFF)  # said once more, so that LLVM takes the multiplication of 32-bit words
+    return builder.mul(builder.and_(args[0], low), builder.and_(args[1], low))
+
+
+@lower_builtin(high4, _U64x4)
+def _lower_high4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.lshr(args[0], _constant_words(32))
+
+
+@lower_builtin(low4, _U64x4)
+def _lower_low4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.and_(args[0], _constant_words(0xFFFFFFFF))
+
+
+@lower_builtin(unit4, _U64x4, _U64x4)
+def _lower_unit4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    bits = builder.or_(builder.shl(args[0], _constant_words(32)), args[1])
+    number = builder.uitofp(builder.lshr(bits, _constant_words(11)), _VECTOR)
+    half, unit = ir.Constant(_VECTOR, [0.5] * LANES), ir.Constant(_VECTOR, [2.0**-53] * LANES)
+    return builder.fmul(builder.fadd(number, half), unit)
+
+
+@lower_builtin(store_pairs4, types.Array, types.Integer, _F64x4, _F64x4)
+def _lower_store_pairs4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    pointer = _address(context, builder, sig.args[0], args[0], args[1], sig.args[1])
+    builder.store(_shuffle(builder, args[2], args[3], [0, 4, 1, 5]), pointer, align=8)
+    following = builder.gep(pointer, [ir.Constant(ir.IntType(32), 1)])
+    builder.store(_shuffle(builder, args[2], args[3], [2, 6, 3, 7]), following, align=8)
+    return context.get_dummy_value()
+
+
+@lower_builtin(store_words4, types.Array, types.Integer, _U64x4)
+def _lower_store_words4(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    element = _element(context, builder, sig.args[0], args[0], args[1], sig.args[1])
+    builder.store(args[2], builder.bitcast(element, _WORDS.as_pointer()), align=8)
+    return context.get_dummy_value()

@@ -79,7 +79,7 @@ class HyIDS(PosteriorPolicy):
         lot = self._lot(key)
         chances = np.zeros(len(rows.slots))
         for forced in (0.0, 1.0):  # the rarer arm of the mixture and the greedy one, which may be the same
-            index, _, _, chance = self._choose_by_rule(rows.x, rows.z, rows.slots, lot, forced)
+            index, _, _, chance = self._pick(rows.x, rows.z, rows.slots, lot, forced)
             if index < 0:
                 raise not_finite(rows.x, rows.z)
             chances[index] = chance

@@ -32,6 +32,9 @@ class PosteriorPolicy(RidgePolicy):
     rule: ClassVar[int]
     """`decisions.SAMPLING` or `decisions.INFORMATION`."""
 
+    propensity_draws: int = 0
+    """How many further draws estimate the propensity of a choice, where the rule does not know it; 0: it is None."""
+
     def __init__(self, *, d1: int, d2: int, noise: float | None, scale: float | None, seed: int | None) -> None:
         why = "it is the standard deviation of the reward around its mean; leave it out to have it learned"
         self.noise = None if noise is None else checks.positive("noise", noise, why)
@@ -48,12 +51,13 @@ class PosteriorPolicy(RidgePolicy):
                     "1e10; rescale the rewards"
                 )
             ridge = (self.noise / self.scale) ** 2
+        self._learns = self.noise is None or self.scale is None  # asked in every choice, and faster than the type
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
-        if self.noise is not None and self.scale is not None:
-            return super()._make_estimator(ridge)
-        return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale)
+        if self._learns:
+            return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale)
+        return super()._make_estimator(ridge)
 
     @property
     def learned(self) -> LearnedSettings | None:
@@ -74,27 +78,31 @@ class PosteriorPolicy(RidgePolicy):
         if isinstance(self._estimator, LearnedRidge):
             self._estimator.refresh()
 
-    def _choose_by_rule(
+    def _pick(
         self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, forced: float = -1.0
-    ) -> tuple[int, float, float, float]:
-        """index (-1: not finite), mean, width, propensity (NaN: not known); see `decisions.choose_posterior`."""
+    ) -> tuple[int, float, float, float | None]:
+        """Pick by the rule; forced: see `decisions.choose_posterior`."""
         estimator = self._estimator
-        choice: tuple[int, float, float, float]
-        if isinstance(estimator, LearnedRidge):
-            choice = decisions.choose_tuned(
+        key, decision, keyed = lot
+        if self._learns:
+            index, mean, width, propensity = decisions.choose_tuned(
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers,
-                estimator.unknown, estimator.state, lot.key, lot.keyed, lot.decision, forced,
+                estimator.unknown, estimator.state, key, keyed, decision, forced,
             )  # fmt: skip
         else:
-            choice = decisions.choose_posterior(
+            index, mean, width, propensity = decisions.choose_posterior(
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
-                NOTHING, lot.key, lot.keyed, lot.decision, forced,
+                NOTHING, key, keyed, decision, forced,
             )  # fmt: skip
-        return choice
+        if propensity == propensity:  # not NaN
+            return index, mean, width, propensity
+        if self.propensity_draws == 0 or index < 0:
+            return index, mean, width, None
+        return index, mean, width, self._estimated(index, x, z, slots, lot)
 
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
-        index, mean, width, propensity = self._choose_by_rule(x, z, slots, lot)
-        return index, mean, width, None if math.isnan(propensity) else propensity
+    def _estimated(self, index: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> float:
+        """The estimated propensity of a candidate, where the rule does not know it."""
+        raise NotImplementedError  # only policies with `propensity_draws` are asked
 
     def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
         estimator, size = self._estimator, batch.size

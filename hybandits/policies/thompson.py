@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -9,13 +10,19 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import arrow, decisions, random, tuning
+from hybandits.kernels import arrow, contenders, decisions, random, tuning
 from hybandits.model.arms import Slots
 from hybandits.model.inputs import not_finite
 from hybandits.model.learned import LearnedRidge
 from hybandits.model.lots import Lot
 from hybandits.policies.many import Batch
 from hybandits.policies.posterior import NOTHING, PosteriorPolicy
+
+DRAWS = 2000
+"""How many posterior draws estimate probabilities, unless `propensity_draws` says otherwise."""
+
+APART = 5.0
+"""Standard deviations of a difference beyond which a candidate is taken never to be the best in a draw."""
 
 
 class HyThompson(PosteriorPolicy):
@@ -67,8 +74,9 @@ class HyThompson(PosteriorPolicy):
     triangular solve of size d1, whatever the number of candidates. For linear rewards the rule is analysed in [1]_.
 
     The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as
-    (1 + times the chosen arm won) / (1 + m); `propensities` uses m draws, or 1,000 if m is 0. These draws are others
-    than those of the decision and do not change it.
+    (1 + times the chosen arm won) / (1 + m); `propensities` uses m draws, or 2,000 if m is 0. These draws are others
+    than those of the decision and do not change it. They are antithetic pairs at the points of a lattice that is
+    shifted at random, which brings 2,000 of them as close as some 4,500 independent ones.
 
     References
     ----------
@@ -99,12 +107,10 @@ class HyThompson(PosteriorPolicy):
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
 
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
-        index, mean, width, propensity = super()._pick(x, z, slots, lot)
-        if index >= 0 and propensity is None and self.propensity_draws:
-            wins = self._wins(x, z, slots, lot, self.propensity_draws)
-            propensity = float((1 + wins[index]) / (1 + self.propensity_draws))
-        return index, mean, width, propensity
+    def _estimated(self, index: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> float:
+        """The share of wins of a candidate that has been chosen, its own decision counted in."""
+        wins = self._wins(x, z, slots, lot)[index, 0]
+        return float((1 + wins) / (1 + self._draws_of_estimates))
 
     def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
         index, mean, width, propensity = super()._pick_many(batch, slots, threads)
@@ -112,32 +118,38 @@ class HyThompson(PosteriorPolicy):
             for b in np.flatnonzero(np.isnan(propensity)).tolist():
                 x, z, _, places = batch.rows(b)
                 its = slots[b if len(slots) > 1 else 0][places]
-                wins = self._wins(x, z, its, Lot(self._key, self._decisions + b), self.propensity_draws)
-                won = wins[np.searchsorted(places, index[b])]
-                propensity[b] = (1 + won) / (1 + self.propensity_draws)
+                place = int(np.searchsorted(places, index[b]))
+                propensity[b] = self._estimated(place, x, z, its, Lot(self._key, self._decisions + b))
         return index, mean, width, propensity
 
-    def _wins(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, draws: int) -> Doubles:
-        """Count how often each candidate wins in further draws."""
+    @property
+    def _draws_of_estimates(self) -> int:
+        """How many draws estimate probabilities: an even number, because they come in pairs."""
+        draws = self.propensity_draws or DRAWS
+        return draws + draws % 2
+
+    def _wins(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int = 1) -> Doubles:
+        """Count how often each candidate (rows) takes each of the first places (columns) in further draws."""
         estimator, noise, ridge = self._estimator, self.noise, self._estimator.ridge
-        wins, extra = np.zeros(len(slots)), NOTHING
+        counts, extra = np.zeros((len(slots), places)), NOTHING
+        draws = self._draws_of_estimates
         if isinstance(estimator, LearnedRidge):
             if not estimator.tuned:
-                return np.full(len(slots), draws / len(slots))
+                counts[:] = draws / len(slots)
+                return counts
             noise = decisions.noise_of_samples(self.rule, estimator.numbers, estimator.state, self.d1, self.d2)
             slots = tuning.with_new_arms(slots)
             if estimator.state[tuning.UNKNOWN]:
                 x, z, extra = tuning.as_known(x, z, estimator.unknown, estimator.numbers, estimator.rounds)
-        decisions.count_wins(
-            x, z, slots, estimator.arm_score, estimator.shared_score, ridge, noise, extra, lot.key,
-            random.ESTIMATE + lot.keyed, lot.decision, draws, wins,
+        contenders.count_places(
+            x, z, slots, estimator.arm_score, estimator.shared_score, ridge, noise, extra,
+            APART if places == 1 else math.inf, lot.key, random.ESTIMATE + lot.keyed, lot.decision, draws // 2, counts,
         )  # fmt: skip
-        return wins
+        return counts
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
-        """Return the share of posterior draws that each candidate wins (of `propensity_draws`, or of 1,000)."""
+        """Return the share of posterior draws that each candidate wins (of `propensity_draws`, or of 2,000)."""
         rows = self._rows(x, z, arms)
         if not arrow.usable(rows.x, rows.z):
             raise not_finite(rows.x, rows.z)
-        draws = self.propensity_draws or 1000
-        return self._wins(rows.x, rows.z, rows.slots, self._lot(key), draws) / draws
+        return self._wins(rows.x, rows.z, rows.slots, self._lot(key))[:, 0] / self._draws_of_estimates

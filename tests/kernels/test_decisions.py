@@ -65,8 +65,11 @@ def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
     y, square, product = np.zeros((6, 4 * ((d1 + 3) // 4))), np.empty(6), np.empty(6)
     arrow.eliminate_rows(*candidates.rows, blocks.arm_score, RIDGE, y, square, product)
     theta = np.linalg.solve(blocks.shared(), blocks.shared_score[:d1] + sigma * xi[:d1])
-    expected = (y[:, :d1] @ theta + product + sigma * np.sqrt(square) * xi[d1:]).argmax()
-    assert decisions.sample_best(y, d1, square, product, blocks.shared_score, sigma, xi, 0) == expected
+    sample = y[:, :d1] @ theta + product + sigma * np.sqrt(square) * xi[d1:]
+    expected, values = sample.argmax(), np.empty(6)
+    decisions.sample_values(y, d1, square, product, blocks.shared_score, sigma, 5, 0, 9, values)
+    assert_allclose(values, sample, rtol=1e-12)
+    assert decisions.highest_of(values) == expected
     state = blocks.arm_score, blocks.shared_score, RIDGE, sigma, np.empty(0)
     best, mean, width = decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)
     means, widths = candidates.scores()
@@ -156,15 +159,3 @@ def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
     x[0, 0] = np.nan
     with np.errstate(all="ignore"):
         assert choose(decisions.SAMPLING, 0)[0] == -1
-
-
-def test_wins_are_counted_over_draws(mode: str) -> None:
-    candidates = Candidates(2, 1)
-    blocks, wins = candidates.blocks, np.zeros(6)
-    state = blocks.arm_score, blocks.shared_score, RIDGE, 0.3
-    decisions.count_wins(*candidates.rows, *state, np.zeros(6), 5, 2, 9, 50, wins)
-    assert wins.sum() == 50
-    one_wide = np.array([1e8, 0.0, 0.0, 0.0, 0.0, 0.0])  # what is not known of it makes it win half of all draws
-    wins[:] = 0.0
-    decisions.count_wins(*candidates.rows, *state, one_wide, 5, 2, 9, 50, wins)
-    assert 10 < wins[0] < 40

@@ -60,26 +60,6 @@ def test_the_best_mixture_is_that_of_the_text(seed: int, form: str) -> None:
     assert_allclose(rule(deviations, means, greedy), plain_mixture(deviations, means, greedy), rtol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [3, 8])
-def test_draws_have_the_posterior_covariance(k: int) -> None:
-    """2,000 decisions of 64 draws; covariances within 6 standard errors of 64,000 pairs (false alarms below 1e-6)."""
-    random = np.random.default_rng(k)
-    g = np.zeros((k, 4))
-    g[:, :4] = random.standard_normal((k, 4))
-    own = random.random(k)
-    sigma, n = 0.7, 2000
-    draws = np.empty((k, 0))
-    for decision in range(n):
-        deviations = np.empty((k, 2 * information.PAIRS))
-        information.draw_deviations(g, own, sigma, 1, 0, decision, deviations)
-        draws = np.hstack((draws, deviations[:, : information.PAIRS]))
-        assert_allclose(deviations[:, information.PAIRS :], -deviations[:, : information.PAIRS])
-    covariance = sigma**2 * (g @ g.T + np.diag(own))
-    error = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / draws.shape[1])
-    assert (np.abs(draws @ draws.T / draws.shape[1] - covariance) < 6 * error).all()
-
-
 def test_a_choice_has_the_mean_width_and_chance_that_it_says() -> None:
     """The two arms of the lot, their estimates against the dense solve, and their frequencies over keys."""
     noise, scale = 0.5, 1.0

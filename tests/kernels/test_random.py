@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
+from numba import njit
 from scipy import stats
 
 from hybandits.kernels import random
+from hybandits.kernels.simd import store_words4, words4
+from tests.support.plain import plain
 
 KNOWN = {  # published test vectors of Philox 4x32-10: counter and key, then the four words
     (0, 0): (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8),
@@ -14,12 +19,27 @@ KNOWN = {  # published test vectors of Philox 4x32-10: counter and key, then the
 }
 
 
+@njit
+def words_of(counter, key, out):  # type: ignore[no-untyped-def]
+    """Philox of four counters, of which the second has one more in its first word."""
+    zero = counter ^ counter
+    same = words4(counter, zero)
+    first = words4(counter, np.uint64(1))
+    a, b, c, d = random.philox(first, same, same, same, key, key)
+    store_words4(out, 0 * 4, a)
+    store_words4(out, 4 + 0 * 4, b)
+    store_words4(out, 8 + 0 * 4, c)
+    store_words4(out, 12 + 0 * 4, d)
+
+
 @pytest.mark.parametrize("form", ["compiled", "plain"])
 @pytest.mark.parametrize(("counter", "key"), KNOWN)
 def test_the_generator_gives_the_published_words(counter: int, key: int, form: str) -> None:
-    philox = random.philox if form == "compiled" else random.philox.py_func
-    words = philox(*[np.uint64(counter)] * 4, *[np.uint64(key)] * 2)
-    assert tuple(int(word) for word in words) == KNOWN[counter, key]
+    words = np.empty(16, np.uint64)
+    with plain() if form == "plain" else nullcontext(), np.errstate(over="ignore"):
+        (words_of.py_func if form == "plain" else words_of)(np.uint64(counter), np.uint64(key), words)
+    assert tuple(int(word) for word in words[::4]) == KNOWN[counter, key]
+    assert len(set(words.tolist())) == 16
 
 
 def uniforms(key: int, purpose: int, decision: int, n: int) -> np.ndarray:
@@ -37,10 +57,14 @@ def test_numbers_are_a_function_of_their_place() -> None:
 
 
 def test_compiled_and_plain_agree() -> None:
-    plain = np.empty(9)
-    with np.errstate(over="ignore"):
-        random.fill_uniforms.py_func(123456789012345, 2, 77, plain)
-    np.testing.assert_array_equal(uniforms(123456789012345, 2, 77, 9), plain)
+    place = 123456789012345, 2, 77
+    for fill in ("fill_uniforms", "fill_normals", "fill_coarse_normals"):
+        for n in (1, 8, 9, 12, 53):
+            compiled, interpreted = np.empty(n), np.empty(n)
+            getattr(random, fill)(*place, compiled)
+            with plain(), np.errstate(over="ignore"):
+                getattr(random, fill)(*place, interpreted)
+            np.testing.assert_array_equal(compiled, interpreted)
 
 
 def test_uniforms_are_uniform_within_and_between_decisions() -> None:
@@ -70,9 +94,10 @@ def test_quantiles_of_the_normal_distribution() -> None:
     probabilities = np.concatenate(
         (np.logspace(-300, -1, 400), np.linspace(0.01, 0.99, 999), 1 - np.logspace(-15, -1, 50))
     )
-    quantiles = [random.normal_quantile(p) for p in probabilities]
-    np.testing.assert_allclose(quantiles, stats.norm.ppf(probabilities), rtol=2e-14, atol=1e-15)
-    assert random.normal_quantile.py_func(0.3) == random.normal_quantile(0.3)
+    for n in (len(probabilities), 1, 2, 3, 5):
+        quantiles = probabilities[-n:].copy()
+        random.to_normals(quantiles)
+        np.testing.assert_allclose(quantiles, stats.norm.ppf(probabilities[-n:]), rtol=2e-14, atol=1e-15)
 
 
 def test_normals_are_normal() -> None:

@@ -12,7 +12,9 @@ from hybandits.model.lots import Lot, digest_of_key, key_of_seed, stream_of
 def test_a_lot_gives_the_same_numbers_whenever_it_is_asked() -> None:
     lot = Lot(key_of_seed(1), 4)
     np.testing.assert_array_equal(lot.uniforms(3), lot.uniforms(5)[:3])
-    assert lot.normals(1)[0] == random.normal_quantile(lot.uniforms(1)[0])
+    quantiles = lot.uniforms(7)
+    random.to_normals(quantiles)
+    np.testing.assert_array_equal(lot.normals(7), quantiles)
 
 
 def test_counted_and_keyed_decisions_never_share_numbers() -> None:

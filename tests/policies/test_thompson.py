@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from hybandits import (
     HyThompson,
 )
-from hybandits.kernels import arrow, decisions
+from hybandits.kernels import arrow, decisions, random
 from hybandits.testing import ARMS, Page
 from tests.support.oracle import Dense
 
@@ -31,9 +32,8 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
     embedded = np.array([dense.embed(arm, x[i], z[i]) for i, arm in enumerate(ARMS)])
     mean = embedded @ dense.parameters
     covariance = noise**2 * embedded @ np.linalg.solve(dense.matrix, embedded.T)
-    # Joint draws: the kernel returns only the winner, so count wins against those of draws from the dense posterior.
+    # Joint draws, against those from the dense posterior.
     n = 20_000
-    random = np.random.default_rng(1)
     rows = policy.estimator.checked_candidates(x, z, ARMS, admit=False)
     y, square, product = np.empty((5, 4)), np.empty(5), np.empty(5)
     arrow.eliminate_rows(x, z, rows.slots, policy.estimator.arm_score, policy.ridge, y, square, product)
@@ -41,12 +41,14 @@ def test_posterior_samples_have_the_joint_posterior_mean_and_covariance() -> Non
     scores = np.empty((n, 5))
     wins = np.zeros(5)
     for k in range(n):
-        xi = random.standard_normal(4 + 5)
+        xi = np.empty(4 + 5)
+        random.fill_normals(1, 0, k, xi)
         theta = policy.theta + noise * theta_root @ xi[:4]
         scores[k] = y @ theta + product + noise * np.sqrt(square) * xi[4:]
         if k < 4000:
-            best = decisions.sample_best(y, 4, square, product, policy.estimator.shared_score, noise, xi, 0)
-            assert best == int(np.argmax(scores[k]))
+            values = np.empty(5)
+            decisions.sample_values(y, 4, square, product, policy.estimator.shared_score, noise, 1, 0, k, values)
+            assert_allclose(values, scores[k], rtol=1e-9, atol=1e-12)
         wins[int(np.argmax(scores[k]))] += 1
     error = np.sqrt(np.diag(covariance) / n)
     assert (np.abs(scores.mean(axis=0) - mean) < 6 * error).all()

@@ -1,0 +1,288 @@
+"""Which candidates may be the best, and joint draws of their means from the posterior.
+
+The posterior knows the means of the candidates' mean rewards mu and the covariances
+Cov(mu_i, mu_j) = sigma^2 (G_i.G_j + [i = j] |w_i|^2), with w = L_i z and G = L_0 y (`arrow`). Candidates that are some
+standard deviations behind the one with the highest mean are left out; those that are left are the contenders.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.arrow import eliminate_rows, panel_times, transpose_times
+from hybandits.kernels.random import fill_coarse_normals, fill_uniforms
+from hybandits.kernels.simd import load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
+
+PAIRS = 32
+"""Antithetic pairs of draws that are made at a time."""
+
+POINTS, MULTIPLIER, FIRST = 1021, 137, 631
+"""The lattice of `lattice_normals`: coordinate j of point m is FIRST MULTIPLIER^j m / POINTS, modulo 1.
+
+POINTS is prime and MULTIPLIER a primitive root, the one whose points fill 48 dimensions most evenly (P_2 with weights
+0.05 0.9^j is smallest). FIRST / POINTS is close to the golden ratio, so that the first points are spread evenly too.
+"""
+
+LEVELS = np.array([NormalDist().inv_cdf((i + 0.5) / POINTS) for i in range(POINTS)])
+LEVELS /= np.sqrt((LEVELS**2).mean())
+"""The normal distribution in as many equally likely values, of mean 0 and variance 1."""
+
+
+@kernel
+def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart):
+    """The candidates i with mean_g - mean_i < apart sigma sqrt(|G_i - G_g|^2 + |w_i|^2 + |w_g|^2), and g itself.
+
+    g has the highest mean, of equal ones the first. extra: what each candidate's variance has beyond its estimate's, in
+    units of sigma^2; empty for nothing. Returns the candidates in their order, their means, their G padded with 0,
+    their |w|^2, and the place of g among them.
+    """
+    n, d1 = x.shape
+    stride = 4 * ((d1 + 3) // 4)
+    y = np.empty((n, stride))
+    square = np.empty(n)
+    mean = np.empty(n)
+    eliminate_rows(x, z, slots, arm_score, ridge, y, square, mean)
+    for i in range(extra.shape[0]):
+        square[i] += extra[i]
+    flat = y.reshape(n * stride)
+    theta = np.zeros(stride)
+    transpose_times(shared_score, 0 * n, d1, shared_score, theta)
+    greedy = 0
+    for i in range(n):
+        total = splat4(0.0)
+        for j in range(0, stride, 4):
+            total = muladd4(load4(flat, i * stride + j), load4(theta, j), total)
+        mean[i] += sum4(total)
+        if mean[i] > mean[greedy]:
+            greedy = i
+    # |G_i - G_g|^2 <= |L_0|^2 |y_i - y_g|^2 with the Frobenius norm: who fails by this bound is surely out
+    norm = 0.0
+    for j in range(d1, shared_score.shape[0]):
+        norm += shared_score[j] * shared_score[j]
+    left = np.empty(n, np.int64)
+    count = 0
+    reach = apart * apart * sigma * sigma
+    for i in range(n):
+        gap = mean[greedy] - mean[i]
+        if i != greedy:
+            distance = 0.0
+            for j in range(stride):
+                difference = y[i, j] - y[greedy, j]
+                distance += difference * difference
+            if gap * gap >= reach * (norm * distance + square[i] + square[greedy]) and gap > 0.0:
+                continue
+        left[count] = i
+        count += 1
+    g = np.empty((count, stride))
+    flat_g = g.reshape(count * stride)
+    at = 0
+    for a in range(count):
+        i = left[a]
+        if i == greedy:
+            at = a
+        o = d1
+        for b in range(stride // 4):
+            cols = min(4 * b + 4, d1)
+            store4(flat_g, a * stride + 4 * b, panel_times(shared_score, o, flat, i * stride, cols))
+            o += 4 * cols
+    if count > 1:
+        kept = 0
+        place = at
+        best = g[at].copy()
+        for a in range(count):
+            i = left[a]
+            gap = mean[greedy] - mean[i]
+            variance = square[i] + square[greedy]
+            for j in range(stride):
+                difference = g[a, j] - best[j]
+                variance += difference * difference
+            if a == at or not gap * gap >= reach * variance or gap == 0.0:
+                if kept != a:
+                    left[kept] = i
+                    for j in range(stride):
+                        g[kept, j] = g[a, j]
+                if a == at:
+                    place = kept
+                kept += 1
+        at = place
+        count = kept
+    means = np.empty(count)
+    own = np.empty(count)
+    for a in range(count):
+        means[a] = mean[left[a]]
+        own[a] = square[left[a]]
+    return left[:count], means, g[:count], own, at
+
+
+@kernel
+def width_of(g, own):
+    """sqrt(|w|^2 + |G|^2): the width of a contender."""
+    total = own
+    for j in range(g.shape[0]):
+        total += g[j] * g[j]
+    return math.sqrt(total)
+
+
+@kernel
+def combine(weights, count, sigma, own, normals, at, out):
+    """out[m] = sigma (sum of weights[j] normals[j, m] over j < count + own normals[at + m]), out[PAIRS + m] = -out[m].
+
+    normals has PAIRS numbers in a row.
+    """
+    scale = splat4(sigma)
+    root = splat4(own)
+    m = 0
+    while m < PAIRS:
+        total = mul4(root, load4(normals, at + m))
+        o = m
+        for j in range(count):
+            total = muladd4(spread4(weights, j), load4(normals, o), total)
+            o += PAIRS
+        total = mul4(scale, total)
+        store4(out, m, total)
+        store4(out, PAIRS + m, sub4(splat4(0.0), total))
+        m += 4
+
+
+@kernel
+def joint_factor(g, own):
+    """Weights F and roots s such that F xi + s eta has the covariance G G' + diag(own), for standard normals xi, eta.
+
+    While the k contenders are at most d1 + 1, F is the Cholesky factor of the covariance, and s is empty. Beyond that
+    F = G and s = sqrt(own), which is to draw theta first.
+    """
+    k, stride = g.shape
+    if k > stride + 1:
+        return g, np.sqrt(own)
+    flat = g.reshape(k * stride)
+    factor = np.zeros((k, k))
+    for a in range(k):
+        for b in range(a + 1):
+            total4 = splat4(0.0)
+            for j in range(0, stride, 4):
+                total4 = muladd4(load4(flat, a * stride + j), load4(flat, b * stride + j), total4)
+            total = sum4(total4)
+            if a == b:
+                total += own[a]
+            whole = total
+            for j in range(b):
+                total -= factor[a, j] * factor[b, j]
+            if a == b:
+                factor[a, a] = math.sqrt(total) if total > 1e-14 * whole else 0.0
+            elif factor[b, b] > 0.0:
+                factor[a, b] = total / factor[b, b]
+    return factor, own[:0]
+
+
+@kernel
+def deviate(factor, roots, sigma, normals, deviations):
+    """Fill deviations (k, 2 PAIRS) with sigma (F xi + s eta) and, behind them, their negatives.
+
+    normals: PAIRS numbers for each column of F, then for each of the k contenders if there are roots.
+    """
+    k, columns = factor.shape
+    start = 0 * k
+    for a in range(k):
+        if roots.shape[0] == 0:
+            combine(factor[a], a + 1, sigma, 0.0, normals, start, deviations[a])
+        else:
+            combine(factor[a], columns, sigma, roots[a], normals, (columns + a) * PAIRS, deviations[a])
+
+
+@kernel
+def draw_deviations(g, own, sigma, key, purpose, decision, deviations):
+    """Joint draws of mu - mean in antithetic pairs; fills deviations (k, 2 PAIRS). See `joint_factor`."""
+    factor, roots = joint_factor(g, own)
+    normals = np.empty(PAIRS * (factor.shape[1] + roots.shape[0]))
+    fill_coarse_normals(key, purpose, decision, normals)
+    deviate(factor, roots, sigma, normals, deviations)
+
+
+@kernel
+def winners(deviations, means, top, highest):
+    """top[m], the place of the contender that is the best in draw m, of equal ones the first, and its value."""
+    k, draws = deviations.shape
+    for m in range(draws):
+        top[m] = 0
+        highest[m] = means[0] + deviations[0, m]
+    for a in range(1, k):  # along memory: an arm's draws lie side by side
+        mean = means[a]
+        its = deviations[a]
+        for m in range(draws):
+            value = mean + its[m]
+            better = value > highest[m]
+            highest[m] = value if better else highest[m]
+            top[m] = a if better else top[m]
+
+
+@kernel
+def shift_lattice(key, purpose, decision, repeat, places, steps):
+    """Where each coordinate of the lattice begins, at random, and how far it goes from point to point."""
+    dimensions = places.shape[0]
+    uniforms = np.empty((repeat + 1) * dimensions)
+    fill_uniforms(key, purpose, decision, uniforms)
+    step = FIRST
+    for j in range(dimensions):
+        places[j] = int(uniforms[repeat * dimensions + j] * POINTS)
+        steps[j] = step
+        step = step * MULTIPLIER % POINTS
+
+
+@kernel
+def lattice_normals(places, steps, normals):
+    """PAIRS normals for every coordinate: `LEVELS` at the next points of the lattice. places moves on."""
+    for j in range(places.shape[0]):
+        at = places[j]
+        step = steps[j]
+        for m in range(j * PAIRS, (j + 1) * PAIRS):
+            normals[m] = LEVELS[at]
+            at += step
+            if at >= POINTS:
+                at -= POINTS
+        places[j] = at
+
+
+@kernel
+def count_places(
+    x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart, key, purpose, decision, pairs, counts
+):  # fmt: skip
+    """How often each candidate takes each of the first places in 2 pairs joint draws; fills counts (n, places).
+
+    Draws are antithetic pairs at the points of a lattice that is shifted at random, which is equal in expectation to
+    independent draws and closer to the true probabilities. After POINTS pairs there is another shift. Candidates
+    that are `apart` or more behind never take a place; with more than one place none should be left out.
+    """
+    counts[:] = 0.0
+    left, means, g, own, _ = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
+    k = left.shape[0]
+    places = counts.shape[1]
+    if k == 1:
+        counts[left[0], 0] = 2.0 * pairs
+        return
+    factor, roots = joint_factor(g, own)
+    dimensions = factor.shape[1] + roots.shape[0]
+    normals = np.empty(PAIRS * dimensions)
+    deviations = np.empty((k, 2 * PAIRS))
+    where = np.empty(dimensions, np.int64)
+    steps = np.empty(dimensions, np.int64)
+    top = np.empty(2 * PAIRS, np.int64)
+    highest = np.empty(2 * PAIRS)
+    for repeat in range((pairs + POINTS - 1) // POINTS):
+        shift_lattice(key, purpose, decision, repeat, where, steps)
+        todo = min(POINTS, pairs - repeat * POINTS)
+        while todo > 0:
+            lattice_normals(where, steps, normals)
+            deviate(factor, roots, sigma, normals, deviations)
+            for place in range(places):
+                winners(deviations, means, top, highest)
+                for m in range(min(PAIRS, todo)):
+                    counts[left[top[m]], place] += 1.0
+                    counts[left[top[PAIRS + m]], place] += 1.0
+                if place + 1 < places:
+                    for m in range(2 * PAIRS):
+                        deviations[top[m], m] = -np.inf  # out of the next places
+            todo -= PAIRS
