@@ -374,10 +374,8 @@ class ArmTable(ABC):
             except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
                 return None
         else:
-            if type(arms) is _ndarray and arms.dtype is INT64 and arms.flags.carray:
-                ids = arms  # as `integers` would say, in half the time
-            else:
-                ids = integers(arms)
+            # For arrays that are ready, `integers` would say the same, in twice the time.
+            ids = arms if type(arms) is _ndarray and arms.dtype is INT64 and arms.flags.carray else integers(arms)
             table = self._integers
             if table is None or ids is None or ids.ndim != 1:
                 return None

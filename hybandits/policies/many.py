@@ -68,7 +68,7 @@ class Batch(NamedTuple):
 
     def arms_at(self, indices: Slots) -> list[Hashable]:
         """The ids of one row in each decision."""
-        several = len(self.ids) > 1
+        several = len(self.ids) == self.size
         if isinstance(self.ids, IntegerRows):
             return self.ids.array[np.arange(self.size) if several else 0, indices].tolist()  # type: ignore[no-any-return]
         return [self.ids[b if several else 0][i] for b, i in enumerate(indices.tolist())]
