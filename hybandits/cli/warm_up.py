@@ -92,6 +92,11 @@ def _use_policies() -> None:
                 policy.learn_many(["a"] * many, x, z, np.ones(many))
                 for _ in range(REFRESH):
                     policy.learn("b", x[0], z[0], 1.0)
+            numbers = np.arange(2)
+            for _ in range(2):  # the arms are new, then known
+                choice = policy.choose(x[:2], z[:2], numbers)
+                policy.choose_many(x[None, :2], z[None, :2], numbers[None])
+                policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
             policy.beta(choice.arm)
             policy.save(Path(folder) / "policy.npz")
             policy.merge(load(Path(folder) / "policy.npz"))

@@ -2,8 +2,8 @@
 
 Let g be the arm with the highest mean, D_a the expected regret of arm a, and v_a the variance of its mean reward mu_a
 that knowing the best arm would explain. The rule plays another arm a with probability q and g otherwise, where a and q
-make (D_g + q dD)^1.5 / (v_g + q dv) smallest, dD = D_a - D_g and dv = v_a - v_g. D and v are averages over joint draws of
-the means of those candidates that may still be the best (`contenders`).
+make (D_g + q dD)^1.5 / (v_g + q dv) smallest, dD = D_a - D_g and dv = v_a - v_g. D and v are averages over joint draws
+of the means of those candidates that may still be the best (`contenders`).
 """
 
 from __future__ import annotations

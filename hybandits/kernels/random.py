@@ -234,7 +234,7 @@ def uniform(key, purpose, decision):
 
 @kernel
 def fill_coarse_normals(key, purpose, decision, out):
-    """out: draws from `COARSE`, twelve from a block: ten bits of a word choose a value. For averages over many draws."""
+    """out: draws from `COARSE`, twelve from a block: ten bits choose a value. For averages over many draws."""
     ten = np.uint64(10)
     twenty = np.uint64(20)
     mask = np.uint64(1023)

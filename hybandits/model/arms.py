@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles, ready
-from hybandits.kernels import arrow
+from hybandits.kernels import arrow, integer_ids
 from hybandits.model.inputs import check_finite, checked_matrices, id_list
+from hybandits.model.integer_ids import INT64, IntegerIds, IntegerTable, integers
 
 Slots = NDArray[np.int64]
+
+_ndarray = np.ndarray
 
 MANY = 16
 """From this number of candidates on, duplicates are found faster by comparing slots than by a set of ids."""
@@ -140,6 +143,7 @@ class ArmTable(ABC):
         self._last_ids: Any = None
         self._last_slots: Slots = np.empty(0, np.int64)
         self._last_epoch = -1
+        self._integers: IntegerTable | None = None
 
     # -------------------------------------------------------------- arms
 
@@ -154,6 +158,8 @@ class ArmTable(ABC):
 
     def unmet(self, arms: Iterable[Hashable]) -> int:
         """Return how many of the arms are not known yet."""
+        if type(arms) is IntegerIds:
+            return int((self._look_up(arms.array)[0] < integer_ids.NOT_LEARNED).sum())
         return sum(arm not in self._slots for arm in arms)
 
     @property
@@ -206,6 +212,7 @@ class ArmTable(ABC):
         if slot >= 0:
             self._free.append(slot)
             self.pulls[slot] = 0
+        self._slot_changed(arm, integer_ids.FORGOTTEN)
         self.epoch += 1
 
     def _new_slot(self, arm: Hashable) -> int:
@@ -220,8 +227,13 @@ class ArmTable(ABC):
         self.pulls[slot] = 0
         self._slots[arm] = slot
         self.known = len(self._slots)
+        self._slot_changed(arm, slot)
         self.epoch += 1
         return slot
+
+    def _slot_changed(self, arm: Hashable, slot: int) -> None:
+        if self._integers is not None and not self._integers.follow(arm, slot):
+            self._integers = None  # it will be filled again from the arms
 
     def _become(self, other: Self) -> None:
         """Take over everything from another table, which is then to be dropped; candidates are looked up again."""
@@ -264,6 +276,7 @@ class ArmTable(ABC):
         taken = [slot for slot in fresh.tolist() if slot in owner]
         for slot in taken:
             self._slots[owner[slot]] = slot
+            self._slot_changed(owner[slot], slot)
         self.known = len(self._slots)
         again = min(len(taken), len(self._free))
         del self._free[len(self._free) - again :]
@@ -280,10 +293,32 @@ class ArmTable(ABC):
     def lookup(self, arms: Sequence[Hashable]) -> Slots:
         """Return the slots of the arms, -1 for those that have not learned or are not known."""
         try:
-            return np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+            return self._slots_of_known(arms)
         except KeyError:
             slot_of = self._slots.get
             return np.fromiter((slot_of(arm, -1) for arm in arms), np.int64, len(arms))
+
+    def _slots_of_known(self, arms: Sequence[Hashable]) -> Slots:
+        """Return the slots of the arms, -1 for those that have not learned; KeyError if one is not known."""
+        if type(arms) is not IntegerIds:
+            return np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+        slots, outcome = self._look_up(arms.array)
+        if outcome == integer_ids.UNKNOWN:
+            raise KeyError
+        return slots
+
+    def _look_up(self, ids: Slots) -> tuple[Slots, int]:
+        """Look up an array of integer ids: see `IntegerTable.look_up`."""
+        if self._integers is None:
+            self._integers = IntegerTable()
+        return self._integers.look_up(ids, self._slots)
+
+    def slots_of_rows(self, ids: Slots) -> Slots | None:
+        """Return the slots of rows of integer ids; None if one is not known or more than once in its row."""
+        if self._integers is None:
+            self._integers = IntegerTable()
+        slots, outcome = self._integers.look_up_rows(ids, self._slots)
+        return slots if outcome == integer_ids.FOUND else None
 
     def _ids(self, arms: Any, n: int | None) -> Sequence[Hashable]:
         """Return the ids as a sequence; raise if they are not hashable, not distinct, none, or not as many as rows."""
@@ -298,6 +333,8 @@ class ArmTable(ABC):
             )
         if len(arms) == 0:
             raise ValueError("arms is empty, got 0 candidates: pass at least one row and one id")
+        if type(arms) is IntegerIds and self._look_up(arms.array)[1] == integer_ids.FOUND:
+            return arms
         try:
             distinct = len(set(arms))
         except TypeError:
@@ -337,9 +374,16 @@ class ArmTable(ABC):
             except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
                 return None
         else:
-            return None
+            # For arrays that are ready, `integers` would say the same, in twice the time.
+            ids = arms if type(arms) is _ndarray and arms.dtype is INT64 and arms.flags.carray else integers(arms)
+            table = self._integers
+            if table is None or ids is None or ids.ndim != 1:
+                return None
+            slots, outcome = table.look_up(ids, self._slots)
+            if outcome:  # not FOUND
+                return None
         n = slots.shape[0]
-        return slots if ready(x, (n, self.d1)) and ready(z, (n, self.d2)) else None
+        return slots if n and ready(x, (n, self.d1)) and ready(z, (n, self.d2)) else None
 
     def checked_candidates(self, x: Any, z: Any, arms: Any, *, admit: bool) -> CheckedCandidates:
         """Check what `choose` and `predict` are passed; with `admit`, make unknown arms known if all is valid."""
@@ -356,7 +400,7 @@ class ArmTable(ABC):
         else:
             ids = self._ids(arms, n)
         try:
-            slots = np.fromiter(map(self._slots.__getitem__, ids), np.int64, n)
+            slots = self._slots_of_known(ids)
         except KeyError:
             slots = self.lookup(ids)
             self.check_new(ids)

@@ -10,6 +10,7 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow
+from hybandits.model.integer_ids import IntegerIds, integers
 
 
 def check_finite(x: Doubles, z: Doubles) -> None:
@@ -70,8 +71,11 @@ def checked_vectors(x: Any, z: Any, d1: int, d2: int) -> tuple[Doubles, Doubles]
 
 def id_list(arms: Any) -> Sequence[Hashable]:
     """Return ids as a sequence, those of an array as Python values. Sets are refused, because rows have an order."""
-    if isinstance(arms, list | tuple | range):
+    if isinstance(arms, list | tuple | range | IntegerIds):
         return arms
+    numbers = integers(arms)
+    if numbers is not None and numbers.ndim == 1:
+        return IntegerIds(numbers)
     listed = arms.tolist() if isinstance(arms, np.ndarray) else arms
     if isinstance(listed, str | bytes | set | frozenset | dict) or not isinstance(listed, Iterable):
         raise TypeError(
@@ -80,13 +84,14 @@ def id_list(arms: Any) -> Sequence[Hashable]:
     return list(listed)
 
 
-def batch(arms: Any, rewards: Any, n: int) -> tuple[list[Hashable], Doubles]:
+def batch(arms: Any, rewards: Any, n: int) -> tuple[Sequence[Hashable], Doubles]:
     """Return the ids and rewards of a batch of feedback, one of each per row."""
-    ids = list(id_list(arms))
+    ids = id_list(arms)
+    ids = ids if isinstance(ids, IntegerIds) else list(ids)
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")
     try:
-        for arm in set(ids):
+        for arm in () if isinstance(ids, IntegerIds) else set(ids):
             if not isinstance(arm, str | int):
                 checks.new_arm(arm)
     except TypeError as problem:

@@ -156,11 +156,13 @@ class HybridRidge(ArmTable):
         ids, values = batch(arms, rewards, x.shape[0])
         if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
             raise not_finite(x, z, values)
-        new = [arm for arm in dict.fromkeys(ids) if self._slots.get(arm, -1) < 0]
-        self.check_new(new)
-        for arm in new:
-            self._new_slot(arm)
         slots = self.lookup(ids)
+        if (slots < 0).any():
+            new = [arm for arm in dict.fromkeys(ids) if self._slots.get(arm, -1) < 0]
+            self.check_new(new)
+            for arm in new:
+                self._new_slot(arm)
+            slots = self.lookup(ids)
         self._learn_rows(slots, x, z, values)
         self.rounds += len(ids)
 

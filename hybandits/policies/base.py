@@ -196,7 +196,7 @@ class Policy(Guarded, WithSettings, ABC):
             The shared features, one row per candidate. It may be left out if d1 = 0.
         z : array of shape (n, d2)
             The arm-specific features, one row per candidate. It may be left out if d2 = 0.
-        arms : list of ids or CandidateSet, optional
+        arms : list of ids, array of integers or CandidateSet, optional
             The id of each candidate; 0 to n-1 if left out. An id that the policy has not met is admitted.
         key : str, int or tuple of them, optional
             Names the decision, for example by the id of an event. The random numbers are then a function of the seed
@@ -226,8 +226,9 @@ class Policy(Guarded, WithSettings, ABC):
             The shared features of n candidates for each of B decisions. It may be left out if d1 = 0.
         z : array of shape (B, n, d2)
             The arm-specific features. It may be left out if d2 = 0.
-        arms : list of ids, CandidateSet or list of such lists, optional
-            The ids of the candidates, the same for all decisions, or one list for each; 0 to n-1 if left out.
+        arms : list of ids, array of integers, CandidateSet or list of such lists, optional
+            The ids of the candidates, the same for all decisions, or one list for each; 0 to n-1 if left out. An array
+            of shape (B, n) has one row of ids for each decision.
         mask : bool array of shape (B, n), optional
             Which rows are candidates, where decisions have different numbers of them. By default all are.
         threads : int, default=1
@@ -240,6 +241,7 @@ class Policy(Guarded, WithSettings, ABC):
         """
         batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
         with self._lock:
+            batch.check_distinct()
             batch.check_finite()
             choices, indices = [], np.empty(batch.size, np.int64)
             for b in range(batch.size):

@@ -14,6 +14,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model.arms import ArmTable, CandidateSet, Slots
 from hybandits.model.inputs import check_finite, id_list
+from hybandits.model.integer_ids import IntegerIds, IntegerRows, integers
 
 NO_MASK: NDArray[np.bool_] = np.zeros((0, 0), np.bool_)
 
@@ -56,7 +57,7 @@ class Batch(NamedTuple):
 
     x: Doubles
     z: Doubles
-    ids: list[Sequence[Hashable]]
+    ids: Sequence[Sequence[Hashable]]
     """One list for all decisions, or one for each."""
     mask: NDArray[np.bool_]
 
@@ -65,14 +66,24 @@ class Batch(NamedTuple):
         """How many decisions."""
         return len(self.x)
 
-    def arm(self, b: int, i: int) -> Hashable:
-        """The id of row i in decision b."""
-        return self.ids[b if len(self.ids) > 1 else 0][i]
+    def arms_at(self, indices: Slots) -> list[Hashable]:
+        """The ids of one row in each decision."""
+        several = len(self.ids) == self.size
+        if isinstance(self.ids, IntegerRows):
+            return self.ids.array[np.arange(self.size) if several else 0, indices].tolist()  # type: ignore[no-any-return]
+        return [self.ids[b if several else 0][i] for b, i in enumerate(indices.tolist())]
 
-    def rows(self, b: int) -> tuple[Doubles, Doubles, list[Hashable], Slots]:
+    def rows(self, b: int) -> tuple[Doubles, Doubles, Any, Slots]:
         """x, z and ids of the candidates of decision b, and the rows that they are."""
         places = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
-        return self.x[b][places], self.z[b][places], [self.arm(b, int(i)) for i in places], places
+        ids = self.ids[b if len(self.ids) > 1 else 0]
+        its = ids.array[places] if isinstance(ids, IntegerIds) else [ids[i] for i in places.tolist()]
+        return self.x[b][places], self.z[b][places], its, places
+
+    def check_distinct(self) -> None:
+        """Raise if a decision has an id more than once; this is left to do for arrays of integers alone."""
+        if isinstance(self.ids, IntegerRows) and (row := self.ids.twice()) is not None:
+            raise _repeated(row)
 
     def check_finite(self) -> None:
         """Raise, saying where, if a number of a candidate is not finite; rows that the mask leaves out may hold any."""
@@ -96,7 +107,16 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
         )
     if n == 0:
         raise ValueError("there are 0 candidates: pass at least one row for each decision")
-    if isinstance(arms, list) and arms and all(isinstance(each, list | CandidateSet) for each in arms):
+    ids: Sequence[Sequence[Hashable]]
+    if isinstance(arms, np.ndarray) and arms.ndim == 2:
+        if arms.shape != (size, n):
+            raise ValueError(
+                f"arms has shape {arms.shape} but there are {size} decisions with {n} candidates: pass an array of "
+                f"shape ({size}, {n}), one row of ids for each decision, or one list of ids for all"
+            )
+        numbers = integers(arms)
+        ids = [_ids(each, n) for each in arms.tolist()] if numbers is None else IntegerRows(numbers)
+    elif isinstance(arms, list) and arms and all(isinstance(each, list | CandidateSet) for each in arms):
         if len(arms) != size:
             raise ValueError(
                 f"arms has {len(arms)} lists but there are {size} decisions: pass one list for each decision, or one "
@@ -104,7 +124,8 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
             )
         ids = [_ids(each, n) for each in arms]
     else:
-        ids = [_ids(arms, n)]
+        shared = _ids(arms, n)
+        ids = IntegerRows(shared.array[None]) if isinstance(shared, IntegerIds) else [shared]
     if mask is None:
         shown = NO_MASK
     else:
@@ -134,12 +155,18 @@ def _ids(arms: Any, n: int) -> Sequence[Hashable]:
     ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one row per candidate")
+    if isinstance(ids, IntegerIds):  # whether they are distinct is found out as they are looked up
+        return ids
     if len(set(ids)) != n:
-        raise ValueError(f"arms holds an id more than once: {checks.short(list(ids))}; each candidate may appear once")
+        raise _repeated(ids)
     for arm in ids:
         if type(arm) is not str and type(arm) is not int:
             checks.new_arm(arm)
     return ids
+
+
+def _repeated(ids: Sequence[Hashable]) -> ValueError:
+    return ValueError(f"arms holds an id more than once: {checks.short(list(ids))}; each candidate may appear once")
 
 
 def look_up(batch: Batch, table: ArmTable) -> Slots:
@@ -147,6 +174,11 @@ def look_up(batch: Batch, table: ArmTable) -> Slots:
 
     Only then must the numbers be looked at before the kernels do so: a call that is refused has changed nothing.
     """
+    if isinstance(batch.ids, IntegerRows):
+        slots = table.slots_of_rows(batch.ids.array)
+        if slots is not None:
+            return slots
+        batch.check_distinct()
     if any(table.unmet(ids) for ids in batch.ids):
         batch.check_finite()
         for ids in batch.ids:

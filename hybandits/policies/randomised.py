@@ -129,7 +129,7 @@ class EpsilonGreedy(Policy):
         *,
         key: Hashable | None = None,
     ) -> Choice:
-        if arms is not None and not isinstance(arms, CandidateSet):
+        if arms is not None and not isinstance(arms, CandidateSet | np.ndarray):
             arms = id_list(arms)  # once: it may be an iterator
         chance, place = self._lot(key).uniforms(2)
         explores = chance < self.epsilon
@@ -147,7 +147,7 @@ class EpsilonGreedy(Policy):
                     assert inner is not None
                     own = float(inner[index])
                 mean, width = self.policy.predict(x, z, arms)
-                ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else arms
+                ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
                 receipt = choice.receipt if self.policy.receipt_is_of_the_round else None
                 choice = Choice(ids[index], index, float(mean[index]), float(width[index]), None, receipt)
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
@@ -115,11 +117,12 @@ class RidgePolicy(Policy):
             estimator = self._estimator
             if self._embeds:
                 x, z = self._matrices(x, z)
+            ids: Any
             slots = estimator.ready_slots(x, z, arms)
             if slots is None:
                 x, z, ids, slots = estimator.checked_candidates(x, z, arms, admit=key is None)
             else:
-                ids = arms.arms if type(arms) is CandidateSet else arms  # type: ignore[assignment]
+                ids = arms.arms if type(arms) is CandidateSet else arms
             if key is None:
                 if estimator.known != self._arms_sized:
                     self._arms_changed()
@@ -135,7 +138,8 @@ class RidgePolicy(Policy):
                 self._watch = None
             if key is None and self._draws:
                 self._decisions += 1
-            return _new(Choice, (ids[index], *picked, None))
+            arm = ids.item(index) if type(ids) is np.ndarray else ids[index]
+            return _new(Choice, (arm, *picked, None))
 
     @classmethod
     def _inherits_at(cls, name: str) -> int:
@@ -164,8 +168,7 @@ class RidgePolicy(Policy):
         picked = self._pick_many(batch, slots, threads)
         if self._draws:
             self._decisions += size
-        ids = [batch.arm(b, i) for b, i in enumerate(picked[0].tolist())]
-        return Choices(ids, *picked, [None] * size)
+        return Choices(batch.arms_at(picked[0]), *picked, [None] * size)
 
     @holds_lock
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
@@ -186,7 +189,7 @@ class RidgePolicy(Policy):
         receipts: Sequence[Any] | None = None,
     ) -> None:
         if receipts is not None:
-            arms = list(id_list(arms))
+            arms = id_list(arms)
             check_receipts(receipts, len(arms))
         x, z = self._matrices(x, z)
         self._estimator.learn_many(arms, x, z, rewards)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -9,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from hybandits.kernels import arrow, batches, contenders, decisions, evidence, gram, information, random, tuning
+import hybandits.kernels
+from hybandits.kernels import arrow
+
+MODULES = [
+    importlib.import_module(f"hybandits.kernels.{module.name}")
+    for module in pkgutil.iter_modules(hybandits.kernels.__path__)
+]
+"""Every module that holds kernels."""
 
 
 def kernels(module: ModuleType) -> dict[str, Any]:
@@ -37,7 +46,7 @@ def plain(*others: ModuleType) -> Iterator[None]:
     This holds for the modules of hybandits.kernels and for the others given.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for module in (arrow, batches, contenders, decisions, evidence, gram, information, random, tuning, *others):
+        for module in (*MODULES, *others):
             for name, value in list(vars(module).items()):
                 if hasattr(value, "py_func"):
                     patch.setattr(module, name, value.py_func)
