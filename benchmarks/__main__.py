@@ -26,6 +26,8 @@ PARTS = {
     "peers": (4, "the same round in other libraries"),
     "roofline": (1, "the scoring kernel beside what the machine can do"),
     "thompson": (1, "a decision of HyThompson, told its settings, beside one of HyLinUCB"),
+    "many": (2, "many decisions at once, beside the scoring kernel and choose"),
+    "propensities": (2, "propensities of HyThompson, how close and how fast"),
     "scale": (1, "learning among 100,000 arms beside learning among 10"),
     "memory": (1, "bytes per arm and of a process that knows a million arms"),
     "start": (2, "importing, the first choice and reward, --help"),
@@ -76,7 +78,7 @@ def _overview() -> str:
 
 def _run(name: str, plan: Any, budget: float) -> Any:
     """Measure one part."""
-    from benchmarks import contest, footprint, laboratory, learned, learned_cost, logs, roofline, rounds
+    from benchmarks import contest, footprint, laboratory, learned, learned_cost, logs, many, roofline, rounds
 
     if name == "peers":
         return contest.run(plan, budget)
@@ -84,6 +86,8 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "rounds": rounds.run,
         "roofline": roofline.run,
         "thompson": rounds.run_thompson,
+        "many": many.run,
+        "propensities": many.run_propensities,
         "scale": rounds.run_scale,
         "memory": footprint.run_memory,
         "start": footprint.run_start,

@@ -315,6 +315,77 @@ class PolicyConformance:
             p = policy.propensities(x, z, arms)
             assert p[policy.choose(x, z, arms).index] == 1.0
 
+    def test_a_choice_by_lot_is_drawn_from_the_probabilities_that_it_says(self, policy: Policy, page: Page) -> None:
+        page.play(policy, 10)
+        x, z = page.features()
+        before = fingerprint(policy)
+        for key in range(12):
+            choice = policy.choose(x, z, ARMS, key=key, by_lot=True, floor=0.5)
+            chances = 0.5 * policy.propensities(x, z, ARMS, key=key) + 0.5 / len(ARMS)
+            assert choice.propensity == pytest.approx(chances[choice.index], rel=1e-12)
+            assert choice.propensity is not None
+            assert choice.propensity >= 0.5 / len(ARMS)
+            assert choice.arm == ARMS[choice.index]
+            assert policy.choose(x, z, ARMS, key=key, by_lot=True, floor=0.5)[:5] == choice[:5]
+        assert fingerprint(policy) == before
+        evenly = [policy.choose(x, z, ARMS, key=key, by_lot=True, floor=1.0) for key in range(40)]
+        assert len({choice.arm for choice in evenly}) > 2
+        for choice in evenly:
+            assert choice.propensity == pytest.approx(1 / len(ARMS))
+            policy.learn(choice.arm, x[choice.index], z[choice.index], reward=0.5, receipt=choice.receipt)
+        twin = policy.copy()
+        pairs = [each.choose(x, z, ARMS, by_lot=True) for each in (policy, twin)]
+        assert pairs[0][:5] == pairs[1][:5]
+        for wrong in (-0.1, 1.5, float("nan")):
+            with pytest.raises(ValueError, match="floor"):
+                policy.choose(x, z, ARMS, by_lot=True, floor=wrong)
+
+    def test_a_ranking_begins_with_the_choice_and_has_every_arm_once(self, policy: Policy, page: Page) -> None:
+        page.play(policy, 10)
+        for key in range(5):
+            x, z = page.features()
+            before = fingerprint(policy)
+            ranking = policy.rank(x, z, ARMS, 3, key=key)
+            assert fingerprint(policy) == before
+            choice = policy.choose(x, z, ARMS, key=key)
+            assert (ranking.arms[0], ranking.indices[0]) == (choice.arm, choice.index)
+            assert ranking.arms == [ARMS[i] for i in ranking.indices]
+            assert len(set(ranking.arms)) == 3
+            assert_allclose([ranking.means[0], ranking.widths[0]], [choice.mean, choice.width], rtol=1e-9, atol=1e-12)
+            if choice.propensity == 1.0:
+                assert ranking.propensities[0] == 1.0
+            known = ranking.propensities[~np.isnan(ranking.propensities)]
+            assert ((known >= 0) & (known <= 1 + 1e-12)).all()
+        assert len(policy.rank(x, z, ARMS, 99).arms) == len(policy.rank(x, z, ARMS).arms) == len(ARMS)
+        if choice.receipt is None:
+            predicted = policy.predict(x, z, ARMS)
+            whole = policy.rank(x, z, ARMS, key="all")
+            assert_allclose(whole.means, predicted.mean[whole.indices], rtol=1e-9, atol=1e-12)
+            assert_allclose(whole.widths, predicted.width[whole.indices], rtol=1e-9)
+        for wrong in (0, -1, 2.5):
+            with pytest.raises((TypeError, ValueError), match="m "):
+                policy.rank(x, z, ARMS, wrong)  # type: ignore[arg-type]
+
+    def test_rankings_of_many_decisions_are_those_of_one_by_one(self, page: Page) -> None:
+        one, many = (self.make(page.d1, page.d2, seed=0) for _ in range(2))
+        for policy in (one, many):
+            Page(page.d1, page.d2).play(policy, 10)
+        rows = [page.features() for _ in range(4)]
+        x, z = (np.stack(parts) for parts in zip(*rows, strict=True))
+        mask = np.ones((4, len(ARMS)), bool)
+        mask[1, :3] = False
+        together = many.rank_many(x, z, ARMS, 3, mask=mask)
+        for b in range(4):
+            candidates = np.flatnonzero(mask[b])
+            ranking = one.rank(x[b][candidates], z[b][candidates], [ARMS[i] for i in candidates], 3)
+            k = len(ranking.arms)
+            assert together.arms[b] == ranking.arms
+            assert together.indices[b].tolist() == [*candidates[ranking.indices].tolist(), *[-1] * (3 - k)]
+            assert_array_equal(together.means[b, :k], ranking.means)
+            assert_array_equal(together.propensities[b, :k], ranking.propensities)
+            assert np.isnan(together.means[b, k:]).all()
+        assert fingerprint(one) == fingerprint(many)
+
     def test_parameters_have_the_shapes_of_the_estimator(self, policy: Policy, page: Page) -> None:
         page.play(policy, 20)
         x, z = page.features(1)

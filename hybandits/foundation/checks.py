@@ -93,6 +93,14 @@ def probability(name: str, value: object, why: str) -> float:
     return number
 
 
+def share(name: str, value: object, why: str) -> float:
+    """Return a number between 0 and 1, both included."""
+    number = real(name, value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], got {value!r}: {why}")
+    return number
+
+
 def real(name: str, value: object) -> float:
     """Return the value as a float if it is a finite real number and not a bool; else raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

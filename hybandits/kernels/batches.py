@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import SHORT, add_shared, eliminate_rows_of_arm, within_limit
-from hybandits.kernels.decisions import choose_posterior, choose_tuned, choose_ucb, radius
+from hybandits.kernels.arrow import SHORT, add_shared, eliminate_rows_of_arm, score_rows, within_limit
+from hybandits.kernels.decisions import choose_posterior, choose_tuned, highest_bound, radius
 
 TOGETHER = 8
 """How many arms are scored for how many decisions together."""
@@ -63,11 +63,15 @@ def choose_many_ucb(
     some_z = np.empty((n, d2))
     here = np.empty(n, np.int64)
     places = np.empty(n, np.int64)
+    means = np.empty(n)
+    widths = np.empty(n)
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
-        i, mean[b], width[b], _ = choose_ucb(xs, zs, its, arm_score, pulls, shared_score, ridge, coefficients, t)
-        if i < 0:
+        if not score_rows(xs, zs, its, arm_score, shared_score, ridge, means, widths):
             return b
+        i = highest_bound(means, widths, its, pulls, coefficients, t)
+        mean[b] = means[i]
+        width[b] = widths[i]
         index[b] = place_of(i, mask, places)
     return -1
 

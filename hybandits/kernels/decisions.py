@@ -41,17 +41,24 @@ def choose_ucb(x, z, slots, arm_score, pulls, shared_score, ridge, coefficients,
     width = np.empty(n)
     if not score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
         return -1, 0.0, 0.0, 1.0
+    best = highest_bound(mean, width, slots, pulls, coefficients, t)
+    return best, mean[best], width[best], 1.0
+
+
+@kernel
+def highest_bound(mean, width, slots, pulls, coefficients, t):
+    """argmax_i mean_i + gamma width_i, of equal candidates the first; t: see `choose_ucb`."""
     best = 0
     highest = -np.inf
     gamma = radius(coefficients, max(t, 0))
-    for i in range(n):
+    for i in range(slots.shape[0]):
         if t < 0:
             gamma = radius(coefficients, pulls[slots[i]] if slots[i] >= 0 else 0)
         value = mean[i] + gamma * width[i]
         if value > highest:
             highest = value
             best = i
-    return best, mean[best], width[best], 1.0
+    return best
 
 
 @kernel
@@ -103,7 +110,7 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
 
 @kernel
 def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision):
-    """The winner of one posterior sample (`sample_best`), its mean and width; index -1 if a feature is not finite.
+    """The winner of one posterior sample (`sample_values`), its mean and width; index -1 if a feature is not finite.
 
     extra: what each candidate's variance has beyond its estimate's, in units of sigma^2; empty for nothing.
     """
@@ -204,6 +211,19 @@ def sample_values(y, d1, square, product, shared_score, noise, key, purpose, dec
             total = muladd4(load4(flat, i * stride + k), load4(theta, k), total)
         own = noise * math.sqrt(load1(square, i)) * load1(xi, d1 + i)
         store1(values, i, load1(product, i) + own + sum4(total))
+
+
+@kernel
+def sample_candidates(x, z, slots, arm_score, shared_score, ridge, noise, extra, key, purpose, decision, values):
+    """`sample_values` of all candidates, whose numbers must be finite; extra: see `choose_thompson`."""
+    n, d1 = x.shape
+    y = np.empty((n, 4 * ((d1 + 3) // 4)))
+    square = np.empty(n)
+    product = np.empty(n)
+    eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)
+    for i in range(extra.shape[0]):
+        square[i] += extra[i]
+    sample_values(y, d1, square, product, shared_score, noise, key, purpose, decision, values)
 
 
 @kernel

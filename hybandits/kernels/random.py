@@ -39,11 +39,14 @@ from hybandits.kernels.simd import (
     xor4,
 )
 
-DECIDE, MIX, ESTIMATE, LEARN = range(4)
-"""Purposes of random numbers: a decision, the lot between two arms, the estimate of propensities, and learning."""
+DECIDE, MIX, ESTIMATE, LEARN, LOT = range(5)
+"""Purposes: a decision, the lot between two arms, estimates of propensities, learning, and a choice by lot."""
 
 KEYED = 16
 """Added to a purpose where the decision is named by the caller's key instead of counted."""
+
+PLACE = 32
+"""Added to a purpose for every place of a ranking after the first."""
 
 COARSE = np.array([NormalDist().inv_cdf((i + 0.5) / 1024) for i in range(1024)])
 COARSE /= np.sqrt((COARSE**2).mean())

@@ -35,6 +35,10 @@ class Lot(NamedTuple):
     decision: int
     keyed: int = 0
 
+    def at_place(self, place: int) -> Lot:
+        """The numbers for another place of the same page; those of the first place are the lot's own."""
+        return self._replace(keyed=self.keyed + random.PLACE * place)
+
     def uniforms(self, n: int, purpose: int = random.DECIDE) -> Doubles:
         """Return n numbers uniform in (0, 1)."""
         numbers = np.empty(n)

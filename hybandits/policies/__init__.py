@@ -5,6 +5,7 @@ from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.hyran import HyRan, HyRanWithoutCrossBlocks
 from hybandits.policies.information import HyIDS
 from hybandits.policies.many import Choices
+from hybandits.policies.places import Ranking, Rankings
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.suplinucb import SupLinUCB
@@ -25,6 +26,8 @@ __all__ = [
     "LiHybrid",
     "LinUCB",
     "Policy",
+    "Ranking",
+    "Rankings",
     "RidgePolicy",
     "SupLinUCB",
     "Uniform",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import io
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,16 +14,21 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels.random import KEYED
+from hybandits.kernels.random import KEYED, LOT
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
+from hybandits.model.inputs import id_list
 from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
 from hybandits.policies.many import Choices, checked_batch
+from hybandits.policies.places import Ranking, Rankings, number_of_places, put_together
 from hybandits.policies.settings import WithSettings
 from hybandits.policies.threads import Guarded
+
+FLOOR = 0.05
+"""The share of choices by lot that is spread evenly over all candidates."""
 
 
 class Keep(enum.Enum):
@@ -187,6 +193,8 @@ class Policy(Guarded, WithSettings, ABC):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
+        by_lot: bool = False,
+        floor: float = FLOOR,
     ) -> Choice:
         """Choose one of n candidates.
 
@@ -202,12 +210,125 @@ class Policy(Guarded, WithSettings, ABC):
             Names the decision, for example by the id of an event. The random numbers are then a function of the seed
             and the key, and the call changes nothing: asked again, the same model takes the same decision. Arms that
             the policy has not met are not admitted.
+        by_lot : bool, default=False
+            Draw the arm from (1 - floor) p + floor / n, where p are the `propensities` of this decision. Then every
+            candidate may be chosen, and ``choice.propensity`` is exact, also where p itself is an estimate.
+        floor : float, default=0.05
+            The share of choices by lot that is spread evenly over all candidates.
 
         Returns
         -------
         Choice
             The arm to play, with its estimate and its probability.
         """
+
+    def _choose_by_lot(self, x: Any, z: Any, arms: Any, key: Hashable | None, floor: float) -> Choice:
+        floor = checks.share("floor", floor, "it is the share of choices that is spread evenly")
+        arms = kept(arms)
+        with self._lock:
+            lot = self._lot(key)
+            # Asked before the policy chooses: they are the probabilities of its next decision.
+            chances = self.propensities(x, z, arms, key=key)
+            chances = (1 - floor) * chances + floor / len(chances)
+            choice = self.choose(x, z, arms, key=key)
+            index = drawn(chances, lot.uniforms(1, LOT)[0])
+            return self._instead(choice, index, x, z, arms)._replace(propensity=float(chances[index]))
+
+    def _instead(self, choice: Choice, index: int, x: Any, z: Any, arms: Any) -> Choice:
+        """The choice of another candidate than the policy's own; its propensity is left open."""
+        if index == choice.index:
+            return choice
+        mean, width = self.predict(x, z, arms)
+        receipt = choice.receipt if self.receipt_is_of_the_round else None
+        return Choice(ids_of(arms, len(mean))[index], index, float(mean[index]), float(width[index]), None, receipt)
+
+    def rank(
+        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
+    ) -> Ranking:
+        """Choose arms for several places, for pages that show more than one: the best first.
+
+        Parameters
+        ----------
+        x, z, arms, key
+            As for `choose`. The first place gets the arm that `choose` would choose.
+        m : int, optional
+            The number of places. By default, and if there are fewer candidates, all candidates get one.
+
+        Returns
+        -------
+        Ranking
+            Arms, indices, means, widths and propensities, one of each for every place.
+
+        Notes
+        -----
+        Policies with upper confidence bounds rank by these, and `HyRan` by means. `HyThompson` ranks by one draw,
+        `HyIDS` chooses the first arm as usual and ranks the others by their means, `Uniform` draws an order, and
+        `EpsilonGreedy` draws one with probability epsilon. `SupLinUCB`, and a rule of your own, choose the first arm,
+        then the best of those that are left, and so on.
+        """
+        arms = kept(arms)
+        with self._lock:
+            n = len(self.predict(x, z, arms).mean)  # which checks everything, before anything changes
+            ids = ids_of(arms, n)
+            left = np.arange(n)
+            choices: list[Choice] = []
+            certain = True
+            for place in range(number_of_places(m, n)):
+                its_key = key if key is None or place == 0 else (key, place)
+                its_arms = arms if place == 0 else [ids[i] for i in left.tolist()]
+                choice = self.choose(_rows_of(x, left), _rows_of(z, left), its_arms, key=its_key)
+                propensity = choice.propensity if certain and choice.propensity is not None else math.nan
+                certain = certain and choice.propensity == 1.0
+                index = int(left[choice.index])
+                receipt = choices[0].receipt if choices and self.receipt_is_of_the_round else choice.receipt
+                choices.append(choice._replace(index=index, propensity=propensity, receipt=receipt))
+                left = left[left != index]
+        return Ranking(
+            [choice.arm for choice in choices],
+            np.array([choice.index for choice in choices], np.int64),
+            np.array([choice.mean for choice in choices], float),
+            np.array([choice.width for choice in choices], float),
+            np.array([choice.propensity for choice in choices], float),
+            [choice.receipt for choice in choices],
+        )
+
+    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> Doubles:
+        """The probability of each candidate (rows) in each of the first places (columns) of the next `rank`.
+
+        NaN where it is not known. This is that of a rule that is certain; such a ranking changes nothing with a key.
+        """
+        ranking = self.rank(x, z, arms, places, key=0 if key is None else key)
+        matrix = np.full((len(self.predict(x, z, arms).mean), places), np.nan)
+        if (ranking.propensities == 1.0).all():
+            matrix[:] = 0.0
+            matrix[ranking.indices, np.arange(places)] = 1.0
+        return matrix
+
+    def rank_many(
+        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, mask: Any = None
+    ) -> Rankings:
+        """Rank the candidates of many decisions against the model as it is: the same as so many calls of `rank`.
+
+        Parameters
+        ----------
+        x, z, arms, mask
+            As for `choose_many`.
+        m : int, optional
+            The number of places, by default that of the candidates.
+
+        Returns
+        -------
+        Rankings
+            Arms, indices, means, widths and propensities, one row for every decision.
+        """
+        batch = checked_batch(x, z, arms, mask, 1, self.d1, self.d2)
+        places = number_of_places(m, batch.x.shape[1])
+        with self._lock:
+            batch.check_distinct()
+            batch.check_finite()
+            rows = [batch.rows(b) for b in range(batch.size)]
+            rankings = [self.rank(x_b, z_b, ids, places) for x_b, z_b, ids, _ in rows]
+        return put_together(rankings, [candidates for _, _, _, candidates in rows], places)
 
     def choose_many(
         self,
@@ -217,6 +338,8 @@ class Policy(Guarded, WithSettings, ABC):
         *,
         mask: Any = None,
         threads: int = 1,
+        by_lot: bool = False,
+        floor: float = FLOOR,
     ) -> Choices:
         """Take many decisions against the model as it is: the same as so many calls of `choose`.
 
@@ -233,6 +356,8 @@ class Policy(Guarded, WithSettings, ABC):
             Which rows are candidates, where decisions have different numbers of them. By default all are.
         threads : int, default=1
             How many threads share the work. It makes no difference to the decisions.
+        by_lot, floor
+            As for `choose`.
 
         Returns
         -------
@@ -246,7 +371,7 @@ class Policy(Guarded, WithSettings, ABC):
             choices, indices = [], np.empty(batch.size, np.int64)
             for b in range(batch.size):
                 x_b, z_b, ids, places = batch.rows(b)
-                choice = self.choose(x_b, z_b, ids)
+                choice = self.choose(x_b, z_b, ids, by_lot=by_lot, floor=floor)
                 choices.append(choice)
                 indices[b] = places[choice.index]
         return Choices(
@@ -534,6 +659,27 @@ def check_mergeable(policy: Policy, other: object) -> None:
                 f"cannot merge policies with different {name}: {mine[name]!r} here, {its[name]!r} there; "
                 "construct both policies with the same settings"
             )
+
+
+def kept(arms: Any) -> Any:
+    """Ids that can be passed on more than once: they may come from an iterator."""
+    return arms if arms is None or isinstance(arms, CandidateSet | np.ndarray) else id_list(arms)
+
+
+def ids_of(arms: Any, n: int) -> Sequence[Hashable]:
+    return arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
+
+
+def _rows_of(part: Any, rows: Any) -> Any:
+    if part is None:
+        return None
+    return part.iloc[rows] if hasattr(part, "iloc") else np.asarray(part)[rows]
+
+
+def drawn(chances: Doubles, uniform: float) -> int:
+    """The place that a number uniform in (0, 1) draws from these probabilities."""
+    edges = np.cumsum(chances)
+    return min(int(np.searchsorted(edges, uniform * edges[-1], side="right")), len(chances) - 1)
 
 
 def one_hot(n: int, index: int) -> Doubles:

@@ -16,7 +16,7 @@ from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
 from hybandits.model.sums import NO_ROOM, GramTable, unsound
-from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, check_receipts, one_hot
 
 Schedule = Literal["experiments", "theory"]
 
@@ -152,7 +152,11 @@ class HyRan(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
+        by_lot: bool = False,
+        floor: float = FLOOR,
     ) -> Choice:
+        if by_lot:
+            return self._choose_by_lot(x, z, arms, key, floor)
         if key is not None:
             digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
         rows = self._rows(x, z, arms, admit=key is None)

@@ -9,8 +9,9 @@ import numpy as np
 
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import decisions
-from hybandits.model.inputs import check_finite, not_finite
-from hybandits.model.learned import LearnedRidge
+from hybandits.model.arms import Slots
+from hybandits.model.inputs import check_finite
+from hybandits.model.lots import Lot
 from hybandits.policies.posterior import PosteriorPolicy
 
 
@@ -70,17 +71,38 @@ class HyIDS(PosteriorPolicy):
     ) -> None:
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
 
+    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+        """The arm that the rule picks, then the others in the order of their means."""
+        if self._undecided:
+            return super()._order(x, z, slots, lot, places)[0], None
+        return self._led_by(self._pick(x, z, slots, lot)[0], x, z, slots)[:places], None
+
+    def _led_by(self, first: int, x: Doubles, z: Doubles, slots: Slots) -> Slots:
+        order = np.argsort(-self._estimator.score(x, z, slots).mean, kind="stable")
+        return np.concatenate(([first], order[order != first]))
+
+    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+        """Those of the two orders that the lot decides between."""
+        if self._undecided:
+            return super()._place_chances(x, z, slots, lot, places)
+        matrix = np.zeros((len(slots), places))
+        chances = self._chances(x, z, slots, lot)
+        for first in np.flatnonzero(chances).tolist():
+            order = self._led_by(first, x, z, slots)[:places]
+            matrix[order, np.arange(places)] += chances[first]
+        return matrix
+
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
         rows = self._rows(x, z, arms)
-        if isinstance(self._estimator, LearnedRidge) and not self._estimator.tuned:
-            check_finite(rows.x, rows.z)
+        check_finite(rows.x, rows.z)
+        if self._undecided:
             return np.full(len(rows.slots), 1.0 / len(rows.slots))
-        lot = self._lot(key)
-        chances = np.zeros(len(rows.slots))
+        return self._chances(rows.x, rows.z, rows.slots, self._lot(key))
+
+    def _chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Doubles:
+        chances = np.zeros(len(slots))
         for forced in (0.0, 1.0):  # the rarer arm of the mixture and the greedy one, which may be the same
-            index, _, _, chance = self._pick(rows.x, rows.z, rows.slots, lot, forced)
-            if index < 0:
-                raise not_finite(rows.x, rows.z)
+            index, _, _, chance = self._pick(x, z, slots, lot, forced)
             chances[index] = chance
         return chances

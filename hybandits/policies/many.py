@@ -71,7 +71,9 @@ class Batch(NamedTuple):
         several = len(self.ids) == self.size
         if isinstance(self.ids, IntegerRows):
             return self.ids.array[np.arange(self.size) if several else 0, indices].tolist()  # type: ignore[no-any-return]
-        return [self.ids[b if several else 0][i] for b, i in enumerate(indices.tolist())]
+        if not several:
+            return [*map(self.ids[0].__getitem__, indices.tolist())]
+        return [ids[i] for ids, i in zip(self.ids, indices.tolist(), strict=True)]
 
     def rows(self, b: int) -> tuple[Doubles, Doubles, Any, Slots]:
         """x, z and ids of the candidates of decision b, and the rows that they are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -34,6 +35,9 @@ class PosteriorPolicy(RidgePolicy):
 
     propensity_draws: int = 0
     """How many further draws estimate the propensity of a choice, where the rule does not know it; 0: it is None."""
+
+    _estimated: Callable[[int, Doubles, Doubles, Slots, Lot], float]
+    """_estimated(index, x, z, slots, lot): that estimate, of policies that have `propensity_draws`."""
 
     def __init__(self, *, d1: int, d2: int, noise: float | None, scale: float | None, seed: int | None) -> None:
         why = "it is the standard deviation of the reward around its mean; leave it out to have it learned"
@@ -85,6 +89,7 @@ class PosteriorPolicy(RidgePolicy):
         estimator = self._estimator
         key, decision, keyed = lot
         if self._learns:
+            assert isinstance(estimator, LearnedRidge)
             index, mean, width, propensity = decisions.choose_tuned(
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers,
                 estimator.unknown, estimator.state, key, keyed, decision, forced,
@@ -100,9 +105,13 @@ class PosteriorPolicy(RidgePolicy):
             return index, mean, width, None
         return index, mean, width, self._estimated(index, x, z, slots, lot)
 
-    def _estimated(self, index: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> float:
-        """The estimated propensity of a candidate, where the rule does not know it."""
-        raise NotImplementedError  # only policies with `propensity_draws` are asked
+    @property
+    def _undecided(self) -> bool:
+        """Whether nothing has been learned that one could choose by, so that the lot decides."""
+        return isinstance(self._estimator, LearnedRidge) and not self._estimator.tuned
+
+    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+        return np.full((len(slots), places), 1.0 / len(slots) if self._undecided else np.nan)
 
     def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
         estimator, size = self._estimator, batch.size

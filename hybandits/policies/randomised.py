@@ -11,12 +11,13 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow
 from hybandits.model.arms import CandidateSet, Slots
-from hybandits.model.inputs import check_finite, id_list
+from hybandits.model.inputs import check_finite
 from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
-from hybandits.policies.base import Choice, Policy, check_mergeable
+from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, ids_of, kept
+from hybandits.policies.places import Ranking, number_of_places
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -63,6 +64,12 @@ class Uniform(RidgePolicy):
         chosen = slice(index, index + 1)
         mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
         return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
+
+    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+        return super()._order(x, z, slots, lot, places)[0], None
+
+    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+        return np.full((len(slots), places), 1.0 / len(slots))
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1/n for each of the n candidates."""
@@ -128,9 +135,12 @@ class EpsilonGreedy(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
+        by_lot: bool = False,
+        floor: float = FLOOR,
     ) -> Choice:
-        if arms is not None and not isinstance(arms, CandidateSet | np.ndarray):
-            arms = id_list(arms)  # once: it may be an iterator
+        if by_lot:
+            return self._choose_by_lot(x, z, arms, key, floor)
+        arms = kept(arms)
         chance, place = self._lot(key).uniforms(2)
         explores = chance < self.epsilon
         # Asked before the wrapped policy chooses: its probabilities are those of its next decision.
@@ -140,16 +150,11 @@ class EpsilonGreedy(Policy):
             self._decisions += 1
         n = len(x) if x is not None else len(z)
         own = choice.propensity
-        if explores:
+        if inner is not None:
             index = place_of(place, n)
-            if index != choice.index:
-                if own is not None:
-                    assert inner is not None
-                    own = float(inner[index])
-                mean, width = self.policy.predict(x, z, arms)
-                ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
-                receipt = choice.receipt if self.policy.receipt_is_of_the_round else None
-                choice = Choice(ids[index], index, float(mean[index]), float(width[index]), None, receipt)
+            if index != choice.index and own is not None:
+                own = float(inner[index])
+            choice = self.policy._instead(choice, index, x, z, arms)
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
         return choice._replace(propensity=propensity)
 
@@ -157,6 +162,37 @@ class EpsilonGreedy(Policy):
         """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
         p = self.policy.propensities(x, z, arms, key=key)
         return (1 - self.epsilon) * p + self.epsilon / len(p)
+
+    def rank(
+        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
+    ) -> Ranking:
+        arms = kept(arms)
+        lot = self._lot(key)
+        explores = lot.uniforms(1)[0] < self.epsilon
+        n = len(self.policy.predict(x, z, arms).mean)
+        places = number_of_places(m, n)
+        # Asked before the wrapped policy ranks: its probabilities are those of its next decision.
+        inner = self.policy._place_probabilities(x, z, arms, places, key) if explores else None
+        ranking = self.policy.rank(x, z, arms, places, key=key)
+        if key is None:
+            self._decisions += 1
+        own = ranking.propensities
+        if inner is not None:
+            indices = np.argsort(lot.uniforms(2 + n)[2:])
+            first = place_of(lot.uniforms(2)[1], n)  # as `choose` does
+            indices = np.concatenate(([first], indices[indices != first]))[:places]
+            own = inner[indices, np.arange(places)]
+            mean, width = self.policy.predict(x, z, arms)
+            ids = ids_of(arms, n)
+            of_round = self.policy.receipt_is_of_the_round
+            receipts = [ranking.receipts[0] if of_round else None] * places
+            chosen = [ids[i] for i in indices.tolist()]
+            ranking = Ranking(chosen, indices, mean[indices], width[indices], own, receipts)
+        return ranking._replace(propensities=(1 - self.epsilon) * own + self.epsilon / n)
+
+    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> Doubles:
+        inner = self.policy._place_probabilities(x, z, arms, places, key)
+        return (1 - self.epsilon) * inner + self.epsilon / len(inner)
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         self.policy.learn(arm, x, z, reward, receipt=receipt)

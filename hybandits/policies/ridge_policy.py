@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -12,13 +13,14 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
 from hybandits.model.cancelling import CancellingWatch
-from hybandits.model.inputs import id_list, not_finite
+from hybandits.model.inputs import check_finite, id_list, not_finite
 from hybandits.model.learned import Moments
 from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
-from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
+from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, check_receipts
 from hybandits.policies.many import Batch, Choices, checked_batch, look_up
+from hybandits.policies.places import Ranking, number_of_places
 from hybandits.policies.threads import holds_lock
 
 _new = tuple.__new__
@@ -112,7 +114,11 @@ class RidgePolicy(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
+        by_lot: bool = False,
+        floor: float = FLOOR,
     ) -> Choice:
+        if by_lot:
+            return self._choose_by_lot(x, z, arms, key, floor)
         with self._lock:
             estimator = self._estimator
             if self._embeds:
@@ -154,9 +160,11 @@ class RidgePolicy(Policy):
         *,
         mask: Any = None,
         threads: int = 1,
+        by_lot: bool = False,
+        floor: float = FLOOR,
     ) -> Choices:
-        if self._inherits_at("_pick_many") > min(self._inherits_at("_pick"), self._inherits_at("choose")):
-            return super().choose_many(x, z, arms, mask=mask, threads=threads)
+        if by_lot or self._inherits_at("_pick_many") > min(self._inherits_at("_pick"), self._inherits_at("choose")):
+            return super().choose_many(x, z, arms, mask=mask, threads=threads, by_lot=by_lot, floor=floor)
         batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
         size, n = batch.x.shape[:2]
         if self._embeds:
@@ -169,6 +177,62 @@ class RidgePolicy(Policy):
         if self._draws:
             self._decisions += size
         return Choices(batch.arms_at(picked[0]), *picked, [None] * size)
+
+    def rank(
+        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
+    ) -> Ranking:
+        estimator = self._estimator
+        lot = self._lot(key)
+        x, z = self._matrices(x, z)
+        rows = estimator.checked_candidates(x, z, arms, admit=False)
+        check_finite(rows.x, rows.z)
+        slots = rows.slots
+        if key is None and estimator.unmet(rows.arms):
+            estimator.admit(rows.arms)
+            self._arms_changed()
+        places = number_of_places(m, len(slots))
+        order: Callable[..., tuple[Slots, Doubles | None]] = self._order
+        if self._inherits_at("_order") > self._inherits_at("_pick"):
+            order = functools.partial(RidgePolicy._order, self)
+        indices, chances = order(rows.x, rows.z, slots, lot, places)
+        if chances is None:
+            chances = self._place_chances(rows.x, rows.z, slots, lot, places)[indices, np.arange(places)]
+        if key is None and self._draws:
+            self._decisions += 1
+        mean, width = estimator.score(rows.x[indices], rows.z[indices], slots[indices])
+        arms = [rows.arms[i] for i in indices.tolist()]
+        return Ranking(arms, indices, mean, width, chances, [None] * places)
+
+    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+        """The candidates for the first places, and the probability of each there; None: see `_place_chances`.
+
+        By default the rule picks again and again from those that are left.
+        """
+        left = np.arange(len(slots))
+        indices, chances = np.empty(places, np.int64), np.full(places, np.nan)
+        certain = True
+        for place in range(places):
+            index, _, _, propensity = self._pick(x[left], z[left], slots[left], lot.at_place(place))
+            if certain and propensity is not None:
+                chances[place] = propensity
+            certain = certain and propensity == 1.0
+            indices[place] = left[index]
+            left = np.delete(left, index)
+        return indices, chances
+
+    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> Doubles:
+        rows = self._rows(x, z, arms)
+        check_finite(rows.x, rows.z)
+        return self._place_chances(rows.x, rows.z, rows.slots, self._lot(key), places)
+
+    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+        """The probability of each candidate (rows) in each of the first places (columns); NaN where it is not known."""
+        indices, chances = self._order(x, z, slots, lot, places)
+        matrix = np.full((len(slots), places), np.nan)
+        if chances is not None and (chances == 1.0).all():
+            matrix[:] = 0.0
+            matrix[indices, np.arange(places)] = 1.0
+        return matrix
 
     @holds_lock
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:

@@ -16,7 +16,7 @@ from hybandits.model.inputs import batch, check_finite, checked_matrices, checke
 from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import FileError, Packed, counter
 from hybandits.model.ridge import HybridRidge, Prediction
-from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, check_receipts, one_hot
 
 
 class SupLinUCB(Policy):
@@ -144,7 +144,11 @@ class SupLinUCB(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
+        by_lot: bool = False,
+        floor: float = FLOOR,
     ) -> Choice:
+        if by_lot:
+            return self._choose_by_lot(x, z, arms, key, floor)
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
         if key is not None:

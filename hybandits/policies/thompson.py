@@ -109,8 +109,8 @@ class HyThompson(PosteriorPolicy):
 
     def _estimated(self, index: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> float:
         """The share of wins of a candidate that has been chosen, its own decision counted in."""
-        wins = self._wins(x, z, slots, lot)[index, 0]
-        return float((1 + wins) / (1 + self._draws_of_estimates))
+        draws = self._draws_of_estimates
+        return float((1 + draws * self._shares(x, z, slots, lot)[index, 0]) / (1 + draws))
 
     def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
         index, mean, width, propensity = super()._pick_many(batch, slots, threads)
@@ -128,28 +128,46 @@ class HyThompson(PosteriorPolicy):
         draws = self.propensity_draws or DRAWS
         return draws + draws % 2
 
-    def _wins(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int = 1) -> Doubles:
-        """Count how often each candidate (rows) takes each of the first places (columns) in further draws."""
-        estimator, noise, ridge = self._estimator, self.noise, self._estimator.ridge
-        counts, extra = np.zeros((len(slots), places)), NOTHING
-        draws = self._draws_of_estimates
+    def _posterior(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Any, ...]:
+        """x, z, slots, the factors, ridge, noise and what is not known, as the kernels that draw take them."""
+        estimator, noise, extra = self._estimator, self.noise, NOTHING
         if isinstance(estimator, LearnedRidge):
-            if not estimator.tuned:
-                counts[:] = draws / len(slots)
-                return counts
             noise = decisions.noise_of_samples(self.rule, estimator.numbers, estimator.state, self.d1, self.d2)
             slots = tuning.with_new_arms(slots)
             if estimator.state[tuning.UNKNOWN]:
                 x, z, extra = tuning.as_known(x, z, estimator.unknown, estimator.numbers, estimator.rounds)
+        return x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, noise, extra
+
+    def _shares(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int = 1) -> Doubles:
+        """The share of further draws in which each candidate (rows) takes each of the first places (columns)."""
+        if self._undecided:
+            return super()._place_chances(x, z, slots, lot, places)
+        counts = np.empty((len(slots), places))
+        draws = self._draws_of_estimates
         contenders.count_places(
-            x, z, slots, estimator.arm_score, estimator.shared_score, ridge, noise, extra,
-            APART if places == 1 else math.inf, lot.key, random.ESTIMATE + lot.keyed, lot.decision, draws // 2, counts,
+            *self._posterior(x, z, slots), APART if places == 1 else math.inf, lot.key, random.ESTIMATE + lot.keyed,
+            lot.decision, draws // 2, counts,
         )  # fmt: skip
-        return counts
+        return counts / draws
+
+    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+        """The order of one draw."""
+        if self._undecided:
+            return super()._order(x, z, slots, lot, places)[0], None
+        values = np.empty(len(slots))
+        decisions.sample_candidates(
+            *self._posterior(x, z, slots), lot.key, random.DECIDE + lot.keyed, lot.decision, values
+        )
+        return np.argsort(-values, kind="stable")[:places], None
+
+    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+        if self.propensity_draws:
+            return self._shares(x, z, slots, lot, places)
+        return super()._place_chances(x, z, slots, lot, places)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the share of posterior draws that each candidate wins (of `propensity_draws`, or of 2,000)."""
         rows = self._rows(x, z, arms)
         if not arrow.usable(rows.x, rows.z):
             raise not_finite(rows.x, rows.z)
-        return self._wins(rows.x, rows.z, rows.slots, self._lot(key))[:, 0] / self._draws_of_estimates
+        return self._shares(rows.x, rows.z, rows.slots, self._lot(key))[:, 0]

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 GUARDED = (
-    "choose", "choose_many", "learn", "learn_many", "learn_summary", "predict", "propensities", "theta", "beta", "arms",
+    "choose", "choose_many", "rank", "rank_many", "learn", "learn_many", "learn_summary", "predict", "propensities",
+    "theta", "beta", "arms",
     "rounds", "forget", "refresh", "learned", "_pack", "number_decisions", "reseed", "meet", "decision_numbers",
 )  # fmt: skip
 """Methods and properties that hold the lock. `merge` holds those of both policies."""

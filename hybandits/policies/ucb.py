@@ -117,6 +117,14 @@ class UCBPolicy(RidgePolicy):
         in_threads(work, batch, threads)
         return index, mean, width, np.ones(size)
 
+    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+        """The highest bounds, in order."""
+        estimator = self._estimator
+        mean, width = estimator.score(x, z, slots)
+        pulls = np.where(slots >= 0, estimator.pulls[slots], 0) if self._by_arm else [estimator.rounds] * len(slots)
+        gamma = np.array([decisions.radius(self._coefficients, t) for t in pulls])
+        return np.argsort(-(mean + gamma * width), kind="stable")[:places], np.ones(places)
+
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the arm with the highest bound and 0 for the others: the rule is deterministic."""
         rows = self._rows(x, z, arms)

@@ -73,17 +73,26 @@ def test_they_are_equal_to_calls_of_choose(name: str, kind: str, threads: int) -
         assert fingerprint(together) == fingerprint(alone)
 
 
-def test_many_candidates_are_scored_arm_by_arm_with_the_same_result() -> None:
-    policy = HyLinUCB(d1=20, d2=20)
+@pytest.mark.parametrize(("d1", "d2"), [(20, 20), (5, 17), (0, 16), (9, 40)])
+@pytest.mark.parametrize("kind", [HyLinUCB, DisLinUCB])
+def test_long_features_are_scored_arm_by_arm_with_the_same_result_to_the_bit(
+    kind: type[HyLinUCB], d1: int, d2: int
+) -> None:
+    policy = kind(d1=d1, d2=d2)
     random = np.random.default_rng(0)
-    n, arms = 300, list(range(300))
-    policy.learn_many(arms, random.standard_normal((n, 20)), random.standard_normal((n, 20)), random.random(n))
-    x, z = random.standard_normal((11, n, 20)), random.standard_normal((11, n, 20))
+    n, arms, learned = 61, list(range(61)), 50
+    rows = random.standard_normal((4 * learned, d1)), random.standard_normal((4 * learned, d2))
+    policy.learn_many(arms[:learned] * 4, *rows, random.random(4 * learned))
+    x, z = random.standard_normal((11, n, d1)) / 9, random.standard_normal((11, n, d2)) / 9
     choices = policy.choose_many(x, z, arms)
     for b in range(11):
         choice = policy.choose(x[b], z[b], arms)
         assert (choices.arms[b], int(choices.indices[b])) == (choice.arm, choice.index)
-        assert_allclose((choices.means[b], choices.widths[b]), (choice.mean, choice.width), rtol=1e-12)
+        assert (choices.means[b], choices.widths[b]) == (choice.mean, choice.width)
+    assert len(set(choices.arms)) > 1
+    z[7, 3, 0] = np.nan
+    with pytest.raises(ValueError, match="finite"):
+        policy.choose_many(x, z, arms)
 
 
 def test_a_rule_of_ones_own_is_asked_one_by_one() -> None:
