@@ -1,6 +1,7 @@
 """Threads that use one policy at once, against the same rows learned by one: `python -m soak.threads`.
 
-Every thread chooses, learns one row or several, predicts, merges deltas, saves and copies, in an order of its own.
+Every thread chooses (one arm, by lot, several places, or for several decisions), learns one row or several, predicts,
+merges deltas, saves and copies, in an order of its own, with ids in lists and in arrays.
 Some arms belong to all threads; others come and go with one thread, which forgets them again. Afterwards every reward
 must have been counted once, and the estimates must be what one thread would have learned. An arm that was forgotten
 and came back is another arm to the reference. Policies that learn their settings estimate them when an arm leaves,
@@ -80,13 +81,14 @@ class Worker(threading.Thread):
             self.problems.append(f"thread {self.number}: {problem!r}")
 
     def step(self, random: np.random.Generator) -> None:
-        policy, act = self.policy, random.integers(12)
-        mine = [f"own-{self.number}-{i}" for i in range(OWN)]
-        every = [*(f"shared-{i}" for i in range(SHARED)), *mine]
-        arms = [every[i] for i in random.choice(len(every), SHOWN, replace=False)]
+        policy, act = self.policy, random.integers(13)
+        mine = [1000 * (self.number + 1) + i for i in range(OWN)]
+        arms = random.choice([*range(SHARED), *mine], SHOWN, replace=False)
+        if random.random() < 0.5:
+            arms = arms.tolist()
         x, z = random.standard_normal((SHOWN, D1)), random.standard_normal((SHOWN, D2))
         if act < 6:
-            choice = policy.choose(x, z, arms)
+            choice = policy.choose(x, z, arms, by_lot=bool(act == 0))
             row = self.row(choice.arm, x[choice.index], z[choice.index], random, choice.receipt)
             policy.learn(choice.arm, row.x, row.z, row.reward, receipt=row.receipt)
             self.learned.append(row)
@@ -103,11 +105,14 @@ class Worker(threading.Thread):
             delta = policy.start_delta()
             rows = [self.row(arm, x[i], z[i], random, 1) for i, arm in enumerate(arms[:2])]
             for row, arm in zip(rows, arms, strict=False):
-                delta.learn(arm, row.x, row.z, row.reward, receipt=1 if isinstance(policy, SupLinUCB) else None)
+                delta.learn(int(arm), row.x, row.z, row.reward, receipt=1 if isinstance(policy, SupLinUCB) else None)
             policy.merge(delta)
             self.learned += rows
         elif act == 10:
             type(policy).from_bytes(policy.to_bytes()) if random.random() < 0.2 else policy.copy()
+        elif act == 11:
+            policy.rank(x, z, arms, 3)
+            policy.choose_many(np.stack([x, x]), np.stack([z, z]), arms, threads=2)
         elif self.forgets:
             known = [arm for arm in mine if arm in policy.arms]
             for arm in known:
@@ -115,7 +120,7 @@ class Worker(threading.Thread):
             self.life += 1
 
     def row(self, arm: Any, x: Any, z: Any, random: np.random.Generator, receipt: Any) -> Learned:
-        name = f"{arm}, life {self.life}" if str(arm).startswith("own") else str(arm)
+        name = f"{arm}, life {self.life}" if arm >= 1000 else str(arm)
         return Learned(name, x, z, float(random.standard_normal()), receipt)
 
 
@@ -141,8 +146,10 @@ def run(name: str, threads: int, *, rows: int = 0, seconds: float = 0.0) -> Outc
         each.refresh()
     probes = np.random.default_rng(0)
     shown = probes.standard_normal((SHARED, D1)), probes.standard_normal((SHARED, D2))
-    arms = [f"shared-{i}" for i in range(SHARED)]
-    ours, exact = (np.concatenate((each.theta, each.predict(*shown, arms).mean)) for each in (policy, reference))
+    arms: dict[int, Any] = {id(policy): list(range(SHARED)), id(reference): [str(i) for i in range(SHARED)]}
+    ours, exact = (
+        np.concatenate((each.theta, each.predict(*shown, arms[id(each)]).mean)) for each in (policy, reference)
+    )
     error = float(np.abs(ours - exact).max() / np.abs(exact).max())
     return Outcome(len(taught), policy.rounds, error, problems)
 
