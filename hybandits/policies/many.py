@@ -69,16 +69,19 @@ class Batch(NamedTuple):
         """The id of row i in decision b."""
         return self.ids[b if len(self.ids) > 1 else 0][i]
 
+    def features(self, b: int) -> tuple[Doubles, Doubles]:
+        """x and z of the candidates of decision b."""
+        return (self.x[b][self.mask[b]], self.z[b][self.mask[b]]) if len(self.mask) else (self.x[b], self.z[b])
+
     def rows(self, b: int) -> tuple[Doubles, Doubles, list[Hashable], Slots]:
         """x, z and ids of the candidates of decision b, and the rows that they are."""
         places = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
-        return self.x[b][places], self.z[b][places], [self.arm(b, int(i)) for i in places], places
+        return *self.features(b), [self.arm(b, int(i)) for i in places], places
 
     def check_finite(self) -> None:
         """Raise, saying where, if a number of a candidate is not finite; rows that the mask leaves out may hold any."""
         for b in range(self.size):
-            x, z, _, _ = self.rows(b)
-            check_finite(x, z)
+            check_finite(*self.features(b))
 
 
 def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d2: int) -> Batch:
