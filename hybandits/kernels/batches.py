@@ -92,7 +92,8 @@ def choose_together(
     gamma = radius(coefficients, max(t, 0))
     for start in range(first, last, TOGETHER):
         count = min(TOGETHER, last - start)
-        highest[:] = -np.inf
+        for b in range(count):
+            highest[b] = -np.inf
         for left in range(0, n, TOGETHER):
             arms = min(TOGETHER, n - left)
             size = arms * count
@@ -131,6 +132,7 @@ def choose_many_posterior(
 ):  # fmt: skip
     """`choose_posterior` for each of the rows; row b takes decision number decision + b."""
     _, n, d1 = x.shape
+    unkeyed = 0 * n  # an int variable: for a literal 0 Numba would compile the callee a second time
     some_x = np.empty((n, d1))
     some_z = np.empty((n, z.shape[2]))
     here = np.empty(n, np.int64)
@@ -139,7 +141,7 @@ def choose_many_posterior(
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
         i, mean[b], width[b], propensity[b] = choose_posterior(
-            rule, xs, zs, its, arm_score, shared_score, ridge, noise, nothing, key, 0, decision + b, -1.0
+            rule, xs, zs, its, arm_score, shared_score, ridge, noise, nothing, key, unkeyed, decision + b, -1.0
         )
         if i < 0:
             return b
@@ -154,6 +156,7 @@ def choose_many_tuned(
 ):  # fmt: skip
     """`choose_tuned` for each of the rows; row b takes decision number decision + b."""
     _, n, d1 = x.shape
+    unkeyed = 0 * n
     some_x = np.empty((n, d1))
     some_z = np.empty((n, z.shape[2]))
     here = np.empty(n, np.int64)
@@ -161,7 +164,7 @@ def choose_many_tuned(
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
         i, mean[b], width[b], propensity[b] = choose_tuned(
-            rule, xs, zs, its, arm_score, shared_score, numbers, unknown, state, key, 0, decision + b, -1.0
+            rule, xs, zs, its, arm_score, shared_score, numbers, unknown, state, key, unkeyed, decision + b, -1.0
         )
         if i < 0:
             return b

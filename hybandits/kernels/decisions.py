@@ -112,7 +112,9 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, k
         return -1, 0.0, 0.0
     stride = 4 * ((d1 + 3) // 4)
     y = np.empty((n + 3, stride))  # `add_shared` reads four rows from wherever it starts
-    y[n:] = 0.0
+    for i in range(n, n + 3):
+        for k in range(stride):
+            y[i, k] = 0.0
     square = np.empty(n)
     product = np.empty(n)
     eliminate_rows(x, z, slots, arm_score, ridge, y, square, product)

@@ -219,7 +219,7 @@ def choose_by_information(x, z, slots, arm_score, shared_score, ridge, sigma, ex
         count += 1
     g = np.empty((count, stride))
     flat_g = g.reshape(count * stride)
-    at = 0
+    at = 0 * n
     for a in range(count):
         i = left[a]
         if i == greedy:
