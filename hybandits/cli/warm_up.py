@@ -47,7 +47,7 @@ def warmup() -> None:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Let Python look for garbage less often: compiling makes so many objects that looking takes a tenth of its time."""
+    """Let Python look for garbage less often: compiling makes so many objects that looking takes a tenth of the time."""
     usual = gc.get_threshold()
     gc.set_threshold(100_000, *usual[1:])
     try:
