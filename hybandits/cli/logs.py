@@ -120,7 +120,7 @@ def convert(
         with tidying(), bar("reading", reader.size, unit="B") as advance:
             log = convert_log(reader, out, problems, advance)
         account_for(problems)
-        for column in (column for column in log.user if column.endswith(("=other", "=(all other)"))):
+        for column in (column for column in log.user if column.endswith(("=other", "=(other)"))):
             typer.echo(
                 f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
             )

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from hybandits.foundation import checks
-from hybandits.policies.by_name import proper_name
+from hybandits.policies.by_name import proper_name, proper_settings
 from hybandits.simulation.worlds import LAWS, Synthetic
 
 Protocol = Literal["released", "written", "own"]
@@ -44,7 +44,8 @@ class Entry:
         The name of its class, one of `hybandits.policies.by_name.policy_names`. Capitals do not matter; the record
         keeps the class's own spelling.
     settings : mapping
-        Keyword arguments of the class as JSON-able values. The shape and the seed come from the unit, and so do the
+        Keyword arguments of the class as JSON-able values; capitals do not matter in the kind of an exploration
+        coefficient either. The shape and the seed come from the unit, and so do the
         number of arms and the horizon where the class takes them.
     learns_from : int, optional
         See `hybandits.simulation.play.Player`.
@@ -57,6 +58,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", proper_name(self.policy))
+        object.__setattr__(self, "settings", proper_settings(self.settings))
 
 
 @dataclass(frozen=True, kw_only=True)

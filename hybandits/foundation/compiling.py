@@ -37,7 +37,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     The machine code is kept on disk. Numba would use it again as long as the file that defines the kernel has not
     changed. A kernel here calls kernels of other files, so what is on disk is stamped with the sources of all kernels.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         dispatcher: Any = njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to

@@ -846,7 +846,8 @@ def score_rows(x, z, slots, arm_score, shared_score, ridge, mean, width):
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
         eliminate_arms(flat_x, flat_z, d1, d2, slots, first, last, arm_score, ridge, y, stride, width, mean)
-        y[(last - first) * stride : 4 * ((last - first + 3) // 4) * stride] = 0.0  # padding of the last four
+        for k in range((last - first) * stride, 4 * ((last - first + 3) // 4) * stride):  # padding of the last four
+            y[k] = 0.0
         add_shared(y, stride, d1, first, last, shared_score, width, mean)
     for i in range(n):
         store1(width, i, math.sqrt(load1(width, i)))
@@ -947,13 +948,15 @@ def raise_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, sha
         f = slot * factor_size(d2, d1)
         h = slot * score_size(d2, d1)
         for k in range(d2):
-            row[: d1 + d2] = 0.0
+            for j in range(d1 + d2):
+                row[j] = 0.0
             row[k] = root
             rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0, c, s)
             rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
         refresh_block(arm_factor, f, arm_score, h, d2, d1)
     for k in range(d1):
-        row[:d1] = 0.0
+        for j in range(d1):
+            row[j] = 0.0
         row[k] = root
         rotate_row(shared_factor, start, shared_score, start, d1, start, row, 0.0, c, s)
     refresh_block(shared_factor, start, shared_score, start, d1, start)
@@ -970,7 +973,8 @@ def fold_arm(slot, other, d1, d2, arm_factor, arm_score, shared_factor, shared_s
     s = np.empty(d1 + d2)
     o = other * factor_size(d2, d1)
     for k in range(d2):
-        row[:k] = 0.0
+        for j in range(k):
+            row[j] = 0.0
         for j in range(k, d1 + d2):
             row[j] = its_factor[o]
             o += 1
@@ -987,7 +991,8 @@ def fold_shared(d1, shared_factor, shared_score, its_factor, its_score):
     s = np.empty(d1)
     o = 0
     for k in range(d1):
-        row[:k] = 0.0
+        for j in range(k):
+            row[j] = 0.0
         for j in range(k, d1):
             row[j] = its_factor[o]
             o += 1
@@ -1004,13 +1009,15 @@ def remove_second_ridge(slots, ridge, d1, d2, arm_factor, arm_score, shared_fact
         f = slot * factor_size(d2, d1)
         h = slot * score_size(d2, d1)
         for k in range(d2):
-            row[:] = 0.0
+            for j in range(d1 + d2):
+                row[j] = 0.0
             row[k] = root
             rhs = remove_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0)
             remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs)
         refresh_block(arm_factor, f, arm_score, h, d2, d1)
     for k in range(d1):
-        row[:d1] = 0.0
+        for j in range(d1):
+            row[j] = 0.0
         row[k] = root
         remove_row(shared_factor, start, shared_score, start, d1, start, row, 0.0)
     refresh_block(shared_factor, start, shared_score, start, d1, start)

@@ -99,7 +99,8 @@ def choose_together(
         count = min(TOGETHER, last - start)
         if not (within_limit(x[start : start + count]) and within_limit(z[start : start + count])):
             return start
-        highest[:] = -np.inf
+        for b in range(count):
+            highest[b] = -np.inf
         for left in range(0, n, TOGETHER):
             arms = min(TOGETHER, n - left)
             rows = 0 * n
@@ -133,6 +134,7 @@ def choose_many_posterior(
 ):  # fmt: skip
     """`choose_posterior` for each of the rows; row b takes decision number decision + b."""
     _, n, d1 = x.shape
+    unkeyed = 0 * n  # an int variable: for a literal 0 Numba would compile the callee a second time
     some_x = np.empty((n, d1))
     some_z = np.empty((n, z.shape[2]))
     here = np.empty(n, np.int64)
@@ -141,7 +143,7 @@ def choose_many_posterior(
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
         i, mean[b], width[b], propensity[b] = choose_posterior(
-            rule, xs, zs, its, arm_score, shared_score, ridge, noise, nothing, key, 0, decision + b, -1.0
+            rule, xs, zs, its, arm_score, shared_score, ridge, noise, nothing, key, unkeyed, decision + b, -1.0
         )
         if i < 0:
             return b
@@ -156,6 +158,7 @@ def choose_many_tuned(
 ):  # fmt: skip
     """`choose_tuned` for each of the rows; row b takes decision number decision + b."""
     _, n, d1 = x.shape
+    unkeyed = 0 * n
     some_x = np.empty((n, d1))
     some_z = np.empty((n, z.shape[2]))
     here = np.empty(n, np.int64)
@@ -163,7 +166,7 @@ def choose_many_tuned(
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
         i, mean[b], width[b], propensity[b] = choose_tuned(
-            rule, xs, zs, its, arm_score, shared_score, numbers, unknown, state, key, 0, decision + b, -1.0
+            rule, xs, zs, its, arm_score, shared_score, numbers, unknown, state, key, unkeyed, decision + b, -1.0
         )
         if i < 0:
             return b

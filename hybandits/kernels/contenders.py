@@ -79,7 +79,7 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
         count += 1
     g = np.empty((count, stride))
     flat_g = g.reshape(count * stride)
-    at = 0
+    at = 0 * n
     for a in range(count):
         i = left[a]
         if i == greedy:

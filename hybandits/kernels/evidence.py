@@ -133,14 +133,12 @@ def bounded(scale, centre):
 
 
 @kernel
-def gather_rows(factor, f, rhs, h, d1, d2, rows, at, shared_first, q):
+def gather_rows(factor, f, rhs, h, d1, d2, rows, at, own, shared, q):
     """The rows of an arm's [R_i | T_i | q_i] that are not 0, dense and one after another from rows[at] on.
 
-    Each is (T, R) if shared_first, otherwise (R, T). Returns how many there are.
+    In each, R begins at `own` and T at `shared`. Returns how many rows there are.
     """
     p = d1 + d2
-    own = d1 if shared_first else 0
-    shared = 0 if shared_first else d2
     count = 0
     o = f
     for k in range(d2):
@@ -432,7 +430,7 @@ def step(
         slot = slots[i]
         count = counts[i]
         e_i = e[at : at + count]
-        gather_rows(arm_data, slot * size, arm_rhs, slot * d2, d1, d2, every, at * p, True, e_i)
+        gather_rows(arm_data, slot * size, arm_rhs, slot * d2, d1, d2, every, at * p, d1, start, e_i)
         log_det += whiten_arm(count, d1, d2, b, every, at * p, e_i)
         for k in range(count):
             left[k] = e_i[k]

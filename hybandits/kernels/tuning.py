@@ -4,6 +4,10 @@ The data are kept as factors without any ridge, rotated like those of `arrow` bu
 one triangle for theta, and one of (theta, m) for what arms that were dropped have left behind. Beside them are the
 factors that decisions are made with, which include the prior. A refresh takes some steps of `evidence`, and then a
 sweep makes the second kind from the first.
+
+A kernel is compiled together with all kernels that it calls. What is rarely called is therefore not called by kernels:
+`learn_tuned`, `advance` and the other functions without a formula are Python, and kernels that learn say when a refresh
+is to go on.
 """
 
 from __future__ import annotations
@@ -148,7 +152,11 @@ def learn_data(slot, x, z, reward, arrays):
     d1 = x.shape[0]
     d2 = z.shape[0]
     start = 0 * d1
-    row = np.concatenate((z, x))
+    row = np.empty(d1 + d2)
+    for k in range(d2):
+        row[k] = z[k]
+    for k in range(d1):
+        row[d2 + k] = x[k]
     c = np.empty(d1 + d2)
     s = np.empty(d1 + d2)
     f = slot * factor_size(d2, d1)
@@ -216,7 +224,7 @@ def remake_arm(slot, d1, d2, arrays):
     h = slot * score_size(d2, d1)
     rows = np.empty(d2 * (d1 + d2))
     q = np.empty(d2)
-    count = gather_rows(arrays.arm_data, f, arrays.arm_rhs, slot * d2, d1, d2, rows, start, False, q)
+    count = gather_rows(arrays.arm_data, f, arrays.arm_rhs, slot * d2, d1, d2, rows, start, start, d2, q)
     reflect_rows(arrays.arm_factor, f, arrays.arm_score, h, d2, d1, rows, start, count, d1 + d2, q)
     reflect_rows(arrays.next_factor, start, arrays.next_rhs, start, d1, start, rows, d2, count, d1 + d2, q)
     refresh_block(arrays.arm_factor, f, arrays.arm_score, h, d2, d1)
@@ -269,7 +277,7 @@ def cost_of_sweep(rank, d1, d2):
 def take_part(order, state, d1, d2, rank, most):
     """The arms that a step looks at: all, or evenly spaced ones if all would cost more than `most`.
 
-    Returns their slots and how many parameters the rows of the others determine by themselves.
+    Returns their slots, how many parameters the rows of the others determine by themselves, and what the step costs.
     """
     count = state[COUNT]
     total = 0.0
@@ -280,68 +288,58 @@ def take_part(order, state, d1, d2, rank, most):
     chosen = np.empty(count // stride + 1, np.int64)
     taken = 0
     left_out = 0
+    cost = 2.0 * (d1 + d2) ** 3
     for i in range(count):
         if i % stride == offset:
             chosen[taken] = order[i]
             taken += 1
+            cost += cost_of_step(rank[order[i]], d1, d2)
         else:
             left_out += rank[order[i]]
-    return chosen[:taken], left_out
+    return chosen[:taken], left_out, cost
 
 
 @kernel
-def start_sweep(d1, d2, arrays, held):
-    """New settings are there: begin the next R_0, and remake the block of new arms."""
+def play_with_learned(d1, d2, arrays, hold_scale):
+    """From now on play with the settings that the last step has found, and with the features known by now."""
     numbers = arrays.numbers
     state = arrays.state
-    hold_scale = held[1]
     a, b, m = played_ridges(numbers, d1, d2)
-    triangle = prior_triangle(numbers, d1, d2)
+    set_ridges(numbers, arrays.seen, arrays.varied, state[ROWS], d1, d2, hold_scale, a, b, np.empty(d2))
+    state[UNKNOWN] = 0
+    for k in range(d1 + d2):
+        same = arrays.varied[k] == 0 if state[ROWS] > 1 else arrays.seen[k] == 0
+        arrays.unknown[k] = same and not hold_scale
+        state[UNKNOWN] += arrays.varied[k] == 0
+    for k in range(d2):
+        m[k] = numbers[HEAD + d2 + k]
+    numbers[PLAYED] = numbers[SIGMA2]
+    set_prior_triangle(b, spread_of_mean(numbers, d1, d2), prior_triangle(numbers, d1, d2))
+
+
+def start_sweep(d1: int, d2: int, arrays: Arrays, held: tuple[bool, bool]) -> None:
+    """New settings are there: begin the next R_0, and remake the block of new arms."""
+    state = arrays.state
     if state[REFRESHES] > 0:
-        set_ridges(numbers, arrays.seen, arrays.varied, state[ROWS], d1, d2, hold_scale, a, b, np.empty(d2))
-        state[UNKNOWN] = 0
-        for k in range(d1 + d2):
-            same = arrays.varied[k] == 0 if state[ROWS] > 1 else arrays.seen[k] == 0
-            arrays.unknown[k] = same and not hold_scale
-            state[UNKNOWN] += arrays.varied[k] == 0
-        for k in range(d2):
-            m[k] = numbers[HEAD + d2 + k]
-        numbers[PLAYED] = numbers[SIGMA2]
-        set_prior_triangle(b, spread_of_mean(numbers, d1, d2), triangle)
+        play_with_learned(d1, d2, arrays, held[1])
     begin_sweep(d1, d2, arrays)
-    prior_block(0 * d1, d1, d2, triangle, m, arrays.arm_factor, arrays.arm_score)
+    _, _, m = played_ridges(arrays.numbers, d1, d2)
+    prior_block(0, d1, d2, prior_triangle(arrays.numbers, d1, d2), m, arrays.arm_factor, arrays.arm_score)
     state[CURSOR] = 0
     state[END] = state[COUNT]
 
 
 @kernel
-def advance(d1, d2, arrays, held, budget):
-    """Go on with a refresh until it is done or the budget of this row is spent: steps first, then arm by arm."""
+def sweep(d1, d2, arrays, spent, budget):
+    """Go on remaking arms, after so much was spent, until the budget is spent too or the last is done: then R_0."""
     state = arrays.state
-    order = arrays.order
-    rank = arrays.rank
     start = 0 * d1
-    spent = 0.0
-    while state[PHASE] > 1:
-        slots, left_out = take_part(order, state, d1, d2, rank, BUDGET)
-        step(
-            slots, d1, d2, arrays.arm_data, arrays.arm_rhs, arrays.shared_data, arrays.shared_rhs, arrays.released_data,
-            arrays.released_rhs, arrays.numbers, arrays.seen, arrays.varied, state[ROWS], left_out, held,
-        )  # fmt: skip
-        state[PHASE] -= 1
-        spent += 2.0 * (d1 + d2) ** 3
-        for i in range(slots.shape[0]):
-            spent += cost_of_step(rank[slots[i]], d1, d2)
-        if state[PHASE] == 1:
-            start_sweep(d1, d2, arrays, held)
-        if 2.0 * spent >= budget:  # another step may cost as much
-            return
     while state[CURSOR] < state[END]:
         if spent >= budget:
             return
-        slot = order[state[CURSOR]]
+        slot = arrays.order[state[CURSOR]]
         remake_arm(slot, d1, d2, arrays)
-        spent += cost_of_sweep(rank[slot], d1, d2)
+        spent += cost_of_sweep(arrays.rank[slot], d1, d2)
         state[CURSOR] += 1
     for i in range(factor_size(d1, start)):
         arrays.shared_factor[i] = arrays.next_factor[i]
@@ -353,6 +351,25 @@ def advance(d1, d2, arrays, held, budget):
     state[PHASE] = 0
 
 
+def advance(d1: int, d2: int, arrays: Arrays, held: tuple[bool, bool], budget: float) -> None:
+    """Go on with a refresh until it is done or the budget of this row is spent: steps first, then arm by arm."""
+    state = arrays.state
+    spent = 0.0
+    while state[PHASE] > 1:
+        slots, left_out, cost = take_part(arrays.order, state, d1, d2, arrays.rank, BUDGET)
+        step(
+            slots, d1, d2, arrays.arm_data, arrays.arm_rhs, arrays.shared_data, arrays.shared_rhs, arrays.released_data,
+            arrays.released_rhs, arrays.numbers, arrays.seen, arrays.varied, int(state[ROWS]), left_out, held,
+        )  # fmt: skip
+        state[PHASE] -= 1
+        spent += cost
+        if state[PHASE] == 1:
+            start_sweep(d1, d2, arrays, held)
+        if 2.0 * spent >= budget:  # another step may cost as much
+            return
+    sweep(d1, d2, arrays, spent, budget)
+
+
 @kernel
 def enter(slot, state, order, place):
     """Note that an arm has learned its first row."""
@@ -362,8 +379,14 @@ def enter(slot, state, order, place):
 
 
 @kernel
-def learn_tuned(slot, x, z, reward, arrays, held, budget):
-    """Learn a row: into the data's factors, into those to play with, and on with a refresh where one is due."""
+def learn_row_tuned(slot, x, z, reward, arrays):
+    """Learn a row, into the data's factors and into those to play with.
+
+    Returns 0, with nothing changed, if a number is not finite or beyond LIMIT; 2 if a refresh is to go on now, by
+    `advance`; otherwise 1.
+    """
+    if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
+        return 0
     numbers = arrays.numbers
     state = arrays.state
     place = arrays.place
@@ -432,8 +455,16 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
         state[DUE] = 0
         state[PHASE] = 1 + (FIRST_STEPS if rows < FIRST else STEPS)
         state[REFRESHES] += 1
-    if state[PHASE] > 0:
-        advance(d1, d2, arrays, held, budget)
+    return 2 if state[PHASE] > 0 else 1
+
+
+@kernel
+def learn_until_refresh(first, slots, x, z, rewards, arrays):
+    """`learn_row_tuned` for the rows from the first on, until a refresh is to go on; returns which row comes next."""
+    for i in range(first, slots.shape[0]):
+        if learn_row_tuned(slots[i], x[i], z[i], rewards[i], arrays) == 2:
+            return i + 1
+    return slots.shape[0]
 
 
 # ------------------------------------------------------------------ whole estimators
@@ -448,7 +479,8 @@ def fold_arm_data(slot, its_slot, d1, d2, its_data, its_rhs, arrays):
     start = 0 * d1
     rows = np.empty(d2 * p)
     q = np.empty(d2)
-    count = gather_rows(its_data, its_slot * factor_size(d2, d1), its_rhs, its_slot * d2, d1, d2, rows, start, False, q)
+    its_rows = its_slot * factor_size(d2, d1)
+    count = gather_rows(its_data, its_rows, its_rhs, its_slot * d2, d1, d2, rows, start, start, d2, q)
     for k in range(count):
         row = rows[k * p : (k + 1) * p]
         learn_data(slot, row[d2:], row[:d2], q[k], arrays)
@@ -474,16 +506,12 @@ def fold_shared_data(d1, d2, its_data, its_rhs, its_released, its_released_rhs, 
 
 
 @kernel
-def release_slot(slot, d1, d2, arrays):
+def release_rows(slot, d1, d2, width, arrays):
     """Integrate an arm's own parameters out: its rows, whitened at the settings played with, become rows of (theta, m).
 
-    How much the arm differed from the common mean is kept too, as it is estimated now. Where a sweep has not come to
-    the arm yet, it does so first.
+    How much the arm differed from the common mean is kept too, as it is estimated now. width: those of its parameters.
     """
     numbers = arrays.numbers
-    state = arrays.state
-    if state[PHASE] == 1 and state[CURSOR] <= arrays.place[slot] < state[END]:
-        remake_arm(slot, d1, d2, arrays)
     _, b, m = played_ridges(numbers, d1, d2)
     p = d1 + d2
     start = 0 * d1
@@ -492,11 +520,6 @@ def release_slot(slot, d1, d2, arrays):
     transpose_times(arrays.shared_score, start, d1, arrays.shared_score, theta)
     beta = np.zeros(4 * ((d2 + 3) // 4))
     arm_parameters(arrays.arm_score, slot * score_size(d2, d1), d1, d2, theta, beta)
-    mean = np.empty(d2)
-    width = np.empty(d2)
-    score_rows(
-        np.zeros((d2, d1)), np.eye(d2), np.full(d2, slot), arrays.arm_score, arrays.shared_score, 1.0, mean, width
-    )  # fmt: skip
     for k in range(d2):
         w = weight_of(numbers[HEAD + 2 * d2 + d1 + k], arrays.seen[d1 + k])
         differed[k] += w * (beta[k] - m[k]) ** 2
@@ -504,7 +527,7 @@ def release_slot(slot, d1, d2, arrays):
     rows = np.empty(d2 * p)
     q = np.empty(d2)
     count = gather_rows(
-        arrays.arm_data, slot * factor_size(d2, d1), arrays.arm_rhs, slot * d2, d1, d2, rows, start, True, q
+        arrays.arm_data, slot * factor_size(d2, d1), arrays.arm_rhs, slot * d2, d1, d2, rows, start, d1, start, q
     )
     numbers[RELEASED] += whiten_arm(count, d1, d2, b, rows, start, q)
     reflect_rows(arrays.released_data, start, arrays.released_rhs, start, p, start, rows, start, count, p, q)
@@ -515,20 +538,34 @@ def release_slot(slot, d1, d2, arrays):
 # ------------------------------------------------------------------ what policies call
 
 
-@kernel
-def learn_one_tuned(slot, x, z, reward, arrays, held):
-    """`learn_tuned`; False, with nothing changed, if a number is not finite or beyond LIMIT."""
-    if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
-        return False
-    learn_tuned(slot, x, z, reward, arrays, held, BUDGET)
-    return True
+def release_slot(slot: int, d1: int, d2: int, arrays: Arrays) -> None:
+    """`release_rows` of an arm. Where a sweep has not come to the arm yet, it does so first."""
+    state = arrays.state
+    if state[PHASE] == 1 and state[CURSOR] <= arrays.place[slot] < state[END]:
+        remake_arm(slot, d1, d2, arrays)
+    mean, width = np.empty(d2), np.empty(d2)
+    slots = np.full(d2, slot, np.int64)
+    score_rows(np.zeros((d2, d1)), np.eye(d2), slots, arrays.arm_score, arrays.shared_score, 1.0, mean, width)
+    release_rows(slot, d1, d2, width, arrays)
 
 
-@kernel
-def learn_rows_tuned(slots, x, z, rewards, arrays, held):
-    """Rows that have been checked, in order."""
-    for i in range(slots.shape[0]):
-        learn_tuned(slots[i], x[i], z[i], rewards[i], arrays, held, BUDGET)
+def learn_tuned(
+    slot: int, x: Any, z: Any, reward: float, arrays: Arrays, held: tuple[bool, bool], budget: float = BUDGET
+) -> bool:
+    """Learn a row, and go on with a refresh where one is due; False, with nothing changed, if it is refused."""
+    learned = learn_row_tuned(slot, x, z, reward, arrays)
+    if learned == 2:
+        advance(x.shape[0], z.shape[0], arrays, held, budget)
+    return bool(learned)
+
+
+def learn_rows_tuned(slots: Any, x: Any, z: Any, rewards: Any, arrays: Arrays, held: tuple[bool, bool]) -> None:
+    """`learn_tuned` for rows that have been checked, in order."""
+    learned = 0
+    while learned < len(slots):
+        learned = learn_until_refresh(learned, slots, x, z, rewards, arrays)
+        if arrays.state[PHASE] > 0:
+            advance(x.shape[1], z.shape[1], arrays, held, BUDGET)
 
 
 @kernel

@@ -25,6 +25,7 @@ from hybandits.logs.columns.reader import KnownArms, read_arms
 from hybandits.logs.columns.tabular import DamagedError, TableFile, open_table, require
 from hybandits.logs.input_files import given_paths, list_files
 from hybandits.logs.store import LogError
+from hybandits.model.feature_columns import Feature, Number
 
 ITEMS = "item_context.csv"
 """The file that marks a campaign's folder."""
@@ -79,10 +80,13 @@ class OpenBanditReader(ColumnsReader):
         except DamagedError as problem:
             raise LogError(f"{file.path} cannot be read to its end ({problem}): copy it again") from None
         counts = {name: Counter(texts[name]) for name in others}
+        named: dict[str, Feature] = {number: Number()}
         for hot in one_hots(counts, drop_first=True, label=self._label):
             features += hot.names
+            if (feature := hot.feature(integers=False)) is not None:
+                named[hot.column] = feature
             parts.append(hot.matrix(pa.array(texts[hot.column], pa.string())))
-        return KnownArms(features, dict(zip(names, np.concatenate(parts, axis=1), strict=True)))
+        return KnownArms(features, dict(zip(names, np.concatenate(parts, axis=1), strict=True)), named)
 
     def _label(self, category: str) -> str:
         return category[:_CHARACTERS]

@@ -298,7 +298,8 @@ class SyntheticLog:
         Parameters
         ----------
         folder : path
-            Where to write; created if it does not exist.
+            Where to write; created if it does not exist. If anything fails, nothing of the log is left behind, nor a
+            folder that was created.
         files : int
             How many files to split the rounds over evenly, one per day.
         progress : callable
@@ -317,6 +318,7 @@ class SyntheticLog:
         for path in (*paths, folder / TRUTH):
             if path.exists():
                 raise LogError(f"{path} exists already: give another folder, or remove it")
+        created = [each for each in (folder, *folder.parents) if not each.exists()]
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
@@ -328,6 +330,9 @@ class SyntheticLog:
         except BaseException:  # do not leave half a log behind
             for path in (*paths, folder / TRUTH):
                 path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # somebody else has put something into it
+                for each in created:
+                    each.rmdir()
             raise
         return paths
 

@@ -108,6 +108,9 @@ class Category:
     most : int, optional
         How many values to keep in `fit`: the most frequent. The others count as unknown. Without it, more than 200
         are refused.
+    base : str or int, optional
+        A further value, which has no column: it is zeros in all of them, and the columns of the others say how they
+        differ from it. Logs are read like that. With unknown="zero", unknown values are taken for it.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class Category:
     unknown: str = COLUMN
     missing: str = ERROR
     most: int | None = None
+    base: str | int | None = None
 
     def __post_init__(self) -> None:
         for name in ("unknown", "missing"):
@@ -132,20 +136,23 @@ class Category:
             if self.unknown == ERROR:
                 raise ValueError('most makes rare values unknown, and unknown is "error": choose column or zero')
         if self.values is None:
+            if self.base is not None:
+                raise ValueError("base is given without values: give the other values too")
             return
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
             raise TypeError(f"values must be a list of categories, got {checks.short(self.values)}")
         values = tuple(category_of("values", value) for value in self.values)
-        if not values:
+        base = () if self.base is None else (category_of("base", self.base),)
+        if not values and not base:
             raise ValueError("values is empty: give at least one category")
-        twice = [text for text, n in Counter(map(str, values)).items() if n > 1]
+        twice = [text for text, n in Counter(map(str, (*base, *values))).items() if n > 1]
         if twice:
             raise ValueError(f"values holds {twice[0]!r} twice, perhaps as a str and as an int: name it once")
         object.__setattr__(self, "values", values)
-        codes: dict[Any, int] = {value: i for i, value in enumerate(values)}
+        codes: dict[Any, int | None] = {**dict.fromkeys(base), **{value: i for i, value in enumerate(values)}}
         object.__setattr__(self, "_codes", codes)
 
-    _codes = None  # not a field: the column of every value
+    _codes = None  # not a field: the column of every value, None for the base
 
     @property
     def fitted(self) -> bool:
@@ -192,13 +199,14 @@ class Category:
     def _other(self, feature: str, value: Any, where: str) -> int | None:
         """Return the column of a value that is not among the categories; None for zeros."""
         codes: Any = self._codes
+        width = len(self.values or ())
         if is_missing(value):
             if self.missing == ERROR:
                 raise ValueError(
                     f"{feature} is missing{where}, and there is no rule for that: pass a category, or declare it as "
                     'Category(missing="column") or "zero"'
                 )
-            return len(codes) + (self.unknown == COLUMN) if self.missing == COLUMN else None
+            return width + (self.unknown == COLUMN) if self.missing == COLUMN else None
         plain = category_of(feature, value)
         twin = checks.twin_of(plain)
         if twin in codes:
@@ -212,11 +220,17 @@ class Category:
                 f"{checks.nearest(plain, map(str, codes))}: add it to values, or declare it as "
                 'Category(unknown="column") or "zero"'
             )
-        return len(codes) if self.unknown == COLUMN else None
+        return width if self.unknown == COLUMN else None
 
     def plain(self) -> dict[str, Any]:
         """Return the feature as JSON can hold it."""
-        return {"kind": "category", "values": list(self.values or ()), "unknown": self.unknown, "missing": self.missing}
+        plain = {
+            "kind": "category",
+            "values": list(self.values or ()),
+            "unknown": self.unknown,
+            "missing": self.missing,
+        }
+        return plain if self.base is None else {**plain, "base": self.base}
 
 
 Feature = Number | Category
@@ -235,6 +249,11 @@ def declared(words: str, given: Any) -> Feature | None:
         f"{words} is declared as {checks.short(given)}: expected number, category, a list of categories, Number(...) "
         "or Category(...)"
     )
+
+
+def plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:
+    """Return named features as JSON can hold them, in a list, because order matters."""
+    return [{"name": name, **feature.plain()} for name, feature in features.items()]
 
 
 def from_plain(plain: Mapping[str, Any]) -> Feature:

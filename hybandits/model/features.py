@@ -199,8 +199,10 @@ def lay_side_by_side(source, t, count, x, z, both):  # type: ignore[no-untyped-d
     d2 = z.shape[2]
     if code == GIVEN:
         for k in range(count):
-            both[k, :d1] = x[t, k]
-            both[k, d1:] = z[t, k]
+            for i in range(d1):
+                both[k, i] = x[t, k, i]
+            for i in range(d2):
+                both[k, d1 + i] = z[t, k, i]
         return
     du = user.shape[1]
     start = 0 * du

@@ -287,7 +287,7 @@ class LearnedRidge(HybridRidge):
     # -------------------------------------------------------------- learning and reading
 
     def _learn_checked(self, slot: int, x: Doubles, z: Doubles, reward: float) -> None:
-        if not tuning.learn_one_tuned(slot, x, z, reward, self.arrays, self.held):
+        if not tuning.learn_tuned(slot, x, z, reward, self.arrays, self.held):
             raise not_finite(x, z, reward)
 
     def _learn_rows(self, slots: Slots, x: Doubles, z: Doubles, rewards: Doubles) -> None:

@@ -12,9 +12,16 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.model.feature_columns import Category, Feature, Number, declared, from_plain, kind_of
+from hybandits.model.feature_columns import (
+    Feature,
+    Number,
+    declared,
+    from_plain,
+    kind_of,
+    plain_features,
+)
 from hybandits.model.features import MAPS, FeatureMap
-from hybandits.model.records import columns_of, entry_of, is_frame, listed, record_of
+from hybandits.model.records import columns_of, entry_of, is_frame, listed, record_of, refuse_lazy
 
 CONSTANT = "constant"
 """The name of the feature that is always 1, in logs too."""
@@ -295,6 +302,7 @@ class Features:
             return side.matrix(arms)
         if isinstance(arms, numbers.Integral) and not isinstance(arms, bool):
             return np.ones((checks.count("arms", arms, least=1, why="it is the number of arms"), side.width))
+        refuse_lazy(arms)
         if isinstance(arms, str) or not hasattr(arms, "__len__"):
             raise TypeError(f"arms must be a list or a number of arms, got {checks.short(arms)}")
         return np.ones((len(arms), side.width))
@@ -391,8 +399,8 @@ class Features:
     def of(cls, policy: CarriesFeatures) -> Self:
         """Return the features of a policy: those that were attached to it, or those of the log that it was fitted to.
 
-        The features of a log are numbers under the names that they have there; a category is the numbers 0 and 1 of
-        its columns.
+        Those of a log of your own (CSV or Parquet) are the numbers and categories that its mapping names. In other
+        logs, and in those converted by earlier versions, every column is a number under the name that it has there.
 
         Raises
         ------
@@ -518,14 +526,14 @@ class _Side:
         for name, words, feature, columns in self.layout:
             column = given[name]
             if not isinstance(column, list):
-                column = np.asarray(column)
-                if type(feature) is Category or column.dtype.kind not in "fiub":
-                    column = listed(words, column)
+                array = np.asarray(column)
+                numbers_alone = type(feature) is Number and array.dtype.kind in "fiub"
+                column = array if numbers_alone else listed(words, column)
             if len(column) != n:
                 raise ValueError(f"{words} has {len(column)} values, but other features have {n}: pass one per row")
             feature.fill(words, column, out[:, columns])
         return out
 
     def plain(self) -> list[dict[str, Any]]:
-        """Return the features as JSON can hold them, in a list, because order matters."""
-        return [{"name": name, **feature.plain()} for name, _, feature, _ in self.layout]
+        """Return the features as JSON can hold them."""
+        return plain_features({name: feature for name, _, feature, _ in self.layout})

@@ -20,10 +20,17 @@ def is_frame(data: Any) -> bool:
 
 def column_names(data: Any) -> list[Any] | None:
     """Return the names of the columns of a table; None if it is no table."""
+    refuse_lazy(data)
     for names in (getattr(data, "column_names", None), getattr(data, "columns", None)):
         if names is not None:
             return list(names)
     return fields_of(data) if isinstance(data, np.ndarray) and data.ndim == 1 else None
+
+
+def refuse_lazy(data: Any) -> None:
+    """Raise if the data are a query of polars that has not been run."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("got a LazyFrame, which holds no values yet: pass frame.collect()")
 
 
 def fields_of(data: np.ndarray | np.void) -> list[Any] | None:
@@ -92,7 +99,11 @@ def entry_of(what: str, data: Any, name: str, known: Sequence[Any] | None = None
 
 
 def listed(words: str, column: Any) -> list[Any]:
-    """Return a column as a list of Python values."""
+    """Return a column as a list of Python values.
+
+    A column of integers with gaps becomes floats as an array of NumPy, and large integers others: pandas, polars and
+    pyarrow make lists themselves.
+    """
     if isinstance(column, list):
         return column
     array = np.asarray(column)
@@ -100,5 +111,8 @@ def listed(words: str, column: Any) -> list[Any]:
         raise TypeError(f"{words} holds times ({array.dtype}): turn them into numbers, such as hours, or into text")
     if array.ndim != 1:
         raise ValueError(f"{words} must have one value per row, got shape {array.shape}")
+    for method in ("to_list", "to_pylist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
     values: list[Any] = array.tolist()
     return values

@@ -255,11 +255,18 @@ def add_moments(user, pool, offsets, group, users, moments, counts):  # type: ig
         if t + 1 == n or pool[t + 1] != pool[t]:
             for i in range(du):
                 own[du, i] = own[i, du]
-            users += own
+            for i in range(du + 1):
+                for j in range(du + 1):
+                    users[i, j] += own[i, j]
             for e in range(offsets[pool[t]], offsets[pool[t] + 1]):
-                moments[group[e]] += own
-                counts[group[e]] += count
-            own[:] = 0.0
+                g = group[e]
+                for i in range(du + 1):
+                    for j in range(du + 1):
+                        moments[g, i, j] += own[i, j]
+                counts[g] += count
+            for i in range(du + 1):
+                for j in range(du + 1):
+                    own[i, j] = 0.0
             count = 0
 
 

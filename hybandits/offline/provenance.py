@@ -1,7 +1,7 @@
 """What a policy was fitted to: noted when it is fitted, saved with it, and checked before it is evaluated.
 
-The notes of a fitted policy (`Policy.notes`) hold the map of its features, the names of the columns behind them, and
-which log it has learned and how much of it.
+The notes of a fitted policy (`Policy.notes`) hold the map of its features, the names of the columns behind them, which
+log it has learned and how much of it and, for logs of one's own, the named features that `Features.of` makes from them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Literal
 
 from hybandits.foundation.checks import twin_of
 from hybandits.logs.store import Log
+from hybandits.model.named_features import COLUMNS
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
 
@@ -21,6 +22,8 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
         "features": view.map.name, "user": view.log.user, "arm": view.log.arm,
         "fitted_to": {"content": view.log.about["content"], "rounds": rounds},
     }  # fmt: skip
+    if COLUMNS in view.log.about:
+        policy.notes[COLUMNS] = {"map": view.map.name, "interactions": "all", **view.log.about[COLUMNS]}
 
 
 def common_features(policies: Mapping[str, Policy], wanted: str | None = None) -> str | None:

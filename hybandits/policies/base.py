@@ -17,6 +17,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels.random import KEYED, LOT
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
+from hybandits.model.cancelling import CancellingWatch
 from hybandits.model.inputs import id_list
 from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
@@ -136,6 +137,9 @@ class Policy(Guarded, WithSettings, ABC):
     learns_from_sums: ClassVar[bool] = False
     """Whether the policy can learn rows that stand for many rewards, as `fit.warm_start` teaches them."""
 
+    _watch: CancellingWatch | None = None
+    """Looks at the candidates of the first calls; None if nothing is left to look for, or another policy looks."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         Policy._registry[cls.__name__] = cls
@@ -158,6 +162,11 @@ class Policy(Guarded, WithSettings, ABC):
         if key is None:
             return Lot(self._key, self._decisions)
         return Lot(self._key, digest_of_key(key), KEYED)
+
+    def _look_at(self, x: Doubles, z: Doubles) -> None:
+        """Let the watch see the candidates of a call that succeeds."""
+        if self._watch is not None and self._watch.is_over(x, z):
+            self._watch = None
 
     def reseed(self, seed: int | None) -> None:
         """Begin another stream of random numbers, as if the policy had been constructed with this seed.

@@ -58,6 +58,18 @@ def setting_names(name: str) -> list[str]:
     return [argument for argument in inspect.signature(_class(name)).parameters if argument not in FROM_THE_PROBLEM]
 
 
+def proper_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings with the kind of an exploration coefficient in its own spelling, whatever its capitals.
+
+    >>> proper_settings({"exploration": {"kind": "constant", "alpha": 1.0}})
+    {'exploration': {'kind': 'Constant', 'alpha': 1.0}}
+    """
+    table = settings.get("exploration")
+    if not isinstance(table, Mapping) or "kind" not in table:
+        return settings
+    return {**settings, "exploration": {**table, "kind": exploration.proper_kind(table["kind"])}}
+
+
 def parse_policy(spec: str) -> tuple[str, dict[str, Any]]:
     """Split text such as ``"HyThompson:scale=0.5"`` into the name of the policy and its settings.
 
@@ -149,8 +161,8 @@ def make_policy(
     name : str
         One of `policy_names`; capitals do not matter.
     settings : mapping
-        Keyword arguments of the class as plain values. `exploration` is a table with the key `kind`, for example
-        ``{"kind": "Constant", "alpha": 1.0}``.
+        Keyword arguments of the class as plain values. `exploration` is a table with the key `kind`, in which capitals
+        do not matter either, for example ``{"kind": "Constant", "alpha": 1.0}``.
     d1, d2 : int
         The numbers of shared and of arm-specific features.
     arms, horizon : int
@@ -172,7 +184,7 @@ def make_policy(
     name = proper_name(name)
     known = setting_names(name)
     kind: Any = _class(name)
-    values = dict(settings)
+    values = dict(proper_settings(settings))
     unknown = sorted(set(values) - set(known))
     if unknown:
         near = checks.nearest(unknown[0], known)

@@ -11,6 +11,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, decisions, gram, random
 from hybandits.model.arms import CandidateSet
+from hybandits.model.cancelling import CancellingWatch
 from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
 from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import Packed
@@ -112,6 +113,8 @@ class HyRan(Policy):
         why = "it is the number of arms K; leave it out to count the arms met"
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self._table = GramTable(self.d1, self.d2, cross=self._cross)
+        if self.d1:
+            self._watch = CancellingWatch()
 
     @property
     def table(self) -> GramTable:
@@ -163,6 +166,7 @@ class HyRan(Policy):
         solved = self._table.estimate(self._ridge())
         index, mean = decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)
         width = self._table.width(rows.x[index], rows.z[index], int(rows.slots[index]), solved)
+        self._look_at(rows.x, rows.z)
         pool = Pool(tuple(rows.arms), rows.x.copy(), rows.z.copy())
         return Choice(rows.arms[index], index, mean, width, 1.0, pool)
 

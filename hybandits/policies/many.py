@@ -75,12 +75,16 @@ class Batch(NamedTuple):
             return [*map(self.ids[0].__getitem__, indices.tolist())]
         return [ids[i] for ids, i in zip(self.ids, indices.tolist(), strict=True)]
 
+    def features(self, b: int) -> tuple[Doubles, Doubles]:
+        """x and z of the candidates of decision b."""
+        return (self.x[b][self.mask[b]], self.z[b][self.mask[b]]) if len(self.mask) else (self.x[b], self.z[b])
+
     def rows(self, b: int) -> tuple[Doubles, Doubles, Any, Slots]:
         """x, z and ids of the candidates of decision b, and the rows that they are."""
         places = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
         ids = self.ids[b if len(self.ids) > 1 else 0]
         its = ids.array[places] if isinstance(ids, IntegerIds) else [ids[i] for i in places.tolist()]
-        return self.x[b][places], self.z[b][places], its, places
+        return *self.features(b), its, places
 
     def check_distinct(self) -> None:
         """Raise if a decision has an id more than once; this is left to do for arrays of integers alone."""
@@ -90,8 +94,7 @@ class Batch(NamedTuple):
     def check_finite(self) -> None:
         """Raise, saying where, if a number of a candidate is not finite; rows that the mask leaves out may hold any."""
         for b in range(self.size):
-            x, z, _, _ = self.rows(b)
-            check_finite(x, z)
+            check_finite(*self.features(b))
 
 
 def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d2: int) -> Batch:

@@ -65,7 +65,8 @@ class RidgePolicy(Policy):
         super().__init__(d1=d1, d2=d2, seed=seed)
         self._estimator = self._make_estimator(ridge)
         self._arms_sized = 0
-        self._watch = CancellingWatch() if self.d1 and not self._embeds else None
+        if self.d1 and not self._embeds:
+            self._watch = CancellingWatch()
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
         return HybridRidge(d1=self.d1, d2=self.d2, ridge=ridge)
@@ -139,9 +140,8 @@ class RidgePolicy(Policy):
             index = picked[0]
             if index < 0:
                 raise not_finite(x, z)
-            watch = self._watch
-            if watch is not None and watch.is_over(x, z):
-                self._watch = None
+            if self._watch is not None:
+                self._look_at(x, z)
             if key is None and self._draws:
                 self._decisions += 1
             arm = ids.item(index) if type(ids) is np.ndarray else ids[index]
@@ -174,6 +174,10 @@ class RidgePolicy(Policy):
         if self._estimator.known != self._arms_sized:
             self._arms_changed()
         picked = self._pick_many(batch, slots, threads)
+        for b in range(size):
+            if self._watch is None:
+                break
+            self._look_at(*batch.features(b))
         if self._draws:
             self._decisions += size
         return Choices(batch.arms_at(picked[0]), *picked, [None] * size)

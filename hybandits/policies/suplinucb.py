@@ -12,6 +12,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, decisions
 from hybandits.model.arms import CandidateSet
+from hybandits.model.cancelling import CancellingWatch
 from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
 from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import FileError, Packed, counter
@@ -101,6 +102,8 @@ class SupLinUCB(Policy):
         ]
         self._skipped = 0
         self._all: HybridRidge | None = None
+        if self.d1:
+            self._watch = CancellingWatch()
 
     @property
     def levels(self) -> list[HybridRidge]:
@@ -155,6 +158,7 @@ class SupLinUCB(Policy):
             digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
         rows = self._levels[0].checked_candidates(x, z, arms, admit=key is None)
         index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
+        self._look_at(rows.x, rows.z)
         return Choice(rows.arms[index], index, mean, width, 1.0, level)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:

@@ -20,7 +20,7 @@ from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
 from hybandits.kernels.decisions import best_mean, choose_posterior, choose_tuned, choose_ucb, walk_level
 from hybandits.kernels.gram import estimate, learn_round
 from hybandits.kernels.random import LEARN, uniform
-from hybandits.kernels.tuning import BUDGET, learn_tuned
+from hybandits.kernels.tuning import BUDGET, advance, learn_row_tuned
 from hybandits.model.arms import ArmTable
 from hybandits.model.features import lay_out, lay_side_by_side, room_for
 from hybandits.model.learned import LearnedRidge
@@ -170,9 +170,15 @@ def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: Doubles, p
     key, first = policy.decision_numbers(len(picks))
     shown = rounds.for_kernels
     if isinstance(estimator, LearnedRidge):
-        played, learned = play_tuned(
-            policy.rule, shown, rewards, slots, fresh, key, first, estimator.arrays, estimator.held, picks
-        )
+        arrays = estimator.arrays
+        played = learned = taken = 0
+        due = True
+        while due:
+            played, learned, taken, due = play_tuned(
+                policy.rule, shown, rewards, slots, fresh, key, first, arrays, played, learned, taken, picks
+            )
+            if due:
+                advance(estimator.d1, estimator.d2, arrays, estimator.held, BUDGET)
     else:
         played, learned = play_posterior(
             policy.rule, shown, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
@@ -195,6 +201,7 @@ def play_posterior(  # type: ignore[no-untyped-def]
     n = counts.shape[0]
     here = np.empty(index.shape[1], np.int64)
     nothing = np.empty(0)
+    unkeyed = 0 * n
     learned = 0
     taken = 0
     for t in range(n):
@@ -202,8 +209,8 @@ def play_posterior(  # type: ignore[no-untyped-def]
         look_up(index[t], count, slots, here)
         row = lay_out(source, t, count, x, z)
         i, _, _, _ = choose_posterior(
-            rule, x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, nothing, key, 0,
-            first + t, -1.0,
+            rule, x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, nothing, key,
+            unkeyed, first + t, -1.0,
         )  # fmt: skip
         if i < 0:
             return t, learned
@@ -223,34 +230,41 @@ def play_posterior(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def play_tuned(rule, shown, rewards, slots, fresh, key, first, arrays, held, picks):  # type: ignore[no-untyped-def]
-    """`play_posterior` at settings that are learned on the way: `choose_tuned` and `learn_tuned`."""
+def play_tuned(  # type: ignore[no-untyped-def]
+    rule, shown, rewards, slots, fresh, key, first, arrays, begin, learned, taken, picks
+):  # fmt: skip
+    """`play_posterior` at settings that are learned on the way: `choose_tuned` and `learn_row_tuned`.
+
+    Plays from round `begin` on, with so many rewards learned and fresh slots taken before. Returns the number of rounds
+    played, of rewards learned and of slots taken, and whether it has stopped because a refresh is to go on.
+    """
     source, x, z, index, counts = shown
     x, z = room_for(source, x, z)
     n = counts.shape[0]
     here = np.empty(index.shape[1], np.int64)
-    learned = 0
-    taken = 0
-    for t in range(n):
+    unkeyed = 0 * n
+    for t in range(begin, n):
         count = counts[t]
         look_up(index[t], count, slots, here)
         row = lay_out(source, t, count, x, z)
         i, _, _, _ = choose_tuned(
             rule, x[row, :count], z[row, :count], here[:count], arrays.arm_score, arrays.shared_score, arrays.numbers,
-            arrays.unknown, arrays.state, key, 0, first + t, -1.0,
+            arrays.unknown, arrays.state, key, unkeyed, first + t, -1.0,
         )  # fmt: skip
         if i < 0:
-            return t, learned
+            return t, learned, taken, False
         picks[t] = i
         reward = rewards[t, i]
         if math.isnan(reward):
             continue
         if abs(reward) > LIMIT:
-            return t, learned
+            return t, learned, taken, False
         taken = take_slot(index[t, i], slots, fresh, taken)
-        learn_tuned(slots[index[t, i]], x[row, i], z[row, i], reward, arrays, held, BUDGET)
+        due = learn_row_tuned(slots[index[t, i]], x[row, i], z[row, i], reward, arrays) == 2
         learned += 1
-    return n, learned
+        if due:
+            return t + 1, learned, taken, True
+    return n, learned, taken, False
 
 
 def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:

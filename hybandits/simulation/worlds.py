@@ -155,13 +155,13 @@ class Synthetic:
             n = min(size, horizon - start)
             x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
             raw = room[:n]
-            lengths = raw[..., d1 + d2 :] if self.law == "cube-direction" else raw
+            lengths, first = raw, d1 + d2
             if self.law == "ball":
                 random.standard_normal(out=raw)
-                lengths = radii.random((n, arms, 2))
+                lengths, first = radii.random((n, arms, 2)), 0
             else:
                 random.random(out=raw)
-            place(laws[self.law], raw, lengths, theta, beta, x, z, means, best)
+            place(laws[self.law], raw, lengths, first, theta, beta, x, z, means, best)
             yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
@@ -175,11 +175,12 @@ class Synthetic:
 
 
 @kernel
-def place(law, raw, radii, theta, beta, x, z, means, best):  # type: ignore[no-untyped-def]
+def place(law, raw, radii, first, theta, beta, x, z, means, best):  # type: ignore[no-untyped-def]
     """Turn raw draws (rounds, arms, d1 + d2 ..) into features, means x.theta + z.beta_i and every round's best mean.
 
     With v = 2 raw - 1 (uniform draws) or v = raw (normals): v r / |v| for a direction and a radius r (uniform, or
-    u^(1/d) in the ball), or v / sqrt(d) for the inscribed cube.
+    u^(1/d) in the ball), or v / sqrt(d) for the inscribed cube, which has no radii. Those of x and z are in radii, from
+    column `first` on.
     """
     n, arms, d1 = x.shape
     d2 = z.shape[2]
@@ -196,8 +197,9 @@ def place(law, raw, radii, theta, beta, x, z, means, best):  # type: ignore[no-u
                 v = raw[t, a, d1 + k] if law == _BALL else 2.0 * raw[t, a, d1 + k] - 1.0
                 z[t, a, k] = v
                 sum_z += v * v
-            scale_x = scale_to_law(law, radii[t, a, 0], sum_x, d1)
-            scale_z = scale_to_law(law, radii[t, a, radii.shape[2] - 1], sum_z, d2)
+            u_x, u_z = (0.0, 0.0) if law == _INSCRIBED else (radii[t, a, first], radii[t, a, first + 1])
+            scale_x = scale_to_law(law, u_x, sum_x, d1)
+            scale_z = scale_to_law(law, u_z, sum_z, d2)
             mean = 0.0
             for k in range(d1):
                 x[t, a, k] *= scale_x

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import FunctionType
 
 from tests.support.plain import MODULES, kernels
 
 
 def test_every_kernel_is_called_in_these_tests_or_by_one_that_is() -> None:
     source = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
-    every = {name: k for module in MODULES for name, k in kernels(module).items()}
-    reached = {name for name in every if f".{name}" in source}
+    every = {name for module in MODULES for name in kernels(module)}
+    code = {
+        name: getattr(function, "py_func", function).__code__
+        for module in MODULES
+        for name, function in vars(module).items()
+        if name in every or (isinstance(function, FunctionType) and function.__module__ == module.__name__)
+    }
+    reached = {name for name in code if f".{name}" in source}
     while more := {
-        name
-        for name in every
-        if name not in reached and any(name in every[user].py_func.__code__.co_names for user in reached)
+        name for name in code if name not in reached and any(name in code[user].co_names for user in reached)
     }:
         reached |= more
-    assert reached == set(every)
+    assert every <= reached

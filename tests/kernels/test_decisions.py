@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.kernels import arrow, decisions, evidence, random
 from hybandits.model.learned import LearnedRidge
@@ -71,6 +71,12 @@ def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
     assert_allclose(values, sample, rtol=1e-12)
     assert decisions.highest_of(values) == expected
     state = blocks.arm_score, blocks.shared_score, RIDGE, sigma, np.empty(0)
+    again = np.empty(6)
+    decisions.sample_candidates(*candidates.rows, *state, 5, 0, 9, again)
+    assert_array_equal(again, values)
+    decisions.sample_candidates(*candidates.rows, *state[:-1], np.full(6, 1e6), 5, 0, 9, again)
+    assert_allclose(again, sample, atol=4 * sigma * 1e3)
+    assert (again != values).all()
     best, mean, width = decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)
     means, widths = candidates.scores()
     assert best == expected

@@ -40,13 +40,13 @@ def test_a_step_looks_at_all_arms_or_at_evenly_spaced_ones(mode: str) -> None:
     order, rank = np.array([3, 1, 4, 2, 5, 6]), np.array([0, 2, 2, 2, 1, 2, 2])
     state = np.zeros(tuning.STATE, np.int64)
     state[tuning.COUNT] = 6
-    slots, left_out = tuning.take_part(order, state, 2, 2, rank, np.inf)
+    slots, left_out, _ = tuning.take_part(order, state, 2, 2, rank, np.inf)
     assert slots.tolist() == order.tolist()
     assert left_out == 0
     most = sum(tuning.cost_of_step(rank[slot], 2, 2) for slot in order) / 2.5
     for refreshes, wanted in ((0, [3, 2]), (1, [1, 5]), (2, [4, 6]), (3, [3, 2])):
         state[tuning.REFRESHES] = refreshes
-        slots, left_out = tuning.take_part(order, state, 2, 2, rank, most)
+        slots, left_out, _ = tuning.take_part(order, state, 2, 2, rank, most)
         assert slots.tolist() == wanted
         assert left_out == rank[order].sum() - rank[wanted].sum()
 
@@ -152,14 +152,14 @@ def test_rows_one_by_one_and_together_are_the_same_and_bad_ones_are_refused(mode
     one_by_one, together = LearnedRidge(d1=2, d2=2), LearnedRidge(d1=2, d2=2)
     slots = np.array([[each._new_slot(arm) for arm in range(2)] for each in (one_by_one, together)])
     for arm, x, z, reward in zip(rows.arm, rows.x, rows.z, rows.reward.tolist(), strict=True):
-        assert tuning.learn_one_tuned(slots[0, arm], x, z, reward, one_by_one.arrays, one_by_one.held)
+        assert tuning.learn_tuned(slots[0, arm], x, z, reward, one_by_one.arrays, one_by_one.held)
     tuning.learn_rows_tuned(slots[1, rows.arm], rows.x, rows.z, rows.reward, together.arrays, together.held)
     for mine, its in zip(one_by_one.arrays, together.arrays, strict=True):
         assert_array_equal(mine, its)
     before = [array.copy() for array in together.arrays]
     with np.errstate(all="ignore"):
         for x, reward in ((np.array([np.nan, 1.0]), 1.0), (rows.x[0], np.inf), (rows.x[0], 1e51)):
-            assert not tuning.learn_one_tuned(slots[1, 0], x, rows.z[0], reward, together.arrays, together.held)
+            assert not tuning.learn_tuned(slots[1, 0], x, rows.z[0], reward, together.arrays, together.held)
     for mine, its in zip(together.arrays, before, strict=True):
         assert_array_equal(mine, its)
 

@@ -200,7 +200,17 @@ def test_no_half_log_is_left_behind(tmp_path: Path, problem: BaseException) -> N
         raise problem
 
     with pytest.raises(type(problem)) as raised:
-        SyntheticLog(rounds=2000).write(tmp_path / "log", files=2, progress=fail)
-    assert list((tmp_path / "log").iterdir()) == []
+        SyntheticLog(rounds=2000).write(tmp_path / "logs" / "log", files=2, progress=fail)
+    assert list(tmp_path.iterdir()) == []
     if isinstance(raised.value, OSError):
-        assert raised.value.filename == str(tmp_path / "log")
+        assert raised.value.filename == str(tmp_path / "logs" / "log")
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    def fail(rounds: int) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        SyntheticLog(rounds=2000).write(tmp_path / "mine", progress=fail)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "mine"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hybandits import DisLinUCB, Features, HyLinUCB
+from hybandits import DisLinUCB, EpsilonGreedy, Features, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB
 from hybandits.foundation.checks import Doubles
 from hybandits.model.cancelling import CALLS, WATCHED, CancellingWatch
 
@@ -83,21 +83,57 @@ def test_nothing_is_said_where_nothing_is_wrong(call: Call, calls: int) -> None:
         assert watched(call) == calls
 
 
-def play(policy: HyLinUCB | DisLinUCB, call: Call, rounds: int = 60) -> None:
+SHAPE: dict[str, int] = {"d1": 3, "d2": 2}
+POLICIES: dict[str, Callable[[], Policy]] = {
+    "HyLinUCB": lambda: HyLinUCB(**SHAPE),
+    "HyThompson": lambda: HyThompson(**SHAPE, seed=0),
+    "HyRan": lambda: HyRan(**SHAPE, seed=0),
+    "SupLinUCB": lambda: SupLinUCB(**SHAPE, horizon=100),
+    "EpsilonGreedy": lambda: EpsilonGreedy(HyLinUCB(**SHAPE), seed=0),
+}
+
+
+def play(policy: Policy, call: Call, rounds: int = 60) -> None:
     random = np.random.default_rng(0)
     for _ in range(rounds):
         policy.choose(*call(random, random.normal(size=3)), arms=["a", "b", "c", "d"])
 
 
-def test_a_policy_says_it_once() -> None:
-    policy = HyLinUCB(d1=3, d2=2)
+def play_many(policy: Policy, call: Call, rounds: int = 60) -> None:
+    """The same rounds in batches of seven decisions, one of four candidates masked and its features another's."""
+    random = np.random.default_rng(0)
+    mask = np.ones((7, N), bool)
+    mask[:, -1] = False
+    for _ in range(rounds // 7):
+        rows = [call(random, random.normal(size=3)) for _ in range(7)]
+        x, z = np.stack([x for x, _ in rows]), np.stack([z for _, z in rows])
+        x[:, -1] = random.normal(size=(7, x.shape[2]))
+        policy.choose_many(x, z, ["a", "b", "c", "d"], mask=mask)
+
+
+@pytest.mark.parametrize("playing", [play, play_many])
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_says_it_once(name: str, playing: Callable[[Policy, Call], None]) -> None:
+    policy = POLICIES[name]()
     with pytest.warns(UserWarning, match="cancels between them and cannot change a choice: put products") as said:
-        play(policy, user_in_x)
+        playing(policy, user_in_x)
     assert len(said) == 1
     assert said[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         play(policy, user_in_x)
+        play_many(policy, user_in_x)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_decisions_and_calls_count_alike(name: str) -> None:
+    """After ten calls and one batch of ten decisions the policy has seen enough."""
+    random = np.random.default_rng(0)
+    policy = POLICIES[name]()
+    play(policy, user_in_x, rounds=CALLS // 2)
+    rows = [user_in_x(random, random.normal(size=3)) for _ in range(CALLS // 2)]
+    with pytest.warns(UserWarning, match="x was the same"):
+        policy.choose_many(np.stack([x for x, _ in rows]), np.stack([z for _, z in rows]))
 
 
 def test_a_policy_whose_arms_all_have_their_own_x_has_nothing_to_say() -> None:

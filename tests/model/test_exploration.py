@@ -91,6 +91,10 @@ def test_the_plain_form_is_json_and_comes_back(coefficient: Exploration) -> None
     assert from_plain(json.loads(json.dumps(to_plain(coefficient)))) == coefficient
 
 
+def test_capitals_do_not_matter() -> None:
+    assert from_plain({"kind": "constant", "alpha": 1.0}) == Constant(alpha=1.0)
+
+
 def test_plain_forms_that_are_refused() -> None:
     with pytest.raises(
         ValueError, match="exploration needs a kind, one of AsWritten, Constant, SelfNormalised; got 'X'"

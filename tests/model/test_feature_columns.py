@@ -174,3 +174,27 @@ def test_filling_leaves_zeros_alone() -> None:
     out = np.zeros((2, 3))
     Category(values=["a", "b"]).fill("f", ["b", "c"], out)
     assert_array_equal(out, [[0, 1, 0], [0, 0, 1]])
+
+
+def test_a_base_has_no_column() -> None:
+    feature = Category(values=["fr", "it"], base="de", missing="column")
+    assert feature.labels("country") == ["country=fr", "country=it", "country=other", "country=missing"]
+    out = np.zeros((5, 4))
+    feature.fill("country", ["de", "it", "jp", None, "fr"], out)
+    assert out.tolist() == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
+    assert from_plain({"name": "country", **feature.plain()}) == feature
+    assert Category(values=[], base=1, unknown="zero").labels("n") == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"base": "de"}, "base is given without values: give the other values too"),
+        ({"values": ["de", "fr"], "base": "de"}, "values holds 'de' twice"),
+        ({"values": ["1"], "base": 1}, "values holds '1' twice, perhaps as a str and as an int"),
+        ({"values": []}, "values is empty"),
+    ],
+)
+def test_a_base_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Category(**settings)

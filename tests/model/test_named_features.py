@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
+import polars
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -103,7 +105,7 @@ def test_without_the_constant() -> None:
 
 def frames(library: str) -> tuple[Any, Any]:
     """Users and arms as frames of a library."""
-    frame = pytest.importorskip(library).DataFrame
+    frame: Any = {"pandas": pandas, "polars": polars}[library].DataFrame
     return frame([USER, {"age": 52.5, "land": "fr"}]), frame(ARMS)
 
 
@@ -127,8 +129,67 @@ def test_frames_give_what_dicts_give(library: str) -> None:
     assert_array_equal(together[1], np.hstack(features({"age": 52.5, "land": "fr"}, ARMS))[1])
 
 
+def polars_users() -> polars.DataFrame:
+    """Two users, and nothing known about a third, in columns of all types that hold numbers or categories."""
+    return polars.DataFrame(
+        {
+            "age": [30, 34, None],
+            "visits": polars.Series([1, 2, None], dtype=polars.UInt8),
+            "mobile": [True, False, None],
+            "score": polars.Series([0.5, float("nan"), None], dtype=polars.Float32),
+            "land": polars.Series(["de", "fr", None], dtype=polars.Categorical),
+            "size": polars.Series(["S", "M", None], dtype=polars.Enum(["M", "S"])),
+            "code": [2**60 + 1, 7, None],
+            "paid": [True, False, None],
+        }
+    )
+
+
+def test_every_type_of_polars() -> None:
+    categories = {name: Category(missing="zero", unknown="zero") for name in ("land", "size", "code", "paid")}
+    numbers = dict.fromkeys(("age", "visits", "mobile", "score"), Number(missing="column"))
+    users = polars_users()
+    features = Features(user=numbers | categories, map="disjoint").fit(user=users)
+    assert [name.removeprefix("user.") for name in features.names_z] == [
+        "constant", "age", "age=missing", "visits", "visits=missing", "mobile", "mobile=missing", "score",
+        "score=missing", "land=de", "land=fr", "size=M", "size=S", "code=7", f"code={2**60 + 1}", "paid=0", "paid=1",
+    ]  # fmt: skip
+    expected = [
+        [1, 30, 0, 1, 0, 1, 0, 0.5, 0, 1, 0, 0, 1, 0, 1, 0, 1],
+        [1, 34, 0, 2, 0, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0],
+        [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    arms = polars.Series(["a", "b", "c"])
+    columns = {name: users[name] for name in users.columns}
+    for table in (users, columns, users.to_dicts()):
+        assert features.rows(table, arms)[1].tolist() == expected
+    for i, row in enumerate(expected):
+        for user in (users.row(i, named=True), users[i : i + 1]):
+            assert features.user_vector(user).tolist() == row
+
+
+def test_polars_and_pandas_find_the_same_features() -> None:
+    """Named alone: numbers and truth values are numbers, text of any type is a category."""
+    users = polars_users()[:2].drop("score")
+    names = list(users.columns)
+    by_polars, by_dicts = (Features(user=names).fit(user=data) for data in (users, users.to_dicts()))
+    assert by_polars.to_dict() == by_dicts.to_dict()
+    assert by_polars.user["size"] == Category(values=["M", "S"])
+    assert by_polars.user["mobile"] == Number()
+
+
+@pytest.mark.parametrize("arm", [None, {"price": "number"}])
+def test_lazy_frames_are_refused(arm: dict[str, str] | None) -> None:
+    frame = polars.DataFrame({"age": [31], "price": [1.0]}).lazy()
+    features = Features(user={"age": "number"}, arm=arm)
+    for attempt in (features.user_vector, features.arm_vectors, lambda data: features.rows(data, data)):
+        with pytest.raises(TypeError, match=r"a LazyFrame, which holds no values yet: pass frame.collect\(\)"):
+            attempt(frame)
+    with pytest.raises(TypeError, match="a LazyFrame"):
+        Features(user=["age"]).fit(user=frame)
+
+
 def test_missing_values_of_frames() -> None:
-    pandas = pytest.importorskip("pandas")
     users = pandas.DataFrame(
         {
             "age": pandas.array([30, None, 34], dtype="Int64"),

@@ -8,8 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas
+import polars
 import pytest
 
+from hybandits.model.feature_columns import is_missing
 from hybandits.model.records import columns_of, entry_of, is_frame, is_record, listed, record_of
 
 ROWS = [{"age": 31, "land": "de"}, {"age": 52, "land": "fr"}]
@@ -64,7 +67,7 @@ def test_tables_of_every_kind(kind: str) -> None:
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_and_their_rows(library: str) -> None:
-    frame: Any = pytest.importorskip(library).DataFrame({"age": [31, 52], "land": ["de", "fr"]})
+    frame: Any = {"pandas": pandas, "polars": polars}[library].DataFrame({"age": [31, 52], "land": ["de", "fr"]})
     assert is_frame(frame)
     assert listed("land", columns_of("user", frame, ["land"])["land"]) == ["de", "fr"]
     with pytest.raises(ValueError, match="the user has no feature 'agee'"):
@@ -75,11 +78,36 @@ def test_frames_and_their_rows(library: str) -> None:
         entry_of("user", row, "agee")
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_large_integers_beside_gaps_stay_what_they_are(library: str) -> None:
+    column: Any
+    if library == "pandas":
+        column = pandas.Series([2**60 + 1, None], dtype="Int64")
+    else:
+        column = polars.Series([2**60 + 1, None])
+    values = listed("code", column)
+    assert values[0] == 2**60 + 1
+    assert is_missing(values[1])
+
+
+def test_times_are_refused() -> None:
+    for column in (polars.Series([0]).cast(polars.Date), pandas.Series(pandas.to_datetime(["2026-01-01"]))):
+        with pytest.raises(TypeError, match=r"age holds times .*: turn them into numbers, such as hours, or into text"):
+            listed("age", column)
+
+
+def test_lazy_frames_are_refused() -> None:
+    frame = polars.DataFrame({"age": [31]}).lazy()
+    for attempt in (is_frame, lambda data: columns_of("user", data, ["age"])):
+        with pytest.raises(TypeError, match=r"got a LazyFrame, which holds no values yet: pass frame.collect\(\)"):
+            attempt(frame)
+
+
 def test_tables_of_pyarrow() -> None:
     table = pytest.importorskip("pyarrow").table({"age": [31, None], "land": ["de", None]})
     columns = columns_of("user", table, ["age", "land"])
     assert listed("land", columns["land"]) == ["de", None]
-    assert np.isnan(listed("age", columns["age"])[1])
+    assert listed("age", columns["age"]) == [31, None]
 
 
 def test_records() -> None:

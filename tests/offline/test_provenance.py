@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
 from hybandits import Features, Greedy, load
+from hybandits.logs.columns import ColumnsReader, Mapping
+from hybandits.logs.columns import categories as categories_of_logs
+from hybandits.logs.problems import Problems
+from hybandits.logs.store import convert
+from hybandits.model.feature_columns import Category, Number
 from hybandits.model.features import MAPS
 from hybandits.offline.provenance import check_columns, common_features, common_ids, note_fit, rounds_learned
 from hybandits.offline.view import View
@@ -40,6 +49,106 @@ def test_a_fitted_policy_makes_the_features_of_the_log(tmp_path: Path, features:
     for array, expected in zip(online.rows(users, arms), view.rows(batch)[1:], strict=True):
         assert_array_equal(array, expected)
     assert_array_equal(np.hstack(online(users[0], arms)), np.hstack(view.map(batch.user[0], vectors)))
+
+
+ITEMS: dict[str, dict[str, Any]] = {"hat": {"price": 0.3, "size": 2.0}, "shoe": {"price": 1.1, "size": -1.0}}
+
+
+def shop_rows() -> list[dict[str, Any]]:
+    """Users with a number, categories that are text, whole numbers and truth values, and the item shown to each."""
+    random = np.random.default_rng(0)
+    return [
+        {
+            "item": ("hat", "shoe")[i % 2],
+            "clicked": i % 3 % 2,
+            "age": round(float(random.normal()), 3),
+            "country": random.choice(["de", "fr", "it", "se"]).item(),
+            "segment": int(random.integers(7, 12)),
+            "mobile": bool(random.integers(2)),
+        }
+        for i in range(60)
+    ]
+
+
+def shop_view(folder: Path, kind: str, *, features: str | None, constant: bool, arms_file: bool) -> View:
+    rows = shop_rows()
+    if kind == "csv":
+        with (folder / "shop.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows({**row, "mobile": int(row["mobile"])} for row in rows)
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), folder / "shop.parquet")
+    (folder / "items.csv").write_text("item,price,size\nhat,0.3,2\nshoe,1.1,-1\n")
+    mapping = Mapping(
+        arm="item",
+        reward="clicked",
+        user=["country", "age", "segment"],
+        categorical=["segment", "country", "mobile"],
+        constant=constant,
+        arms_file=folder / "items.csv" if arms_file else None,
+        uniform=True,
+    )
+    reader = ColumnsReader(folder / f"shop.{kind}", mapping=mapping)
+    return View(convert(reader, folder / "log", Problems()), features=features)
+
+
+def assert_online_as_in_the_log(view: View, online: Features) -> None:
+    """x and z of all candidates of every round, to the bit, from what the rows of the log say by name."""
+    users, n = shop_rows(), 0
+    for batch in view.log.batches():
+        for t in range(batch.rounds):
+            entries = slice(view.offsets[batch.pool[t]], view.offsets[batch.pool[t] + 1])
+            arms = [ITEMS[str(view.names[a])] for a in view.arm[entries]]
+            expected = view.map(batch.user[t], view.vectors[view.vector[entries]])
+            for array, its in zip(online(users[n], arms), expected, strict=True):
+                assert_array_equal(array, its)
+            n += 1
+    assert n == len(users)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("features", "constant", "arms_file"),
+    [(None, True, True), (None, True, False), ("li", False, True), ("shared", True, True), ("disjoint", True, False)],
+)
+def test_a_policy_fitted_to_a_log_of_ones_own_takes_users_by_name(
+    tmp_path: Path, kind: str, features: str | None, constant: bool, arms_file: bool
+) -> None:
+    view = shop_view(tmp_path, kind, features=features, constant=constant, arms_file=arms_file)
+    fitted(view).save(tmp_path / "policy.npz")
+    online = Features.of(load(tmp_path / "policy.npz"))
+    assert list(online.user) == ["country", "age", "segment", "mobile"]
+    assert online.user["age"] == Number()
+    assert_online_as_in_the_log(view, online)
+    segment = online.user["segment"]
+    assert isinstance(segment, Category)
+    in_order = (10, 11, 7, 8, 9)  # of their names
+    assert (segment.base, segment.values) == ((10, in_order[1:]) if constant else (None, in_order))
+    vector = dict(zip(view.log.user, online.user_vector({**shop_rows()[0], "country": "jp"}).tolist(), strict=True))
+    assert [vector[name] for name in view.log.user if name.startswith("country=")] == [0.0] * (4 - constant)
+    with pytest.raises(ValueError, match="user feature 'country' is missing, and there is no rule for that"):
+        online.user_vector({**shop_rows()[0], "country": None})
+
+
+def test_rare_categories_are_other_online_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(categories_of_logs, "WIDEST", 9)
+    view = shop_view(tmp_path, "csv", features=None, constant=True, arms_file=True)
+    others = [name for name in view.log.user if name.endswith("=other")]
+    assert others
+    online = Features.of(fitted(view))
+    assert_online_as_in_the_log(view, online)
+    unknown = {**shop_rows()[0], "country": "jp", "segment": 99}
+    vector = dict(zip(view.log.user, online.user_vector(unknown).tolist(), strict=True))
+    assert all(vector[name] == 1.0 for name in others)
+
+
+def test_logs_of_earlier_versions_have_numbers_alone(tmp_path: Path) -> None:
+    view = shop_view(tmp_path, "csv", features=None, constant=True, arms_file=True)
+    del view.log.about["columns"]
+    online = Features.of(fitted(view))
+    assert set(online.user.values()) == {Number()}
+    assert "country=fr" in online.user
 
 
 def test_named_features_are_noted_as_those_of_a_log_are(tmp_path: Path) -> None:

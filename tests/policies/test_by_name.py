@@ -90,6 +90,13 @@ def test_arms_and_horizon_come_from_the_problem_unless_the_settings_say_otherwis
     assert written.exploration == AsWritten(horizon=7, arms=5)
 
 
+@pytest.mark.parametrize("kind", ["AsWritten", "aswritten", "ASWRITTEN"])
+def test_capitals_do_not_matter_in_the_kind_of_a_coefficient(kind: str) -> None:
+    policy = make_policy("hylinucb", {"exploration": {"kind": kind}}, **SHAPE)
+    assert isinstance(policy, HyLinUCB)
+    assert policy.exploration == AsWritten(horizon=SHAPE["horizon"], arms=SHAPE["arms"])
+
+
 def test_one_round_is_enough_for_suplinucb_to_be_made() -> None:
     policy = make_policy("SupLinUCB", {}, **{**SHAPE, "horizon": 1})
     assert isinstance(policy, SupLinUCB)

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hybandits.foundation.checks import Doubles
+from hybandits.logs.ids import id_of
+from hybandits.model.feature_columns import COLUMN, ZERO, Category
 
 WIDEST = 200
 """Columns that all categorical columns of a log may become together."""
@@ -25,13 +27,13 @@ class OneHot:
     def __init__(
         self, column: str, values: Sequence[str], *, other: bool, drop_first: bool, label: Callable[[str], str] = str
     ) -> None:
-        self.column, self._drop = column, int(drop_first)
+        self.column, self._drop, self._other = column, int(drop_first), other
         self._values = pa.array(values, pa.string())
         labels = [label(value) for value in values]
         if len(set(labels)) < len(labels):
             labels = list(values)
         if other:
-            labels.append("other" if "other" not in labels else "(all other)")
+            labels.append("other" if "other" not in labels else "(other)")
         self.names = [f"{column}={text}" for text in labels[self._drop :]]
         self._width = len(labels)
 
@@ -43,6 +45,22 @@ class OneHot:
         columns = np.zeros((len(codes), self._width))
         columns[np.arange(len(codes)), codes] = 1.0
         return columns[:, self._drop :]
+
+    def feature(self, *, integers: bool) -> Category | None:
+        """The same columns as a named feature, for use online; None if no category was kept.
+
+
+        The dropped category is the base. With `integers`, categories are integers if all of them are whole numbers. One
+        that the log does not have is what the log calls other or, if there is no such column, zeros.
+        """
+        values: list[str | int] = self._values.to_pylist()
+        if not values:
+            return None
+        whole = [id_of(str(value)) for value in values]
+        if integers and all(isinstance(value, int) for value in whole):
+            values = whole
+        base = values[0] if self._drop else None
+        return Category(values=values[self._drop :], base=base, unknown=COLUMN if self._other else ZERO)
 
 
 def one_hots(counts: dict[str, Counter[str]], *, drop_first: bool, label: Callable[[str], str] = str) -> list[OneHot]:

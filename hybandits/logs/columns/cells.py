@@ -143,7 +143,9 @@ class Sheet:
         kind = column.type
         if pa.types.is_dictionary(kind):
             column, kind = column.cast(kind.value_type), kind.value_type
-        if pa.types.is_floating(kind):
+        if pa.types.is_boolean(kind):
+            column = column.cast(pa.int8())  # True is the category 1, as in Python
+        elif pa.types.is_floating(kind):
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
         elif pa.types.is_nested(kind):
             raise LogError(f"column {name!r} is of type {kind}: it should hold text or numbers")

@@ -25,6 +25,8 @@ from hybandits.logs.ids import Id, id_of
 from hybandits.logs.input_files import Paths, source_names
 from hybandits.logs.problems import CUT, DAMAGED, SALVAGED, Problems
 from hybandits.logs.store import NO_PLACE, NO_TIME, Batch, LogError, Tables
+from hybandits.model.feature_columns import Feature, Number, plain_features
+from hybandits.model.named_features import COLUMNS
 
 DISTINCT = 100_000
 """A column with more distinct values than this is not taken for categorical."""
@@ -37,11 +39,13 @@ _NOT_IN_FILE = "arm missing from the arms' file"
 class KnownArms(NamedTuple):
     """What is known of the arms beforehand: the names of their features, and their vectors by the text of their ids.
 
-    `vectors` is None if nothing is known and any arm may come.
+    `vectors` is None if nothing is known and any arm may come. `named` has the features before categories became
+    columns.
     """
 
     features: list[str]
     vectors: dict[str, Doubles] | None
+    named: dict[str, Feature]
 
 
 class _UsableRows(NamedTuple):
@@ -79,7 +83,8 @@ class ColumnsReader:
     ignored : dict
         What is not read in the given folders: path to reason.
     about : dict
-        `ids_were_floats` if ids that are integers are written as floats, such as 1.0.
+        `ids_were_floats` if ids that are integers are written as floats, such as 1.0, and `columns`: the named features
+        of users and arms that the columns were made from, as `hybandits.Features.to_dict` has them.
 
     Notes
     -----
@@ -122,7 +127,7 @@ class ColumnsReader:
             _refuse_text(file, self._numeric, "user feature", "list it in categorical too, or leave it out of user")
         self.about: dict[str, Any] = {}
         self._hots: dict[str, OneHot]
-        self._integers = not any(is_text(kind) for file in self._tables if (kind := file.type_of(mapping.arm)))
+        self._integers = not self._holds_text(mapping.arm)
         arm_features = self._find_arms()
         if self._integers and not self._all_whole:  # start again, and take every id as it is written
             self._integers = False
@@ -137,10 +142,16 @@ class ColumnsReader:
             twice = [name for name, n in Counter(names).items() if n > 1]
             if twice:
                 raise LogError(f"two {what} features are called {twice[0]!r}: rename a column")
+        named_user = {name: feature for name in mapping.features if (feature := self._named(name)) is not None}
+        self.about[COLUMNS] = {
+            "constant": mapping.constant,
+            "user": plain_features(named_user),
+            "arm": plain_features(self._named_arm),
+        }
 
     def _find_arms(self) -> list[str]:
         """Find out which arms and categories there are; the names of the arms' features."""
-        features, self._arms = self._known_arms()
+        features, self._arms, self._named_arm = self._known_arms()
         self._hots = {}
         mapping = self.mapping
         listed = self._arms is None and mapping.candidates is not None
@@ -157,9 +168,19 @@ class ColumnsReader:
             self._collect_categories()
         return features
 
+    def _named(self, name: str) -> Feature | None:
+        """What a column is as a named feature; None if it became no columns."""
+        if name not in self._hots:
+            return Number()
+        return self._hots[name].feature(integers=not self._holds_text(name))
+
+    def _holds_text(self, name: str) -> bool:
+        """Whether a file says that a column holds text; CSV files do not say."""
+        return any(is_text(kind) for file in self._tables if (kind := file.type_of(name)))
+
     def _known_arms(self) -> KnownArms:
         if self.mapping.arms_file is None:
-            return KnownArms([], None)
+            return KnownArms([], None, {})
         file = open_table(self.mapping.arms_file)
         named = [name for name in file.columns if name]
         label = self.mapping.arm_id or (named[0] if named else "")
@@ -169,7 +190,7 @@ class ColumnsReader:
         _refuse_text(file, features, "arm feature", "turn it into numbers, or list the wanted columns in arm_features")
         names, numbers = read_arms(file, label, features, integers=self._integers)
         vectors = np.column_stack([np.ones((len(names), int(self.mapping.constant))), numbers])
-        return KnownArms(features, dict(zip(names, vectors, strict=True)))
+        return KnownArms(features, dict(zip(names, vectors, strict=True)), dict.fromkeys(features, Number()))
 
     def _collect_categories(self) -> None:
         """Collect the arms and categories of all files."""
@@ -207,7 +228,7 @@ class ColumnsReader:
     def _ids(self, sheet: Sheet, name: str) -> pa.Array:
         """A column of ids as text, alike for alike ids."""
         ids = sheet.ids(name, integers=self._integers)
-        if self._integers and not self.about:
+        if self._integers and "ids_were_floats" not in self.about:
             kind = sheet.columns[name].type
             if pa.types.is_floating(kind) or (is_text(kind) and not ids.equals(sheet.text(name))):
                 self.about["ids_were_floats"] = True

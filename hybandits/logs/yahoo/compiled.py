@@ -228,7 +228,8 @@ def walk(  # type: ignore[no-untyped-def]
             ):  # fmt: skip
                 clicks[n] = np.int64(buf[p + 1]) - 48
                 user = users[n]
-                user[:] = 0.0
+                for k in range(user.shape[0]):
+                    user[k] = 0.0
                 p = parse_active(buf, p + 8, user) if binary else parse_memberships(buf, p + 8, user)
                 if p > 0:
                     p += 1  # behind the bar

@@ -124,8 +124,10 @@ def spread_features(code, sums, group_vector, group_arm, vectors, x, own):  # ty
     some_x, some_z = np.zeros(x.shape[0]), np.zeros(own.shape[1])
     for g in range(sums.shape[0]):
         fill(code, sums[g, :du], vectors[group_vector[g]], sums[g, du], some_x, some_z)
-        x += some_x
-        own[group_arm[g]] += some_z
+        for k in range(x.shape[0]):
+            x[k] += some_x[k]
+        for k in range(own.shape[1]):
+            own[group_arm[g], k] += some_z[k]
 
 
 def solve(estimator: HybridRidge, x: Doubles, own: Doubles, names: Sequence[Hashable]) -> tuple[Doubles, Doubles]:
