@@ -341,6 +341,8 @@ class PolicyConformance:
                 policy.choose(x, z, ARMS, by_lot=True, floor=wrong)
 
     def test_a_ranking_begins_with_the_choice_and_has_every_arm_once(self, policy: Policy, page: Page) -> None:
+        fresh = self.make(page.d1, page.d2, seed=0)
+        assert len(set(fresh.rank(*page.features(), ARMS).arms)) == len(ARMS)
         page.play(policy, 10)
         for key in range(5):
             x, z = page.features()

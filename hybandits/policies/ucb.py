@@ -121,8 +121,10 @@ class UCBPolicy(RidgePolicy):
         """The highest bounds, in order."""
         estimator = self._estimator
         mean, width = estimator.score(x, z, slots)
-        pulls = np.where(slots >= 0, estimator.pulls[slots], 0) if self._by_arm else [estimator.rounds] * len(slots)
-        gamma = np.array([decisions.radius(self._coefficients, t) for t in pulls])
+        rows = [estimator.rounds] * len(slots)
+        if self._by_arm:
+            rows = [int(estimator.pulls[slot]) if slot >= 0 else 0 for slot in slots.tolist()]
+        gamma = np.array([decisions.radius(self._coefficients, t) for t in rows])
         return np.argsort(-(mean + gamma * width), kind="stable")[:places], np.ones(places)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
