@@ -92,7 +92,7 @@ def test_large_integers_beside_gaps_stay_what_they_are(library: str) -> None:
 
 def test_times_are_refused() -> None:
     for column in (polars.Series([0]).cast(polars.Date), pandas.Series(pandas.to_datetime(["2026-01-01"]))):
-        with pytest.raises(TypeError, match="age holds times .*: turn them into numbers, such as hours, or into text"):
+        with pytest.raises(TypeError, match=r"age holds times .*: turn them into numbers, such as hours, or into text"):
             listed("age", column)
 
 
