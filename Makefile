@@ -28,7 +28,7 @@ test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all 
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST)
 
-compile: $(VENV)/dev.stamp  ## compile everything for this machine, which tests then share (one and a half to three minutes the first time)
+compile: $(VENV)/dev.stamp  ## compile everything for this machine, which tests then share (one to two minutes the first time)
 	$(BIN)/hybandits warmup
 
 lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter

@@ -21,7 +21,8 @@ LABORATORY = ("isal", "pyarrow", "scipy")
 def warm_up() -> None:
     """Compile every kernel for this machine and keep the machine code on disk.
 
-    The first call takes one and a half to three minutes, a later one a few seconds.
+    The first call needs 70 to 90 seconds of one processor core, so it takes longer where others are at work, too. A
+    later one takes a few seconds.
     Without it each kernel is compiled when it is first needed: most in the first choice and the first reward, some much
     later, such as the one that refreshes an arm's factors after 512 rewards.
 
@@ -39,15 +40,24 @@ def warm_up() -> None:
 
 
 def warmup() -> None:
-    """Compile everything now, so that nothing has to wait for it later. The first time takes up to three minutes."""
+    """Compile everything now, so that nothing has to wait for it later.
+
+    The first time takes one to two minutes, or more if the machine is busy.
+    """
+    from hybandits.foundation.compiling import kernels_compiled
+
     start = time.perf_counter()
     warm_up()
-    print(f"compiled in {time.perf_counter() - start:.0f} seconds; the machine code is on disk")
+    seconds = f"{time.perf_counter() - start:.0f} seconds"
+    if count := kernels_compiled():
+        print(f"compiled {count} kernels in {seconds}; the machine code is on disk")
+    else:
+        print(f"nothing was left to compile: all machine code was on disk, and trying it took {seconds}")
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Let Python look for garbage less often: compiling makes many objects, and looking takes a tenth of the time."""
+    """Let Python look for garbage less often: compiling makes many objects, and looking takes a tenth of its time."""
     usual = gc.get_threshold()
     gc.set_threshold(100_000, *usual[1:])
     try:

@@ -50,17 +50,23 @@ def kernel(function: Callable[..., Any]) -> Any:
 class _Notice(event.Listener):  # type: ignore[misc]
     """Tells the user once per process that compilation has begun. Loading machine code from disk raises no event."""
 
-    announced = False
+    compiled = 0
 
     def on_start(self, happening: Any) -> None:
         module = happening.data["dispatcher"].py_func.__module__ or ""
-        if _Notice.announced or not module.startswith("hybandits.") or os.environ.get("HYBANDITS_QUIET"):
+        if not module.startswith("hybandits."):
             return
-        _Notice.announced = True
-        print("hybandits: compiling for this machine (ten seconds to three minutes, only this once)", file=sys.stderr)
+        if not _Notice.compiled and not os.environ.get("HYBANDITS_QUIET"):
+            print("hybandits: compiling for this machine (ten seconds to two minutes, only this once)", file=sys.stderr)
+        _Notice.compiled += 1
 
     def on_end(self, happening: Any) -> None:
         pass
 
 
 event.register("numba:compile", _Notice())
+
+
+def kernels_compiled() -> int:
+    """How many kernels this process has compiled; one for several types of arguments counts as several."""
+    return _Notice.compiled
