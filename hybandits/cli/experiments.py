@@ -277,6 +277,13 @@ def simulate(
     ] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of theta.  [1]")] = None,
     beta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of every beta_i.  [1]")] = None,
+    jumps: Annotated[
+        int | None, typer.Option(help="How often all parameters are drawn anew, at even distances.  [0]")
+    ] = None,
+    walk: Annotated[
+        float | None,
+        typer.Option(help="Parameters walk, and forget where they were in about this many rounds; 0: they stay.  [0]"),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the environments.  [0]")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the experiment.  [simulation]")] = None,
     engine: EngineOption = EngineName.local,
@@ -300,7 +307,8 @@ def simulate(
         given = {
             "policies": policy, "d1": d1, "d2": d2, "rounds": rounds, "environments": environments, "trials": trials,
             "noise": noise, "law": law, "theta_bound": theta_bound, "beta_bound": beta_bound, "seed": seed,
-            "name": name, "arms": None if arms is None else _whole_numbers("--arms", arms),
+            "name": name, "jumps": jumps, "walk": walk,
+            "arms": None if arms is None else _whole_numbers("--arms", arms),
         }  # fmt: skip
         settings = {} if config is None else read_toml(config)
         record = experiment(settings | {key: value for key, value in given.items() if value is not None})

@@ -22,10 +22,15 @@ DEFAULTS: dict[str, Any] = {
     "law": "ball",
     "theta_bound": 1.0,
     "beta_bound": 1.0,
+    "jumps": 0,
+    "walk": 0.0,
     "seed": 0,
     "policies": ["HyLinUCB", "LinUCB", "DisLinUCB"],
 }
 """The settings of a simulation and their defaults."""
+
+WORLD_SETTINGS = ("jumps", "walk")
+"""Settings that a record keeps only if they are not the defaults."""
 
 
 def experiment(settings: Mapping[str, Any]) -> Experiment:
@@ -75,8 +80,10 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
         policies=tuple(entry(policy, noise=noise) for policy in values["policies"]),
         points=grid(values["rounds"], 120),
         probes=(values["rounds"],),
+        world_settings={key: values[key] for key in WORLD_SETTINGS if values[key] != DEFAULTS[key]},
     )
-    for policy in record.policies:  # notice a wrong setting now, not in a worker
+    record.world(record.arms[0], record.seeds[0])  # notice a wrong setting now, not in a worker
+    for policy in record.policies:
         for number in record.arms:
             shape = {"d1": record.d1, "d2": record.d2, "arms": number, "horizon": record.horizon}
             make_policy(policy.policy, policy.settings, **shape, seed=0)

@@ -97,6 +97,8 @@ class Experiment:
         Whether every arm's block of the design matrix is measured too.
     trials_per_unit : int
         How many trials make a unit; 0 for all.
+    world_settings : mapping
+        What else the world is made with: `jumps` and `walk` of `hybandits.simulation.worlds.Synthetic`.
     log : mapping, optional
         Which log contexts and means come from, and how it is used (`hybandits.offline.log_world.LogWorld`). Then `law`
         and the bounds do not matter, the seeds are those of the noise alone, and every policy and trial is a unit of
@@ -130,6 +132,7 @@ class Experiment:
     probes: tuple[int, ...] = ()
     by_arm: bool = False
     trials_per_unit: int = 0
+    world_settings: Mapping[str, Any] = field(default_factory=dict)
     log: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -170,6 +173,7 @@ class Experiment:
         return Synthetic(
             d1=self.d1, d2=self.d2, arms=arms, noise=self.noise, theta_bound=self.theta_bound,
             beta_bound=self.beta_bound, seed=seed, law=self.law, fresh_contexts=self.fresh_contexts,
+            **self.world_settings,
         )  # fmt: skip
 
     def units(self) -> Iterator[Unit]:
@@ -188,6 +192,8 @@ class Experiment:
         # Fields that came after the first files are left out unless used, so that old records stay equal.
         if self.log is None:
             del plain["log"]
+        if not self.world_settings:
+            del plain["world_settings"]
         for entry in plain["policies"]:
             if entry["learns_from"] is None:
                 del entry["learns_from"]
@@ -197,8 +203,9 @@ class Experiment:
     def from_plain(cls, plain: Mapping[str, Any]) -> Experiment:
         """The record that `plain` was called on."""
         known = {f.name for f in fields(cls)}
-        if set(plain) | {"log"} != known:
-            differing = sorted((set(plain) | {"log"}) ^ known)
+        given = set(plain) | {"log", "world_settings"}  # they came after the first files
+        if given != known:
+            differing = sorted(given ^ known)
             raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(differing)})")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()

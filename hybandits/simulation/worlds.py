@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ LAWS = {
 """How features and parameters may be drawn; the bound is 1 for features, theta_bound and beta_bound for parameters."""
 
 _CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
+
+WALK_STEP = 50
+"""Rounds between two steps of parameters that walk."""
 
 
 class World(Protocol):
@@ -95,6 +99,12 @@ class Synthetic:
         draws, in the same order from the same generator: its seeds give its environments.
     fresh_contexts : bool
         Whether every trial has contexts of its own. Parameters are the same in all trials.
+    jumps : int
+        How often theta and every beta_arm are drawn anew: after T j / (jumps + 1) rounds, j = 1, 2, .. Contexts and
+        noise stay those of the world without jumps.
+    walk : float
+        In how many rounds parameters forget where they were, if they walk: after every 50 rounds each parameter vector
+        p becomes rho p + sqrt(1 - rho^2) times a fresh draw, with rho = exp(-50 / walk). With 0 they stay.
 
     Examples
     --------
@@ -113,30 +123,44 @@ class Synthetic:
     seed: int = 0
     law: str = "cube-direction"
     fresh_contexts: bool = False
+    jumps: int = 0
+    walk: float = 0.0
 
     def __post_init__(self) -> None:
         checks.dimensions(self.d1, self.d2)
         checks.count("arms", self.arms, least=1, why="a round needs a candidate")
         checks.non_negative("noise", self.noise, "it is a standard deviation")
         checks.seed(self.seed)
+        checks.count("jumps", self.jumps, least=0, why="it is how often all parameters are drawn anew")
+        checks.non_negative("walk", self.walk, "it is a number of rounds, or 0 for parameters that stay")
         if self.law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
 
     def parameters(self) -> tuple[Doubles, Doubles]:
-        """theta (d1,) and beta (arms, d2)."""
+        """theta (d1,) and beta (arms, d2) of the first round."""
         theta, beta, _ = self._start()
         return theta, beta
 
     def _start(self) -> tuple[Doubles, Doubles, np.random.Generator]:
         """theta, beta, and their generator, from which the released code goes on to draw contexts."""
         random = np.random.default_rng(self.seed)
+        return *self._draw_parameters(random), random
+
+    def _draw_parameters(self, random: np.random.Generator) -> tuple[Doubles, Doubles]:
         if self.law == "cube-direction":
             theta = self.theta_bound * _cube_direction(random.random(self.d1 + 1))
             beta = self.beta_bound * _cube_direction(random.random((self.arms, self.d2 + 1)))
         else:
             theta = self.theta_bound * _ball(random, (self.d1,))
             beta = self.beta_bound * _ball(random, (self.arms, self.d2))
-        return theta, beta, random
+        return theta, beta
+
+    def _changes(self, horizon: int) -> dict[int, float]:
+        """rho by the rounds before which parameters become rho p + sqrt(1 - rho^2) times a fresh draw."""
+        steps = range(WALK_STEP, horizon, WALK_STEP) if self.walk else ()
+        changes = dict.fromkeys(steps, math.exp(-WALK_STEP / self.walk) if self.walk else 1.0)
+        jumps = {horizon * j // (self.jumps + 1): 0.0 for j in range(1, self.jumps + 1)}
+        return dict(sorted((changes | jumps).items()))
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
@@ -151,6 +175,8 @@ class Synthetic:
         room = np.empty(wide)
         index = np.tile(np.arange(arms), (wide[0], 1))
         counts = np.full(wide[0], arms)
+        changes = self._changes(horizon)
+        fresh_parameters = np.random.default_rng((self.seed, 4))
         for start in range(0, horizon, size):
             n = min(size, horizon - start)
             x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
@@ -161,7 +187,16 @@ class Synthetic:
                 lengths = radii.random((n, arms, 2))
             else:
                 random.random(out=raw)
-            place(laws[self.law], raw, lengths, theta, beta, x, z, means, best)
+            within = [t - start for t in changes if start <= t < start + n]
+            for first, last in itertools.pairwise([0, *within, n]):
+                part = slice(first, last)
+                place(laws[self.law], raw[part], lengths[part], theta, beta, x[part], z[part], means[part], best[part])
+                if last in within:
+                    rho = changes[start + last]
+                    fresh = self._draw_parameters(fresh_parameters)
+                    theta, beta = (
+                        rho * p + math.sqrt(1 - rho * rho) * q for p, q in zip((theta, beta), fresh, strict=True)
+                    )
             yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:

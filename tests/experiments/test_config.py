@@ -66,11 +66,19 @@ def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
         ({"theta_bound": float("nan")}, "theta_bound"),
         ({"d1": -1}, "d1"),
         ({"seed": -1}, "seed"),
+        ({"jumps": -1}, "jumps must be at least 0"),
+        ({"walk": -1}, "walk"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         experiment(settings)
+
+
+def test_only_settings_of_the_world_that_are_used_are_kept() -> None:
+    assert experiment({"jumps": 0, "rounds": 10}).world_settings == {}
+    assert experiment({"jumps": 2, "rounds": 10}).world_settings == {"jumps": 2}
+    assert experiment({"walk": 20_000, "rounds": 10}).world_settings == {"walk": 20_000}
 
 
 def test_a_table_may_be_given_with_a_name() -> None:
