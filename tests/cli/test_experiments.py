@@ -60,6 +60,7 @@ def test_simulate_in_every_kind_of_world(world: list[str], tmp_path: Path) -> No
     assert (tmp_path / "report" / "index.html").exists()
 
 
+@pytest.mark.slow
 def test_simulate_from_a_file_and_flags(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text('d1 = 2\nd2 = 2\narms = 3\nrounds = 400\nenvironments = 2\npolicies = ["Greedy", "Uniform"]\n')
