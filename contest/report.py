@@ -190,7 +190,7 @@ def _time(result: Result | None) -> str:
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)
 
 
 # ------------------------------------------------------------------ the figure
@@ -215,8 +215,7 @@ def figure(by_key: Mapping[tuple[str, str], Result]) -> dict[str, bytes]:
     with matplotlib.rc_context(look):
         canvas = Figure(figsize=(2.9 + 0.46 * (len(streams) + 1), 2.2 + 0.27 * len(order)), layout="constrained")
         axes = canvas.add_subplot()
-        colours = matplotlib.colormaps["viridis"].copy()
-        colours.set_bad("#eeeeee")
+        colours = matplotlib.colormaps["viridis"].with_extremes(bad="#eeeeee")
         shown = axes.imshow(grid, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto")
         for i in range(len(order)):
             for j in range(len(streams) + 1):

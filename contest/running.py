@@ -77,23 +77,24 @@ def run_task(task: Task, report: Callable[[int], None] = lambda amount: None) ->
 
 def play(task: Task, stream: Stream, entry: Entry) -> Record:
     """Choose and learn round by round; rewards come late where the stream says so."""
+    entry.check(stream)
     player = entry.make(stream, task.seed, task.rounds, **entry.variants(stream)[task.variant])
     waiting: deque[tuple[Any, int, float, Any]] = deque()
     delay = stream.delay
     earned, uniform, best, seconds = [], [], [], 0.0
     for shown, rewards, means in stream.play(task.seed, task.rounds):
-        start = time.perf_counter()
+        start = time.process_time()
         place, receipt = player.choose(shown)
-        seconds += time.perf_counter() - start
+        seconds += time.process_time() - start
         earned.append(float(means[place]))
         uniform.append(float(means.mean()))
         best.append(float(means.max()))
         waiting.append((shown, place, float(rewards[place]), receipt))
         if len(waiting) > delay:
             arrived = waiting.popleft()
-            start = time.perf_counter()
+            start = time.process_time()
             player.learn(*arrived)
-            seconds += time.perf_counter() - start
+            seconds += time.process_time() - start
     return _record(
         task, earned=math.fsum(earned), uniform=math.fsum(uniform), best=math.fsum(best), seconds=round(seconds, 4)
     )

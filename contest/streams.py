@@ -129,7 +129,7 @@ def _paper(number: int, protocol: str, rounds: int, **change: Any) -> Stream:
     released = protocol == "released"
     noise, law = (RELEASED_NOISE, "cube-direction") if released else (WRITTEN_NOISE, "ball")
     theta_bound, beta_bound = RELEASED_BOUND if released else (1.0, 1.0)
-    shape = {"d1": setting.d1, "d2": setting.d2, "arms": arms}
+    shape: dict[str, Any] = {"d1": setting.d1, "d2": setting.d2, "arms": arms}
     what = {"jumps": "one jump", "walk": "slow walk"}.get(next(iter(change), ""))
     about = f"the paper's setting {number}, K = {arms}, noise {noise:g}"
     if what == "one jump":
@@ -146,7 +146,7 @@ def _paper(number: int, protocol: str, rounds: int, **change: Any) -> Stream:
 
 
 def _clicks(rate: float, rounds: int) -> Stream:
-    shape = {"d1": 8, "d2": 6, "arms": 20}
+    shape: dict[str, Any] = {"d1": 8, "d2": 6, "arms": 20}
     return Stream(
         name=f"clicks, {100 * rate:g} %", about=f"20 arms, 8 features of a candidate, 5 of the user, {rate:.1%} clicks",
         group="clicks", make=partial(Clicks, **shape, rate=rate), rounds=rounds, **shape, user=True, binary=True,
@@ -154,7 +154,7 @@ def _clicks(rate: float, rounds: int) -> Stream:
 
 
 def _products(rounds: int, delay: int) -> Stream:
-    shape = {"d1": 30, "d2": 6, "arms": 20}
+    shape: dict[str, Any] = {"d1": 30, "d2": 6, "arms": 20}
 
     def make(*, seed: int) -> World:
         return Relayed(world=Products(**shape, rate=0.1, spread=1.0, seed=seed), delay=delay)
@@ -167,7 +167,7 @@ def _products(rounds: int, delay: int) -> Stream:
 
 
 def _units(name: str, rounds: int, **change: float) -> Stream:
-    shape = {"d1": 12, "d2": 8, "arms": 15}
+    shape: dict[str, Any] = {"d1": 12, "d2": 8, "arms": 15}
 
     def make(*, seed: int) -> World:
         return Relayed(world=Synthetic(**shape, noise=0.1, law="ball", constant=True, seed=seed), **change)  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ def _units(name: str, rounds: int, **change: float) -> Stream:
 
 
 def _churn(rounds: int) -> Stream:
-    shape = {"d1": 10, "d2": 5, "arms": 20}
+    shape: dict[str, Any] = {"d1": 10, "d2": 5, "arms": 20}
     return Stream(
         name="arms come and go", about="a tenth of 20 arms is replaced every 250 rounds; arms have a mean in common",
         group="changing", make=partial(Churn, **shape, noise=0.1, every=250), rounds=rounds, **shape, arms_change=True,
@@ -216,26 +216,26 @@ def _table(name: str) -> tuple[Any, Any]:
 STREAMS: dict[str, Stream] = {
     stream.name: stream
     for stream in (
-        _paper(1, "released", 2_500),
-        _paper(1, "written", 2_500),
+        _paper(1, "released", 2_000),
+        _paper(1, "written", 2_000),
         _paper(2, "released", 2_000),
         _paper(2, "written", 2_000),
         _paper(3, "released", 2_000),
         _paper(3, "written", 2_000),
         _clicks(0.02, 3_000),
-        _clicks(0.035, 3_000),
-        _clicks(0.5, 3_000),
-        _products(3_000, delay=300),
+        _clicks(0.035, 2_500),
+        _clicks(0.5, 2_000),
+        _products(2_500, delay=300),
         _units("rewards x 1000", 2_000, factor=1000.0),
         _units("rewards + 100", 2_000, offset=100.0),
         _churn(2_500),
-        _paper(1, "written", 3_000, jumps=1),
-        _paper(1, "written", 3_000, walk=3_000.0),
-        _data("digits", 2_500),
+        _paper(1, "written", 2_500, jumps=1),
+        _paper(1, "written", 2_500, walk=2_500.0),
+        _data("digits", 2_000),
         _data("wine", 2_000),
         _data("breast cancer", 2_276),
         _data("iris", 2_000),
-        _data("terrain", 3_000),
+        _data("terrain", 2_500),
     )
 }
 """All streams by name, in the order of the tables."""

@@ -142,17 +142,17 @@ class Hybrid:
         self.agent.select_for_update(shown.arms[place]).update([0], np.array([reward]))
 
 
-def _entry(name: str, make: Any, kind: str, **settings: Any) -> Entry:
+def _entry(name: str, make: Any, kind: str, *, only: str = "", **settings: Any) -> Entry:
     return Entry(
-        name=f"bayesianbandits {name}", library="bayesianbandits", make=make, settings={"kind": kind, **settings}
+        name=f"bayesianbandits {name}", library="bayesianbandits", make=make, settings={"kind": kind, **settings},
+        only_in=(only,) if only else (),
     )  # fmt: skip
 
 
 ENTRIES = (
     _entry("inverse gamma, Thompson", PerArm, "NormalInverseGammaRegressor"),
     _entry("empirical Bayes, Thompson", PerArm, "EmpiricalBayesNormalRegressor"),
-    _entry("empirical Bayes, forgetting", PerArm, "EmpiricalBayesNormalRegressor", forgetting=True),
-    _entry("hybrid, empirical Bayes", Hybrid, "EmpiricalBayesNormalRegressor"),
+    _entry("empirical Bayes, forgetting", PerArm, "EmpiricalBayesNormalRegressor", forgetting=True, only="changing"),
     _entry(
         "hybrid, empirical Bayes, IDS", Hybrid, "EmpiricalBayesNormalRegressor", policy="InformationDirectedSampling"
     ),

@@ -31,6 +31,8 @@ class Contextual:
                 "base_algorithm": SGDClassifier(loss="log_loss", random_state=seed), "batch_train": True, **settings,
             }  # fmt: skip
             settings["njobs_arms" if kind == "BootstrappedTS" else "njobs"] = 1
+            if kind == "BootstrappedTS":  # each row is looked at once, so that this is the same, and faster
+                settings["sample_unique"] = False
         self._make = lambda arms: getattr(online, kind)(nchoices=list(arms), random_state=seed, **settings)
         self.policy: Any = None
         self.known: list[int] = []

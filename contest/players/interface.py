@@ -46,6 +46,8 @@ class Entry:
     grid_in : tuple of str
         The streams, or groups of streams, in which the grid is run: those where a round takes about half a millisecond
         or less. Empty for all.
+    only_in : tuple of str
+        The streams, or groups of streams, that the player is for. Empty for all.
     """
 
     name: str
@@ -54,6 +56,12 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: tuple[Mapping[str, Any], ...] = ()
     grid_in: tuple[str, ...] = ()
+    only_in: tuple[str, ...] = ()
+
+    def check(self, stream: Stream) -> None:
+        """Raise if the player is not meant for the stream."""
+        if not _is_in(stream, self.only_in):
+            raise CannotTakePartError(f"it is run only in streams of the kind: {', '.join(self.only_in)}")
 
     @property
     def installed(self) -> bool:
@@ -63,9 +71,14 @@ class Entry:
     def variants(self, stream: Stream) -> dict[str, Mapping[str, Any]]:
         """The settings to run in a stream by name: "" for the defaults, then the grid."""
         named = {"": self.settings}
-        for changes in self.grid if not self.grid_in or {stream.name, stream.group} & set(self.grid_in) else ():
+        for changes in self.grid if _is_in(stream, self.grid_in) else ():
             named[", ".join(f"{key}={value}" for key, value in changes.items())] = {**self.settings, **changes}
         return named
+
+
+def _is_in(stream: Stream, names: tuple[str, ...]) -> bool:
+    """Whether the stream or its group is named, or none is."""
+    return not names or stream.name in names or stream.group in names
 
 
 def contexts(shown: Round, stream: Stream) -> Doubles:

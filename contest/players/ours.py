@@ -37,7 +37,7 @@ def _entry(name: str, *, grid: tuple[dict[str, Any], ...] = (), label: str = "",
 
 ENTRIES = (
     _entry("HyIDS"),
-    _entry("HyThompson", grid=tuple({"noise": n, "scale": s} for n in (0.01, 0.1, 1.0) for s in (0.1, 1.0))),
+    _entry("HyThompson", grid=tuple({"noise": noise, "scale": 0.1} for noise in (0.01, 0.1, 1.0))),
     _entry("HyLinUCB", grid=ALPHAS),
     _entry("LinUCB", grid=ALPHAS),
     _entry("DisLinUCB", grid=ALPHAS),
