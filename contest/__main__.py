@@ -6,11 +6,13 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "contest.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,13 +37,20 @@ def main(arguments: list[str] | None = None) -> int:
 
     from contest import running
     from contest.players import PLAYERS
-    from contest.report import read_results, write_report
+    from contest.report import fill_page, read_results, write_report
+    from contest.scores import results
     from contest.streams import QUICK_ROUNDS, QUICK_SEEDS, SEEDS, STREAMS
 
-    if options.report:
-        folder = options.out or RESULTS
-        write_report(read_results(folder), folder)
+    def report(records: list[dict[str, Any]], folder: Path) -> int:
+        for path in write_report(records, folder):
+            print(f"wrote {path}")
+        if folder == RESULTS:
+            fill_page(PAGE, results(records))
+            print(f"wrote {PAGE}")
         return 0
+
+    if options.report:
+        return report(read_results(options.out or RESULTS), options.out or RESULTS)
     runs = options.runs or Path("out-contest") / ("quick" if options.quick else "full")
     out = options.out or (runs / "report" if options.quick or options.streams or options.players else RESULTS)
     wanted = [name for name in options.streams.split(";") if name] or list(STREAMS)
@@ -61,10 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
         grids=not options.quick,
     )
     running.run(tasks, runs, workers=options.workers, say=running.say)
-    records = list(running.read(runs, tasks))
-    for path in write_report(records, out):
-        print(f"wrote {path}")
-    return 0
+    return report(list(running.read(runs, tasks)), out)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,30 @@ def percent(value: float) -> str:
 # ------------------------------------------------------------------ tables
 
 
+def streams_table() -> str:
+    """All streams: what they are and how long they are played."""
+    rows = [[stream.name, f"{stream.rounds:,}", stream.about] for stream in STREAMS.values()]
+    return _markdown(["stream", "rounds", "what it is"], rows).replace("| ---: | ---: |", "| ---: | --- |")
+
+
+def fill_page(page: Path, by_key: Mapping[tuple[str, str], Result] | None = None) -> None:
+    """Put the table of streams, and the results if they are given, between their marks in a page."""
+    text = page.read_text()
+    parts = {"streams": streams_table()}
+    if by_key is not None:
+        pictures = "![Scores of all players in all streams](../contest/results/scores.png)\n"
+        words = (
+            "Scores in percent, by the defaults; streams that a player cannot take count as 0, like choosing by lot.\n"
+        )
+        full = "All scores with intervals are in [table.md](../contest/results/table.md).\n"
+        parts["results"] = "\n".join((words, summary(by_key), pictures, full))
+    for name, content in parts.items():
+        begin, end = f"<!-- {name} begin -->\n", f"<!-- {name} end -->"
+        before, rest = text.split(begin)
+        text = before + begin + "\n" + content + "\n" + end + rest.split(end, 1)[1]
+    _write_text(page, text)
+
+
 def summary(by_key: Mapping[tuple[str, str], Result]) -> str:
     """One row per player: means of groups and of all streams, wins, milliseconds."""
     streams = streams_of(by_key)

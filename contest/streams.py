@@ -222,7 +222,7 @@ STREAMS: dict[str, Stream] = {
         _paper(2, "written", 2_000),
         _paper(3, "released", 2_000),
         _paper(3, "written", 2_000),
-        _clicks(0.02, 3_000),
+        _clicks(0.02, 2_500),
         _clicks(0.035, 2_500),
         _clicks(0.5, 2_000),
         _products(2_500, delay=300),

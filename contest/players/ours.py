@@ -42,7 +42,7 @@ ENTRIES = (
     _entry("LinUCB", grid=ALPHAS),
     _entry("DisLinUCB", grid=ALPHAS),
     _entry("LiHybrid", grid=({"alpha": 0.01}, {"alpha": 0.1})),
-    _entry("HyRan", grid=({"p": 0.1}, {"p": 0.9})),
+    _entry("HyRan"),
     _entry("SupLinUCB", grid=({"alpha": 0.01}, {"alpha": 0.1})),
     _entry("Greedy", grid=({"ridge": 0.01}, {"ridge": 0.1})),
     _entry("Greedy", label="EpsilonGreedy(Greedy)", epsilon=0.1, grid=({"epsilon": 0.01}, {"epsilon": 0.03})),

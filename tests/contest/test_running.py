@@ -125,6 +125,21 @@ def test_runs_are_written_as_table_and_figure_and_read_back(tmp_path: Path) -> N
     assert report.full_table(report.results(again)) == text
 
 
+def test_the_page_has_the_streams_as_they_are(tmp_path: Path) -> None:
+    """Run `fill_page` of contest.report on docs/contest.md if this fails."""
+    from contest import report
+
+    page = tmp_path / "contest.md"
+    page.write_text((ROOT / "docs" / "contest.md").read_text())
+    report.fill_page(page)
+    assert page.read_text() == (ROOT / "docs" / "contest.md").read_text()
+    record = {**Task("terrain", "HyIDS", "", 1, 100)._asdict(), "earned": 80.0, "uniform": 20.0, "best": 120.0,
+              "seconds": 0.1, "reason": ""}  # fmt: skip
+    report.fill_page(page, report.results([record]))
+    assert "| HyIDS | 60 |" in page.read_text()
+    assert "## Testing the players" in page.read_text()
+
+
 @pytest.mark.slow
 def test_a_killed_contest_goes_on(tmp_path: Path) -> None:
     """Killed without warning while two workers are busy; the same command then runs only what is missing."""
