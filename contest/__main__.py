@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     from contest import running
     from contest.players import PLAYERS
-    from contest.report import fill_page, read_results, write_report
+    from contest.report import fill_page, read_results, write_report, write_runs
     from contest.scores import results
     from contest.streams import QUICK_ROUNDS, QUICK_SEEDS, SEEDS, STREAMS
 
@@ -69,8 +69,14 @@ def main(arguments: list[str] | None = None) -> int:
         most=QUICK_ROUNDS if options.quick else None,
         grids=not options.quick,
     )
-    running.run(tasks, runs, workers=options.workers, say=running.say)
-    return report(list(running.read(runs, tasks)), out)
+    try:
+        running.run(tasks, runs, workers=options.workers, say=running.say)
+    except running.OtherRunsError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    records = list(running.read(runs, tasks))
+    print(f"wrote {write_runs(records, out)}")
+    return report(records, out)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contest.players import PLAYERS
+from contest.running import about
 from contest.scores import Result, results
 from contest.streams import STREAMS
 from hybandits.foundation.files import make_writable_folder, write_atomically
@@ -22,51 +22,35 @@ RUNS = "runs.parquet"
 GROUPS = ("paper", "clicks", "units", "changing", "data sets")
 
 
-def write_report(records: Iterable[Mapping[str, Any]], folder: Path) -> list[Path]:
-    """Write the runs, the tables and the figure into a folder; returns the paths."""
+def write_runs(records: Iterable[Mapping[str, Any]], folder: Path) -> Path:
+    """Write one row per run, with the code and the versions that they are from."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    records = sorted(records, key=lambda run: [str(run[key]) for key in ("stream", "player", "variant", "seed")])
     make_writable_folder(folder)
-    table = pa.Table.from_pylist(list(records))
-    versions = {f"version of {name}": text for name, text in _versions().items()}
-    table = table.replace_schema_metadata({**versions})
+    in_order = sorted(records, key=lambda run: [str(run[key]) for key in ("stream", "player", "variant", "seed")])
+    table = pa.Table.from_pylist([dict(run) for run in in_order]).replace_schema_metadata(about())
+    write_atomically(folder / RUNS, lambda name: pq.write_table(table, name, compression="zstd"))
+    return folder / RUNS
+
+
+def write_report(records: Iterable[Mapping[str, Any]], folder: Path) -> list[Path]:
+    """Write the tables and the figure into a folder; returns the paths."""
+    make_writable_folder(folder)
     by_key = results(records)
-    page = folder / "table.md"
-    paths = [folder / RUNS, page, folder / "summary.md"]
-    write_atomically(paths[0], lambda name: pq.write_table(table, name, compression="zstd"))
-    _write_text(page, full_table(by_key))
-    _write_text(paths[2], summary(by_key))
-    for kind, content in figure(by_key).items():
-        path = folder / f"scores.{kind}"
-        write_atomically(path, lambda name, content=content: Path(name).write_bytes(content))  # type: ignore[misc]
-        paths.append(path)
-    return paths
+    contents = {"table.md": full_table(by_key).encode(), "summary.md": summary(by_key).encode()}
+    contents |= {f"scores.{kind}": content for kind, content in figure(by_key).items()}
+    for name, content in contents.items():
+        write_atomically(folder / name, lambda part, content=content: Path(part).write_bytes(content))  # type: ignore[misc]
+    return [folder / name for name in contents]
 
 
 def read_results(folder: Path) -> list[dict[str, Any]]:
-    """The runs that `write_report` wrote."""
+    """The runs that `write_runs` wrote."""
     import pyarrow.parquet as pq
 
     runs: list[dict[str, Any]] = pq.read_table(folder / RUNS).to_pylist()
     return runs
-
-
-def _write_text(path: Path, text: str) -> None:
-    write_atomically(path, lambda name: Path(name).write_text(text))
-
-
-def _versions() -> dict[str, str]:
-    libraries = sorted({entry.library for entry in PLAYERS.values()})
-    names = {"sklearn": "scikit-learn"}
-    found = {}
-    for library in libraries:
-        try:
-            found[library] = version(names.get(library, library))
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 # ------------------------------------------------------------------ who is first
@@ -132,7 +116,7 @@ def fill_page(page: Path, by_key: Mapping[tuple[str, str], Result] | None = None
         begin, end = f"<!-- {name} begin -->\n", f"<!-- {name} end -->"
         before, rest = text.split(begin)
         text = before + begin + "\n" + content + "\n" + end + rest.split(end, 1)[1]
-    _write_text(page, text)
+    write_atomically(page, lambda name: Path(name).write_text(text))
 
 
 def summary(by_key: Mapping[tuple[str, str], Result]) -> str:

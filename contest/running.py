@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import math
 import re
@@ -11,9 +13,11 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hybandits
 from contest.players import PLAYERS, CannotTakePartError, Entry
 from contest.streams import STREAMS, Stream
 from hybandits.engines import Here, Local
@@ -22,7 +26,39 @@ from hybandits.foundation.files import clear_parts, make_writable_folder, write_
 SAY_EVERY = 30.0
 """Seconds between two lines of progress."""
 
+ABOUT = "about.json"
+"""The file that says which code and versions the runs of a folder are from."""
+
 Record = dict[str, Any]
+
+
+class OtherRunsError(Exception):
+    """A folder holds runs of other code or versions."""
+
+
+def about() -> dict[str, str]:
+    """What results depend on besides the tasks: the versions of the libraries, and the code here."""
+    digest = hashlib.sha256()
+    for package in (Path(__file__).parent, Path(hybandits.__file__).parent):
+        for path in sorted(package.rglob("*.py")):
+            digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    found = {"code": digest.hexdigest()}
+    for library in sorted({entry.library for entry in PLAYERS.values()} - {"hybandits"} | {"numpy"}):
+        with contextlib.suppress(PackageNotFoundError):
+            found[library] = version({"sklearn": "scikit-learn"}.get(library, library))
+    return found
+
+
+def check_folder(folder: Path) -> None:
+    """Note in the folder what its runs are from; OtherRunsError if they are from something else."""
+    path, mine = folder / ABOUT, about()
+    there = json.loads(path.read_text()) if path.exists() else mine
+    if there != mine:
+        names = ", ".join(name for name in {**there, **mine} if there.get(name) != mine.get(name))
+        raise OtherRunsError(
+            f"{folder} holds runs of another state ({names} differ): remove it, or give another folder with --runs"
+        )
+    write_atomically(path, lambda name: Path(name).write_text(json.dumps(mine, indent=1) + "\n"))
 
 
 class Task(NamedTuple):
@@ -111,6 +147,7 @@ def _record(task: Task, *, reason: str = "", **numbers: float) -> Record:
 def run(todo: Sequence[Task], folder: Path, *, workers: int, say: Callable[[str], None] = lambda line: None) -> None:
     """Run what is not in the folder yet, in so many processes; 0 for this one."""
     make_writable_folder(folder)
+    check_folder(folder)
     clear_parts([folder / task.file for task in todo])
     missing = [task for task in todo if not (folder / task.file).exists()]
     say(f"{len(todo):,} runs, of which {len(todo) - len(missing):,} are there already")
@@ -137,7 +174,7 @@ def run(todo: Sequence[Task], folder: Path, *, workers: int, say: Callable[[str]
 
 def read(folder: Path, wanted: Sequence[Task] | None = None) -> Iterator[Record]:
     """The records of a folder, or those of some tasks."""
-    paths = sorted(folder.glob("*.json")) if wanted is None else [folder / task.file for task in wanted]
+    paths = sorted(folder.glob("*--*.json")) if wanted is None else [folder / task.file for task in wanted]
     for path in paths:
         if path.exists():
             yield json.loads(path.read_text())

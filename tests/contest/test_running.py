@@ -18,7 +18,7 @@ import pytest
 
 from contest import running
 from contest.players import CannotTakePartError, Entry
-from contest.report import read_results, write_report
+from contest.report import read_results, write_report, write_runs
 from contest.running import Task, run_task
 from contest.scores import score
 from contest.streams import SEEDS, STREAMS, Round
@@ -100,6 +100,14 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert said[-1] == "6 runs, of which 6 are there already"
 
 
+def test_runs_of_other_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = running.tasks([STREAMS["terrain"]], running.PLAYERS.values(), SEEDS[:1], most=5)
+    running.run(tasks[:1], tmp_path, workers=0)
+    monkeypatch.setattr(running, "about", lambda: {"code": "other", "numpy": "1"})
+    with pytest.raises(running.OtherRunsError, match=r"runs of another state .code, .*numpy.*differ.: remove it"):
+        running.run(tasks, tmp_path, workers=0)
+
+
 def test_runs_are_written_as_table_and_figure_and_read_back(tmp_path: Path) -> None:
     from contest import report
 
@@ -112,7 +120,7 @@ def test_runs_are_written_as_table_and_figure_and_read_back(tmp_path: Path) -> N
                      "seconds": 0.1, "reason": ""}
                 )  # fmt: skip
     records.append({**records[0], "player": "LinUCB", "earned": math.nan, "reason": "it | cannot"})
-    paths = write_report(records, tmp_path)
+    paths = [write_runs(records, tmp_path), *write_report(records, tmp_path)]
     assert [path.name for path in paths] == ["runs.parquet", "table.md", "summary.md", "scores.png", "scores.svg"]
     assert all(path.stat().st_size > 100 for path in paths)
     text = (tmp_path / "table.md").read_text()
@@ -151,18 +159,18 @@ def test_a_killed_contest_goes_on(tmp_path: Path) -> None:
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **quiet)  # type: ignore[call-overload]
     try:
         end = time.monotonic() + 120
-        while len(list((tmp_path / "runs").glob("*.json"))) < 3:
+        while len(list((tmp_path / "runs").glob("*--*.json"))) < 3:
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*.json")}
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*--*.json")}
     assert before
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert f"of which {len(before)} are there already" in done.stderr
-    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*.json")}
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*--*.json")}
     assert len(before) < len(after) == 100
     assert {name: after[name] for name in before} == before
     assert not list((tmp_path / "runs").glob("*.part*"))
