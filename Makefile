@@ -7,9 +7,10 @@ BIN := $(VENV)/bin
 # One thread of BLAS for each of the two workers: with more, they wait for each other's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 PARTS ?=
+FLAGS ?=
 unexport PYTHONDONTWRITEBYTECODE  # what Python and pytest compile is kept, here as everywhere: the next run starts faster
 
-.PHONY: help reproduce paper quick test compile lint bench soak docs wheel clean
+.PHONY: help reproduce paper quick test compile lint bench contest soak docs wheel clean
 
 help:            ## list these targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -40,6 +41,9 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
+contest: $(VENV)/contest.stamp  ## let bandit libraries play for reward, each by its defaults (an hour; some flags: make contest FLAGS=--quick)
+	$(BIN)/python -m contest $(FLAGS)
+
 soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision (minutes)
 	$(BIN)/python -m soak
 
@@ -50,7 +54,7 @@ wheel: $(VENV)/dev.stamp  ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build
 
 clean:           ## remove the environment, caches and results
-	rm -rf $(VENV) out out-paper simulation dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) out out-paper out-contest simulation dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

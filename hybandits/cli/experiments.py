@@ -277,6 +277,43 @@ def simulate(
     ] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of theta.  [1]")] = None,
     beta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of every beta_i.  [1]")] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(help="Kind of world: linear, clicks, products, churn or classification.  [linear]"),
+    ] = None,
+    jumps: Annotated[
+        int | None, typer.Option(help="linear: how often all parameters are drawn anew, at even distances.  [0]")
+    ] = None,
+    walk: Annotated[
+        float | None,
+        typer.Option(
+            help="linear: parameters walk, and forget where they were in about so many rounds; 0: they stay.  [0]"
+        ),
+    ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option(help="linear: what the arms have of their own: drawn, zero (nothing) or alike.  [drawn]"),
+    ] = None,
+    constant: Annotated[bool, typer.Option("--constant", help="linear: the last feature of z is a 1.")] = False,
+    heavy_tails: Annotated[
+        bool, typer.Option("--heavy-tails", help="linear: Student's noise with 3 degrees of freedom.")
+    ] = False,
+    rate: Annotated[float | None, typer.Option(help="clicks, products: the share of clicks.  [0.05]")] = None,
+    spread: Annotated[
+        float | None, typer.Option(help="clicks, products: standard deviation of the log odds.  [0.5]")
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option(help="churn: a tenth of the arms is replaced after so many rounds.  [250]")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="classification: a CSV file, whose last column is the class, or terrain, which is made.  [terrain]"
+        ),
+    ] = None,
+    factor: Annotated[float | None, typer.Option(help="Rewards are multiplied by it.  [1]")] = None,
+    offset: Annotated[float | None, typer.Option(help="It is added to all rewards.  [0]")] = None,
+    delay: Annotated[int | None, typer.Option(help="Rewards are learned so many rounds later.  [0]")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the environments.  [0]")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the experiment.  [simulation]")] = None,
     engine: EngineOption = EngineName.local,
@@ -284,7 +321,7 @@ def simulate(
     address: Address = None,
     out: Out = Path("simulation"),
 ) -> None:
-    """Run an experiment of your own: policies in a synthetic world of the size you choose.
+    """Run an experiment of your own: policies in a synthetic world of the kind and size you choose.
 
     Settings come from options or from a TOML file with the same names (theta_bound for --theta-bound). Options override
     the file. The file's list of policies is called policies and holds names or tables ([[policies]] policy =
@@ -300,11 +337,16 @@ def simulate(
         given = {
             "policies": policy, "d1": d1, "d2": d2, "rounds": rounds, "environments": environments, "trials": trials,
             "noise": noise, "law": law, "theta_bound": theta_bound, "beta_bound": beta_bound, "seed": seed,
-            "name": name, "arms": None if arms is None else _whole_numbers("--arms", arms),
+            "name": name, "world": world, "jumps": jumps, "walk": walk, "own": own, "constant": constant or None,
+            "heavy_tails": heavy_tails or None, "rate": rate, "spread": spread, "every": every, "data": data,
+            "factor": factor, "offset": offset, "delay": delay,
+            "arms": None if arms is None else _whole_numbers("--arms", arms),
         }  # fmt: skip
         settings = {} if config is None else read_toml(config)
-        record = experiment(settings | {key: value for key, value in given.items() if value is not None})
-        _run([record], out, make_engine(engine, workers, address), {}, command_line(context))
+        settings |= {key: value for key, value in given.items() if value is not None}
+        record = experiment(settings)
+        file = Path(settings["data"]) if record.needs_data else None
+        _run([record], out, make_engine(engine, workers, address), {}, command_line(context), file)
         _report(out)
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from hybandits.experiments.record import Entry, Experiment, environment_seeds, grid
 from hybandits.foundation.checks import nearest
+from hybandits.foundation.files import sha256
 from hybandits.policies.by_name import make_policy, parse_policy, proper_name, with_noise
+from hybandits.simulation.classification import TERRAIN, Classification, read_table, terrain
+from hybandits.simulation.clicks import Clicks
+from hybandits.simulation.kinds import GAUSSIAN, KINDS, RELAY, split_settings
 from hybandits.simulation.worlds import LAWS
 
 DEFAULTS: dict[str, Any] = {
@@ -22,10 +27,26 @@ DEFAULTS: dict[str, Any] = {
     "law": "ball",
     "theta_bound": 1.0,
     "beta_bound": 1.0,
+    "world": "linear",
+    "jumps": 0,
+    "walk": 0.0,
+    "own": "drawn",
+    "constant": False,
+    "heavy_tails": False,
+    "rate": 0.05,
+    "spread": 0.5,
+    "every": 250,
+    "data": TERRAIN,
+    "factor": 1.0,
+    "offset": 0.0,
+    "delay": 0,
     "seed": 0,
     "policies": ["HyLinUCB", "LinUCB", "DisLinUCB"],
 }
 """The settings of a simulation and their defaults."""
+
+LINEAR_ONLY = ("law", "theta_bound", "beta_bound")
+"""Settings that only linear worlds have, beside those of `hybandits.simulation.kinds.KINDS`."""
 
 
 def experiment(settings: Mapping[str, Any]) -> Experiment:
@@ -58,8 +79,8 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
     for key in ("rounds", "environments", "trials"):
         if values[key] < 1:
             raise ValueError(f"{key} must be at least 1, got {values[key]}")
+    world, noise = _world(values, settings)
     arms = values["arms"] if isinstance(values["arms"], list | tuple) else [values["arms"]]
-    noise = float(values["noise"])
     record = Experiment(
         name=values["name"],
         d1=values["d1"],
@@ -75,17 +96,51 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
         policies=tuple(entry(policy, noise=noise) for policy in values["policies"]),
         points=grid(values["rounds"], 120),
         probes=(values["rounds"],),
+        world_settings=world,
     )
-    for policy in record.policies:  # notice a wrong setting now, not in a worker
+    for number in record.arms:  # notice a wrong setting now, not in a worker
+        record.world(number, record.seeds[0], values["data"])
+    for policy in record.policies:
         for number in record.arms:
             shape = {"d1": record.d1, "d2": record.d2, "arms": number, "horizon": record.horizon}
             make_policy(policy.policy, policy.settings, **shape, seed=0)
     return record
 
 
+def _world(values: dict[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """The record's settings of the world, and the noise that policies are told; sets the shape of a data set."""
+    kind = values["world"]
+    world: dict[str, Any] = {} if kind == "linear" else {"kind": kind}
+    split_settings(world)  # the kind must be known
+    others = {name for _, names in KINDS.values() for name in names} | set(LINEAR_ONLY) | {"noise"}
+    has = {*KINDS[kind][1], *(LINEAR_ONLY if kind == "linear" else ()), *(("noise",) if kind in GAUSSIAN else ())}
+    for name in given:
+        if name in others - has:
+            raise ValueError(
+                f"{name} does not matter in a world of the kind {kind}: leave it out, or take another kind"
+            )
+    for name in KINDS[kind][1]:  # the paper's world has the settings that are used, and so the records of before
+        if name in values and (kind != "linear" or values[name] != DEFAULTS[name]):
+            world[name] = values[name]
+    world |= {name: values[name] for name in RELAY if values[name] != DEFAULTS[name]}
+    if kind == "classification":
+        if shape := [name for name in ("d1", "d2", "arms") if name in given]:
+            raise ValueError(f"{', '.join(shape)} cannot be given: the data set decides")
+        features, labels = terrain() if values["data"] == TERRAIN else read_table(values["data"])
+        data_set = Classification(features=features, labels=labels)
+        values |= {"d1": data_set.d1, "d2": data_set.d2, "arms": data_set.arms}
+        if values["data"] != TERRAIN:
+            world |= {"data": Path(values["data"]).name, "sha256": sha256(Path(values["data"]))}
+        return world, values["factor"] * data_set.noise
+    if kind in GAUSSIAN:
+        return world, float(values["noise"])
+    return world, float(values["factor"] * Clicks(d1=1, d2=1, arms=1, rate=values["rate"]).noise)
+
+
 def _check_kind(key: str, value: Any, default: Any) -> None:
     """Raise unless the value is of the default's kind; a whole number may stand for a number, one number for a list."""
     kinds: dict[type, tuple[str, tuple[type, ...]]] = {
+        bool: ("true or false", (bool,)),
         int: ("a whole number", (int,)),
         float: ("a number", (int, float)),
         str: ("text", (str,)),
@@ -94,7 +149,7 @@ def _check_kind(key: str, value: Any, default: Any) -> None:
     words, allowed = kinds[type(default)]
     if key == "arms":
         words, allowed = "a whole number or a list of them", (list, tuple, int)
-    if not isinstance(value, allowed) or isinstance(value, bool):
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
         raise ValueError(f"{key} must be {words}, got {value!r}")
 
 

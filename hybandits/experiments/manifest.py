@@ -121,16 +121,18 @@ def difference(record: Mapping[str, Any], unit: Unit) -> str:
     """Which fields of the record in a folder differ from those of a unit, in words within parentheses."""
     wanted, there = unit.plain()["experiment"], record.get("experiment", {})
     words = []
-    for name in (name for name in wanted if wanted[name] != there.get(name)):
+    for name in (name for name in {**there, **wanted} if wanted.get(name) != there.get(name)):
         if name == "seeds":
             before, now = len(there.get(name, [])), len(wanted[name])
             words.append("different seeds" if before == now else f"environments: {before} there and {now} here")
-        elif isinstance(wanted[name], str | int | float) or name == "arms":
+        elif isinstance(wanted.get(name), str | int | float) or name == "arms":
             words.append(f"{WORDS.get(name, name)} is {there.get(name)!r} there and {wanted[name]!r} here")
+        elif name == "world_settings":
+            words.append(f"the world has {there.get(name, {})} there and {wanted.get(name, {})} here")
         elif name == "policies":
             words.append("different policies or settings")
         elif name == "log":
-            old, new = there.get(name) or {}, wanted[name] or {}
+            old, new = there.get(name) or {}, wanted.get(name) or {}
             changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
             words.append(f"a different log ({', '.join(changed)})")
     return f" ({', '.join(words) or 'in other fields'})"

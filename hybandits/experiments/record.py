@@ -16,7 +16,8 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.policies.by_name import proper_name, proper_settings
-from hybandits.simulation.worlds import LAWS, Synthetic
+from hybandits.simulation.kinds import make_world, split_settings
+from hybandits.simulation.worlds import LAWS, World
 
 Protocol = Literal["released", "written", "own"]
 """Whose setup it is: the paper's released code, the paper as written, or the user's own."""
@@ -99,6 +100,9 @@ class Experiment:
         Whether every arm's block of the design matrix is measured too.
     trials_per_unit : int
         How many trials make a unit; 0 for all.
+    world_settings : mapping
+        What else the world is made with: its kind and settings, as `hybandits.simulation.kinds.make_world` takes them.
+        Empty for the paper's world. The law and the bounds are for linear worlds only.
     log : mapping, optional
         Which log contexts and means come from, and how it is used (`hybandits.offline.log_world.LogWorld`). Then `law`
         and the bounds do not matter, the seeds are those of the noise alone, and every policy and trial is a unit of
@@ -132,6 +136,7 @@ class Experiment:
     probes: tuple[int, ...] = ()
     by_arm: bool = False
     trials_per_unit: int = 0
+    world_settings: Mapping[str, Any] = field(default_factory=dict)
     log: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -167,12 +172,28 @@ class Experiment:
         """What folders and figures call it, e.g. setting-1/released."""
         return f"{self.name}/{self.protocol}"
 
-    def world(self, arms: int, seed: int) -> Synthetic:
-        """The world of one number of arms and one seed."""
-        return Synthetic(
-            d1=self.d1, d2=self.d2, arms=arms, noise=self.noise, theta_bound=self.theta_bound,
-            beta_bound=self.beta_bound, seed=seed, law=self.law, fresh_contexts=self.fresh_contexts,
+    def world(self, arms: int, seed: int, data: str | None = None) -> World:
+        """The world of one number of arms and one seed; `data` is where the file of a data set is."""
+        linear = {
+            "theta_bound": self.theta_bound, "beta_bound": self.beta_bound, "law": self.law,
+            "fresh_contexts": self.fresh_contexts,
+        }  # fmt: skip
+        return make_world(
+            self.world_settings, d1=self.d1, d2=self.d2, arms=arms, noise=self.noise, seed=seed, linear=linear,
+            data=data,
         )  # fmt: skip
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether it plays on a log or on a data set in a file, which must be there to run it."""
+        return self.log is not None or "sha256" in self.world_settings
+
+    @property
+    def world_in_words(self) -> str:
+        """How features and rewards are drawn, unless they come from a log."""
+        kind, own, relayed = split_settings(self.world_settings)
+        values = ", ".join(f"{name} {value}" for name, value in (own | relayed).items() if name != "sha256")
+        return (self.law if kind == "linear" else kind) + (f" ({values})" if values else "")
 
     def units(self) -> Iterator[Unit]:
         """The units, with the largest number of arms first."""
@@ -190,6 +211,8 @@ class Experiment:
         # Fields that came after the first files are left out unless used, so that old records stay equal.
         if self.log is None:
             del plain["log"]
+        if not self.world_settings:
+            del plain["world_settings"]
         for entry in plain["policies"]:
             if entry["learns_from"] is None:
                 del entry["learns_from"]
@@ -199,8 +222,9 @@ class Experiment:
     def from_plain(cls, plain: Mapping[str, Any]) -> Experiment:
         """The record that `plain` was called on."""
         known = {f.name for f in fields(cls)}
-        if set(plain) | {"log"} != known:
-            differing = sorted((set(plain) | {"log"}) ^ known)
+        given = set(plain) | {"log", "world_settings"}  # they came after the first files
+        if given != known:
+            differing = sorted(given ^ known)
             raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(differing)})")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()

@@ -62,7 +62,7 @@ def policy_seed(unit: Unit, trial: int) -> int:
 
 
 class Job(NamedTuple):
-    """A unit, and the folder of the log that it plays on, if any. Results do not depend on where that folder is."""
+    """A unit, and the log or data set that it plays on, if any. Results do not depend on where that is."""
 
     unit: Unit
     data: str | None = None
@@ -73,7 +73,7 @@ def run_unit(job: Job, report: Report = lambda rounds: None) -> list[Run]:
     unit = job.unit
     world: World
     if unit.experiment.log is None:
-        world = unit.experiment.world(unit.arms, unit.seed)
+        world = unit.experiment.world(unit.arms, unit.seed, job.data)
     else:
         world = LogWorld.of(unit.experiment.log, job.data, noise=unit.experiment.noise, seed=unit.seed)
     trials = list(range(unit.first, unit.last))
@@ -131,7 +131,7 @@ def compile_loops(experiments: Iterable[Experiment], data: str | None = None) ->
     seen: set[tuple[str, str]] = set()
     for experiment in experiments:
         kinds = {entry.policy: entry for entry in experiment.policies}
-        law = experiment.law if experiment.log is None else "log"
+        law = experiment.world_in_words if experiment.log is None else "log"
         new = {kind: entry for kind, entry in kinds.items() if (law, kind) not in seen}
         if new:
             seen |= {(law, kind) for kind in new}
@@ -140,7 +140,7 @@ def compile_loops(experiments: Iterable[Experiment], data: str | None = None) ->
                 probes=(), policies=tuple(new.values()),
             )  # fmt: skip
             for unit in short.units():
-                run_unit(Job(unit, data))
+                run_unit(Job(unit, data if experiment.needs_data else None))
 
 
 # ------------------------------------------------------------------ all units
@@ -175,7 +175,7 @@ def run(
     command : str, optional
         What a user types to get these results; it joins the list in the manifest.
     data : path, optional
-        The folder of the log, for experiments that play on one.
+        The folder of the log or the file of the data set, for experiments that play on one.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def run(
     if todo:
         place = None if data is None else str(Path(data).resolve())
         compile_loops(records, place)
-        jobs = [Job(unit, place if unit.experiment.log is not None else None) for unit in todo]
+        jobs = [Job(unit, place if unit.experiment.needs_data else None) for unit in todo]
         work = (engine or Local()).map(timed_unit, jobs, lambda i, rounds: watcher.advance(todo[i], rounds))
         with closing(work):  # workers end, whatever happens here
             for i, (runs, spent) in work:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from hybandits.policies.base import Policy
 from hybandits.policies.threads import locked
 from hybandits.simulation.loops import Picks, compiled_loop
 from hybandits.simulation.rounds import Block, Rounds, check_array
-from hybandits.simulation.worlds import World
+from hybandits.simulation.worlds import World, delay_of, draw_rewards
 
 
 class Player(NamedTuple):
@@ -143,6 +144,8 @@ def play(
                 why="it is the place of a candidate; None for the one played",
             )
     streams = {trial: world.noise_stream(trial) for trial in trials}
+    delay = delay_of(world)
+    late: list[deque[Late]] = [deque() for _ in players]
     regret = np.empty((len(players), len(marks)))
     total = np.zeros(len(players))
     t = 0
@@ -151,15 +154,18 @@ def play(
         for part in _split(block, t, probes):
             n = len(part.best)
             kept = slice(*np.searchsorted(marks, [t + 1, t + n + 1]))
-            noises = {trial: world.noise * stream.standard_normal(n) for trial, stream in streams.items()}
-            rewards = np.empty(part.rounds.index.shape)
+            drawn = {trial: draw_rewards(world, part.means, stream) for trial, stream in streams.items()}
             picks = np.empty(n, np.int64)
             so_far = np.empty(n + 1)
             for i, (policy, trial, learns_from) in enumerate(players):
-                np.add(part.means, noises[trial][:, None], out=rewards)
+                rewards = drawn[trial]
                 if learns_from is not None:
-                    rewards[:] = rewards[np.arange(n), np.minimum(learns_from, part.rounds.counts - 1)][:, None]
-                _play_checked(policy, part.rounds, rewards, picks)
+                    told = rewards[np.arange(n), np.minimum(learns_from, part.rounds.counts - 1)]
+                    rewards = np.repeat(told[:, None], rewards.shape[1], axis=1)
+                if delay:
+                    play_by_contract(policy, part.rounds, rewards, picks, late[i], delay)
+                else:
+                    _play_checked(policy, part.rounds, rewards, picks)
                 so_far[0] = total[i]
                 np.subtract(part.best, part.means[np.arange(n), picks], out=so_far[1:])
                 np.cumsum(so_far, out=so_far)  # one sum from the first round on, wherever blocks end
@@ -235,8 +241,29 @@ def _play_checked(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks
         loop.play(policy, rounds, rewards, picks)
 
 
-def play_by_contract(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
-    """`play_rounds` by calls to `choose` and `learn`, without checks: it works for every policy."""
+class Late(NamedTuple):
+    """What `learn` is told when the reward of a round is there."""
+
+    arm: Hashable
+    x: Doubles
+    z: Doubles
+    reward: float
+    receipt: Any
+
+
+def play_by_contract(
+    policy: Policy,
+    rounds: Rounds,
+    rewards: Doubles,
+    picks: Picks,
+    late: deque[Late] | None = None,
+    delay: int = 0,
+) -> None:
+    """`play_rounds` by calls to `choose` and `learn`, without checks: it works for every policy.
+
+    With a delay, the reward of a round is learned after the choice so many rounds later; `late` holds those to come.
+    """
+    waiting = deque() if late is None else late
     shown, pool = b"", None
     for t, count in enumerate(rounds.counts.tolist()):
         candidates = rounds.index[t, :count]
@@ -246,5 +273,8 @@ def play_by_contract(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Pi
         choice = policy.choose(x, z, pool)
         i = picks[t] = choice.index
         reward = float(rewards[t, i])
-        if not math.isnan(reward):
-            policy.learn(choice.arm, x[i], z[i], reward, receipt=choice.receipt)
+        waiting.append(Late(choice.arm, x[i], z[i], reward, choice.receipt))
+        if len(waiting) > delay:
+            arrived = waiting.popleft()
+            if not math.isnan(arrived.reward):
+                policy.learn(arrived.arm, arrived.x, arrived.z, arrived.reward, receipt=arrived.receipt)

@@ -1,17 +1,20 @@
 """Worlds to play in: where rounds, mean rewards and noise come from.
 
-`World` is what `hybandits.simulation.play.play` needs; `Synthetic` is the paper's world. The world of a log is
-`hybandits.offline.log_world.LogWorld`.
+`World` is what `hybandits.simulation.play.play` needs; `Synthetic` is the paper's world, and `Relayed` changes what any
+world's rewards look like to the policies. Beside it are `clicks`, `churn` and `classification`; `kinds` makes all of
+them by name. The world of a log is `hybandits.offline.log_world.LogWorld`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
@@ -21,6 +24,9 @@ from hybandits.simulation.rounds import Block, Rounds
 BLOCK_NUMBERS = 1_000_000
 """How many features are drawn at a time. Memory stays the same for any number of rounds; so do the draws."""
 
+BLOCK = 1000
+"""Rounds that worlds other than `Synthetic` draw at a time, however many are played."""
+
 LAWS = {
     "cube-direction": "the direction of a uniform point of a cube, times a radius uniform in [0, bound]",
     "ball": "uniform in the ball of radius bound",
@@ -28,7 +34,17 @@ LAWS = {
 }
 """How features and parameters may be drawn; the bound is 1 for features, theta_bound and beta_bound for parameters."""
 
+OWN = {
+    "drawn": "every beta_arm is drawn for itself",
+    "zero": "every beta_arm is 0: arms have nothing of their own",
+    "alike": "all beta_arm are the same",
+}
+"""What arms may have of their own."""
+
 _CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
+
+WALK_STEP = 50
+"""Rounds between two steps of parameters that walk."""
 
 
 class World(Protocol):
@@ -49,6 +65,10 @@ class World(Protocol):
     -----
     An arm that was in no earlier block must be a candidate in the first round of its block. Then a policy whose
     exploration depends on how many arms it has met counts them as it would round by round.
+
+    Two things are optional (see `draw_rewards` and `delay_of`). A world whose noise is not Gaussian has a method
+    ``rewards(means, stream)``, which returns the rewards of all candidates of some rounds. A world whose rewards come
+    late has an attribute ``delay``: the reward of a round is learned that many rounds later.
     """
 
     @property
@@ -74,6 +94,92 @@ class World(Protocol):
         """The generator of a trial's noise, of which every round takes one standard normal."""
 
 
+def draw_rewards(world: World, means: Doubles, stream: np.random.Generator) -> Doubles:
+    """The rewards of all candidates of some rounds: means + noise, one normal per round, unless the world says else."""
+    own = getattr(world, "rewards", None)
+    rewards: Doubles = (
+        means + (world.noise * stream.standard_normal(len(means)))[:, None] if own is None else own(means, stream)
+    )
+    return rewards
+
+
+def delay_of(world: World) -> int:
+    """After how many rounds a reward is learned; 0, at once, unless the world has a `delay`."""
+    return int(getattr(world, "delay", 0))
+
+
+def every_arm(rounds: int, arms: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`index` and `counts` of rounds in which all arms are candidates."""
+    return np.tile(np.arange(arms), (rounds, 1)), np.full(rounds, arms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relayed:
+    """A world whose rewards reach the policies as factor times the reward plus an offset, and late.
+
+    Parameters
+    ----------
+    world : World
+        The world as it is.
+    factor : float
+        Positive. Mean rewards and regret are multiplied by it too.
+    offset : float
+        Added to all rewards; it makes no difference to regret.
+    delay : int
+        The reward of a round is learned after the choice so many rounds later.
+
+    Examples
+    --------
+    >>> world = Synthetic(d1=3, d2=2, arms=4, seed=7)
+    >>> large = Relayed(world=world, factor=1000.0, offset=5.0)
+    >>> bool(np.allclose(next(large.rounds(10)).means, 1000 * next(world.rounds(10)).means + 5))
+    True
+    """
+
+    world: World
+    factor: float = 1.0
+    offset: float = 0.0
+    delay: int = 0
+
+    def __post_init__(self) -> None:
+        checks.positive("factor", self.factor, "rewards are multiplied by it")
+        checks.real("offset", self.offset)
+        checks.count("delay", self.delay, least=0, why="it is a number of rounds")
+
+    @property
+    def d1(self) -> int:
+        """Number of shared features."""
+        return self.world.d1
+
+    @property
+    def d2(self) -> int:
+        """Number of arm-specific features."""
+        return self.world.d2
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of a reward around its mean."""
+        return self.factor * self.world.noise
+
+    @property
+    def fresh_contexts(self) -> bool:
+        """Whether every trial has rounds of its own."""
+        return self.world.fresh_contexts
+
+    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
+        """The rounds of the world as it is, with means as the policies see them."""
+        for rounds, means, best in self.world.rounds(horizon, trial):
+            yield Block(rounds, self.factor * means + self.offset, self.factor * best + self.offset)
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """The generator of a trial's noise."""
+        return self.world.noise_stream(trial)
+
+    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+        """The rewards of all candidates of some rounds, as the policies see them."""
+        return self.factor * draw_rewards(self.world, (means - self.offset) / self.factor, stream) + self.offset
+
+
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
     """The paper's synthetic world: reward = x.theta + z.beta_arm + noise, with everything drawn at random.
@@ -95,6 +201,18 @@ class Synthetic:
         draws, in the same order from the same generator: its seeds give its environments.
     fresh_contexts : bool
         Whether every trial has contexts of its own. Parameters are the same in all trials.
+    jumps : int
+        How often theta and every beta_arm are drawn anew: after T j / (jumps + 1) rounds, j = 1, 2, .. Contexts and
+        noise stay those of the world without jumps.
+    walk : float
+        In how many rounds parameters forget where they were, if they walk: after every 50 rounds each parameter vector
+        p becomes rho p + sqrt(1 - rho^2) times a fresh draw, with rho = exp(-50 / walk). With 0 they stay.
+    own : str
+        What the arms have of their own, one of `OWN`.
+    constant : bool
+        Whether the last feature of z is a 1.
+    heavy_tails : bool
+        Whether the noise is Student's t with 3 degrees of freedom, at the same standard deviation.
 
     Examples
     --------
@@ -113,30 +231,53 @@ class Synthetic:
     seed: int = 0
     law: str = "cube-direction"
     fresh_contexts: bool = False
+    jumps: int = 0
+    walk: float = 0.0
+    own: str = "drawn"
+    constant: bool = False
+    heavy_tails: bool = False
 
     def __post_init__(self) -> None:
         checks.dimensions(self.d1, self.d2)
         checks.count("arms", self.arms, least=1, why="a round needs a candidate")
         checks.non_negative("noise", self.noise, "it is a standard deviation")
         checks.seed(self.seed)
+        checks.count("jumps", self.jumps, least=0, why="it is how often all parameters are drawn anew")
+        checks.non_negative("walk", self.walk, "it is a number of rounds, or 0 for parameters that stay")
         if self.law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
+        if self.own not in OWN:
+            raise ValueError(f"own must be one of {', '.join(OWN)}, got {self.own!r}")
+        if self.constant and self.d2 == 0:
+            raise ValueError("constant must be False if d2 is 0, got True: z has no feature that could be the constant")
 
     def parameters(self) -> tuple[Doubles, Doubles]:
-        """theta (d1,) and beta (arms, d2)."""
+        """theta (d1,) and beta (arms, d2) of the first round."""
         theta, beta, _ = self._start()
         return theta, beta
 
     def _start(self) -> tuple[Doubles, Doubles, np.random.Generator]:
         """theta, beta, and their generator, from which the released code goes on to draw contexts."""
         random = np.random.default_rng(self.seed)
+        return *self._draw_parameters(random), random
+
+    def _draw_parameters(self, random: np.random.Generator) -> tuple[Doubles, Doubles]:
         if self.law == "cube-direction":
             theta = self.theta_bound * _cube_direction(random.random(self.d1 + 1))
             beta = self.beta_bound * _cube_direction(random.random((self.arms, self.d2 + 1)))
         else:
             theta = self.theta_bound * _ball(random, (self.d1,))
             beta = self.beta_bound * _ball(random, (self.arms, self.d2))
-        return theta, beta, random
+        if self.own != "drawn":
+            beta[:] = beta[0] if self.own == "alike" else 0.0
+        return theta, beta
+
+    def _changes(self, horizon: int) -> dict[int, float]:
+        """rho by the rounds before which parameters become rho p + sqrt(1 - rho^2) times a fresh draw."""
+        steps = range(WALK_STEP, horizon, WALK_STEP) if self.walk else ()
+        changes = dict.fromkeys(steps, math.exp(-WALK_STEP / self.walk) if self.walk else 1.0)
+        jumps = {horizon * j // (self.jumps + 1): 0.0 for j in range(1, self.jumps + 1)}
+        return dict(sorted((changes | jumps).items()))
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
@@ -149,8 +290,9 @@ class Synthetic:
         laws = {"cube-direction": _CUBE_DIRECTION, "ball": _BALL, "inscribed-cube": _INSCRIBED}
         wide = min(size, horizon), arms, d1 + d2 + (2 if self.law == "cube-direction" else 0)
         room = np.empty(wide)
-        index = np.tile(np.arange(arms), (wide[0], 1))
-        counts = np.full(wide[0], arms)
+        index, counts = every_arm(wide[0], arms)
+        changes = self._changes(horizon)
+        fresh_parameters = np.random.default_rng((self.seed, 4))
         for start in range(0, horizon, size):
             n = min(size, horizon - start)
             x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
@@ -161,7 +303,19 @@ class Synthetic:
                 lengths, first = radii.random((n, arms, 2)), 0
             else:
                 random.random(out=raw)
-            place(laws[self.law], raw, lengths, first, theta, beta, x, z, means, best)
+            within = [t - start for t in changes if start <= t < start + n]
+            for begin, last in itertools.pairwise([0, *within, n]):
+                part = slice(begin, last)
+                place(
+                    laws[self.law], raw[part], lengths[part], first, theta, beta, self.constant, x[part], z[part],
+                    means[part], best[part],
+                )  # fmt: skip
+                if last in within:
+                    rho = changes[start + last]
+                    fresh = self._draw_parameters(fresh_parameters)
+                    theta, beta = (
+                        rho * p + math.sqrt(1 - rho * rho) * q for p, q in zip((theta, beta), fresh, strict=True)
+                    )
             yield Block(Rounds(x, z, range(arms), index[:n], counts[:n]), means, best)
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
@@ -173,10 +327,20 @@ class Synthetic:
         """
         return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
 
+    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+        """The rewards of all candidates of some rounds: the same noise for all candidates of a round."""
+        n = len(means)
+        # Student's t with 3 degrees of freedom has a variance of 3
+        noise = stream.standard_t(3, n) / math.sqrt(3) if self.heavy_tails else stream.standard_normal(n)
+        rewards: Doubles = means + (self.noise * noise)[:, None]
+        return rewards
+
 
 @kernel
-def place(law, raw, radii, first, theta, beta, x, z, means, best):  # type: ignore[no-untyped-def]
+def place(law, raw, radii, first, theta, beta, constant, x, z, means, best):  # type: ignore[no-untyped-def]
     """Turn raw draws (rounds, arms, d1 + d2 ..) into features, means x.theta + z.beta_i and every round's best mean.
+
+    If `constant`, the last feature of z is 1, whatever was drawn for it.
 
     With v = 2 raw - 1 (uniform draws) or v = raw (normals): v r / |v| for a direction and a radius r (uniform, or
     u^(1/d) in the ball), or v / sqrt(d) for the inscribed cube, which has no radii. Those of x and z are in radii, from
@@ -206,6 +370,8 @@ def place(law, raw, radii, first, theta, beta, x, z, means, best):  # type: igno
                 mean += x[t, a, k] * theta[k]
             for k in range(d2):
                 z[t, a, k] *= scale_z
+                if constant and k == d2 - 1:
+                    z[t, a, k] = 1.0
                 mean += z[t, a, k] * beta[a, k]
             means[t, a] = mean
             highest = max(highest, mean)

@@ -41,6 +41,26 @@ def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "world",
+    [
+        ["--world", "clicks", "--rate", "0.3"],
+        ["--world", "products", "--d1", "10", "--delay", "7"],
+        ["--world", "churn", "--every", "11"],
+        ["--world", "classification"],
+        ["--jumps", "1", "--constant", "--heavy-tails", "--factor", "1000", "--offset", "3"],
+    ],
+    ids=lambda flags: flags[1],
+)
+def test_simulate_in_every_kind_of_world(world: list[str], tmp_path: Path) -> None:
+    small = ["--rounds", "30", "--environments", "2", "--policy", "HyLinUCB", "--policy", "HyIDS", "--workers", "1"]
+    result = run("simulate", *world, *small, "--out", tmp_path)
+    assert result.exit_code == 0, result.stdout
+    assert "regret after 30 rounds" in result.stdout
+    assert (tmp_path / "report" / "index.html").exists()
+
+
+@pytest.mark.slow
 def test_simulate_from_a_file_and_flags(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text('d1 = 2\nd2 = 2\narms = 3\nrounds = 400\nenvironments = 2\npolicies = ["Greedy", "Uniform"]\n')

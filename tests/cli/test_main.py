@@ -20,6 +20,7 @@ from hybandits.logs.synthetic import KINDS, SyntheticLog
 from hybandits.model.features import MAPS
 from hybandits.offline.evaluation import INTERVALS
 from hybandits.offline.view import ARMS
+from hybandits.simulation import kinds
 from hybandits.simulation.worlds import LAWS
 from tests.support.command_line import complaints, run
 
@@ -62,9 +63,10 @@ def test_options_offer_what_the_library_knows(offered: type[StrEnum], known: Col
     assert [choice.value for choice in offered] == list(known)
 
 
-def test_help_names_every_law() -> None:
+def test_help_names_every_law_and_kind_of_world() -> None:
     text = "".join(run("simulate", "--help").stdout.split())
     assert all(law in text for law in LAWS)
+    assert all(kind in text for kind in kinds.KINDS)
 
 
 def test_synthetic_logs_can_have_all_features_on_offer() -> None:

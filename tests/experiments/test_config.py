@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from hybandits.engines import Here
 from hybandits.experiments.config import entry, experiment
-from hybandits.foundation.files import read_toml
+from hybandits.experiments.record import Experiment
+from hybandits.experiments.runner import run
+from hybandits.foundation.files import read_toml, sha256
 
 TOML = """
 d1 = 3
@@ -66,11 +69,50 @@ def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
         ({"theta_bound": float("nan")}, "theta_bound"),
         ({"d1": -1}, "d1"),
         ({"seed": -1}, "seed"),
+        ({"jumps": -1}, "jumps must be at least 0"),
+        ({"walk": -1}, "walk"),
+        ({"world": "click"}, r"world must be one of .*did you mean clicks"),
+        ({"world": "clicks", "noise": 0.1}, "noise does not matter in a world of the kind clicks"),
+        ({"world": "churn", "law": "ball"}, "law does not matter in a world of the kind churn"),
+        ({"rate": 0.5}, "rate does not matter in a world of the kind linear"),
+        ({"world": "products", "d1": 7}, "d1 must be a multiple of d2 = 5"),
+        ({"world": "classification", "arms": 3}, "arms cannot be given: the data set decides"),
+        ({"constant": 1}, "constant must be true or false, got 1"),
+        ({"delay": -1}, "delay"),
+        ({"factor": 0}, "factor"),
+        ({"own": "none"}, "own must be one of drawn, zero, alike, got 'none'"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         experiment(settings)
+
+
+def test_only_settings_of_the_world_that_are_used_are_kept() -> None:
+    assert experiment({"jumps": 0, "rounds": 10}).world_settings == {}
+    assert experiment({"jumps": 2, "rounds": 10}).world_settings == {"jumps": 2}
+    assert experiment({"walk": 20_000, "rounds": 10}).world_settings == {"walk": 20_000}
+
+
+def test_other_worlds_keep_all_their_settings() -> None:
+    record = experiment({"world": "clicks", "rate": 0.2, "delay": 30, "rounds": 10})
+    assert record.world_settings == {"kind": "clicks", "rate": 0.2, "spread": 0.5, "delay": 30}
+    assert record.noise == pytest.approx(0.4)
+    assert record.policies[0].settings == {"noise": record.noise}, "policies are told the noise of the clicks"
+    assert record.world_in_words == "clicks (rate 0.2, spread 0.5, delay 30)"
+    assert Experiment.from_plain(record.plain()) == record
+
+
+def test_a_data_set_is_known_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "flowers.csv"
+    path.write_text("length,width,kind\n1,2,rose\n2,2.5,lily\n3,1,rose\n")
+    record = experiment({"world": "classification", "data": str(path), "rounds": 10})
+    assert (record.d1, record.d2, record.arms) == (0, 3, (2,))
+    assert record.world_settings == {"kind": "classification", "data": "flowers.csv", "sha256": sha256(path)}
+    assert record.needs_data
+    assert run([record], tmp_path / "out", engine=Here(), data=path).outcome("simulation", "own").final("LinUCB").shape
+    made = experiment({"world": "classification", "rounds": 10})
+    assert (made.d2, made.arms, made.needs_data) == (55, (7,), False)
 
 
 def test_a_table_may_be_given_with_a_name() -> None:

@@ -60,7 +60,9 @@ def test_on_a_log_every_policy_and_trial_is_a_unit_of_its_own() -> None:
     assert unit.plain()["policy"] == "HyRan (released)"
 
 
-@pytest.mark.parametrize("record", [SMALL, EIGEN, replace(EIGEN, log={"start": 7})])
+@pytest.mark.parametrize(
+    "record", [SMALL, EIGEN, replace(EIGEN, log={"start": 7}), replace(SMALL, world_settings={"jumps": 1})]
+)
 def test_a_record_goes_to_json_and_back(record: Experiment) -> None:
     assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
 
@@ -69,6 +71,7 @@ def test_fields_that_are_not_used_are_not_written() -> None:
     """Records of the first version have neither, and must stay equal to those of this one."""
     plain = SMALL.plain()
     assert "log" not in plain
+    assert "world_settings" not in plain
     assert all("learns_from" not in entry for entry in plain["policies"])
     slip = replace(SMALL, policies=(Entry(name="slip", policy="Greedy", learns_from=0),))
     assert slip.plain()["policies"][0]["learns_from"] == 0
@@ -85,6 +88,11 @@ def test_the_world_is_that_of_the_record() -> None:
         d1=4, d2=3, arms=5, noise=SMALL.noise, theta_bound=SMALL.theta_bound, beta_bound=SMALL.beta_bound, seed=6,
         law=SMALL.law, fresh_contexts=False,
     )  # fmt: skip
+
+
+def test_the_world_has_the_settings_of_the_record() -> None:
+    world = replace(SMALL, world_settings={"jumps": 2, "walk": 30.0}).world(5, 6)
+    assert world == replace(SMALL.world(5, 6), jumps=2, walk=30.0)
 
 
 def test_a_record_of_some_policies_only() -> None:

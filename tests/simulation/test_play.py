@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import Greedy, HyRan
+from hybandits import Greedy, HyLinUCB, HyRan, HyThompson, SupLinUCB
+from hybandits.policies.base import Policy
 from hybandits.simulation import worlds
+from hybandits.simulation.clicks import Clicks
 from hybandits.simulation.play import Player, cumulative_regret, play, play_by_contract
-from hybandits.simulation.worlds import Synthetic
+from hybandits.simulation.worlds import Relayed, Synthetic
 from tests.support.rounds import MAKERS, Coming, assert_same_state, changing, together
 
 WORLD = Synthetic(d1=4, d2=3, arms=6, noise=0.1, seed=5)
@@ -100,3 +102,28 @@ def test_an_arm_that_hyran_forgets_is_out_of_its_sums() -> None:
     before = policy.predict(x, z, ["old"])
     policy.forget(next(arm for arm in policy.arms if arm != "old"))
     assert_allclose(policy.predict(x, z, ["old"]), before, rtol=1e-9)
+
+
+@pytest.mark.parametrize("delay", [1, 70, 1000])
+def test_late_rewards_are_learned_so_many_rounds_later(delay: int) -> None:
+    """Across blocks and cuts for probes; rewards that are not there at the end are never learned."""
+    seen: list[tuple[int, int]] = []
+
+    def probe(player: int, t: int, policy: Policy) -> None:
+        seen.append((t, policy.rounds))
+
+    world = Relayed(world=Clicks(d1=2, d2=2, arms=3, rate=0.5, seed=1), delay=delay)
+    policies = [HyLinUCB(d1=2, d2=2), HyRan(d1=2, d2=2), SupLinUCB(d1=2, d2=2, horizon=1200)]
+    play([Player(policy) for policy in policies], world, [1200], probe=probe, probes=(5, 600, 1200))
+    assert {(t, rounds) for t, rounds in seen if (t, rounds)} >= {(t, max(0, t - delay)) for t in (5, 600, 1200)}
+    assert policies[0].rounds == policies[1].rounds == 1200 - delay
+
+
+def test_late_rewards_cost_regret() -> None:
+    world = Synthetic(d1=4, d2=3, arms=6, noise=0.1, seed=5)
+    regret = [
+        play([Player(HyThompson(d1=4, d2=3, seed=0))], Relayed(world=world, delay=delay), [1000])[0, -1]
+        for delay in (0, 300)
+    ]
+    assert regret[0] == play([Player(HyThompson(d1=4, d2=3, seed=0))], world, [1000])[0, -1]
+    assert regret[1] > regret[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,9 +58,13 @@ def test_noise_has_nothing_to_do_with_the_world(law: str, fresh: bool) -> None:
             assert np.abs(both).max() < 0.9 * np.linalg.norm(direction) * np.linalg.norm(noise)
 
 
+@pytest.mark.parametrize("change", [{}, {"jumps": 3}, {"walk": 100.0}], ids=["stays", "jumps", "walks"])
 @pytest.mark.parametrize("law", LAWS)
-def test_blocks_of_any_size_give_the_same_rounds(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = replace(WORLD, law=law)
+def test_blocks_of_any_size_give_the_same_rounds(
+    law: str, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = replace(WORLD, law=law, **change)
+    monkeypatch.setattr(worlds, "WALK_STEP", 5)
     whole = next(world.rounds(50))
     monkeypatch.setattr(worlds, "BLOCK_NUMBERS", 100)
     parts = list(world.rounds(50))
@@ -70,7 +75,49 @@ def test_blocks_of_any_size_give_the_same_rounds(law: str, monkeypatch: pytest.M
         assert_array_equal(np.concatenate([getattr(part.rounds, name) for part in parts]), getattr(whole.rounds, name))
     assert_array_equal(whole.best, whole.means.max(axis=1))
     theta, beta = world.parameters()
-    assert_allclose(whole.means, whole.rounds.x @ theta + np.einsum("tad,ad->ta", whole.rounds.z, beta))
+    means = whole.rounds.x @ theta + np.einsum("tad,ad->ta", whole.rounds.z, beta)
+    stays = 50 if not change else 12 if "jumps" in change else 5
+    assert_allclose(whole.means[:stays], means[:stays])
+    assert change == {} or np.abs(whole.means - means)[stays:].max(axis=1).min() > 1e-6
+
+
+def _parameters(world: Synthetic, horizon: int) -> list[np.ndarray]:
+    """(theta, beta) of every arm in stretches of 50 rounds, by least squares on the means."""
+    rounds, means, _ = next(world.rounds(horizon))
+    rows = np.concatenate((rounds.x, rounds.z), axis=2)
+    return [
+        np.array([np.linalg.lstsq(rows[t : t + 50, a], means[t : t + 50, a], rcond=None)[0] for a in range(world.arms)])
+        for t in range(0, horizon, 50)
+    ]
+
+
+def test_jumps_draw_all_parameters_anew_at_even_distances() -> None:
+    """Contexts and noise stay those of the world without jumps."""
+    world = replace(WORLD, jumps=1)
+    before, after = (_parameters(world, 200)[i : i + 2] for i in (0, 2))
+    assert_allclose(before[0], before[1])
+    assert_allclose(after[0], after[1])
+    assert (np.abs(after[0] - before[0]) > 1e-3).all()
+    assert_allclose(after[0][:, :3], np.broadcast_to(after[0][0, :3], (4, 3)))
+    assert_array_equal(next(world.rounds(200)).rounds.x, next(WORLD.rounds(200)).rounds.x)
+    assert_array_equal(world.noise_stream().random(5), WORLD.noise_stream().random(5))
+
+
+def test_parameters_that_walk_keep_their_law() -> None:
+    """Steps of 50 rounds correlate by exp(-50 / walk) and variances stay; seeded, within 5 standard errors of 1,600."""
+    world = Synthetic(d1=1, d2=1, arms=1600, seed=3, law="inscribed-cube", walk=100.0)
+    betas = np.array([stretch[:, 1] for stretch in _parameters(replace(world, theta_bound=0.0), 150)])
+    variance = 0.5**2 / 3
+    assert np.abs(betas.var(axis=1) / variance - 1).max() < 5 * np.sqrt(2 / 1600)
+    for apart in (1, 2):
+        correlation = np.corrcoef(betas[0], betas[apart])[0, 1]
+        assert abs(correlation - np.exp(-50 * apart / 100)) < 5 / np.sqrt(1600)
+
+
+@pytest.mark.parametrize("bad", [{"jumps": -1}, {"jumps": 1.5}, {"walk": -1.0}, {"walk": float("nan")}])
+def test_bad_changes_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
+        replace(WORLD, **bad)
 
 
 def test_all_arms_are_candidates_in_every_round() -> None:

@@ -1,0 +1,153 @@
+"""Data sets for classification as worlds: the arms are the classes, and the reward is 1 for the right one."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.simulation.rounds import Block, Rounds
+from hybandits.simulation.worlds import BLOCK, every_arm
+
+TERRAIN = "terrain"
+"""The name of the data set that is made (`terrain`)."""
+
+
+class Classification:
+    """A data set as a world: a round shows one row, z = (1, its standardised features) for all arms, and there is no x.
+
+    Parameters
+    ----------
+    features : array of shape (rows, number of features)
+        They are standardised here; columns that never change are left out.
+    labels : array of shape (rows,)
+        The class of every row; arm i is the i-th class in sorted order.
+    seed : int
+        The order of the rows. When all have been shown, they are shown again in another order.
+
+    Attributes
+    ----------
+    d1, d2, arms : int
+        0, the number of features that differ and the constant, and the number of classes.
+    noise : float
+        Standard deviation of the reward of an arm that is drawn by lot.
+
+    Examples
+    --------
+    >>> world = Classification(features=[[0.0], [1.0], [3.0]], labels=["b", "a", "b"])
+    >>> block = next(world.rounds(3))
+    >>> block.rounds.z.shape, sorted(block.means[:, 1].tolist())
+    ((3, 2, 2), [0.0, 1.0, 1.0])
+    """
+
+    fresh_contexts = False
+
+    def __init__(self, *, features: Any, labels: Any, seed: int = 0) -> None:
+        raw = checks.array("features", features, 2, np.shape(features)[-1], "shape (rows, features)")
+        names, self._labels = np.unique(np.asarray(labels), return_inverse=True)
+        if len(self._labels) != len(raw) or len(raw) == 0:
+            raise ValueError(
+                f"there are {len(self._labels)} labels and {len(raw)} rows of features: give one label per row"
+            )
+        checks.seed(seed)
+        spread = raw.std(axis=0)
+        kept = spread > 0
+        standardised = (raw[:, kept] - raw[:, kept].mean(axis=0)) / spread[kept]
+        self._features = np.concatenate((np.ones((len(raw), 1)), standardised), axis=1)
+        self.seed = seed
+        self.d1, self.d2, self.arms = 0, self._features.shape[1], len(names)
+        self.noise = math.sqrt((self.arms - 1) / self.arms**2)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self._labels)
+
+    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
+        """The first `horizon` rounds in blocks, the same for every trial."""
+        random = np.random.default_rng(self.seed)
+        rows = len(self)
+        order = np.concatenate([random.permutation(rows) for _ in range(-(-horizon // rows))])[:horizon]
+        arms = self.arms
+        for start in range(0, horizon, BLOCK):
+            shown = order[start : start + BLOCK]
+            n = len(shown)
+            z = np.repeat(self._features[shown][:, None, :], arms, axis=1)
+            means = (self._labels[shown][:, None] == np.arange(arms)).astype(float)
+            yield Block(Rounds(np.empty((n, arms, 0)), z, range(arms), *every_arm(n, arms)), means, np.ones(n))
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """A generator that nothing is drawn from."""
+        return np.random.default_rng((self.seed, 3, trial))
+
+    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+        """The means themselves: an answer is right or wrong, and there is no noise."""
+        return means.copy()
+
+
+def read_table(path: Path | str) -> tuple[Doubles, list[str]]:
+    """Features and labels from a CSV file with a header: the last column is the class, all others are numbers.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "flowers.csv"
+    ...     _ = path.write_text("length,width,kind\\n1.5,2,lily\\n3,1,rose\\n")
+    ...     read_table(path)
+    (array([[1.5, 2. ], [3. , 1. ]]), ['lily', 'rose'])
+    """
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if len(rows) < 2 or len(rows[0]) < 2:
+        raise ValueError(f"{path} must have a header, rows, and a column of features before that of the class")
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"{path}: row {number} has {len(row)} cells and the header {len(rows[0])}: mend the row")
+        for name, cell in zip(rows[0][:-1], row[:-1], strict=True):
+            try:
+                finite = math.isfinite(float(cell))
+            except ValueError:
+                finite = False
+            if not finite:
+                raise ValueError(
+                    f"{path}: row {number} has {cell!r} as {name}: all columns but the last must be finite numbers"
+                )
+    return np.array([row[:-1] for row in rows[1:]], dtype=float), [row[-1] for row in rows[1:]]
+
+
+def terrain(rows: int = 20_000, seed: int = 0) -> tuple[Doubles, np.ndarray]:
+    """A made data set of the shape of a survey of forests: ten measurements, two kinds of ground, seven kinds of trees.
+
+    54 features: ten numbers, one of 4 areas and one of 40 soils as 0 and 1. Trees depend on height, slope and moisture
+    by curved, overlapping zones, which soils move; two kinds make up most of the rows.
+
+    Returns
+    -------
+    features : array of shape (rows, 54)
+    labels : int array of shape (rows,)
+
+    Examples
+    --------
+    >>> features, labels = terrain(5_000)
+    >>> features.shape, len(set(labels.tolist())), bool(np.bincount(labels).max() > 5 * np.bincount(labels).min())
+    ((5000, 54), 7, True)
+    """
+    random = np.random.default_rng((seed, 54))
+    numbers = random.standard_normal((rows, 10))
+    height, slope, moisture = numbers[:, 0], numbers[:, 1], numbers[:, 2]
+    numbers[:, 3] = 0.7 * height + 0.7 * numbers[:, 3]
+    numbers[:, 4] = np.abs(slope) + 0.3 * numbers[:, 4]
+    area = np.clip(np.floor(2 + 1.2 * height + 0.7 * random.standard_normal(rows)), 0, 3).astype(int)
+    soil = np.clip(np.floor(20 + 7 * moisture + 4 * random.standard_normal(rows)), 0, 39).astype(int)
+    of_soil = 0.6 * random.standard_normal((40, 7))
+    zones = random.standard_normal((7, 3)) * (1.4, 1.0, 1.2)
+    narrow = np.array([1.0, 0.4, 1.6, 2.5, 2.0, 1.5, 1.2])
+    common = np.array([1.6, 1.2, 1.2, 1.0, 0.8, 1.0, 1.0])
+    apart = np.stack((height, slope, moisture), axis=1)[:, None, :] - zones
+    odds = common - narrow * (apart**2).sum(axis=2) + of_soil[soil] + 0.7 * np.sin(2 * numbers[:, 5:6] + np.arange(7))
+    labels = (odds - 0.5 * np.log(random.standard_exponential((rows, 7)))).argmax(axis=1)
+    return np.concatenate((numbers, np.eye(4)[area], np.eye(40)[soil]), axis=1), labels

@@ -1,0 +1,134 @@
+"""Worlds of clicks: rewards of 0 and 1 whose log odds are linear. Arms may be products with features of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
+from hybandits.simulation.rounds import Block, Rounds
+from hybandits.simulation.worlds import BLOCK, every_arm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clicks:
+    """Clicks: log odds = log(rate / (1 - rate)) + x.theta + z.beta_arm, where z = (1, user) is shared by all arms.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        Number of features of a candidate, and of the user's with the constant; d2 is at least 1.
+    arms : int
+        Number of arms K. All of them, 0..K-1, are candidates in every round.
+    rate : float
+        The share of clicks at log odds that nothing has moved.
+    spread : float
+        Standard deviation of a candidate's log odds, half of the variance from theta and half from beta.
+    seed : int
+        Decides parameters and contexts; together with the trial, the clicks.
+
+    Examples
+    --------
+    >>> world = Clicks(d1=3, d2=2, arms=4, rate=0.1, seed=7)
+    >>> block = next(world.rounds(500))
+    >>> sorted(set(world.rewards(block.means, world.noise_stream()).ravel().tolist()))
+    [0.0, 1.0]
+    """
+
+    d1: int
+    d2: int
+    arms: int
+    rate: float = 0.05
+    spread: float = 0.5
+    seed: int = 0
+    fresh_contexts = False
+
+    def __post_init__(self) -> None:
+        checks.dimensions(self.d1, self.d2)
+        checks.count("d2", self.d2, least=1, why="the first of the user's features is a 1")
+        checks.count("arms", self.arms, least=1, why="a round needs a candidate")
+        if not 0 < checks.real("rate", self.rate) < 1:
+            raise ValueError(f"rate must lie in (0, 1), got {self.rate!r}: it is the share of clicks")
+        checks.non_negative("spread", self.spread, "it is a standard deviation")
+        checks.seed(self.seed)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of a click at the world's rate."""
+        return math.sqrt(self.rate * (1 - self.rate))
+
+    def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
+        """The first `horizon` rounds in blocks, the same for every trial."""
+        random = np.random.default_rng(self.seed)
+        part = self.spread / math.sqrt(2)
+        theta = part / math.sqrt(max(self.d1, 1)) * random.standard_normal(self.d1)
+        beta = part / math.sqrt(self.d2) * random.standard_normal((self.arms, self.d2))
+        products = self._products(random)
+        for start in range(0, horizon, BLOCK):
+            n = min(BLOCK, horizon - start)
+            x, user = (each[:n] for each in self._contexts(random, products))
+            z = np.repeat(user[:, None, :], self.arms, axis=1)
+            odds = math.log(self.rate / (1 - self.rate)) + x @ theta + user @ beta.T
+            means = 1 / (1 + np.exp(-odds))
+            yield Block(Rounds(x, z, range(self.arms), *every_arm(n, self.arms)), means, means.max(axis=1))
+
+    def _products(self, random: np.random.Generator) -> Doubles:
+        """What is drawn once for each arm: nothing here."""
+        return np.empty((self.arms, 0))
+
+    def _contexts(self, random: np.random.Generator, products: Doubles) -> tuple[Doubles, Doubles]:
+        """x of every candidate, and (1, user), of a whole block."""
+        return random.standard_normal((BLOCK, self.arms, self.d1)), self._users(random)
+
+    def _users(self, random: np.random.Generator) -> Doubles:
+        return np.concatenate((np.ones((BLOCK, 1)), random.standard_normal((BLOCK, self.d2 - 1))), axis=1)
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """The generator of a trial's clicks, of which every round takes one uniform."""
+        return np.random.default_rng((self.seed, 3, trial))
+
+    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+        """Clicks: the same uniform for all candidates of a round, so a likelier one is clicked whenever another is."""
+        return (stream.random((len(means), 1)) < means).astype(float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Products(Clicks):
+    """Clicks on products with features v of their own, the same in every round: x = vec(u v') and z = u = (1, user).
+
+    x and z are those of the map "li" of `hybandits.model.features`.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        d2 is the length of u; d1 is d2 times the number of features of a product.
+    arms, rate, spread, seed
+        As in `Clicks`.
+
+    Examples
+    --------
+    >>> world = Products(d1=6, d2=2, arms=4, seed=7)
+    >>> x, z = next(world.rounds(10)).rounds.features(0)
+    >>> bool(np.allclose(x[:, 1], x[:, 0] * z[:, 1]))
+    True
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.d1 % self.d2 or self.d1 == 0:
+            raise ValueError(
+                f"d1 must be a multiple of d2 = {self.d2}, got {self.d1}: x has every feature of the user times every "
+                "feature of the product"
+            )
+
+    def _products(self, random: np.random.Generator) -> Doubles:
+        return random.standard_normal((self.arms, self.d1 // self.d2))
+
+    def _contexts(self, random: np.random.Generator, products: Doubles) -> tuple[Doubles, Doubles]:
+        user = self._users(random)
+        x = products[None, :, :, None] * user[:, None, None, :]
+        return np.ascontiguousarray(x.reshape(BLOCK, self.arms, self.d1)), user
