@@ -19,8 +19,9 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 
-DECIDE, MIX, ESTIMATE, LEARN = range(4)
-"""Purposes of random numbers: a decision, the lot between two arms, the estimate of propensities, and learning."""
+DECIDE, MIX, ESTIMATE, LEARN, MODEL = range(5)
+"""Purposes of random numbers: a decision, the lot between two arms, the estimate of propensities, learning, and the lot
+among models."""
 
 KEYED = 16
 """Added to a purpose where the decision is named by the caller's key instead of counted."""

@@ -4,6 +4,11 @@ The data are kept as factors without any ridge, rotated like those of `arrow` bu
 one triangle for theta, and one of (theta, m) for what arms that were dropped have left behind. Beside them are the
 factors that decisions are made with, which include the prior. A refresh takes some steps of `evidence`, and then a
 sweep makes the second kind from the first.
+
+With a finite memory a row of age t (in rows) has the weight exp(-t / memory) in the data. A row of weight w is a row
+times sqrt(w), so all that is needed is to multiply: factors by exp(-t / (2 memory)), sums by exp(-t / memory). The data of
+an arm are multiplied when they are next used (`catch_up`), those of theta and the sums with every row (`let_pass`). The
+factors to play with take rows as they come; a sweep, which is never far off, brings them up to date.
 """
 
 from __future__ import annotations
@@ -31,9 +36,12 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 from hybandits.kernels.evidence import (
+    CLOCK,
     HEAD,
+    KEPT,
     MEAN,
     PLAYED,
+    RATE,
     RELEASED,
     REST,
     S1,
@@ -74,7 +82,7 @@ class Arrays(NamedTuple):
     numbers: Any
     """Scales, sums and what the last step found; see SIGMA2 and the names beside it."""
     seen: Any
-    """How often each feature of x, then of z, was not 0."""
+    """How often each feature of x, then of z, was not 0, by weight."""
     varied: Any
     """Whether each of them has ever changed: 1 or 0."""
     unknown: Any
@@ -96,6 +104,10 @@ class Arrays(NamedTuple):
     next_factor: Any
     """The R_0 that a sweep is making."""
     next_rhs: Any
+    arm_clock: Any
+    """How many memories had passed when a slot's data were last brought up to date; empty if nothing is forgotten."""
+    arm_kept: Any
+    """How many rows a slot's data hold, by weight; empty if nothing is forgotten."""
 
 
 TINY = 1e-50
@@ -124,8 +136,8 @@ def first_changes(row, d1, d2, numbers, varied, rows):
 
 
 @kernel
-def take_note(row, d1, d2, reward, numbers, seen, rows):
-    """Count a row (z, x | r) after so many others: the rewards' moments (Welford) and the features' squares."""
+def take_note(row, d1, d2, reward, numbers, seen):
+    """Count a row (z, x | r): the rewards' moments (Welford) and the features' squares."""
     sq1 = HEAD + 2 * d2
     sq2 = sq1 + d1
     for k in range(d1):
@@ -137,9 +149,80 @@ def take_note(row, d1, d2, reward, numbers, seen, rows):
         seen[d1 + k] += value != 0.0
         numbers[sq2 + k] += value * value
     difference = reward - numbers[MEAN]
-    numbers[MEAN] += difference / (rows + 1)
+    numbers[KEPT] += 1.0
+    numbers[MEAN] += difference / numbers[KEPT]
     numbers[SPREAD] += difference * (reward - numbers[MEAN])
     numbers[SQUARES] += reward * reward
+
+
+# ------------------------------------------------------------------ forgetting
+
+FAINT = 1e-150
+"""Entries of a factor below this count as 0, and sums of squares below this fade no further."""
+
+
+@kernel
+def fade(factor, start, size, by):
+    """Multiply entries of a factor; what gets too small to be told from 0 is 0."""
+    for i in range(start, start + size):
+        value = by * factor[i]
+        factor[i] = value if abs(value) > FAINT else 0.0
+
+
+@kernel
+def let_pass(rows, d1, d2, arrays):
+    """Let the time of so many rows pass: with g = exp(-rows / memory), sums become g times as large, theta's rows sqrt(g).
+
+    The data of arms wait for `catch_up`.
+    """
+    numbers = arrays.numbers
+    elapsed = rows * numbers[RATE]
+    numbers[CLOCK] += elapsed
+    g = math.exp(-elapsed)
+    root = math.exp(-elapsed / 2.0)
+    numbers[KEPT] *= g
+    numbers[REST] *= g
+    if numbers[SQUARES] * g > FAINT:
+        numbers[SQUARES] *= g
+        numbers[SPREAD] *= g
+    sq1 = HEAD + 2 * d2
+    for k in range(d1 + d2):
+        if numbers[sq1 + k] * g > FAINT and arrays.seen[k] * g > FAINT:
+            numbers[sq1 + k] *= g
+            arrays.seen[k] *= g
+    start = 0 * d1
+    fade(arrays.shared_data, start, arrays.shared_data.shape[0], root)
+    fade(arrays.shared_rhs, start, d1, root)
+    if numbers[RELEASED] > 0.0:
+        numbers[RELEASED] *= g
+        differed, counted = differences_of_dropped(numbers, d1, d2)
+        for k in range(d2):
+            differed[k] *= g
+            counted[k] *= g
+        fade(arrays.released_data, start, arrays.released_data.shape[0], root)
+        fade(arrays.released_rhs, start, d1 + d2, root)
+
+
+@kernel
+def catch_up(slot, d1, d2, arrays):
+    """Bring an arm's data up to date: R_i, T_i and q_i times exp(-memories since / 2)."""
+    now = arrays.numbers[CLOCK]
+    if now > 0.0:
+        elapsed = now - arrays.arm_clock[slot]
+        if elapsed > 0.0:
+            root = math.exp(-elapsed / 2.0)
+            f = factor_size(d2, d1)
+            fade(arrays.arm_data, slot * f, f, root)
+            fade(arrays.arm_rhs, slot * d2, d2, root)
+            arrays.arm_kept[slot] *= math.exp(-elapsed)
+            arrays.arm_clock[slot] = now
+
+
+@kernel
+def catch_up_all(d1, d2, arrays):
+    """`catch_up` of every arm that has learned."""
+    for i in range(arrays.state[COUNT]):
+        catch_up(arrays.order[i], d1, d2, arrays)
 
 
 @kernel
@@ -209,6 +292,7 @@ def prior_block(slot, d1, d2, triangle, m, arm_factor, arm_score):
 def remake_arm(slot, d1, d2, arrays):
     """The arm's block at the present settings: its data reflected into the prior, what is left into the next R_0."""
     numbers = arrays.numbers
+    catch_up(slot, d1, d2, arrays)
     _, _, m = played_ridges(numbers, d1, d2)
     prior_rows(slot, d1, d2, prior_triangle(numbers, d1, d2), m, arrays.arm_factor, arrays.arm_score)
     start = 0 * d1
@@ -266,10 +350,11 @@ def cost_of_sweep(rank, d1, d2):
 
 
 @kernel
-def take_part(order, state, d1, d2, rank, most):
+def take_part(order, state, d1, d2, rank, arm_kept, most):
     """The arms that a step looks at: all, or evenly spaced ones if all would cost more than `most`.
 
-    Returns their slots and how many parameters the rows of the others determine by themselves.
+    Returns their slots and how many parameters the rows of the others determine by themselves, at most as many as
+    there are rows by weight.
     """
     count = state[COUNT]
     total = 0.0
@@ -279,13 +364,14 @@ def take_part(order, state, d1, d2, rank, most):
     offset = state[REFRESHES] % stride
     chosen = np.empty(count // stride + 1, np.int64)
     taken = 0
-    left_out = 0
+    left_out = 0.0
     for i in range(count):
+        slot = order[i]
         if i % stride == offset:
-            chosen[taken] = order[i]
+            chosen[taken] = slot
             taken += 1
         else:
-            left_out += rank[order[i]]
+            left_out += rank[slot] if arm_kept.shape[0] == 0 else min(1.0 * rank[slot], arm_kept[slot])
     return chosen[:taken], left_out
 
 
@@ -298,7 +384,7 @@ def start_sweep(d1, d2, arrays, held):
     a, b, m = played_ridges(numbers, d1, d2)
     triangle = prior_triangle(numbers, d1, d2)
     if state[REFRESHES] > 0:
-        set_ridges(numbers, arrays.seen, arrays.varied, state[ROWS], d1, d2, hold_scale, a, b, np.empty(d2))
+        set_ridges(numbers, arrays.seen, arrays.varied, numbers[KEPT], d1, d2, hold_scale, a, b, np.empty(d2))
         state[UNKNOWN] = 0
         for k in range(d1 + d2):
             same = arrays.varied[k] == 0 if state[ROWS] > 1 else arrays.seen[k] == 0
@@ -323,10 +409,16 @@ def advance(d1, d2, arrays, held, budget):
     start = 0 * d1
     spent = 0.0
     while state[PHASE] > 1:
-        slots, left_out = take_part(order, state, d1, d2, rank, BUDGET)
+        if held[0] and held[1]:  # there is nothing to learn but the data
+            state[PHASE] = 1
+            start_sweep(d1, d2, arrays, held)
+            break
+        slots, left_out = take_part(order, state, d1, d2, rank, arrays.arm_kept, BUDGET)
+        for i in range(slots.shape[0]):
+            catch_up(slots[i], d1, d2, arrays)
         step(
             slots, d1, d2, arrays.arm_data, arrays.arm_rhs, arrays.shared_data, arrays.shared_rhs, arrays.released_data,
-            arrays.released_rhs, arrays.numbers, arrays.seen, arrays.varied, state[ROWS], left_out, held,
+            arrays.released_rhs, arrays.numbers, arrays.seen, arrays.varied, arrays.numbers[KEPT], left_out, held,
         )  # fmt: skip
         state[PHASE] -= 1
         spent += 2.0 * (d1 + d2) ** 3
@@ -351,6 +443,16 @@ def advance(d1, d2, arrays, held, budget):
     if state[REFRESHES] > 0:
         state[SWEPT] = 1
     state[PHASE] = 0
+
+
+@kernel
+def rows_between(numbers):
+    """How many rows to the next refresh: a quarter or half of those there are, and at most a quarter of the memory."""
+    rows = int(numbers[KEPT])
+    between = (rows + 3) // 4 if rows < EARLY else rows // 2
+    if numbers[RATE] > 0.0:
+        between = min(between, int(0.25 / numbers[RATE]))
+    return max(between, 1)
 
 
 @kernel
@@ -391,7 +493,12 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
         row[d2 + k] = without_tiny(x[k])
         plain[d2 + k] = row[d2 + k]
     new = state[UNKNOWN] > 0 and first_changes(row, d1, d2, numbers, arrays.varied, state[ROWS])
-    take_note(row, d1, d2, reward, numbers, arrays.seen, state[ROWS])
+    if numbers[RATE] > 0.0:
+        let_pass(1.0, d1, d2, arrays)
+    if arrays.arm_clock.shape[0] > 0:
+        catch_up(slot, d1, d2, arrays)
+        arrays.arm_kept[slot] += 1.0
+    take_note(row, d1, d2, reward, numbers, arrays.seen)
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     left_plain, left = rotate_both(
@@ -424,10 +531,10 @@ def learn_tuned(slot, x, z, reward, arrays, held, budget):
         refresh_block(arm_factor, f, arm_score, h, d2, d1)
     if rows % REFRESH == 0:
         refresh_block(shared_factor, start, shared_score, start, d1, start)
-    if (new or rows >= state[NEXT]) and numbers[SQUARES] > 0.0:
+    if (new or rows >= state[NEXT]) and (numbers[SQUARES] > 0.0 or (held[0] and held[1])):
         state[DUE] = 1
         if rows >= state[NEXT]:
-            state[NEXT] = rows + (rows + 3) // 4 if rows < EARLY else rows + rows // 2
+            state[NEXT] = rows + rows_between(numbers)
     if state[DUE] == 1 and state[PHASE] == 0:  # one that is under way is not begun again
         state[DUE] = 0
         state[PHASE] = 1 + (FIRST_STEPS if rows < FIRST else STEPS)
@@ -444,6 +551,7 @@ def fold_arm_data(slot, its_slot, d1, d2, its_data, its_rhs, arrays):
     """Rotate the rows of another estimator's arm into the data factors, as if they had been learned."""
     if arrays.place[slot] < 0:
         enter(slot, arrays.state, arrays.order, arrays.place)
+    catch_up(slot, d1, d2, arrays)
     p = d1 + d2
     start = 0 * d1
     rows = np.empty(d2 * p)
@@ -484,6 +592,7 @@ def release_slot(slot, d1, d2, arrays):
     state = arrays.state
     if state[PHASE] == 1 and state[CURSOR] <= arrays.place[slot] < state[END]:
         remake_arm(slot, d1, d2, arrays)
+    catch_up(slot, d1, d2, arrays)
     _, b, m = played_ridges(numbers, d1, d2)
     p = d1 + d2
     start = 0 * d1
@@ -563,7 +672,7 @@ def make_usual(values, first, unknown, usual, variance, extra):
 
 
 @kernel
-def as_known(x, z, unknown, numbers, rows):
+def as_known(x, z, unknown, numbers):
     """x and z as far as something is known of them, and what else there is to each candidate's variance.
 
     A feature that never changed is the same for all, as usual, so the level of the rewards stays the same; where a
@@ -576,7 +685,7 @@ def as_known(x, z, unknown, numbers, rows):
     start = 0 * d1
     if not (any_unusual(x, start, unknown, usual) or any_unusual(z, d1, unknown, usual)):
         return x, z, x.reshape(x.size)[:0]
-    v = numbers[SQUARES] / rows
+    v = numbers[SQUARES] / numbers[KEPT]
     of_beta = numbers[SM]
     for k in range(d2):
         of_beta += numbers[HEAD + k] / d2
@@ -604,7 +713,7 @@ def score_tuned(x, z, slots, arm_score, shared_score, numbers, unknown, state, m
         return score_rows(x, z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
     if not (within_limit(x) and within_limit(z)):
         return False
-    known_x, known_z, extra = as_known(x, z, unknown, numbers, state[ROWS])
+    known_x, known_z, extra = as_known(x, z, unknown, numbers)
     score_rows(known_x, known_z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
     for i in range(extra.shape[0]):
         width[i] = math.sqrt(width[i] * width[i] + extra[i])

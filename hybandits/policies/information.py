@@ -11,7 +11,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.kernels import decisions
 from hybandits.model.inputs import check_finite, not_finite
 from hybandits.model.learned import LearnedRidge
-from hybandits.policies.posterior import PosteriorPolicy
+from hybandits.policies.posterior import Memory, PosteriorPolicy
 
 
 class HyIDS(PosteriorPolicy):
@@ -32,12 +32,16 @@ class HyIDS(PosteriorPolicy):
     scale : float, optional
         How large you expect the entries of theta and of every beta to be: their standard deviation before any reward
         has been seen. By default it is learned.
+    memory : float or "auto", optional
+        How many rounds the policy remembers, for worlds that change: a reward that came t rewards ago counts
+        exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
+        trusts the one that predicts best. By default it never forgets.
     seed : int, optional
         The seed of the random draws. The default draws fresh entropy.
 
     Attributes
     ----------
-    noise, scale : float or None
+    noise, scale, memory : float, "auto" or None
         As given.
     learned : LearnedSettings or None
         What the policy has learned about noise and scales.
@@ -66,17 +70,25 @@ class HyIDS(PosteriorPolicy):
     rule = decisions.INFORMATION
 
     def __init__(
-        self, *, d1: int, d2: int, noise: float | None = None, scale: float | None = None, seed: int | None = None
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float | None = None,
+        scale: float | None = None,
+        memory: Memory = None,
+        seed: int | None = None,
     ) -> None:
-        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
         rows = self._rows(x, z, arms)
-        if isinstance(self._estimator, LearnedRidge) and not self._estimator.tuned:
+        lot = self._lot(key)
+        model = self._model(lot)
+        if isinstance(model, LearnedRidge) and not model.tuned:
             check_finite(rows.x, rows.z)
             return np.full(len(rows.slots), 1.0 / len(rows.slots))
-        lot = self._lot(key)
         chances = np.zeros(len(rows.slots))
         for forced in (0.0, 1.0):  # the rarer arm of the mixture and the greedy one, which may be the same
             index, _, _, chance = self._choose_by_rule(rows.x, rows.z, rows.slots, lot, forced)

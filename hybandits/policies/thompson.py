@@ -14,8 +14,10 @@ from hybandits.model.arms import Slots
 from hybandits.model.inputs import not_finite
 from hybandits.model.learned import LearnedRidge
 from hybandits.model.lots import Lot
+from hybandits.model.memories import MemoryMixture
+from hybandits.model.ridge import HybridRidge
 from hybandits.policies.many import Batch
-from hybandits.policies.posterior import NOTHING, PosteriorPolicy
+from hybandits.policies.posterior import NOTHING, Memory, PosteriorPolicy
 
 
 class HyThompson(PosteriorPolicy):
@@ -37,6 +39,10 @@ class HyThompson(PosteriorPolicy):
         How large you expect the entries of theta and of every beta to be: their standard deviation before any reward
         has been seen. By default it is learned, for theta and for each of the arms' own features apart, together with
         the mean that arms have in common.
+    memory : float or "auto", optional
+        How many rounds the policy remembers, for worlds that change: a reward that came t rewards ago counts
+        exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
+        trusts the one that predicts best. By default it never forgets.
     propensity_draws : int, optional
         How many further draws estimate the probability of each choice. With 0, the default, ``choice.propensity`` is
         None.
@@ -45,7 +51,7 @@ class HyThompson(PosteriorPolicy):
 
     Attributes
     ----------
-    noise, scale : float or None
+    noise, scale, memory : float, "auto" or None
         As given.
     propensity_draws : int
         As given.
@@ -92,12 +98,13 @@ class HyThompson(PosteriorPolicy):
         d2: int,
         noise: float | None = None,
         scale: float | None = None,
+        memory: Memory = None,
         propensity_draws: int = 0,
         seed: int | None = None,
     ) -> None:
         why = "it is the number of posterior draws that estimate a propensity, or 0 for no estimate"
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
-        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
     def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         index, mean, width, propensity = super()._pick(x, z, slots, lot)
@@ -118,8 +125,20 @@ class HyThompson(PosteriorPolicy):
         return index, mean, width, propensity
 
     def _wins(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, draws: int) -> Doubles:
-        """Count how often each candidate wins in further draws."""
-        estimator, noise, ridge = self._estimator, self.noise, self._estimator.ridge
+        """Count how often each candidate wins in further draws; among several models, on average by their weights."""
+        estimator = self._estimator
+        if isinstance(estimator, MemoryMixture):
+            total: Doubles = np.zeros(len(slots))
+            for weight, model in zip(estimator.weights.tolist(), estimator.models, strict=False):
+                total += weight * self._wins_of(model, x, z, slots, lot, draws)
+            return total
+        return self._wins_of(estimator, x, z, slots, lot, draws)
+
+    def _wins_of(
+        self, estimator: HybridRidge, x: Doubles, z: Doubles, slots: Slots, lot: Lot, draws: int
+    ) -> Doubles:
+        """`_wins` of one model."""
+        noise, ridge = self.noise, estimator.ridge
         wins, extra = np.zeros(len(slots)), NOTHING
         if isinstance(estimator, LearnedRidge):
             if not estimator.tuned:
@@ -127,7 +146,7 @@ class HyThompson(PosteriorPolicy):
             noise = decisions.noise_of_samples(self.rule, estimator.numbers, estimator.state, self.d1, self.d2)
             slots = tuning.with_new_arms(slots)
             if estimator.state[tuning.UNKNOWN]:
-                x, z, extra = tuning.as_known(x, z, estimator.unknown, estimator.numbers, estimator.rounds)
+                x, z, extra = tuning.as_known(x, z, estimator.unknown, estimator.numbers)
         decisions.count_wins(
             x, z, slots, estimator.arm_score, estimator.shared_score, ridge, noise, extra, lot.key,
             random.ESTIMATE + lot.keyed, lot.decision, draws, wins,

@@ -19,11 +19,13 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
 from hybandits.kernels.decisions import best_mean, choose_posterior, choose_tuned, choose_ucb, walk_level
 from hybandits.kernels.gram import estimate, learn_round
+from hybandits.kernels.memories import draw_model, learn_models
 from hybandits.kernels.random import LEARN, uniform
-from hybandits.kernels.tuning import BUDGET, learn_tuned
+from hybandits.kernels.tuning import BUDGET
 from hybandits.model.arms import ArmTable
 from hybandits.model.features import lay_out, lay_side_by_side, room_for
 from hybandits.model.learned import LearnedRidge
+from hybandits.model.memories import MemoryMixture
 from hybandits.model.sums import unsound
 from hybandits.policies.base import Policy
 from hybandits.policies.hyran import HyRan
@@ -169,9 +171,12 @@ def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: Doubles, p
     slots, fresh = policy.meet(rounds.arms)
     key, first = policy.decision_numbers(len(picks))
     shown = rounds.for_kernels
-    if isinstance(estimator, LearnedRidge):
+    if isinstance(estimator, LearnedRidge | MemoryMixture):
+        models, weights = (estimator.arrays,), np.empty(0)
+        if isinstance(estimator, MemoryMixture):
+            models, weights = estimator.arrays, estimator.weights
         played, learned = play_tuned(
-            policy.rule, shown, rewards, slots, fresh, key, first, estimator.arrays, estimator.held, picks
+            policy.rule, shown, rewards, slots, fresh, key, first, models, weights, estimator.held, picks
         )
     else:
         played, learned = play_posterior(
@@ -223,8 +228,10 @@ def play_posterior(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def play_tuned(rule, shown, rewards, slots, fresh, key, first, arrays, held, picks):  # type: ignore[no-untyped-def]
-    """`play_posterior` at settings that are learned on the way: `choose_tuned` and `learn_tuned`."""
+def play_tuned(  # type: ignore[no-untyped-def]
+    rule, shown, rewards, slots, fresh, key, first, models, weights, held, picks
+):  # fmt: skip
+    """`play_posterior` at settings that are learned on the way: `choose_tuned` by the model drawn, `learn_models`."""
     source, x, z, index, counts = shown
     x, z = room_for(source, x, z)
     n = counts.shape[0]
@@ -235,9 +242,10 @@ def play_tuned(rule, shown, rewards, slots, fresh, key, first, arrays, held, pic
         count = counts[t]
         look_up(index[t], count, slots, here)
         row = lay_out(source, t, count, x, z)
+        model = models[draw_model(weights, key, 0, first + t)]
         i, _, _, _ = choose_tuned(
-            rule, x[row, :count], z[row, :count], here[:count], arrays.arm_score, arrays.shared_score, arrays.numbers,
-            arrays.unknown, arrays.state, key, 0, first + t, -1.0,
+            rule, x[row, :count], z[row, :count], here[:count], model.arm_score, model.shared_score, model.numbers,
+            model.unknown, model.state, key, 0, first + t, -1.0,
         )  # fmt: skip
         if i < 0:
             return t, learned
@@ -248,7 +256,7 @@ def play_tuned(rule, shown, rewards, slots, fresh, key, first, arrays, held, pic
         if abs(reward) > LIMIT:
             return t, learned
         taken = take_slot(index[t, i], slots, fresh, taken)
-        learn_tuned(slots[index[t, i]], x[row, i], z[row, i], reward, arrays, held, BUDGET)
+        learn_models(slots[index[t, i]], x[row, i], z[row, i], reward, models, weights, held, BUDGET)
         learned += 1
     return n, learned
 

@@ -1,0 +1,170 @@
+"""Several models of the same rewards with different memories, weighted by how well they predict.
+
+The first never forgets, the others have memories of 16 P and 4 P rows, where P = d1 + d2 x (arms that have learned) is
+the number of parameters. Before a reward is learned, every model says how likely it is, at one sigma for all:
+
+    w_k <- w_k N(r; mean_k, sigma^2 (1 + width_k^2)),     then     w_k <- (1 - a) w_k + a share_k,     a = 1 / (t + 2)
+
+after t rewards: the fixed share of Herbster and Warmuth, which lets a model come back that was bad for a while. The
+model that decides is drawn by weight. The first one cannot forget by itself what no longer holds, so where it has lost
+its weight for good it goes on from a copy of the best.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.arrow import LIMIT, within_limit
+from hybandits.kernels.evidence import PLAYED, RATE
+from hybandits.kernels.random import MODEL, uniform
+from hybandits.kernels.tuning import BUDGET, COUNT, NEXT, REFRESHES, ROWS, SWEPT, learn_tuned, rows_between, score_tuned
+
+MODELS = 3
+MEMORIES = (0.0, 16.0, 4.0)
+"""Memories of the models, in numbers of parameters; 0: it never forgets."""
+SHARES = (0.9, 0.05, 0.05)
+"""What each model gets of the share, and where weights begin."""
+LOST = 0.01
+"""If the first model weighs less than this at two refreshes of the last one running, it begins anew."""
+LOST_TIMES = MODELS
+"""The place in `weights`, behind the weights themselves, that counts these refreshes."""
+
+
+@kernel
+def heaviest(weights):
+    """The model with the largest weight."""
+    best = 0
+    for k in range(1, MODELS):
+        if weights[k] > weights[best]:
+            best = k
+    return best
+
+
+@kernel
+def draw_model(weights, key, keyed, decision):
+    """The model that takes a decision, drawn by weight; the only one, if there is one."""
+    if weights.shape[0] == 0:
+        return 0
+    left = uniform(key, MODEL + keyed, decision)
+    for k in range(MODELS - 1):
+        left -= weights[k]
+        if left < 0.0:
+            return k
+    return MODELS - 1
+
+
+@kernel
+def weigh(slot, x, z, reward, models, weights):
+    """Weigh the models by how likely they think a reward is that they have not learned."""
+    one_x = x.reshape((1, x.shape[0]))
+    one_z = z.reshape((1, z.shape[0]))
+    where = np.full(1, slot if models[0].place[slot] >= 0 else -1)
+    mean = np.empty(1)
+    width = np.empty(1)
+    sigma2 = models[heaviest(weights)].numbers[PLAYED]
+    logs = np.empty(MODELS)
+    largest = -np.inf
+    for k in range(MODELS):
+        arrays = models[k]
+        score_tuned(
+            one_x, one_z, where, arrays.arm_score, arrays.shared_score, arrays.numbers, arrays.unknown, arrays.state,
+            mean, width,
+        )  # fmt: skip
+        variance = 1.0 + width[0] * width[0]
+        error = reward - mean[0]
+        logs[k] = -0.5 * (math.log(variance) + error * error / (sigma2 * variance))
+        largest = max(largest, logs[k])
+    total = 0.0
+    for k in range(MODELS):
+        weights[k] *= math.exp(logs[k] - largest)
+        total += weights[k]
+    a = 1.0 / (models[0].state[ROWS] + 2.0)
+    for k in range(MODELS):
+        weights[k] = (1.0 - a) * weights[k] / total + a * SHARES[k]
+
+
+@kernel
+def copy_into(target, source):
+    """target = source, entry by entry."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@kernel
+def begin_anew(arrays, best):
+    """Let the model that never forgets go on from a copy of another one."""
+    copy_into(arrays.arm_data, best.arm_data)
+    copy_into(arrays.arm_rhs, best.arm_rhs)
+    copy_into(arrays.shared_data, best.shared_data)
+    copy_into(arrays.shared_rhs, best.shared_rhs)
+    copy_into(arrays.released_data, best.released_data)
+    copy_into(arrays.released_rhs, best.released_rhs)
+    copy_into(arrays.numbers, best.numbers)
+    copy_into(arrays.seen, best.seen)
+    copy_into(arrays.varied, best.varied)
+    copy_into(arrays.unknown, best.unknown)
+    copy_into(arrays.state, best.state)
+    copy_into(arrays.order, best.order)
+    copy_into(arrays.place, best.place)
+    copy_into(arrays.rank, best.rank)
+    copy_into(arrays.pulls, best.pulls)
+    copy_into(arrays.arm_factor, best.arm_factor)
+    copy_into(arrays.arm_score, best.arm_score)
+    copy_into(arrays.shared_factor, best.shared_factor)
+    copy_into(arrays.shared_score, best.shared_score)
+    copy_into(arrays.next_factor, best.next_factor)
+    copy_into(arrays.next_rhs, best.next_rhs)
+    copy_into(arrays.arm_clock, best.arm_clock)
+    copy_into(arrays.arm_kept, best.arm_kept)
+    arrays.numbers[RATE] = 0.0
+    arrays.state[NEXT] = arrays.state[ROWS] + rows_between(arrays.numbers)
+
+
+@kernel
+def set_memories(d1, d2, models):
+    """Memories follow the number of parameters: 16 P and 4 P."""
+    parameters = d1 + d2 * max(models[0].state[COUNT], 1)
+    for k in range(1, MODELS):
+        models[k].numbers[RATE] = 1.0 / (MEMORIES[k] * parameters)
+
+
+@kernel
+def learn_models(slot, x, z, reward, models, weights, held, budget):
+    """`learn_tuned` of one model, or of all after they have been weighed."""
+    if weights.shape[0] == 0:
+        learn_tuned(slot, x, z, reward, models[0], held, budget)
+        return
+    ready = True
+    for k in range(MODELS):
+        ready = ready and models[k].state[SWEPT] == 1
+    if ready:
+        weigh(slot, x, z, reward, models, weights)
+    set_memories(x.shape[0], z.shape[0], models)
+    last = models[MODELS - 1]
+    refreshes = last.state[REFRESHES]
+    for k in range(MODELS):
+        learn_tuned(slot, x, z, reward, models[k], held, budget / MODELS)
+    if last.state[REFRESHES] > refreshes:
+        weights[LOST_TIMES] = weights[LOST_TIMES] + 1.0 if weights[0] < LOST else 0.0
+        if weights[LOST_TIMES] >= 2.0:
+            begin_anew(models[0], models[heaviest(weights)])
+            weights[LOST_TIMES] = 0.0
+
+
+@kernel
+def learn_one_mixed(slot, x, z, reward, models, weights, held):
+    """`learn_models`; False, with nothing changed, if a number is not finite or beyond LIMIT."""
+    if not (within_limit(x) and within_limit(z) and abs(reward) <= LIMIT):
+        return False
+    learn_models(slot, x, z, reward, models, weights, held, BUDGET)
+    return True
+
+
+@kernel
+def learn_rows_mixed(slots, x, z, rewards, models, weights, held):
+    """Rows that have been checked, in order."""
+    for i in range(slots.shape[0]):
+        learn_models(slots[i], x[i], z[i], rewards[i], models, weights, held, BUDGET)
