@@ -7,7 +7,7 @@ the number of parameters. Before a reward is learned, every model says how likel
 
 after t rewards: the fixed share of Herbster and Warmuth, which lets a model come back that was bad for a while. The
 model that decides is drawn by weight. The first one cannot forget by itself what no longer holds, so where it has lost
-its weight for good it goes on from a copy of the best.
+its weight for good it goes on from a copy of the heaviest, and the two share their weights.
 """
 
 from __future__ import annotations
@@ -150,8 +150,10 @@ def learn_models(slot, x, z, reward, models, weights, held, budget):
     if last.state[REFRESHES] > refreshes:
         weights[LOST_TIMES] = weights[LOST_TIMES] + 1.0 if weights[0] < LOST else 0.0
         if weights[LOST_TIMES] >= 2.0:
-            begin_anew(models[0], models[heaviest(weights)])
+            best = heaviest(weights)
+            begin_anew(models[0], models[best])
             weights[LOST_TIMES] = 0.0
+            weights[0] = weights[best] = 0.5 * (weights[0] + weights[best])  # for now they are the same
 
 
 @kernel

@@ -180,7 +180,7 @@ def let_pass(rows, d1, d2, arrays):
     numbers[CLOCK] += elapsed
     g = math.exp(-elapsed)
     root = math.exp(-elapsed / 2.0)
-    numbers[KEPT] *= g
+    numbers[KEPT] = max(numbers[KEPT] * g, min(numbers[KEPT], FAINT))
     numbers[REST] *= g
     if numbers[SQUARES] * g > FAINT:
         numbers[SQUARES] *= g

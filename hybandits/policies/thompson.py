@@ -131,7 +131,7 @@ class HyThompson(PosteriorPolicy):
             total: Doubles = np.zeros(len(slots))
             for weight, model in zip(estimator.weights.tolist(), estimator.models, strict=False):
                 total += weight * self._wins_of(model, x, z, slots, lot, draws)
-            return total
+            return np.minimum(total, draws)
         return self._wins_of(estimator, x, z, slots, lot, draws)
 
     def _wins_of(

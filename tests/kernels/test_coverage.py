@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybandits.kernels import arrow, batches, decisions, evidence, gram, information, random, tuning
+from hybandits.kernels import arrow, batches, decisions, evidence, gram, information, memories, random, tuning
 from tests.support.plain import kernels
 
-KERNELS = (arrow, batches, decisions, evidence, gram, information, random, tuning)
+KERNELS = (arrow, batches, decisions, evidence, gram, information, memories, random, tuning)
 
 
 def test_every_kernel_is_called_in_these_tests_or_by_one_that_is() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybandits.kernels import arrow, batches, decisions, evidence, gram, information, random, tuning
+from hybandits.kernels import arrow, batches, decisions, evidence, gram, information, memories, random, tuning
 
 
 def kernels(module: ModuleType) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def plain(*others: ModuleType) -> Iterator[None]:
     This holds for the modules of hybandits.kernels and for the others given.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for module in (arrow, batches, decisions, evidence, gram, information, random, tuning, *others):
+        for module in (arrow, batches, decisions, evidence, gram, information, memories, random, tuning, *others):
             for name, value in list(vars(module).items()):
                 if hasattr(value, "py_func"):
                     patch.setattr(module, name, value.py_func)
