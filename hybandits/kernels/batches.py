@@ -11,8 +11,8 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import FAR, score_rows, score_size
-from hybandits.kernels.decisions import choose_posterior, choose_tuned, choose_ucb, radius
-from hybandits.kernels.memories import draw_model
+from hybandits.kernels.decisions import choose_posterior, choose_ucb, radius
+from hybandits.kernels.memories import choose_mixed
 
 TOGETHER = 8
 """Decisions that are scored arm by arm, where blocks of all arms do not fit into the cache."""
@@ -152,7 +152,7 @@ def choose_many_posterior(
 def choose_many_tuned(
     rule, x, z, slots, mask, models, weights, key, decision, first, last, index, mean, width, propensity
 ):  # fmt: skip
-    """`choose_tuned` for each of the rows, by a model drawn for it; row b takes decision number decision + b."""
+    """`choose_mixed` for each of the rows; row b takes decision number decision + b."""
     _, n, d1 = x.shape
     some_x = np.empty((n, d1))
     some_z = np.empty((n, z.shape[2]))
@@ -160,11 +160,9 @@ def choose_many_tuned(
     places = np.empty(n, np.int64)
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
-        model = models[draw_model(weights, key, 0, decision + b)]
-        i, mean[b], width[b], propensity[b] = choose_tuned(
-            rule, xs, zs, its, model.arm_score, model.shared_score, model.numbers, model.unknown, model.state, key, 0,
-            decision + b, -1.0,
-        )  # fmt: skip
+        i, mean[b], width[b], propensity[b] = choose_mixed(
+            rule, xs, zs, its, models, weights, key, 0, decision + b, -1.0
+        )
         if i < 0:
             return b
         index[b] = place_of(i, mask, places)

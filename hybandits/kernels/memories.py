@@ -18,6 +18,7 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, within_limit
+from hybandits.kernels.decisions import choose_tuned
 from hybandits.kernels.evidence import PLAYED, RATE
 from hybandits.kernels.random import MODEL, uniform
 from hybandits.kernels.tuning import BUDGET, COUNT, NEXT, REFRESHES, ROWS, SWEPT, learn_tuned, rows_between, score_tuned
@@ -45,15 +46,23 @@ def heaviest(weights):
 
 @kernel
 def draw_model(weights, key, keyed, decision):
-    """The model that takes a decision, drawn by weight; the only one, if there is one."""
-    if weights.shape[0] == 0:
-        return 0
+    """The model that takes a decision, drawn by weight."""
     left = uniform(key, MODEL + keyed, decision)
     for k in range(MODELS - 1):
         left -= weights[k]
         if left < 0.0:
             return k
     return MODELS - 1
+
+
+@kernel
+def choose_mixed(rule, x, z, slots, models, weights, key, keyed, decision, lot):
+    """`choose_tuned` by the only model, or by one drawn for this decision."""
+    model = models[draw_model(weights, key, keyed, decision) if len(models) > 1 else 0]
+    return choose_tuned(
+        rule, x, z, slots, model.arm_score, model.shared_score, model.numbers, model.unknown, model.state, key, keyed,
+        decision, lot,
+    )  # fmt: skip
 
 
 @kernel
@@ -133,10 +142,7 @@ def set_memories(d1, d2, models):
 
 @kernel
 def learn_models(slot, x, z, reward, models, weights, held, budget):
-    """`learn_tuned` of one model, or of all after they have been weighed."""
-    if weights.shape[0] == 0:
-        learn_tuned(slot, x, z, reward, models[0], held, budget)
-        return
+    """`learn_tuned` of all models, after they have been weighed."""
     ready = True
     for k in range(MODELS):
         ready = ready and models[k].state[SWEPT] == 1

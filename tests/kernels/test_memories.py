@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.kernels import evidence, memories, tuning
+from hybandits.kernels import decisions, evidence, memories, tuning
 from hybandits.model.memories import MemoryMixture
 from tests.support.learned_oracle import make_rows
 
@@ -21,12 +21,28 @@ def mixture(n: int = 40, seed: int = 0) -> MemoryMixture:
 
 def test_models_are_drawn_by_weight(mode: str) -> None:
     """The shares of 2,000 draws lie within four standard deviations: a false alarm in 5,000 seeds."""
-    assert memories.draw_model(np.empty(0), 1, 0, 2) == 0
     weights = np.array([0.2, 0.5, 0.3, 0.0])
     drawn = np.bincount([memories.draw_model(weights, 7, 0, t) for t in range(2000)], minlength=3) / 2000
     assert_allclose(drawn, weights[:3], atol=4 * np.sqrt(0.25 / 2000))
     assert memories.draw_model(np.array([0.0, 0.0, 1.0, 1.0]), 7, 16, 5) == 2
     assert memories.heaviest(weights) == 1
+
+
+@pytest.mark.parametrize("rule", [decisions.SAMPLING, decisions.INFORMATION])
+def test_the_model_drawn_decides(mode: str, rule: int) -> None:
+    estimator = mixture()
+    estimator.weights[:3] = 0.3, 0.3, 0.4
+    random = np.random.default_rng(2)
+    x, z = random.standard_normal((3, 2)), random.standard_normal((3, 2))
+    slots = np.array([estimator.slot(0), estimator.slot(1), -1])
+    for t in range(6):
+        model = estimator.models[memories.draw_model(estimator.weights, 9, 16, t)]
+        played = model.arm_score, model.shared_score, model.numbers, model.unknown, model.state
+        wanted = decisions.choose_tuned(rule, x, z, slots, *played, 9, 16, t, -1.0)
+        for models, weights in ((estimator.arrays, estimator.weights), ((model.arrays,), np.empty(0))):
+            assert_array_equal(
+                memories.choose_mixed(rule, x, z, slots, models, weights, 9, 16, t, -1.0), wanted
+            )  # fmt: skip
 
 
 def test_weights_follow_predictions(mode: str) -> None:
@@ -73,7 +89,7 @@ def test_the_first_model_begins_anew_where_it_has_lost_its_weight(mode: str) -> 
     assert first.state[tuning.NEXT] > first.state[tuning.ROWS]
 
 
-def test_one_model_or_three_learn_a_row_and_bad_ones_are_refused(mode: str) -> None:
+def test_all_models_learn_a_row_and_bad_ones_are_refused(mode: str) -> None:
     """The first model, if it weighs nothing at two refreshes of the last one running, begins anew from the heaviest."""
     estimator = mixture(120)
     kept = estimator.models[0].numbers[evidence.KEPT]
@@ -95,7 +111,3 @@ def test_one_model_or_three_learn_a_row_and_bad_ones_are_refused(mode: str) -> N
     assert estimator.models[0].numbers[evidence.KEPT] == estimator.models[2].numbers[evidence.KEPT]
     assert estimator.weights[0] == estimator.weights[2] > 0.4
     assert estimator.weights[memories.LOST_TIMES] == 0.0
-    single = mixture(5).models[0]
-    rows = int(single.state[tuning.ROWS])
-    memories.learn_models(slot, x, z, 1.0, (single.arrays,), np.empty(0), (False, False), tuning.BUDGET)
-    assert single.state[tuning.ROWS] == rows + 1
