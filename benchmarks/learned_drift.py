@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from hybandits.engines import Local
 from hybandits.model.learned import LearnedRidge
 from hybandits.model.memories import MemoryMixture
 from hybandits.paper.settings import RELEASED_BOUND, SETTINGS
+from hybandits.policies.posterior import Memory
 from hybandits.simulation.play import play_rounds
 from hybandits.simulation.worlds import Synthetic
 
@@ -29,6 +30,7 @@ CHANGES = {"one jump": (1, 0.0), "three jumps": (3, 0.0), "a slow walk": (0, WAL
 CHANGED_TARGETS = {"one jump": 0.4, "three jumps": 0.45, "a slow walk": 0.75}
 STILL_TARGET = 1.1
 COST_TARGET, MEMORY_TARGET = 4.5, 4.6
+MEMORIES: tuple[Memory, ...] = (None, 5000.0, "auto")
 
 KINDS: dict[str, type[HyThompson] | type[HyIDS]] = {"HyThompson": HyThompson, "HyIDS": HyIDS}
 
@@ -112,7 +114,9 @@ def run_regret(plan: Plan) -> Section:
         section.rule()
         in_order = [regret_of_runs[seed] for seed in sorted(regret_of_runs)]
         for policy in KINDS:
-            auto, without = (float(np.mean([run[f"{policy} {memory}"] for run in in_order])) for memory in ("auto", None))
+            auto, without = (
+                float(np.mean([run[f"{policy} {memory}"] for run in in_order])) for memory in ("auto", None)
+            )
             target = CHANGED_TARGETS.get(name, STILL_TARGET)
             measurement = Measurement(name, f"{policy}, auto / None", "at most", target, auto / without)
             section.add(name, policy, number(auto), number(without), measurement=measurement)
@@ -136,10 +140,10 @@ def run_cost(plan: Plan) -> Section:
     )
     for name, (d1, d2, make) in SHAPES.items():
         plan.say(f"learned-drift-cost: {name}")
-        makers = {
-            f"{policy} {memory}": (lambda kind=kind, memory=memory: kind(d1=d1, d2=d2, memory=memory, seed=1))
+        makers: dict[str, Callable[[], HyThompson | HyIDS]] = {
+            f"{policy} {memory}": partial(kind, d1=d1, d2=d2, memory=memory, seed=1)
             for policy, kind in KINDS.items()
-            for memory in (None, 5000.0, "auto")
+            for memory in MEMORIES
         }
         pool = prepared(d1, d2, make)
         time_loops(makers, pool, 200, 1)  # whatever is compiled or loaded is not counted

@@ -28,7 +28,7 @@ SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED, RELEASED, 
 """Places in `numbers`: the scales, the squares that no factor explains, the rewards' mean, their squared deviations and
 squares summed up, as of the last step the log evidence and the effective number of parameters, the sigma^2 that
 is played with (it changes with the ridges, when a sweep begins), log |C C'| of all arms that were dropped, n, the rows
-learned, by weight, 1 / memory (0: nothing is forgotten), and how many memories have passed. Where a memory is finite all
+learned, by weight, 1 / memory (0: nothing is forgotten), and how many memories have passed. With a finite memory all
 sums are of weighted rows: see `let_pass` in `tuning`."""
 HEAD = 14
 """Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is
@@ -381,7 +381,8 @@ def step(
 
     slots: the arms that take part; left_out: how many parameters the rows of the other arms determine by themselves.
     rows: n, their number by weight. seen: how often each feature of x, then of z, was not 0, by weight; varied: whether
-    it has ever changed. held: whether the noise and the scale are given. A scale that is 0 begins at its centre. Evidence and effective parameters left in
+    it has ever changed. held: whether the noise and the scale are given. A scale that is 0 begins at its centre.
+    Evidence and effective parameters left in
     `numbers` are those before the step.
     """
     hold_noise, hold_scale = held

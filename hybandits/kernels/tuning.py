@@ -6,9 +6,9 @@ factors that decisions are made with, which include the prior. A refresh takes s
 sweep makes the second kind from the first.
 
 With a finite memory a row of age t (in rows) has the weight exp(-t / memory) in the data. A row of weight w is a row
-times sqrt(w), so all that is needed is to multiply: factors by exp(-t / (2 memory)), sums by exp(-t / memory). The data of
-an arm are multiplied when they are next used (`catch_up`), those of theta and the sums with every row (`let_pass`). The
-factors to play with take rows as they come; a sweep, which is never far off, brings them up to date.
+times sqrt(w), so all that is needed is to multiply: factors by exp(-t / (2 memory)), sums by exp(-t / memory). The data
+of an arm are multiplied when they are next used (`catch_up`), those of theta and the sums with every row (`let_pass`).
+The factors to play with take rows as they come; a sweep, which is never far off, brings them up to date.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def fade(factor, start, size, by):
 
 @kernel
 def let_pass(rows, d1, d2, arrays):
-    """Let the time of so many rows pass: with g = exp(-rows / memory), sums become g times as large, theta's rows sqrt(g).
+    """Let the time of so many rows pass: sums become g = exp(-rows / memory) times as large, theta's rows sqrt(g) times.
 
     The data of arms wait for `catch_up`.
     """

@@ -618,7 +618,7 @@ class LearnedRidge(HybridRidge):
             **{name: (getattr(self, name).dtype, getattr(self, name).shape) for name in _WHOLE},
         }
         if self.memory is not None:
-            expected |= {name: (checks.FLOAT64, (n,)) for name in ("arm_clock", "arm_kept")}
+            expected |= dict.fromkeys(("arm_clock", "arm_kept"), (checks.FLOAT64, (n,)))
         for name, (dtype, shape) in expected.items():
             array = arrays[name]
             if array.dtype != dtype or array.shape != shape:

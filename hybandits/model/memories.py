@@ -84,11 +84,11 @@ class MemoryMixture(HybridRidge):
     @property
     def heaviest(self) -> LearnedRidge:
         """The model with the largest weight."""
-        return self.models[memories.heaviest(self.weights)]
+        return self.models[int(memories.heaviest(self.weights))]
 
     def drawn(self, lot: Lot) -> LearnedRidge:
         """The model that takes a decision."""
-        return self.models[memories.draw_model(self.weights, lot.key, lot.keyed, lot.decision)]
+        return self.models[int(memories.draw_model(self.weights, lot.key, lot.keyed, lot.decision))]
 
     @property
     def nbytes(self) -> int:

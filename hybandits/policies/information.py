@@ -51,8 +51,8 @@ class HyIDS(PosteriorPolicy):
     Let D be the expected regret of a choice and v the variance of its mean reward that knowing the best arm would
     explain. The rule mixes the greedy arm and one other so that D^1.5 / v is smallest; [1]_ has D^2 and all mixtures of
     two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is the
-    probability of the lot that was really drawn, given those draws. The posterior and its settings are those of
-    `HyThompson`.
+    probability of the lot that was really drawn, given those draws and, with ``memory="auto"``, the model that was
+    drawn to decide. The posterior, its settings and its memory are those of `HyThompson`.
 
     References
     ----------

@@ -72,6 +72,9 @@ class HyThompson(PosteriorPolicy):
     have learned. Given a draw of theta the arms are independent, so a decision costs one
     triangular solve of size d1, whatever the number of candidates. For linear rewards the rule is analysed in [1]_.
 
+    With a memory, sums and factors of the data fade by multiplication; see docs/learned-settings.md. With "auto" the
+    model that decides is drawn by weight, and propensities are averages of the models' by weight.
+
     The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as
     (1 + times the chosen arm won) / (1 + m); `propensities` uses m draws, or 1,000 if m is 0. These draws are others
     than those of the decision and do not change it.
@@ -134,9 +137,7 @@ class HyThompson(PosteriorPolicy):
             return np.minimum(total, draws)
         return self._wins_of(estimator, x, z, slots, lot, draws)
 
-    def _wins_of(
-        self, estimator: HybridRidge, x: Doubles, z: Doubles, slots: Slots, lot: Lot, draws: int
-    ) -> Doubles:
+    def _wins_of(self, estimator: HybridRidge, x: Doubles, z: Doubles, slots: Slots, lot: Lot, draws: int) -> Doubles:
         """`_wins` of one model."""
         noise, ridge = self.noise, estimator.ridge
         wins, extra = np.zeros(len(slots)), NOTHING

@@ -172,9 +172,10 @@ def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: Doubles, p
     key, first = policy.decision_numbers(len(picks))
     shown = rounds.for_kernels
     if isinstance(estimator, LearnedRidge | MemoryMixture):
-        models, weights = (estimator.arrays,), np.empty(0)
         if isinstance(estimator, MemoryMixture):
             models, weights = estimator.arrays, estimator.weights
+        else:
+            models, weights = (estimator.arrays,), np.empty(0)
         played, learned = play_tuned(
             policy.rule, shown, rewards, slots, fresh, key, first, models, weights, estimator.held, picks
         )

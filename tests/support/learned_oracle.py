@@ -17,6 +17,7 @@ class Rows(NamedTuple):
     z: Doubles
     reward: Doubles
 
+
 class Scales(NamedTuple):
     """sigma^2, s1, s2 (d2), s_m."""
 
