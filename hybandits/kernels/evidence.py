@@ -382,8 +382,7 @@ def step(
     slots: the arms that take part; left_out: how many parameters the rows of the other arms determine by themselves.
     rows: n, their number by weight. seen: how often each feature of x, then of z, was not 0, by weight; varied: whether
     it has ever changed. held: whether the noise and the scale are given. A scale that is 0 begins at its centre.
-    Evidence and effective parameters left in
-    `numbers` are those before the step.
+    Evidence and effective parameters left in `numbers` are those before the step.
     """
     hold_noise, hold_scale = held
     p = d1 + d2

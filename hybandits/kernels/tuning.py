@@ -171,7 +171,7 @@ def fade(factor, start, size, by):
 
 @kernel
 def let_pass(rows, d1, d2, arrays):
-    """Let the time of so many rows pass: sums become g = exp(-rows / memory) times as large, theta's rows sqrt(g) times.
+    """Let the time of so many rows pass: sums become g = exp(-rows / memory) times as large, theta's rows sqrt(g).
 
     The data of arms wait for `catch_up`.
     """
