@@ -43,6 +43,8 @@ PARTS = {
     "learned-cost": (6, "what learning the settings costs in a round"),
     "learned-longest": (2, "the longest single learn"),
     "learned-memory": (1, "bytes per arm of an estimator that learns its settings"),
+    "learned-drift": (40, "regret where worlds change, and where they do not, with and without memories"),
+    "learned-drift-cost": (3, "what memories cost in a round, and in bytes per arm"),
 }
 """Every part with the minutes that it takes, roughly, and what it measures; in the order in which they run."""
 
@@ -69,16 +71,27 @@ def _chosen(names: list[str], known: Collection[str], option: str, parser: _Pars
 
 def _overview() -> str:
     """The parts and their minutes, for --help."""
-    lines = [f"  {name:<16} {minutes:>3} min  {what}" for name, (minutes, what) in PARTS.items()]
+    lines = [f"  {name:<18} {minutes:>3} min  {what}" for name, (minutes, what) in PARTS.items()]
     total = sum(minutes for minutes, _ in PARTS.values())
     return "\n".join(
-        ["parts, with about how many minutes they take on two quiet cores:", *lines, f"  {'in all':<16} {total:>3} min"]
+        ["parts, with about how many minutes they take on two quiet cores:", *lines, f"  {'in all':<18} {total:>3} min"]
     )
 
 
 def _run(name: str, plan: Any, budget: float) -> Any:
     """Measure one part."""
-    from benchmarks import contest, footprint, laboratory, learned, learned_cost, logs, many, roofline, rounds
+    from benchmarks import (
+        contest,
+        footprint,
+        laboratory,
+        learned,
+        learned_cost,
+        learned_drift,
+        logs,
+        many,
+        roofline,
+        rounds,
+    )
 
     if name == "peers":
         return contest.run(plan, budget)
@@ -103,6 +116,8 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "learned-cost": learned_cost.run_cost,
         "learned-longest": learned_cost.run_longest,
         "learned-memory": learned_cost.run_memory,
+        "learned-drift": learned_drift.run_regret,
+        "learned-drift-cost": learned_drift.run_cost,
     }
     return runs[name](plan)
 

@@ -94,6 +94,8 @@ def _use_policies() -> None:
         DisLinUCB(**shape),
         HyThompson(**shape, propensity_draws=1),
         HyThompson(**shape, **told, propensity_draws=1),
+        HyThompson(**shape, memory="auto", propensity_draws=1),
+        HyIDS(**shape, memory=10),
         HyIDS(**shape),
         HyIDS(**shape, **told),
         EpsilonGreedy(Uniform(**shape)),
@@ -140,7 +142,9 @@ def _play_rounds() -> None:
 
     shape: dict[str, Any] = {"d1": 2, "d2": 1}
     for name in policy_names():
-        told = [{"noise": 1.0, "scale": 1.0}] if "scale" in setting_names(name) else []  # by default these are learned
+        told: list[dict[str, Any]] = []
+        if "memory" in setting_names(name):  # by default everything is learned, by one model
+            told = [{"noise": 1.0, "scale": 1.0}, {"memory": "auto"}]
         for settings in ({}, *told):
             policy = make_policy(name, settings, **shape, arms=2, horizon=2)
             cumulative_regret(policy, Synthetic(**shape, arms=2), 2)

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybandits.model.eigenvalues import coupling, largest_ratio, smallest
 from hybandits.model.learned import LearnedRidge
+from hybandits.model.memories import MemoryMixture
 from hybandits.policies.base import Policy
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.ridge_policy import RidgePolicy
@@ -46,7 +47,7 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
     `DisLinUCB` keeps one matrix M_i,t per arm. For it lambda_min_v is NaN, lambda_min_w is lambda_min(M_i,t), and
     z_norm is the largest over arms.
     """
-    if not isinstance(policy, RidgePolicy) or isinstance(policy.estimator, LearnedRidge):
+    if not isinstance(policy, RidgePolicy) or isinstance(policy.estimator, LearnedRidge | MemoryMixture):
         return None
     estimator = policy.estimator
     ids = range(arms)

@@ -13,7 +13,8 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import SHORT, add_shared, eliminate_rows_of_arm, score_rows, within_limit
-from hybandits.kernels.decisions import choose_posterior, choose_tuned, highest_bound, radius
+from hybandits.kernels.decisions import choose_posterior, highest_bound, radius
+from hybandits.kernels.memories import choose_mixed
 
 TOGETHER = 8
 """How many arms are scored for how many decisions together."""
@@ -153,10 +154,9 @@ def choose_many_posterior(
 
 @kernel
 def choose_many_tuned(
-    rule, x, z, slots, mask, arm_score, shared_score, numbers, unknown, state, key, decision, first, last, index, mean,
-    width, propensity,
+    rule, x, z, slots, mask, models, weights, key, decision, first, last, index, mean, width, propensity
 ):  # fmt: skip
-    """`choose_tuned` for each of the rows; row b takes decision number decision + b."""
+    """`choose_mixed` for each of the rows; row b takes decision number decision + b."""
     _, n, d1 = x.shape
     unkeyed = 0 * n
     some_x = np.empty((n, d1))
@@ -165,8 +165,8 @@ def choose_many_tuned(
     places = np.empty(n, np.int64)
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
-        i, mean[b], width[b], propensity[b] = choose_tuned(
-            rule, xs, zs, its, arm_score, shared_score, numbers, unknown, state, key, unkeyed, decision + b, -1.0
+        i, mean[b], width[b], propensity[b] = choose_mixed(
+            rule, xs, zs, its, models, weights, key, unkeyed, decision + b, -1.0
         )
         if i < 0:
             return b

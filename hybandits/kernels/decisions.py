@@ -8,12 +8,12 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, within_limit
-from hybandits.kernels.evidence import PLAYED
+from hybandits.kernels.evidence import KEPT, PLAYED
 from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
-from hybandits.kernels.tuning import COUNT, ROWS, SWEPT, UNKNOWN, as_known, with_new_arms
+from hybandits.kernels.tuning import COUNT, SWEPT, UNKNOWN, as_known, with_new_arms
 
 SAMPLING, INFORMATION = range(2)
 """Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""
@@ -163,7 +163,7 @@ def noise_of_samples(rule, numbers, state, d1, d2):
     """
     noise = math.sqrt(numbers[PLAYED])
     if rule == SAMPLING:
-        noise *= 1.0 - NARROWED * math.exp(-state[ROWS] / (d1 + d2 * state[COUNT]))
+        noise *= 1.0 - NARROWED * math.exp(-numbers[KEPT] / (d1 + d2 * state[COUNT]))
     return noise
 
 
@@ -176,7 +176,7 @@ def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, s
     if state[SWEPT] == 1:
         extra = x.reshape(x.size)[:0]
         if state[UNKNOWN] > 0:
-            x, z, extra = as_known(x, z, unknown, numbers, state[ROWS])
+            x, z, extra = as_known(x, z, unknown, numbers)
         noise = noise_of_samples(rule, numbers, state, x.shape[1], z.shape[1])
         return choose_posterior(
             rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision, lot

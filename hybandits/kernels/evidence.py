@@ -24,11 +24,13 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import factor_size, invert_triangle, reflect_rows
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, store4, sum4
 
-SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED, RELEASED = range(11)
+SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED, RELEASED, KEPT, RATE, CLOCK = range(14)
 """Places in `numbers`: the scales, the squares that no factor explains, the rewards' mean, their squared deviations and
 squares summed up, as of the last step the log evidence and the effective number of parameters, the sigma^2 that
-is played with (it changes with the ridges, when a sweep begins), and log |C C'| of all arms that were dropped."""
-HEAD = 11
+is played with (it changes with the ridges, when a sweep begins), log |C C'| of all arms that were dropped, n, the rows
+learned, by weight, 1 / memory (0: nothing is forgotten), and how many memories have passed. With a finite memory all
+sums are of weighted rows: see `let_pass` in `tuning`."""
+HEAD = 14
 """Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is
 played with: a (d1), b (d2), m (d2); then Cov(m) / sigma^2 (d2, d2), the triangle R_p of an arm's prior, the features
 x (d1) and z (d2) of the first row, and of arms that were dropped w_k delta_ik^2 and gamma_2k summed up (d2 each)."""
@@ -314,7 +316,7 @@ def set_ridges(numbers, seen, varied, rows, d1, d2, hold_scale, a, b, g):
     """
     constant, intercept = constant_features(numbers, varied, rows, d1, d2)
     sigma2 = numbers[SIGMA2]
-    v = numbers[SQUARES] / rows
+    v = numbers[SQUARES] / max(rows, 1.0)
     sq1 = HEAD + 2 * d2
     for k in range(d1):
         if hold_scale:
@@ -376,9 +378,9 @@ def step(
     """One fixed-point step of the marginal likelihood; changes the scales and m in `numbers`.
 
     slots: the arms that take part; left_out: how many parameters the rows of the other arms determine by themselves.
-    seen: how often each feature of x, then of z, was not 0; varied: whether it has ever changed. held: whether the
-    noise and the scale are given. A scale that is 0 begins at its centre. Evidence and effective parameters left in
-    `numbers` are those before the step.
+    rows: n, their number by weight. seen: how often each feature of x, then of z, was not 0, by weight; varied: whether
+    it has ever changed. held: whether the noise and the scale are given. A scale that is 0 begins at its centre.
+    Evidence and effective parameters left in `numbers` are those before the step.
     """
     hold_noise, hold_scale = held
     p = d1 + d2

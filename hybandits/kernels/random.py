@@ -39,8 +39,9 @@ from hybandits.kernels.simd import (
     xor4,
 )
 
-DECIDE, MIX, ESTIMATE, LEARN, LOT = range(5)
-"""Purposes: a decision, the lot between two arms, estimates of propensities, learning, and a choice by lot."""
+DECIDE, MIX, ESTIMATE, LEARN, LOT, MODEL = range(6)
+"""Purposes: a decision, the lot between two arms, estimates of propensities, learning, a choice by lot, and the lot
+among models."""
 
 KEYED = 16
 """Added to a purpose where the decision is named by the caller's key instead of counted."""

@@ -5,6 +5,11 @@ one triangle for theta, and one of (theta, m) for what arms that were dropped ha
 factors that decisions are made with, which include the prior. A refresh takes some steps of `evidence`, and then a
 sweep makes the second kind from the first.
 
+With a finite memory a row of age t (in rows) has the weight exp(-t / memory) in the data. A row of weight w is a row
+times sqrt(w), so all that is needed is to multiply: factors by exp(-t / (2 memory)), sums by exp(-t / memory). The data
+of an arm are multiplied when they are next used (`catch_up`), those of theta and the sums with every row (`let_pass`).
+The factors to play with take rows as they come; a sweep, which is never far off, brings them up to date.
+
 A kernel is compiled together with all kernels that it calls. What is rarely called is therefore not called by kernels:
 `learn_tuned`, `advance` and the other functions without a formula are Python, and kernels that learn say when a refresh
 is to go on.
@@ -35,9 +40,12 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 from hybandits.kernels.evidence import (
+    CLOCK,
     HEAD,
+    KEPT,
     MEAN,
     PLAYED,
+    RATE,
     RELEASED,
     REST,
     S1,
@@ -78,7 +86,7 @@ class Arrays(NamedTuple):
     numbers: Any
     """Scales, sums and what the last step found; see SIGMA2 and the names beside it."""
     seen: Any
-    """How often each feature of x, then of z, was not 0."""
+    """How often each feature of x, then of z, was not 0, by weight."""
     varied: Any
     """Whether each of them has ever changed: 1 or 0."""
     unknown: Any
@@ -100,6 +108,10 @@ class Arrays(NamedTuple):
     next_factor: Any
     """The R_0 that a sweep is making."""
     next_rhs: Any
+    arm_clock: Any
+    """How many memories had passed when a slot's data were last brought up to date; empty if nothing is forgotten."""
+    arm_kept: Any
+    """How many rows a slot's data hold, by weight; empty if nothing is forgotten."""
 
 
 TINY = 1e-50
@@ -128,8 +140,8 @@ def first_changes(row, d1, d2, numbers, varied, rows):
 
 
 @kernel
-def take_note(row, d1, d2, reward, numbers, seen, rows):
-    """Count a row (z, x | r) after so many others: the rewards' moments (Welford) and the features' squares."""
+def take_note(row, d1, d2, reward, numbers, seen):
+    """Count a row (z, x | r): the rewards' moments (Welford) and the features' squares."""
     sq1 = HEAD + 2 * d2
     sq2 = sq1 + d1
     for k in range(d1):
@@ -141,9 +153,85 @@ def take_note(row, d1, d2, reward, numbers, seen, rows):
         seen[d1 + k] += value != 0.0
         numbers[sq2 + k] += value * value
     difference = reward - numbers[MEAN]
-    numbers[MEAN] += difference / (rows + 1)
+    numbers[KEPT] += 1.0
+    numbers[MEAN] += difference / numbers[KEPT]
     numbers[SPREAD] += difference * (reward - numbers[MEAN])
     numbers[SQUARES] += reward * reward
+
+
+# ------------------------------------------------------------------ forgetting
+
+FAINT = 1e-150
+"""Entries of a factor below this count as 0, and sums of squares below this fade no further."""
+
+
+@kernel
+def fade(factor, start, size, by):
+    """Multiply entries of a factor; what gets too small to be told from 0 is 0."""
+    for i in range(start, start + size):
+        value = by * factor[i]
+        factor[i] = value if abs(value) > FAINT else 0.0
+
+
+@kernel
+def let_pass(rows, d1, d2, arrays):
+    """Let the time of so many rows pass: sums become g = exp(-rows / memory) times as large, theta's rows sqrt(g).
+
+    The data of arms wait for `catch_up`.
+    """
+    numbers = arrays.numbers
+    elapsed = rows * numbers[RATE]
+    numbers[CLOCK] += elapsed
+    g = math.exp(-elapsed)
+    root = math.exp(-elapsed / 2.0)
+    numbers[KEPT] = max(numbers[KEPT] * g, min(numbers[KEPT], FAINT))
+    numbers[REST] *= g
+    if numbers[SQUARES] * g > FAINT:
+        numbers[SQUARES] *= g
+        numbers[SPREAD] *= g
+    sq1 = HEAD + 2 * d2
+    for k in range(d1 + d2):
+        if numbers[sq1 + k] * g > FAINT and arrays.seen[k] * g > FAINT:
+            numbers[sq1 + k] *= g
+            arrays.seen[k] *= g
+    start = 0 * d1
+    fade(arrays.shared_data, start, arrays.shared_data.shape[0], root)
+    fade(arrays.shared_rhs, start, d1, root)
+    if numbers[RELEASED] > 0.0:
+        numbers[RELEASED] *= g
+        differed, counted = differences_of_dropped(numbers, d1, d2)
+        for k in range(d2):
+            differed[k] *= g
+            counted[k] *= g
+        fade(arrays.released_data, start, arrays.released_data.shape[0], root)
+        fade(arrays.released_rhs, start, d1 + d2, root)
+
+
+@kernel
+def catch_up(slot, d1, d2, arrays):
+    """Bring an arm's data up to date: R_i, T_i and q_i times exp(-memories since / 2)."""
+    now = arrays.numbers[CLOCK]
+    if now > 0.0:
+        elapsed = now - arrays.arm_clock[slot]
+        if elapsed > 0.0:
+            root = math.exp(-elapsed / 2.0)
+            f = factor_size(d2, d1)
+            fade(arrays.arm_data, slot * f, f, root)
+            fade(arrays.arm_rhs, slot * d2, d2, root)
+            arrays.arm_kept[slot] *= math.exp(-elapsed)
+            arrays.arm_clock[slot] = now
+
+
+@kernel
+def catch_up_some(slots, d1, d2, arrays):
+    """`catch_up` of several arms."""
+    for slot in slots:
+        catch_up(slot, d1, d2, arrays)
+
+
+def catch_up_all(d1: int, d2: int, arrays: Arrays) -> None:
+    """`catch_up` of every arm that has learned."""
+    catch_up_some(arrays.order[: arrays.state[COUNT]], d1, d2, arrays)
 
 
 @kernel
@@ -217,6 +305,7 @@ def prior_block(slot, d1, d2, triangle, m, arm_factor, arm_score):
 def remake_arm(slot, d1, d2, arrays):
     """The arm's block at the present settings: its data reflected into the prior, what is left into the next R_0."""
     numbers = arrays.numbers
+    catch_up(slot, d1, d2, arrays)
     _, _, m = played_ridges(numbers, d1, d2)
     prior_rows(slot, d1, d2, prior_triangle(numbers, d1, d2), m, arrays.arm_factor, arrays.arm_score)
     start = 0 * d1
@@ -274,10 +363,11 @@ def cost_of_sweep(rank, d1, d2):
 
 
 @kernel
-def take_part(order, state, d1, d2, rank, most):
+def take_part(order, state, d1, d2, rank, arm_kept, most):
     """The arms that a step looks at: all, or evenly spaced ones if all would cost more than `most`.
 
-    Returns their slots, how many parameters the rows of the others determine by themselves, and what the step costs.
+    Returns their slots, how many parameters the rows of the others determine by themselves, at most as many as there
+    are rows by weight, and what the step costs.
     """
     count = state[COUNT]
     total = 0.0
@@ -287,15 +377,16 @@ def take_part(order, state, d1, d2, rank, most):
     offset = state[REFRESHES] % stride
     chosen = np.empty(count // stride + 1, np.int64)
     taken = 0
-    left_out = 0
+    left_out = 0.0
     cost = 2.0 * (d1 + d2) ** 3
     for i in range(count):
+        slot = order[i]
         if i % stride == offset:
-            chosen[taken] = order[i]
+            chosen[taken] = slot
             taken += 1
-            cost += cost_of_step(rank[order[i]], d1, d2)
+            cost += cost_of_step(rank[slot], d1, d2)
         else:
-            left_out += rank[order[i]]
+            left_out += rank[slot] if arm_kept.shape[0] == 0 else min(1.0 * rank[slot], arm_kept[slot])
     return chosen[:taken], left_out, cost
 
 
@@ -305,7 +396,7 @@ def play_with_learned(d1, d2, arrays, hold_scale):
     numbers = arrays.numbers
     state = arrays.state
     a, b, m = played_ridges(numbers, d1, d2)
-    set_ridges(numbers, arrays.seen, arrays.varied, state[ROWS], d1, d2, hold_scale, a, b, np.empty(d2))
+    set_ridges(numbers, arrays.seen, arrays.varied, numbers[KEPT], d1, d2, hold_scale, a, b, np.empty(d2))
     state[UNKNOWN] = 0
     for k in range(d1 + d2):
         same = arrays.varied[k] == 0 if state[ROWS] > 1 else arrays.seen[k] == 0
@@ -356,10 +447,16 @@ def advance(d1: int, d2: int, arrays: Arrays, held: tuple[bool, bool], budget: f
     state = arrays.state
     spent = 0.0
     while state[PHASE] > 1:
-        slots, left_out, cost = take_part(arrays.order, state, d1, d2, arrays.rank, BUDGET)
+        if held[0] and held[1]:  # there is nothing to learn but the data
+            state[PHASE] = 1
+            start_sweep(d1, d2, arrays, held)
+            break
+        slots, left_out, cost = take_part(arrays.order, state, d1, d2, arrays.rank, arrays.arm_kept, BUDGET)
+        catch_up_some(slots, d1, d2, arrays)
         step(
             slots, d1, d2, arrays.arm_data, arrays.arm_rhs, arrays.shared_data, arrays.shared_rhs, arrays.released_data,
-            arrays.released_rhs, arrays.numbers, arrays.seen, arrays.varied, int(state[ROWS]), left_out, held,
+            arrays.released_rhs, arrays.numbers, arrays.seen, arrays.varied, float(arrays.numbers[KEPT]),
+            left_out, held,
         )  # fmt: skip
         state[PHASE] -= 1
         spent += cost
@@ -368,6 +465,16 @@ def advance(d1: int, d2: int, arrays: Arrays, held: tuple[bool, bool], budget: f
         if 2.0 * spent >= budget:  # another step may cost as much
             return
     sweep(d1, d2, arrays, spent, budget)
+
+
+@kernel
+def rows_between(numbers):
+    """How many rows to the next refresh: a quarter or half of those there are, and at most a quarter of the memory."""
+    rows = int(numbers[KEPT])
+    between = (rows + 3) // 4 if rows < EARLY else rows // 2
+    if numbers[RATE] > 0.0:
+        between = min(between, int(0.25 / numbers[RATE]))
+    return max(between, 1)
 
 
 @kernel
@@ -414,7 +521,12 @@ def learn_row_tuned(slot, x, z, reward, arrays):
         row[d2 + k] = without_tiny(x[k])
         plain[d2 + k] = row[d2 + k]
     new = state[UNKNOWN] > 0 and first_changes(row, d1, d2, numbers, arrays.varied, state[ROWS])
-    take_note(row, d1, d2, reward, numbers, arrays.seen, state[ROWS])
+    if numbers[RATE] > 0.0:
+        let_pass(1.0, d1, d2, arrays)
+    if arrays.arm_clock.shape[0] > 0:
+        catch_up(slot, d1, d2, arrays)
+        arrays.arm_kept[slot] += 1.0
+    take_note(row, d1, d2, reward, numbers, arrays.seen)
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
     left_plain, left = rotate_both(
@@ -447,10 +559,10 @@ def learn_row_tuned(slot, x, z, reward, arrays):
         refresh_block(arm_factor, f, arm_score, h, d2, d1)
     if rows % REFRESH == 0:
         refresh_block(shared_factor, start, shared_score, start, d1, start)
-    if (new or rows >= state[NEXT]) and numbers[SQUARES] > 0.0:
+    if (new or rows >= state[NEXT]) and (numbers[SQUARES] > 0.0 or state[SWEPT] == 1):
         state[DUE] = 1
         if rows >= state[NEXT]:
-            state[NEXT] = rows + (rows + 3) // 4 if rows < EARLY else rows + rows // 2
+            state[NEXT] = rows + rows_between(numbers)
     if state[DUE] == 1 and state[PHASE] == 0:  # one that is under way is not begun again
         state[DUE] = 0
         state[PHASE] = 1 + (FIRST_STEPS if rows < FIRST else STEPS)
@@ -475,6 +587,7 @@ def fold_arm_data(slot, its_slot, d1, d2, its_data, its_rhs, arrays):
     """Rotate the rows of another estimator's arm into the data factors, as if they had been learned."""
     if arrays.place[slot] < 0:
         enter(slot, arrays.state, arrays.order, arrays.place)
+    catch_up(slot, d1, d2, arrays)
     p = d1 + d2
     start = 0 * d1
     rows = np.empty(d2 * p)
@@ -512,6 +625,7 @@ def release_rows(slot, d1, d2, width, arrays):
     How much the arm differed from the common mean is kept too, as it is estimated now. width: those of its parameters.
     """
     numbers = arrays.numbers
+    catch_up(slot, d1, d2, arrays)
     _, b, m = played_ridges(numbers, d1, d2)
     p = d1 + d2
     start = 0 * d1
@@ -600,7 +714,7 @@ def make_usual(values, first, unknown, usual, variance, extra):
 
 
 @kernel
-def as_known(x, z, unknown, numbers, rows):
+def as_known(x, z, unknown, numbers):
     """x and z as far as something is known of them, and what else there is to each candidate's variance.
 
     A feature that never changed is the same for all, as usual, so the level of the rewards stays the same; where a
@@ -613,7 +727,7 @@ def as_known(x, z, unknown, numbers, rows):
     start = 0 * d1
     if not (any_unusual(x, start, unknown, usual) or any_unusual(z, d1, unknown, usual)):
         return x, z, x.reshape(x.size)[:0]
-    v = numbers[SQUARES] / rows
+    v = numbers[SQUARES] / numbers[KEPT]
     of_beta = numbers[SM]
     for k in range(d2):
         of_beta += numbers[HEAD + k] / d2
@@ -641,7 +755,7 @@ def score_tuned(x, z, slots, arm_score, shared_score, numbers, unknown, state, m
         return score_rows(x, z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
     if not (within_limit(x) and within_limit(z)):
         return False
-    known_x, known_z, extra = as_known(x, z, unknown, numbers, state[ROWS])
+    known_x, known_z, extra = as_known(x, z, unknown, numbers)
     score_rows(known_x, known_z, with_new_arms(slots), arm_score, shared_score, 1.0, mean, width)
     for i in range(extra.shape[0]):
         width[i] = math.sqrt(width[i] * width[i] + extra[i])

@@ -235,6 +235,11 @@ class ArmTable(ABC):
         if self._integers is not None and not self._integers.follow(arm, slot):
             self._integers = None  # it will be filled again from the arms
 
+    def slot_for(self, arm: Hashable) -> int:
+        """Return the arm's slot; one that has none gets one."""
+        slot = self._slots.get(arm, -1)
+        return slot if slot >= 0 else self._new_slot(arm)
+
     def _become(self, other: Self) -> None:
         """Take over everything from another table, which is then to be dropped; candidates are looked up again."""
         epoch = max(self.epoch, other.epoch) + 1

@@ -11,7 +11,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.kernels import arrow, evidence, tuning
 from hybandits.model import policy_file
-from hybandits.model.arms import Slots, grown
+from hybandits.model.arms import ArmTable, Slots, grown
 from hybandits.model.inputs import batch, not_finite
 from hybandits.model.policy_file import FileError
 from hybandits.model.ridge import HybridRidge, Prediction
@@ -121,11 +121,22 @@ class LearnedRidge(HybridRidge):
     noise, scale : float, optional
         Hold the standard deviation of the noise, or the prior standard deviation of every parameter, instead of
         learning it. With a scale that is held, arms have no mean in common.
+    memory : float, optional
+        A row of age t, counted in rows, has the weight exp(-t / memory). By default nothing is forgotten, nor with an
+        infinite memory, which may be made finite later.
     """
 
-    def __init__(self, *, d1: int, d2: int, noise: float | None = None, scale: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float | None = None,
+        scale: float | None = None,
+        memory: float | None = None,
+    ) -> None:
         super().__init__(d1=d1, d2=d2, ridge=1.0)
-        self.noise_held, self.scale_held = noise, scale
+        self.noise_held, self.scale_held, self.memory = noise, scale, memory
         d1, d2 = self.d1, self.d2
         self.arm_data: Doubles = np.zeros(0)
         self.arm_rhs: Doubles = np.zeros(0)
@@ -136,7 +147,7 @@ class LearnedRidge(HybridRidge):
         self.next_factor: Doubles = np.zeros(arrow.factor_size(d1, 0))
         self.next_rhs: Doubles = np.zeros(d1)
         self.numbers: Doubles = np.zeros(evidence.size_of_numbers(d1, d2))
-        self.seen: Slots = np.zeros(d1 + d2, np.int64)
+        self.seen: Doubles = np.zeros(d1 + d2)
         self.varied: Slots = np.zeros(d1 + d2, np.int64)
         self.unknown: Slots = np.ones(d1 + d2, np.int64)
         self.state: Slots = np.zeros(tuning.STATE, np.int64)
@@ -145,6 +156,10 @@ class LearnedRidge(HybridRidge):
         self.order: Slots = np.zeros(0, np.int64)
         self.place: Slots = np.zeros(0, np.int64)
         self.rank: Slots = np.zeros(0, np.int64)
+        self.arm_clock: Doubles = np.zeros(0)
+        self.arm_kept: Doubles = np.zeros(0)
+        if memory is not None:
+            self.numbers[evidence.RATE] = 1.0 / memory
         if noise is not None:
             self.numbers[evidence.SIGMA2] = noise * noise
         if scale is not None:
@@ -159,6 +174,9 @@ class LearnedRidge(HybridRidge):
         evidence.set_prior_triangle(b, np.zeros((d2, d2)), triangle)
         tuning.prior_block(NEW_ARM, d1, d2, triangle, m, self.arm_factor, self.arm_score)
         arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, d1, 0, evidence.OUT_OF_PLAY)
+        if all(self.held):
+            self.state[tuning.REFRESHES] = 1
+            self._sweep()
 
     def __repr__(self) -> str:
         return (
@@ -188,8 +206,7 @@ class LearnedRidge(HybridRidge):
         """The settings that are played with, with the evidence for them; None while there are none."""
         if not self.tuned:
             return None
-        numbers = self.numbers.copy()
-        self._step(numbers)
+        numbers = self._explained()
         a, b, mean = evidence.played_ridges(self.numbers, self.d1, self.d2)
         return LearnedSettings(
             noise=self.noise,
@@ -205,13 +222,34 @@ class LearnedRidge(HybridRidge):
         scale: Doubles = np.where(ridges == evidence.OUT_OF_PLAY, np.nan, self.noise / np.sqrt(ridges))
         return scale
 
-    def _step(self, numbers: Doubles) -> None:
-        """One fixed-point step over all arms, on a copy of the numbers."""
+    def _step(self, arrays: tuning.Arrays) -> None:
+        """One fixed-point step over all arms; their data are up to date."""
         evidence.step(
-            self.order[: self.state[tuning.COUNT]], self.d1, self.d2, self.arm_data, self.arm_rhs, self.shared_data,
-            self.shared_rhs, self.released_data, self.released_rhs, numbers, self.seen, self.varied,
-            int(self.state[tuning.ROWS]), 0, self.held,
+            arrays.order[: self.state[tuning.COUNT]], self.d1, self.d2, arrays.arm_data, arrays.arm_rhs,
+            arrays.shared_data, arrays.shared_rhs, arrays.released_data, arrays.released_rhs, arrays.numbers,
+            arrays.seen, arrays.varied, float(arrays.numbers[evidence.KEPT]), 0.0, self.held,
         )  # fmt: skip
+
+    def _explained(self, sigma2: float | None = None) -> Doubles:
+        """The numbers with the evidence for the present settings, or for another sigma^2; nothing changes."""
+        arrays = self.arrays._replace(numbers=self.numbers.copy())
+        if self.numbers[evidence.CLOCK] > 0.0:
+            dated = ("arm_data", "arm_rhs", "arm_clock", "arm_kept")
+            arrays = arrays._replace(**{name: getattr(self, name).copy() for name in dated})
+            tuning.catch_up_all(self.d1, self.d2, arrays)
+        if sigma2 is not None:
+            arrays.numbers[evidence.SIGMA2] = sigma2
+        self._step(arrays)
+        return arrays.numbers  # type: ignore[no-any-return]
+
+    def evidence_for(self, sigma2: float) -> float:
+        """The log evidence for the present scales at this sigma^2."""
+        return float(self._explained(sigma2)[evidence.EVIDENCE])
+
+    def let_pass(self, rows: float) -> None:
+        """Age everything that has been learned by so many rows."""
+        if self.numbers[evidence.RATE] > 0.0:
+            tuning.let_pass(rows, self.d1, self.d2, self.arrays)
 
     @property
     def held(self) -> tuple[bool, bool]:
@@ -224,20 +262,22 @@ class LearnedRidge(HybridRidge):
         It starts from the centres, which depend on the data alone, and looks at all arms. It takes as long as that
         takes: some ten to forty steps.
         """
-        if self.numbers[evidence.SQUARES] == 0.0:
+        if self.numbers[evidence.SQUARES] == 0.0 and not all(self.held):
             return
+        tuning.catch_up_all(self.d1, self.d2, self.arrays)
         numbers = self.numbers.copy()
         learned = [] if self.noise_held is not None else [evidence.SIGMA2]
         if self.scale_held is None:
             learned += [evidence.S1, evidence.SM, *range(evidence.HEAD, evidence.HEAD + self.d2)]
         numbers[learned] = 0.0  # whatever is 0 begins at its centre
-        self._step(numbers)
+        arrays = self.arrays._replace(numbers=numbers)
+        self._step(arrays)
         scales = np.array([k for k in learned if numbers[k] > 0.0], np.int64)
         unit = 2.0 ** np.frexp(numbers[evidence.SQUARES])[1]  # a power of two, so that units do not matter to the bit
 
         def step(logarithms: Doubles) -> Doubles:
             numbers[scales] = unit * np.exp(logarithms)
-            self._step(numbers)
+            self._step(arrays)
             after: Doubles = np.log(numbers[scales] / unit)
             return after
 
@@ -261,7 +301,7 @@ class LearnedRidge(HybridRidge):
             self.arm_data, self.arm_rhs, self.shared_data, self.shared_rhs, self.released_data, self.released_rhs,
             self.numbers, self.seen, self.varied, self.unknown, self.state, self.order, self.place, self.rank,
             self.pulls, self.arm_factor, self.arm_score, self.shared_factor, self.shared_score, self.next_factor,
-            self.next_rhs,
+            self.next_rhs, self.arm_clock, self.arm_kept,
         )  # fmt: skip
 
     @property
@@ -275,14 +315,17 @@ class LearnedRidge(HybridRidge):
         data = grown(self.arm_data, capacity * arrow.factor_size(self.d2, self.d1))
         rhs = grown(self.arm_rhs, capacity * self.d2)
         order, place, rank = (grown(array, capacity) for array in (self.order, self.place, self.rank))
+        dates = [grown(array, 0 if self.memory is None else capacity) for array in (self.arm_clock, self.arm_kept)]
         super()._reserve(capacity)
         self.arm_data, self.arm_rhs, self.order, self.place, self.rank = data, rhs, order, place, rank
+        self.arm_clock, self.arm_kept = dates
 
     def _clear(self, slot: int) -> None:
         f = arrow.factor_size(self.d2, self.d1)
         self.arm_data[slot * f : (slot + 1) * f] = 0.0
         self.arm_rhs[slot * self.d2 : (slot + 1) * self.d2] = 0.0
         self.place[slot], self.rank[slot] = -1, 0
+        self.arm_clock[slot : slot + 1] = self.arm_kept[slot : slot + 1] = 0.0
 
     # -------------------------------------------------------------- learning and reading
 
@@ -304,8 +347,21 @@ class LearnedRidge(HybridRidge):
     ) -> None:
         """Learn rows that stand for a larger number of rewards: the data exactly, then the settings are estimated anew.
 
-        Unlike the rows of `learn_many` they must include what no feature explains, as rows whose features are 0.
+        Unlike the rows of `learn_many` they must include what no feature explains, as rows whose features are 0. With a
+        finite memory they weigh as much as rows in random order would on average, because their order is not known.
         """
+        self.merge(self.summary(arms, x, z, rewards, pulls, moments))
+
+    def summary(
+        self,
+        arms: Iterable[Hashable],
+        x: Any,
+        z: Any,
+        rewards: Any,
+        pulls: Mapping[Hashable, int],
+        moments: Moments | None,
+    ) -> LearnedRidge:
+        """An estimator of this kind that has learned nothing but what `learn_summary` is given."""
         if moments is None:
             raise ValueError(
                 "moments is None: an estimator that learns its settings cannot learn rows that stand for many without "
@@ -335,10 +391,13 @@ class LearnedRidge(HybridRidge):
             )
         if rows == 0:
             raise ValueError("pulls names no reward that the rows stand for: give the number of rewards of each arm")
-        other = LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise_held, scale=self.scale_held)
+        other = LearnedRidge(
+            d1=self.d1, d2=self.d2, noise=self.noise_held, scale=self.scale_held, memory=self.memory
+        )  # fmt: skip
         for arm in dict.fromkeys(ids):
             slot = other._new_slot(arm)
             other.pulls[slot] = pulls.get(arm, 0)
+            other.arm_kept[slot : slot + 1] = pulls.get(arm, 0)
         tuning.fold_rows(other.lookup(ids), x, z, values, other.arrays)
         other.numbers[evidence.MEAN], other.numbers[evidence.SPREAD] = moments.mean, moments.spread
         other.numbers[evidence.SQUARES] = values @ values
@@ -349,7 +408,11 @@ class LearnedRidge(HybridRidge):
         other.varied[:] = squared - sums**2 > ROUNDING * squared
         evidence.usual_features(other.numbers, self.d1, self.d2)[:] = sums / rows
         other.state[tuning.ROWS] = other.rounds = rows
-        self.merge(other)
+        other.numbers[evidence.KEPT] = rows
+        rate = other.numbers[evidence.RATE] = self.numbers[evidence.RATE]
+        if rate > 0.0:  # on average, rows in random order weigh (1 - exp(-rows rate)) / (rows rate)
+            other.let_pass(-np.log(-np.expm1(-rows * rate) / (rows * rate)) / rate)
+        return other
 
     def score(self, x: Doubles, z: Doubles, slots: Slots) -> Prediction:
         """Means and widths of checked candidates.
@@ -366,9 +429,11 @@ class LearnedRidge(HybridRidge):
 
     def beta(self, arm: Hashable) -> Doubles:
         """The arm's own parameter; the common mean, where new arms start, while it has not learned."""
-        if self.slot(arm) < 0:
-            return self.common_mean.copy()
-        return super().beta(arm)
+        return self.beta_at(self.slot(arm))
+
+    def beta_at(self, slot: int) -> Doubles:
+        """The own parameter of the arm with this slot, -1 for one that has not learned."""
+        return self.common_mean.copy() if slot < 0 else super().beta_at(slot)
 
     # -------------------------------------------------------------- whole estimators
 
@@ -380,16 +445,20 @@ class LearnedRidge(HybridRidge):
         """
         slot = self.slot(arm)
         if slot >= 0:
-            tuning.release_slot(slot, self.d1, self.d2, self.arrays)
-            at, count = int(self.place[slot]), int(self.state[tuning.COUNT])
-            self.order[at : count - 1] = self.order[at + 1 : count]
-            self.place[self.order[at : count - 1]] -= 1
-            self.order[count - 1] = self.place[slot] = -1
-            self.state[tuning.COUNT] -= 1
-            for position in (tuning.CURSOR, tuning.END):
-                if at < self.state[position]:
-                    self.state[position] -= 1
+            self.release(slot)
         super().forget(arm)
+
+    def release(self, slot: int) -> None:
+        """Integrate the arm with this slot out of the data."""
+        tuning.release_slot(slot, self.d1, self.d2, self.arrays)
+        at, count = int(self.place[slot]), int(self.state[tuning.COUNT])
+        self.order[at : count - 1] = self.order[at + 1 : count]
+        self.place[self.order[at : count - 1]] -= 1
+        self.order[count - 1] = self.place[slot] = -1
+        self.state[tuning.COUNT] -= 1
+        for position in (tuning.CURSOR, tuning.END):
+            if at < self.state[position]:
+                self.state[position] -= 1
 
     def raise_ridge(self, ridge: float) -> None:
         """Refused: the ridges are learned."""
@@ -403,8 +472,10 @@ class LearnedRidge(HybridRidge):
             raise ValueError(
                 f"cannot merge d1={other.d1}, d2={other.d2} into d1={self.d1}, d2={self.d2}: the features must agree"
             )
-        if (other.noise_held, other.scale_held) != (self.noise_held, self.scale_held):
-            raise ValueError("cannot merge estimators that hold different settings: give both the same noise and scale")
+        if (other.noise_held, other.scale_held, other.memory) != (self.noise_held, self.scale_held, self.memory):
+            raise ValueError(
+                "cannot merge estimators that hold different settings: give both the same noise, scale and memory"
+            )
         other = other.copy() if other is self else other
         merged = self.copy()
         merged._take_in(other)
@@ -412,16 +483,35 @@ class LearnedRidge(HybridRidge):
 
     def _take_in(self, other: HybridRidge) -> None:
         assert isinstance(other, LearnedRidge)
-        owner = {slot: arm for arm, slot in other.learned.items()}
+        self.let_pass(float(other.rounds))
+        self.fold(other, matching_slots(self, other, other.in_order))
+        self.admit(other.arms)
+        self.rounds += other.rounds
+        self.apply()
+
+    def apply(self) -> None:
+        """Play with the data as they are: at settings that are estimated anew, if there are any."""
+        if self.numbers[evidence.SQUARES] > 0.0:
+            self.refresh()
+        else:
+            self._sweep()
+
+    def fold(self, other: LearnedRidge, slots: list[tuple[int, int]]) -> None:
+        """Take another estimator's data in, with their present weights; slots: those of its arms, here and there.
+
+        What is played with stays as it is until `apply`.
+        """
         mine, its = self.numbers, other.numbers
-        rows, more = int(self.state[tuning.ROWS]), int(other.state[tuning.ROWS])
-        for its_slot in other.order[: other.state[tuning.COUNT]].tolist():
-            arm = owner[its_slot]
-            slot = self._slots.get(arm, -1)
-            if slot < 0:
-                slot = self._new_slot(arm)
-            tuning.fold_arm_data(slot, its_slot, self.d1, self.d2, other.arm_data, other.arm_rhs, self.arrays)
+        rows, more = mine[evidence.KEPT], its[evidence.KEPT]
+        arrays = other.arrays
+        if its[evidence.CLOCK] > 0.0:
+            dated = ("arm_data", "arm_rhs", "arm_clock", "arm_kept")
+            arrays = arrays._replace(**{name: getattr(other, name).copy() for name in dated})
+            tuning.catch_up_all(self.d1, self.d2, arrays)
+        for slot, its_slot in slots:
+            tuning.fold_arm_data(slot, its_slot, self.d1, self.d2, arrays.arm_data, arrays.arm_rhs, self.arrays)
             self.pulls[slot] += other.pulls[its_slot]
+            self.arm_kept[slot : slot + 1] += arrays.arm_kept[its_slot : its_slot + 1]
         tuning.fold_shared_data(
             self.d1, self.d2, other.shared_data, other.shared_rhs, other.released_data, other.released_rhs, self.arrays
         )
@@ -441,20 +531,15 @@ class LearnedRidge(HybridRidge):
             mine_of_dropped += its_of_dropped
         mine[evidence.RELEASED] += its[evidence.RELEASED]
         usual, its_usual = (evidence.usual_features(each, self.d1, self.d2) for each in (mine, its))
-        if rows == 0:
+        if self.state[tuning.ROWS] == 0:
             usual[:] = its_usual
         if more:
             self.varied |= other.varied
             self.varied |= np.abs(its_usual - usual) > evidence.CONSTANT * np.abs(usual)
         self.seen += other.seen
-        self.state[tuning.ROWS] += more
-        self.state[tuning.NEXT] = max(int(self.state[tuning.NEXT]), rows + more + 1)
-        self.admit(other.arms)
-        self.rounds += other.rounds
-        if self.numbers[evidence.SQUARES] > 0.0:
-            self.refresh()
-        else:
-            self._sweep()
+        mine[evidence.KEPT] += more
+        self.state[tuning.ROWS] += other.state[tuning.ROWS]
+        self.state[tuning.NEXT] = max(int(self.state[tuning.NEXT]), int(self.state[tuning.ROWS]) + 1)
 
     def copy(self) -> LearnedRidge:
         """An independent copy."""
@@ -462,29 +547,38 @@ class LearnedRidge(HybridRidge):
 
     # -------------------------------------------------------------- saving
 
-    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything as a JSON-able header and plain arrays; blocks in the order in which the arms first learned."""
-        count = int(self.state[tuning.COUNT])
-        used = self.order[:count]
+    @property
+    def in_order(self) -> Slots:
+        """The slots of arms that have learned, in the order in which they first did."""
+        return self.order[: self.state[tuning.COUNT]]
+
+    def blocks(self) -> dict[str, np.ndarray]:
+        """Every array that is saved; blocks in the order in which the arms first learned."""
+        used = self.in_order
         f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
-        n = self._used
+        n = len(self.pulls)
+        every = np.concatenate(([NEW_ARM], used)).astype(np.int64)
+        blocks = {
+            "pulls": self.pulls[used],
+            "arm_data": self.arm_data.reshape(n, f)[used],
+            "arm_rhs": self.arm_rhs.reshape(n, self.d2)[used],
+            "arm_factor": self.arm_factor.reshape(n, f)[every],
+            "arm_score": self.arm_score.reshape(n, h)[every],
+            **{name: getattr(self, name).copy() for name in _WHOLE},
+        }
+        if self.memory is not None:
+            blocks |= {"arm_clock": self.arm_clock[used], "arm_kept": self.arm_kept[used]}
+        return blocks
+
+    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything as a JSON-able header and plain arrays."""
         header: dict[str, Any] = {
             "d1": self.d1, "d2": self.d2, "rounds": self.rounds, "noise": self.noise_held, "scale": self.scale_held,
+            "memory": self.memory,
         }  # fmt: skip
         if ids:
             header["arms"] = policy_file.plain_ids(self._slots)
-        slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
-        every = np.concatenate(([NEW_ARM], used)).astype(np.int64)
-        arrays = {
-            "slots": np.where(slots >= 0, self.place[slots], -1),
-            "pulls": self.pulls[used],
-            "arm_data": self.arm_data[: n * f].reshape(n, f)[used],
-            "arm_rhs": self.arm_rhs[: n * self.d2].reshape(n, self.d2)[used],
-            "arm_factor": self.arm_factor[: n * f].reshape(n, f)[every],
-            "arm_score": self.arm_score[: n * h].reshape(n, h)[every],
-            **{name: getattr(self, name).copy() for name in _WHOLE},
-        }
-        return header, arrays
+        return header, {"slots": places_of(self, self.place), **self.blocks()}
 
     @classmethod
     def unpack(
@@ -492,55 +586,94 @@ class LearnedRidge(HybridRidge):
     ) -> LearnedRidge:
         """The inverse of `pack`; FileError if the parts do not fit together."""
         try:
-            estimator = cls(d1=header["d1"], d2=header["d2"], noise=header["noise"], scale=header["scale"])
-            estimator.rounds = policy_file.counter("rounds", header["rounds"])
+            estimator = cls(
+                d1=header["d1"], d2=header["d2"], noise=header["noise"], scale=header["scale"],
+                memory=header.get("memory"),
+            )  # fmt: skip
+            rounds = policy_file.counter("rounds", header["rounds"])
             if arms is None:
                 arms = policy_file.arm_ids(header["arms"])
-            d1, d2 = estimator.d1, estimator.d2
-            f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
-            slots, pulls = arrays["slots"], arrays["pulls"]
-            n = len(pulls)
-            whole = {name: (getattr(estimator, name).dtype, getattr(estimator, name).shape) for name in _WHOLE}
-            expected = {
-                "slots": (np.dtype(np.int64), (len(arms),)),
-                "pulls": (np.dtype(np.int64), (n,)),
-                "arm_data": (checks.FLOAT64, (n, f)),
-                "arm_rhs": (checks.FLOAT64, (n, d2)),
-                "arm_factor": (checks.FLOAT64, (n + 1, f)),
-                "arm_score": (checks.FLOAT64, (n + 1, h)),
-                **whole,
-            }
-            for name, (dtype, shape) in expected.items():
-                array = arrays[name]
-                if array.dtype != dtype or array.shape != shape:
-                    raise FileError(
-                        f"{name} has {array.dtype} {array.shape}, expected {dtype} {shape}: the file is corrupt"
-                    )
-                if dtype == checks.FLOAT64 and not np.isfinite(array).all():
-                    raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
-            policy_file.check_slots(arms, slots, pulls)
-            _check_refresh(arrays, estimator.rounds, n, d1, d2)
+            rate = estimator.numbers[evidence.RATE]
+            estimator.put_back(arrays, rounds)
+            policy_file.check_slots(arms, arrays["slots"], arrays["pulls"])
         except (KeyError, TypeError) as problem:
             raise policy_file.unfit_part(problem) from None
-        estimator._grow(n + 1)
-        estimator._slots = {arm: slot + 1 if slot >= 0 else -1 for arm, slot in zip(arms, slots.tolist(), strict=True)}
-        estimator.known = len(arms)
-        estimator._used = n + 1
-        estimator.pulls[1:] = pulls
-        estimator.arm_data[f:] = arrays["arm_data"].reshape(-1)
-        estimator.arm_rhs[d2:] = arrays["arm_rhs"].reshape(-1)
-        estimator.arm_factor[:] = arrays["arm_factor"].reshape(-1)
-        estimator.arm_score[:] = arrays["arm_score"].reshape(-1)
-        estimator.order[:n] = estimator.place[1:] = np.arange(n)
-        estimator.order[:n] += 1
-        for slot in range(1, n + 1):
-            estimator.rank[slot] = evidence.rank_of(slot, d1, d2, estimator.arm_data)
-        for name in _WHOLE:
-            setattr(estimator, name, arrays[name].copy())
-        own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])[:d2]
-        if not estimator.sound() or (arrays["arm_data"][:, own] < 0).any():
-            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
+        if estimator.numbers[evidence.RATE] != rate:
+            raise FileError("the data are not of this memory: the file is corrupt")
+        take_places(estimator, arms, arrays["slots"])
         return estimator
+
+    def put_back(self, arrays: dict[str, np.ndarray], rounds: int) -> None:
+        """Undo `blocks` on a new estimator; FileError if the parts do not fit together."""
+        arrays = _upgraded(arrays, rounds)
+        d1, d2 = self.d1, self.d2
+        f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
+        n = len(arrays["pulls"])
+        expected = {
+            "pulls": (np.dtype(np.int64), (n,)),
+            "arm_data": (checks.FLOAT64, (n, f)),
+            "arm_rhs": (checks.FLOAT64, (n, d2)),
+            "arm_factor": (checks.FLOAT64, (n + 1, f)),
+            "arm_score": (checks.FLOAT64, (n + 1, h)),
+            **{name: (getattr(self, name).dtype, getattr(self, name).shape) for name in _WHOLE},
+        }
+        if self.memory is not None:
+            expected |= dict.fromkeys(("arm_clock", "arm_kept"), (checks.FLOAT64, (n,)))
+        for name, (dtype, shape) in expected.items():
+            array = arrays[name]
+            if array.dtype != dtype or array.shape != shape:
+                raise FileError(
+                    f"{name} has {array.dtype} {array.shape}, expected {dtype} {shape}: the file is corrupt"
+                )
+            if dtype == checks.FLOAT64 and not np.isfinite(array).all():
+                raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
+        _check_refresh(arrays, rounds, n, d1, d2)
+        self._grow(n + 1)
+        self._used = n + 1
+        self.rounds = rounds
+        self.pulls[1:] = arrays["pulls"]
+        self.arm_data[f:] = arrays["arm_data"].reshape(-1)
+        self.arm_rhs[d2:] = arrays["arm_rhs"].reshape(-1)
+        self.arm_factor[:] = arrays["arm_factor"].reshape(-1)
+        self.arm_score[:] = arrays["arm_score"].reshape(-1)
+        if self.memory is not None:
+            self.arm_clock[1:], self.arm_kept[1:] = arrays["arm_clock"], arrays["arm_kept"]
+        self.order[:n] = self.place[1:] = np.arange(n)
+        self.order[:n] += 1
+        for slot in range(1, n + 1):
+            self.rank[slot] = evidence.rank_of(slot, d1, d2, self.arm_data)
+        for name in _WHOLE:
+            setattr(self, name, arrays[name].copy())
+        own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])[:d2]
+        if not self.sound() or (arrays["arm_data"][:, own] < 0).any():
+            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
+
+
+def matching_slots(mine: ArmTable, its: ArmTable, in_order: Slots) -> list[tuple[int, int]]:
+    """The slots of another table's arms here, where those that have none get one, and there; in the given order."""
+    owner = {slot: arm for arm, slot in its.learned.items()}
+    return [(mine.slot_for(owner[its_slot]), its_slot) for its_slot in in_order.tolist()]
+
+
+def places_of(table: ArmTable, place: Slots) -> Slots:
+    """For each arm of a table, the place of its block among those that are saved, -1 if it has none."""
+    slots = np.fromiter(table._slots.values(), np.int64, table.known)
+    return np.where(slots >= 0, place[slots], -1)
+
+
+def take_places(table: HybridRidge, arms: list[Hashable], places: Slots) -> None:
+    """The inverse of `places_of`: block i is at slot i + 1, behind that of new arms."""
+    table._slots = {arm: place + 1 if place >= 0 else -1 for arm, place in zip(arms, places.tolist(), strict=True)}
+    table.known = len(arms)
+
+
+def _upgraded(arrays: dict[str, np.ndarray], rounds: int) -> dict[str, np.ndarray]:
+    """Files of version 2 counted features in whole numbers, and knew nothing of memories."""
+    if arrays["seen"].dtype == np.int64:
+        at = evidence.KEPT
+        numbers = np.concatenate((arrays["numbers"][:at], [rounds, 0.0, 0.0], arrays["numbers"][at:]))
+        return {**arrays, "seen": arrays["seen"].astype(float), "numbers": numbers}
+    return arrays
 
 
 def _check_refresh(arrays: dict[str, np.ndarray], rounds: int, learned: int, d1: int, d2: int) -> None:
@@ -550,6 +683,7 @@ def _check_refresh(arrays: dict[str, np.ndarray], rounds: int, learned: int, d1:
     rows, cursor, end = (int(state[k]) for k in (tuning.ROWS, tuning.CURSOR, tuning.END))
     variances = [evidence.SIGMA2, evidence.S1, evidence.SM, evidence.REST, evidence.SPREAD, evidence.SQUARES]
     variances += [evidence.PLAYED, *range(evidence.HEAD, evidence.HEAD + d2)]
+    variances += [evidence.KEPT, evidence.RATE, evidence.CLOCK]
     squares = range(evidence.HEAD + 2 * d2, evidence.HEAD + 3 * d2 + d1)
     if (
         (state < 0).any()
@@ -560,6 +694,7 @@ def _check_refresh(arrays: dict[str, np.ndarray], rounds: int, learned: int, d1:
         or max(state[tuning.DUE], state[tuning.SWEPT]) > 1
         or (seen < 0).any()
         or (seen > rows).any()
+        or numbers[evidence.KEPT] > rows
         or any(((flag != 0) & (flag != 1)).any() for flag in flags)
         or not flags[1].sum() <= state[tuning.UNKNOWN] <= d1 + d2
     ):

@@ -19,9 +19,10 @@ Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What a policy or a part of one is saved as: a header that JSON can hold, and plain arrays."""
 
 FORMAT = "hybandits-policy"
-VERSION = 2
-READABLE = (1, 2)
-"""Versions that can be read; files of version 1 hold the state of another random generator."""
+VERSION = 3
+READABLE = (1, 2, 3)
+"""Versions that can be read; files of version 1 hold the state of another random generator, those before version 3 know
+nothing of memories."""
 
 
 class FileError(ValueError):

@@ -208,7 +208,10 @@ class HybridRidge(ArmTable):
 
     def beta(self, arm: Hashable) -> Doubles:
         """Return the arm's own parameter: zeros, the prior mean, if it has not learned."""
-        slot = self.slot(arm)
+        return self.beta_at(self.slot(arm))
+
+    def beta_at(self, slot: int) -> Doubles:
+        """Return the own parameter of the arm with this slot; zeros for -1."""
         beta = np.zeros(self.d2)
         if slot >= 0:
             start = slot * arrow.score_size(self.d2, self.d1)

@@ -53,7 +53,7 @@ def setting_names(name: str) -> list[str]:
     """The settings of the policy with this name, in the order of its constructor.
 
     >>> setting_names("HyThompson")
-    ['noise', 'scale', 'propensity_draws']
+    ['noise', 'scale', 'memory', 'propensity_draws']
     """
     return [argument for argument in inspect.signature(_class(name)).parameters if argument not in FROM_THE_PROBLEM]
 

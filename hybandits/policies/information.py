@@ -12,7 +12,7 @@ from hybandits.kernels import decisions
 from hybandits.model.arms import Slots
 from hybandits.model.inputs import check_finite
 from hybandits.model.lots import Lot
-from hybandits.policies.posterior import PosteriorPolicy
+from hybandits.policies.posterior import Memory, PosteriorPolicy
 
 
 class HyIDS(PosteriorPolicy):
@@ -33,12 +33,16 @@ class HyIDS(PosteriorPolicy):
     scale : float, optional
         How large you expect the entries of theta and of every beta to be: their standard deviation before any reward
         has been seen. By default it is learned.
+    memory : float or "auto", optional
+        How many rounds the policy remembers, for worlds that change: a reward that came t rewards ago counts
+        exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
+        trusts the one that predicts best. By default it never forgets.
     seed : int, optional
         The seed of the random draws. The default draws fresh entropy.
 
     Attributes
     ----------
-    noise, scale : float or None
+    noise, scale, memory : float, "auto" or None
         As given.
     learned : LearnedSettings or None
         What the policy has learned about noise and scales.
@@ -48,8 +52,8 @@ class HyIDS(PosteriorPolicy):
     Let D be the expected regret of a choice and v the variance of its mean reward that knowing the best arm would
     explain. The rule mixes the greedy arm and one other so that D^1.5 / v is smallest; [1]_ has D^2 and all mixtures of
     two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is the
-    probability of the lot that was really drawn, given those draws. The posterior and its settings are those of
-    `HyThompson`.
+    probability of the lot that was really drawn, given those draws and, with ``memory="auto"``, the model that was
+    drawn to decide. The posterior, its settings and its memory are those of `HyThompson`.
 
     References
     ----------
@@ -67,28 +71,35 @@ class HyIDS(PosteriorPolicy):
     rule = decisions.INFORMATION
 
     def __init__(
-        self, *, d1: int, d2: int, noise: float | None = None, scale: float | None = None, seed: int | None = None
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float | None = None,
+        scale: float | None = None,
+        memory: Memory = None,
+        seed: int | None = None,
     ) -> None:
-        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
     def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
         """The arm that the rule picks, then the others in the order of their means."""
-        if self._undecided:
+        if self._undecided(lot):
             return super()._order(x, z, slots, lot, places)[0], None
-        return self._led_by(self._pick(x, z, slots, lot)[0], x, z, slots)[:places], None
+        return self._led_by(self._pick(x, z, slots, lot)[0], x, z, slots, lot)[:places], None
 
-    def _led_by(self, first: int, x: Doubles, z: Doubles, slots: Slots) -> Slots:
-        order = np.argsort(-self._estimator.score(x, z, slots).mean, kind="stable")
+    def _led_by(self, first: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Slots:
+        order = np.argsort(-self._model(lot).score(x, z, slots).mean, kind="stable")
         return np.concatenate(([first], order[order != first]))
 
     def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
         """Those of the two orders that the lot decides between."""
-        if self._undecided:
+        if self._undecided(lot):
             return super()._place_chances(x, z, slots, lot, places)
         matrix = np.zeros((len(slots), places))
         chances = self._chances(x, z, slots, lot)
         for first in np.flatnonzero(chances).tolist():
-            order = self._led_by(first, x, z, slots)[:places]
+            order = self._led_by(first, x, z, slots, lot)[:places]
             matrix[order, np.arange(places)] += chances[first]
         return matrix
 
@@ -96,9 +107,10 @@ class HyIDS(PosteriorPolicy):
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
         rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
-        if self._undecided:
+        lot = self._lot(key)
+        if self._undecided(lot):
             return np.full(len(rows.slots), 1.0 / len(rows.slots))
-        return self._chances(rows.x, rows.z, rows.slots, self._lot(key))
+        return self._chances(rows.x, rows.z, rows.slots, lot)
 
     def _chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Doubles:
         chances = np.zeros(len(slots))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,20 +14,41 @@ from hybandits.kernels import batches, decisions
 from hybandits.model.arms import Slots
 from hybandits.model.learned import LearnedRidge, LearnedSettings
 from hybandits.model.lots import Lot
+from hybandits.model.memories import MemoryMixture
 from hybandits.model.policy_file import FileError, Packed
-from hybandits.model.ridge import HybridRidge
+from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.many import Batch, in_threads
 from hybandits.policies.ridge_policy import RidgePolicy
 
 NOTHING: Doubles = np.empty(0)
-"""No variance beyond that of the estimates."""
+"""No variance beyond that of the estimates, and no weights where there is one model."""
+
+AUTO: Literal["auto"] = "auto"
+
+Memory = float | Literal["auto"] | None
+"""How many rounds a policy remembers: None for all, or "auto" to find out."""
+
+
+def checked_memory(memory: Memory) -> Memory:
+    """Return the memory if it is None, "auto" or a number of rounds; else raise."""
+    if memory is None or memory == AUTO:
+        return memory
+    why = "it is the number of rounds after which a reward counts exp(-1) as much"
+    remedy = 'pass a number of rounds, "auto" to choose among memories, or None to never forget'
+    if isinstance(memory, str):
+        raise ValueError(f"memory must be a number, 'auto' or None, got {memory!r}: {remedy}")
+    rounds = checks.positive("memory", memory, f"{why}; {remedy}")
+    if not 1.0 <= rounds <= 1e15:
+        raise ValueError(f"memory must lie between 1 and 1e15 rounds, got {memory!r}: {remedy}")
+    return rounds
 
 
 class PosteriorPolicy(RidgePolicy):
     """A policy that chooses from the posterior of the hybrid model, at settings that it learns or is told.
 
     Subclasses name the rule. With both `noise` and `scale` given the policy is told everything and has a `HybridRidge`;
-    otherwise what is missing is learned by a `LearnedRidge`.
+    otherwise what is missing is learned by a `LearnedRidge`. A policy that forgets has a `LearnedRidge` in any case, or
+    several of them with different memories in a `MemoryMixture`.
     """
 
     rule: ClassVar[int]
@@ -39,7 +60,9 @@ class PosteriorPolicy(RidgePolicy):
     _estimated: Callable[[int, Doubles, Doubles, Slots, Lot], float]
     """_estimated(index, x, z, slots, lot): that estimate, of policies that have `propensity_draws`."""
 
-    def __init__(self, *, d1: int, d2: int, noise: float | None, scale: float | None, seed: int | None) -> None:
+    def __init__(
+        self, *, d1: int, d2: int, noise: float | None, scale: float | None, memory: Memory, seed: int | None
+    ) -> None:
         why = "it is the standard deviation of the reward around its mean; leave it out to have it learned"
         self.noise = None if noise is None else checks.positive("noise", noise, why)
         why = "it is the prior standard deviation of each parameter; leave it out to have it learned"
@@ -47,6 +70,7 @@ class PosteriorPolicy(RidgePolicy):
         for name, value in (("noise", self.noise), ("scale", self.scale)):
             if value is not None and not 1e-50 <= value <= 1e50:
                 raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value!r}: rescale the rewards")
+        self.memory = checked_memory(memory)
         ridge = 1.0
         if self.noise is not None and self.scale is not None:
             if not 1e-10 <= self.noise / self.scale <= 1e10:
@@ -55,12 +79,15 @@ class PosteriorPolicy(RidgePolicy):
                     "1e10; rescale the rewards"
                 )
             ridge = (self.noise / self.scale) ** 2
-        self._learns = self.noise is None or self.scale is None  # asked in every choice, and faster than the type
+        # Asked in every choice, because it is faster than to ask for the type of the estimator
+        self._learns = self.noise is None or self.scale is None or self.memory is not None
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
     def _make_estimator(self, ridge: float) -> HybridRidge:
+        if self.memory == AUTO:
+            return MemoryMixture(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale)
         if self._learns:
-            return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale)
+            return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale, memory=self.memory)
         return super()._make_estimator(ridge)
 
     @property
@@ -71,7 +98,9 @@ class PosteriorPolicy(RidgePolicy):
         been worked into all arms.
         """
         estimator = self._estimator
-        return estimator.learned_settings() if isinstance(estimator, LearnedRidge) else None
+        if not isinstance(estimator, LearnedRidge | MemoryMixture) or all(estimator.held):
+            return None
+        return estimator.learned_settings()
 
     def refresh(self) -> None:
         """Estimate the settings afresh from all rewards learned, to 1e-10, whatever order they came in.
@@ -79,14 +108,19 @@ class PosteriorPolicy(RidgePolicy):
         It happens by itself now and then. Call it where two policies that have learned the same rewards in different
         orders should agree, or after a large batch. It changes nothing if noise and scale were given.
         """
-        if isinstance(self._estimator, LearnedRidge):
+        if isinstance(self._estimator, LearnedRidge | MemoryMixture):
             self._estimator.refresh()
+
+    def _model(self, lot: Lot) -> HybridRidge:
+        """The model that takes a decision: the one there is, or one drawn by weight."""
+        estimator = self._estimator
+        return estimator.drawn(lot) if type(estimator) is MemoryMixture else estimator
 
     def _pick(
         self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, forced: float = -1.0
     ) -> tuple[int, float, float, float | None]:
         """Pick by the rule; forced: see `decisions.choose_posterior`."""
-        estimator = self._estimator
+        estimator = self._model(lot) if self.memory == AUTO else self._estimator
         key, decision, keyed = lot
         if self._learns:
             assert isinstance(estimator, LearnedRidge)
@@ -105,27 +139,35 @@ class PosteriorPolicy(RidgePolicy):
             return index, mean, width, None
         return index, mean, width, self._estimated(index, x, z, slots, lot)
 
-    @property
-    def _undecided(self) -> bool:
-        """Whether nothing has been learned that one could choose by, so that the lot decides."""
-        return isinstance(self._estimator, LearnedRidge) and not self._estimator.tuned
+    def _undecided(self, lot: Lot) -> bool:
+        """Whether nothing has been learned that a decision could be made by, so that the lot decides."""
+        model = self._model(lot)
+        return isinstance(model, LearnedRidge) and not model.tuned
+
+    def _score(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Prediction:
+        return self._model(lot).score(x, z, slots)
 
     def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
-        return np.full((len(slots), places), 1.0 / len(slots) if self._undecided else np.nan)
+        return np.full((len(slots), places), 1.0 / len(slots) if self._undecided(lot) else np.nan)
 
     def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
         estimator, size = self._estimator, batch.size
         index = np.empty(size, np.int64)
         mean, width, propensity = np.empty(size), np.empty(size), np.empty(size)
         key, decision = self._key, self._decisions
+        models: tuple[Any, ...] = ()
+        weights = NOTHING
+        if isinstance(estimator, MemoryMixture):
+            models, weights = estimator.arrays, estimator.weights
+        elif isinstance(estimator, LearnedRidge):
+            models = (estimator.arrays,)
 
         def work(first: int, last: int) -> int:
             refused: int
-            if isinstance(estimator, LearnedRidge):
+            if models:
                 refused = batches.choose_many_tuned(
-                    self.rule, batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.shared_score,
-                    estimator.numbers, estimator.unknown, estimator.state, key, decision, first, last, index, mean,
-                    width, propensity,
+                    self.rule, batch.x, batch.z, slots, batch.mask, models, weights, key, decision, first, last, index,
+                    mean, width, propensity,
                 )  # fmt: skip
             else:
                 refused = batches.choose_many_posterior(
@@ -140,11 +182,11 @@ class PosteriorPolicy(RidgePolicy):
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         super()._unpack_parts(parts)
         estimator = self._estimator
-        if isinstance(estimator, LearnedRidge) and (estimator.noise_held, estimator.scale_held) != (
-            self.noise,
-            self.scale,
-        ):
-            raise FileError("the estimator's noise or scale is not that of the policy: the file is corrupt")
+        if isinstance(estimator, LearnedRidge | MemoryMixture):
+            held = estimator.noise_held, estimator.scale_held
+            memory = estimator.memory if isinstance(estimator, LearnedRidge) else AUTO
+            if (*held, memory) != (self.noise, self.scale, self.memory):
+                raise FileError("the estimator's noise, scale or memory is not the policy's: the file is corrupt")
 
     def decision_numbers(self, count: int) -> tuple[int, int]:
         """The key and the number of the next decision, for a compiled loop that takes `count` of them."""

@@ -203,9 +203,13 @@ class RidgePolicy(Policy):
             chances = self._place_chances(rows.x, rows.z, slots, lot, places)[indices, np.arange(places)]
         if key is None and self._draws:
             self._decisions += 1
-        mean, width = estimator.score(rows.x[indices], rows.z[indices], slots[indices])
+        mean, width = self._score(rows.x[indices], rows.z[indices], slots[indices], lot)
         arms = [rows.arms[i] for i in indices.tolist()]
         return Ranking(arms, indices, mean, width, chances, [None] * places)
+
+    def _score(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Prediction:
+        """Means and widths in the model that takes this decision."""
+        return self._estimator.score(x, z, slots)
 
     def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
         """The candidates for the first places, and the probability of each there; None: see `_place_chances`.

@@ -15,8 +15,10 @@ from hybandits.model.arms import Slots
 from hybandits.model.inputs import not_finite
 from hybandits.model.learned import LearnedRidge
 from hybandits.model.lots import Lot
+from hybandits.model.memories import MemoryMixture
+from hybandits.model.ridge import HybridRidge
 from hybandits.policies.many import Batch
-from hybandits.policies.posterior import NOTHING, PosteriorPolicy
+from hybandits.policies.posterior import NOTHING, Memory, PosteriorPolicy
 
 DRAWS = 2000
 """How many posterior draws estimate probabilities, unless `propensity_draws` says otherwise."""
@@ -44,6 +46,10 @@ class HyThompson(PosteriorPolicy):
         How large you expect the entries of theta and of every beta to be: their standard deviation before any reward
         has been seen. By default it is learned, for theta and for each of the arms' own features apart, together with
         the mean that arms have in common.
+    memory : float or "auto", optional
+        How many rounds the policy remembers, for worlds that change: a reward that came t rewards ago counts
+        exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
+        trusts the one that predicts best. By default it never forgets.
     propensity_draws : int, optional
         How many further draws estimate the probability of each choice. With 0, the default, ``choice.propensity`` is
         None.
@@ -52,7 +58,7 @@ class HyThompson(PosteriorPolicy):
 
     Attributes
     ----------
-    noise, scale : float or None
+    noise, scale, memory : float, "auto" or None
         As given.
     propensity_draws : int
         As given.
@@ -72,6 +78,9 @@ class HyThompson(PosteriorPolicy):
     deviation is multiplied by 1 - 0.3 exp(-n / P) after n rewards, with P the number of parameters of all arms that
     have learned. Given a draw of theta the arms are independent, so a decision costs one
     triangular solve of size d1, whatever the number of candidates. For linear rewards the rule is analysed in [1]_.
+
+    With a memory, sums and factors of the data fade by multiplication; see docs/learned-settings.md. With "auto" the
+    model that decides is drawn by weight, and propensities are averages of the models' by weight.
 
     The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as
     (1 + times the chosen arm won) / (1 + m); `propensities` uses m draws, or 2,000 if m is 0. These draws are others
@@ -100,12 +109,13 @@ class HyThompson(PosteriorPolicy):
         d2: int,
         noise: float | None = None,
         scale: float | None = None,
+        memory: Memory = None,
         propensity_draws: int = 0,
         seed: int | None = None,
     ) -> None:
         why = "it is the number of posterior draws that estimate a propensity, or 0 for no estimate"
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
-        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, seed=seed)
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
     def _estimated(self, index: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> float:
         """The share of wins of a candidate that has been chosen, its own decision counted in."""
@@ -128,35 +138,46 @@ class HyThompson(PosteriorPolicy):
         draws = self.propensity_draws or DRAWS
         return draws + draws % 2
 
-    def _posterior(self, x: Doubles, z: Doubles, slots: Slots) -> tuple[Any, ...]:
-        """x, z, slots, the factors, ridge, noise and what is not known, as the kernels that draw take them."""
-        estimator, noise, extra = self._estimator, self.noise, NOTHING
-        if isinstance(estimator, LearnedRidge):
-            noise = decisions.noise_of_samples(self.rule, estimator.numbers, estimator.state, self.d1, self.d2)
+    def _posterior(self, model: HybridRidge, x: Doubles, z: Doubles, slots: Slots) -> tuple[Any, ...]:
+        """x, z, slots, a model's factors, ridge, noise and what is not known, as the kernels that draw take them."""
+        noise, extra = self.noise, NOTHING
+        if isinstance(model, LearnedRidge):
+            noise = decisions.noise_of_samples(self.rule, model.numbers, model.state, self.d1, self.d2)
             slots = tuning.with_new_arms(slots)
-            if estimator.state[tuning.UNKNOWN]:
-                x, z, extra = tuning.as_known(x, z, estimator.unknown, estimator.numbers, estimator.rounds)
-        return x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, noise, extra
+            if model.state[tuning.UNKNOWN]:
+                x, z, extra = tuning.as_known(x, z, model.unknown, model.numbers)
+        return x, z, slots, model.arm_score, model.shared_score, model.ridge, noise, extra
 
     def _shares(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int = 1) -> Doubles:
-        """The share of further draws in which each candidate (rows) takes each of the first places (columns)."""
-        if self._undecided:
-            return super()._place_chances(x, z, slots, lot, places)
+        """The share of further draws in which each candidate (rows) takes each of the first places (columns).
+
+        Among several models it is the average by their weights.
+        """
+        estimator = self._estimator
+        if not isinstance(estimator, MemoryMixture):
+            return self._shares_of(estimator, x, z, slots, lot, places)
+        shares = [self._shares_of(model, x, z, slots, lot, places) for model in estimator.models]
+        average: Doubles = np.tensordot(estimator.weights[: len(shares)], shares, 1)
+        return average
+
+    def _shares_of(self, model: HybridRidge, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+        if isinstance(model, LearnedRidge) and not model.tuned:
+            return np.full((len(slots), places), 1.0 / len(slots))
         counts = np.empty((len(slots), places))
         draws = self._draws_of_estimates
         contenders.count_places(
-            *self._posterior(x, z, slots), APART if places == 1 else math.inf, lot.key, random.ESTIMATE + lot.keyed,
-            lot.decision, draws // 2, counts,
+            *self._posterior(model, x, z, slots), APART if places == 1 else math.inf, lot.key,
+            random.ESTIMATE + lot.keyed, lot.decision, draws // 2, counts,
         )  # fmt: skip
         return counts / draws
 
     def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
         """The order of one draw."""
-        if self._undecided:
+        if self._undecided(lot):
             return super()._order(x, z, slots, lot, places)[0], None
         values = np.empty(len(slots))
         decisions.sample_candidates(
-            *self._posterior(x, z, slots), lot.key, random.DECIDE + lot.keyed, lot.decision, values
+            *self._posterior(self._model(lot), x, z, slots), lot.key, random.DECIDE + lot.keyed, lot.decision, values
         )
         return np.argsort(-values, kind="stable")[:places], None
 

@@ -19,11 +19,13 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
 from hybandits.kernels.decisions import best_mean, choose_posterior, choose_tuned, choose_ucb, walk_level
 from hybandits.kernels.gram import estimate, learn_round
+from hybandits.kernels.memories import choose_mixed, go_on, learn_row_mixed
 from hybandits.kernels.random import LEARN, uniform
-from hybandits.kernels.tuning import BUDGET, advance, learn_row_tuned
+from hybandits.kernels.tuning import Arrays, learn_row_tuned
 from hybandits.model.arms import ArmTable
 from hybandits.model.features import lay_out, lay_side_by_side, room_for
 from hybandits.model.learned import LearnedRidge
+from hybandits.model.memories import MemoryMixture
 from hybandits.model.sums import unsound
 from hybandits.policies.base import Policy
 from hybandits.policies.hyran import HyRan
@@ -169,16 +171,20 @@ def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: Doubles, p
     slots, fresh = policy.meet(rounds.arms)
     key, first = policy.decision_numbers(len(picks))
     shown = rounds.for_kernels
-    if isinstance(estimator, LearnedRidge):
-        arrays = estimator.arrays
+    if isinstance(estimator, LearnedRidge | MemoryMixture):
+        models: tuple[Arrays, ...]
+        if isinstance(estimator, MemoryMixture):
+            models, weights = estimator.arrays, estimator.weights
+        else:
+            models, weights = (estimator.arrays,), np.empty(0)
         played = learned = taken = 0
-        due = True
-        while due:
-            played, learned, taken, due = play_tuned(
-                policy.rule, shown, rewards, slots, fresh, key, first, arrays, played, learned, taken, picks
+        outcome = 2
+        while outcome > 1:
+            played, learned, taken, outcome = play_tuned(
+                policy.rule, shown, rewards, slots, fresh, key, first, models, weights, played, learned, taken, picks
             )
-            if due:
-                advance(estimator.d1, estimator.d2, arrays, estimator.held, BUDGET)
+            if outcome > 1:
+                go_on(outcome, estimator.d1, estimator.d2, models, weights, estimator.held)
     else:
         played, learned = play_posterior(
             policy.rule, shown, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
@@ -231,13 +237,16 @@ def play_posterior(  # type: ignore[no-untyped-def]
 
 @kernel
 def play_tuned(  # type: ignore[no-untyped-def]
-    rule, shown, rewards, slots, fresh, key, first, arrays, begin, learned, taken, picks
+    rule, shown, rewards, slots, fresh, key, first, models, weights, begin, learned, taken, picks
 ):  # fmt: skip
     """`play_posterior` at settings that are learned on the way: `choose_tuned` and `learn_row_tuned`.
 
-    Plays from round `begin` on, with so many rewards learned and fresh slots taken before. Returns the number of rounds
-    played, of rewards learned and of slots taken, and whether it has stopped because a refresh is to go on.
+    With several models the one that decides is drawn (`choose_mixed`), and all learn (`learn_row_mixed`). Plays from
+    round `begin` on, with so many rewards learned and fresh slots taken before. Returns the number of rounds played, of
+    rewards learned and of slots taken, and what `learn_row_mixed` returned if that has stopped it, otherwise 1.
     """
+    only = models[0]
+    alone = len(models) == 1  # handing all models on takes a quarter of a microsecond
     source, x, z, index, counts = shown
     x, z = room_for(source, x, z)
     n = counts.shape[0]
@@ -247,24 +256,31 @@ def play_tuned(  # type: ignore[no-untyped-def]
         count = counts[t]
         look_up(index[t], count, slots, here)
         row = lay_out(source, t, count, x, z)
-        i, _, _, _ = choose_tuned(
-            rule, x[row, :count], z[row, :count], here[:count], arrays.arm_score, arrays.shared_score, arrays.numbers,
-            arrays.unknown, arrays.state, key, unkeyed, first + t, -1.0,
-        )  # fmt: skip
+        xs, zs, its = x[row, :count], z[row, :count], here[:count]
+        if alone:
+            i, _, _, _ = choose_tuned(
+                rule, xs, zs, its, only.arm_score, only.shared_score, only.numbers, only.unknown, only.state, key,
+                unkeyed, first + t, -1.0,
+            )  # fmt: skip
+        else:
+            i, _, _, _ = choose_mixed(rule, xs, zs, its, models, weights, key, unkeyed, first + t, -1.0)
         if i < 0:
-            return t, learned, taken, False
+            return t, learned, taken, 1
         picks[t] = i
         reward = rewards[t, i]
         if math.isnan(reward):
             continue
         if abs(reward) > LIMIT:
-            return t, learned, taken, False
+            return t, learned, taken, 1
         taken = take_slot(index[t, i], slots, fresh, taken)
-        due = learn_row_tuned(slots[index[t, i]], x[row, i], z[row, i], reward, arrays) == 2
+        if alone:
+            outcome = learn_row_tuned(slots[index[t, i]], xs[i], zs[i], reward, only)
+        else:
+            outcome = learn_row_mixed(slots[index[t, i]], xs[i], zs[i], reward, models, weights)
         learned += 1
-        if due:
-            return t + 1, learned, taken, True
-    return n, learned, taken, False
+        if outcome > 1:
+            return t + 1, learned, taken, outcome
+    return n, learned, taken, 1
 
 
 def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:

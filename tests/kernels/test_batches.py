@@ -70,7 +70,8 @@ def test_learned_settings(mode: str, rule: int) -> None:
     slots = np.array([[estimator.slot(0), estimator.slot(1), estimator.slot(2), -1]])
     learned = estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.unknown, estimator.state
     outcome = np.empty(5, np.int64), np.empty(5), np.empty(5), np.empty(5)
-    assert batches.choose_many_tuned(rule, x, z, slots, NO_MASK, *learned, 7, 100, 1, 4, *outcome) == -1
+    model = (estimator.arrays,), np.empty(0)
+    assert batches.choose_many_tuned(rule, x, z, slots, NO_MASK, *model, 7, 100, 1, 4, *outcome) == -1
     for b in range(1, 4):
         wanted = decisions.choose_tuned(rule, x[b], z[b], slots[0], *learned, 7, 0, 100 + b, -1.0)
         assert_allclose([part[b] for part in outcome], wanted, rtol=1e-12)

@@ -13,17 +13,18 @@ from tests.support.learned_rows import scales_of, taught
 SHAPES = [(4, 3), (0, 3), (4, 0), (1, 1)]
 
 
+@pytest.mark.parametrize("memory", [None, 25.0])
 @pytest.mark.parametrize(
     ("d1", "d2", "constant"), [*((*shape, "") for shape in SHAPES), (4, 3, "x"), (4, 3, "z"), (4, 3, "xz"), (0, 1, "z")]
 )
-def test_a_step_is_that_of_dense_algebra(mode: str, d1: int, d2: int, constant: str) -> None:
+def test_a_step_is_that_of_dense_algebra(mode: str, d1: int, d2: int, constant: str, memory: float | None) -> None:
+    """With a memory, of the rows times the roots of their weights, whose number is the sum of the weights."""
     rows = make_rows(1, n=80 if mode == "compiled" else 30, d1=d1, d2=d2, constant=constant)
-    estimator = taught(rows)
+    estimator = taught(rows, memory=memory)
     before = scales_of(estimator)
-    numbers = estimator.numbers.copy()
-    estimator._step(numbers)
-    wanted, m = step(rows, before, 6)
-    solved = solve(rows, before, 6)
+    numbers = estimator._explained()
+    wanted, m = step(rows, before, 6, memory)
+    solved = solve(rows, before, 6, memory)
     assert_allclose(numbers[evidence.EVIDENCE], solved.evidence, rtol=1e-11)
     # parameters that no feature speaks of are not counted, and a rare arm's are hardly known
     assert_allclose(numbers[evidence.GAMMA], solved.known.sum(), rtol=1e-9)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.kernels import evidence, tuning
 from hybandits.model.learned import LearnedRidge
-from tests.support.learned_oracle import make_rows, solve, weights_of
+from tests.support.learned_oracle import fading, make_rows, solve, weights_of
 from tests.support.learned_rows import scales_of, taught
 
 
@@ -19,11 +19,11 @@ def test_rows_are_counted(mode: str) -> None:
     rows[5, 4] = 3.0
     rewards = 5.0 + random.standard_normal(9)
     d1, d2 = 2, 3
-    numbers, seen, varied = np.zeros(evidence.size_of_numbers(d1, d2)), np.zeros(5, np.int64), np.zeros(5, np.int64)
+    numbers, seen, varied = np.zeros(evidence.size_of_numbers(d1, d2)), np.zeros(5), np.zeros(5, np.int64)
     new = []
     for i, (row, reward) in enumerate(zip(rows, rewards.tolist(), strict=True)):
         new.append(bool(tuning.first_changes(row, d1, d2, numbers, varied, i)))
-        tuning.take_note(row, d1, d2, reward, numbers, seen, i)
+        tuning.take_note(row, d1, d2, reward, numbers, seen)
     assert new == [False, True, False, False, False, True, False, False, False]
     features = np.roll(rows, d1, axis=1)  # rows are (z, x), sums are kept as (x, z)
     assert seen.tolist() == (features != 0).sum(axis=0).tolist()
@@ -40,15 +40,18 @@ def test_a_step_looks_at_all_arms_or_at_evenly_spaced_ones(mode: str) -> None:
     order, rank = np.array([3, 1, 4, 2, 5, 6]), np.array([0, 2, 2, 2, 1, 2, 2])
     state = np.zeros(tuning.STATE, np.int64)
     state[tuning.COUNT] = 6
-    slots, left_out, _ = tuning.take_part(order, state, 2, 2, rank, np.inf)
+    undated = np.zeros(0)
+    slots, left_out, _ = tuning.take_part(order, state, 2, 2, rank, undated, np.inf)
     assert slots.tolist() == order.tolist()
     assert left_out == 0
     most = sum(tuning.cost_of_step(rank[slot], 2, 2) for slot in order) / 2.5
     for refreshes, wanted in ((0, [3, 2]), (1, [1, 5]), (2, [4, 6]), (3, [3, 2])):
         state[tuning.REFRESHES] = refreshes
-        slots, left_out, _ = tuning.take_part(order, state, 2, 2, rank, most)
+        slots, left_out, _ = tuning.take_part(order, state, 2, 2, rank, undated, most)
         assert slots.tolist() == wanted
         assert left_out == rank[order].sum() - rank[wanted].sum()
+    faint = np.full(7, 0.25)
+    assert tuning.take_part(order, state, 2, 2, rank, faint, most)[1] == 4 * 0.25
 
 
 def test_what_is_played_with_is_the_posterior(mode: str) -> None:
@@ -85,22 +88,22 @@ def test_what_is_played_with_is_the_posterior(mode: str) -> None:
 
 def test_features_that_never_changed_are_as_usual_and_what_is_not_known_is_added(mode: str) -> None:
     numbers = np.zeros(evidence.size_of_numbers(3, 2))
-    numbers[[evidence.S1, evidence.SM, evidence.PLAYED]] = 0.5, 0.25, 4.0
+    numbers[[evidence.S1, evidence.SM, evidence.PLAYED, evidence.KEPT]] = 0.5, 0.25, 4.0, 10.0
     numbers[evidence.HEAD : evidence.HEAD + 2] = 0.1, 0.3
     evidence.usual_features(numbers, 3, 2)[:] = 0.0, 2.0, 7.0, 1.0, 0.0
     unknown = np.array([1, 1, 0, 1, 1])
     x = np.array([[0.0, 2.0, 1.0], [5.0, 2.0, 1.0], [-3.0, 6.0, 1.0]])
     z = np.array([[1.0, 0.0], [1.0, 0.0], [0.5, 9.0]])
-    known_x, known_z, extra = tuning.as_known(x, z, unknown, numbers, 10)
+    known_x, known_z, extra = tuning.as_known(x, z, unknown, numbers)
     assert_array_equal(known_x, [[0.0, 2.0, 1.0]] * 3)
     assert_array_equal(known_z, [[1.0, 0.0]] * 3)
     of_beta = 0.25 + 0.2
     assert_allclose(extra, [0.0, 0.5 / 4, (0.5 * (1 + 4) + of_beta * (0.25 + 1)) / 4])
-    known_x, _, extra = tuning.as_known(x[:1], z[:1], unknown, numbers, 10)
+    known_x, _, extra = tuning.as_known(x[:1], z[:1], unknown, numbers)
     assert known_x is x[:1] or (known_x == x[:1]).all()
     assert len(extra) == 0
     numbers[[evidence.S1, evidence.SQUARES]] = 0.0, 30.0  # nothing is known of any parameter of the kind
-    assert_allclose(tuning.as_known(x[:2], z[:2], unknown, numbers, 10)[2], [0.0, 3.0 / 4])
+    assert_allclose(tuning.as_known(x[:2], z[:2], unknown, numbers)[2], [0.0, 3.0 / 4])
 
 
 def test_rows_folded_in_are_as_good_as_learned(mode: str) -> None:
@@ -137,7 +140,7 @@ def test_an_arm_that_is_released_is_integrated_out(mode: str) -> None:
     numbers = estimator.numbers.copy()
     evidence.step(
         others, 2, 2, estimator.arm_data, estimator.arm_rhs, estimator.shared_data, estimator.shared_rhs,
-        estimator.released_data, estimator.released_rhs, numbers, estimator.seen, estimator.varied, 30, 0,
+        estimator.released_data, estimator.released_rhs, numbers, estimator.seen, estimator.varied, 30.0, 0.0,
         (False, False),
     )  # fmt: skip
     assert numbers[evidence.EVIDENCE] == pytest.approx(solved.evidence, rel=1e-9)
@@ -191,3 +194,44 @@ def test_another_estimators_data_are_folded_in(mode: str) -> None:
     )
     first.numbers[evidence.REST] += second.numbers[evidence.REST]
     assert errors(first, [0, 1, 2]) == pytest.approx(wanted)
+
+
+def test_data_fade_as_time_passes(mode: str) -> None:
+    """Sums and squared errors at any parameters are those of the rows times the roots of their weights."""
+    rows, memory = make_rows(8, n=20, d1=2, d2=2, arms=2), 7.0
+    estimator = taught(rows, memory=memory)
+    tuning.let_pass(3.0, 2, 2, estimator.arrays)
+    tuning.catch_up_all(2, 2, estimator.arrays)
+    weight = fading(rows, memory) * np.exp(-3.0 / memory)
+    numbers = estimator.numbers
+    assert numbers[evidence.KEPT] == pytest.approx(weight.sum())
+    assert numbers[evidence.SQUARES] == pytest.approx(weight @ rows.reward**2)
+    mean = weight @ rows.reward / weight.sum()
+    assert numbers[evidence.MEAN] == pytest.approx(mean)
+    assert numbers[evidence.SPREAD] == pytest.approx(weight @ (rows.reward - mean) ** 2)
+    features = np.hstack((rows.x, rows.z))
+    assert_allclose(numbers[evidence.HEAD + 4 :][:4], weight @ features**2)
+    assert_allclose(estimator.seen, weight.sum())
+    random = np.random.default_rng(0)
+    theta, beta = random.standard_normal(2), random.standard_normal((2, 2))
+    errors = float(numbers[evidence.REST])
+    errors += evidence.squared_errors(0, 0, 2, estimator.shared_data, estimator.shared_rhs, theta, theta)
+    for arm in range(2):
+        slot = estimator.slot(arm)
+        errors += evidence.squared_errors(slot, 2, 2, estimator.arm_data, estimator.arm_rhs, theta, beta[arm])
+        assert estimator.arm_kept[slot] == pytest.approx(weight[rows.arm == arm].sum())
+    wanted = rows.reward - rows.x @ theta - np.einsum("td,td->t", rows.z, beta[rows.arm])
+    assert errors == pytest.approx(weight @ wanted**2)
+    tuning.let_pass(1e5, 2, 2, estimator.arrays)
+    tuning.catch_up_all(2, 2, estimator.arrays)
+    assert not estimator.arm_data[: len(estimator.arm_data)].any()
+    assert numbers[evidence.SQUARES] > 0.0  # the last that is known of the rewards' units
+
+
+def test_a_finite_memory_never_stops_refreshing(mode: str) -> None:
+    numbers = np.zeros(evidence.size_of_numbers(1, 1))
+    for kept, rate, wanted in (
+        (1.0, 0.0, 1), (8.0, 0.0, 2), (999.0, 0.0, 250), (4000.0, 0.0, 2000), (4000.0, 1e-3, 250), (2.5, 0.4, 1)
+    ):  # fmt: skip
+        numbers[[evidence.KEPT, evidence.RATE]] = kept, rate
+        assert tuning.rows_between(numbers) == wanted

@@ -9,32 +9,34 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hybandits.kernels import evidence, tuning
 from hybandits.model.learned import LearnedRidge, Moments, fixed_point
 from hybandits.model.policy_file import FileError
-from tests.support.learned_oracle import Rows, make_rows, solve, step, weights_of
+from tests.support.learned_oracle import Rows, fading, make_rows, solve, step, weights_of
 from tests.support.learned_rows import remake, scales_of, settings, taught
 
 SHAPES = [(4, 3), (0, 3), (4, 0), (1, 1)]
 
 
+@pytest.mark.parametrize("memory", [None, 30.0])
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
-def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2: int) -> None:
+def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2: int, memory: float | None) -> None:
     rows = make_rows(2, d1=d1, d2=d2)
-    estimator = taught(rows)
+    estimator = taught(rows, memory=memory)
     estimator.refresh()
+    weight = fading(rows, memory)
     scales, m = scales_of(estimator), estimator.common_mean
     n, arms = len(rows.reward), 6
-    w1, w2 = weights_of(rows.x), weights_of(rows.z)
+    w1, w2 = weights_of(rows.x, weight), weights_of(rows.z, weight)
     own = np.zeros((n, arms, d2))
     own[np.arange(n), rows.arm] = rows.z
-    a = np.hstack((rows.x, own.reshape(n, arms * d2)))
+    a = np.sqrt(weight)[:, None] * np.hstack((rows.x, own.reshape(n, arms * d2)))
     # An arm's own parameters vary by s2 / w around m, and m is known only so well.
-    uncertain = solve(rows, scales, arms).inverse[d1 : d1 + d2, d1 : d1 + d2]
+    uncertain = solve(rows, scales, arms, memory).inverse[d1 : d1 + d2, d1 : d1 + d2]
     precision = np.linalg.inv(np.diag(scales.s2 / (scales.sigma2 * w2)) + uncertain)
     ridge = np.zeros((d1 + arms * d2,) * 2)
     ridge[:d1, :d1] = np.diag(scales.sigma2 * w1 / scales.s1)
     ridge[d1:, d1:] = np.kron(np.eye(arms), precision)
     prior = np.concatenate((np.zeros(d1), np.tile(m, arms)))
     inverse = np.linalg.inv(a.T @ a + ridge)
-    estimate = inverse @ (a.T @ rows.reward + ridge @ prior)
+    estimate = inverse @ (a.T @ (np.sqrt(weight) * rows.reward) + ridge @ prior)
     assert_allclose(estimator.theta, estimate[:d1], rtol=1e-9, atol=1e-12)
     random = np.random.default_rng(0)
     x, z = random.standard_normal((7, d1)), random.standard_normal((7, d2))
@@ -524,3 +526,152 @@ def test_batches_equal_one_by_one_to_the_bit() -> None:
 def test_the_ridge_cannot_be_raised() -> None:
     with pytest.raises(ValueError, match="has no ridge to raise"):
         LearnedRidge(d1=1, d2=1).raise_ridge(2.0)
+
+
+# ------------------------------------------------------------------ memories
+
+
+def test_a_memory_ends_at_the_fixed_point_of_weighted_rows() -> None:
+    rows = make_rows(3)
+    estimator = taught(rows, memory=30.0)
+    estimator.refresh()
+    after, m = step(rows, scales_of(estimator), 6, 30.0)
+    assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-8)
+
+
+def test_every_refresh_along_the_way_plays_with_weighted_rows() -> None:
+    """Whatever the settings are when a sweep ends, theta is the weighted ridge regression's."""
+    rows = make_rows(5, n=400, d1=4, d2=3, arms=4)
+    estimator, refreshes, checked = LearnedRidge(d1=4, d2=3, memory=40.0), 0, 0
+    for t in range(400):
+        estimator.learn(int(rows.arm[t]), rows.x[t], rows.z[t], float(rows.reward[t]))
+        if estimator.state[tuning.REFRESHES] > refreshes:
+            refreshes = int(estimator.state[tuning.REFRESHES])
+            if t > 60 and refreshes % 5 == 0:
+                so_far = Rows(*(part[: t + 1] for part in rows))
+                weight = np.sqrt(fading(so_far, 40.0))
+                own = np.zeros((t + 1, 4, 3))
+                own[np.arange(t + 1), so_far.arm] = so_far.z
+                design = weight[:, None] * np.hstack((so_far.x, own.reshape(t + 1, 12)))
+                a, _, m = evidence.played_ridges(estimator.numbers, 4, 3)
+                triangle = np.zeros((3, 3))
+                triangle[np.triu_indices(3)] = evidence.prior_triangle(estimator.numbers, 4, 3)
+                ridge = np.zeros((16, 16))
+                ridge[:4, :4] = np.diag(a)
+                ridge[4:, 4:] = np.kron(np.eye(4), triangle.T @ triangle)
+                prior = np.concatenate((np.zeros(4), np.tile(m, 4)))
+                both = design.T @ (weight * so_far.reward) + ridge @ prior
+                assert_allclose(estimator.theta, np.linalg.solve(design.T @ design + ridge, both)[:4], rtol=1e-8)
+                checked += 1
+    assert refreshes > 360 / 10 - 10  # every tenth row, once there are some
+    assert checked >= 5
+
+
+def test_an_infinite_memory_forgets_nothing() -> None:
+    rows = make_rows(6)
+    one, two = taught(rows), taught(rows, memory=np.inf)
+    assert_array_equal(one.numbers, two.numbers)
+    assert_array_equal(one.arm_score, two.arm_score)
+    assert two.arm_kept[two.slot(0)] == two.pulls_of(0)
+
+
+def test_what_was_before_the_world_changed_is_forgotten() -> None:
+    before, after = make_rows(7, n=300, arms=3), make_rows(8, n=300, arms=3)
+    fresh = taught(after, memory=30.0)
+    changed = taught(before, memory=30.0)
+    for arm, x, z, reward in zip(after.arm.tolist(), after.x, after.z, after.reward.tolist(), strict=True):
+        changed.learn(arm, x, z, reward)
+    for estimator in (fresh, changed):
+        estimator.refresh()
+    assert_allclose(settings(changed), settings(fresh), rtol=0.05, atol=1e-3)
+    assert_allclose(changed.theta, fresh.theta, atol=5e-3)
+    assert changed.numbers[evidence.KEPT] == pytest.approx(1 / (1 - np.exp(-1 / 30)), rel=1e-6)
+
+
+def test_merging_is_learning_the_others_rows_afterwards() -> None:
+    rows = make_rows(9, n=90)
+    one, two = (taught(Rows(*(part[k] for part in rows)), memory=25.0) for k in (slice(50), slice(50, 90)))
+    whole = taught(rows, memory=25.0)
+    before = [array.copy() for array in two.arrays]
+    one.merge(two)
+    for mine, its in zip(two.arrays, before, strict=True):
+        assert_array_equal(mine, its)
+    whole.refresh()
+    assert_allclose(settings(one), settings(whole), rtol=1e-8)
+    assert_allclose(one.theta, whole.theta, rtol=1e-8)
+    assert_allclose(one.arm_kept[one.slot(0)], _kept(whole, 0), rtol=1e-9)
+    with pytest.raises(ValueError, match="the same noise, scale and memory"):
+        one.merge(taught(rows, memory=26.0))
+
+
+def _kept(estimator: LearnedRidge, arm: int) -> float:
+    tuning.catch_up_all(estimator.d1, estimator.d2, estimator.arrays)
+    return float(estimator.arm_kept[estimator.slot(arm)])
+
+
+def test_what_a_dropped_arm_has_taught_fades_like_the_rest() -> None:
+    rows = make_rows(10, n=120)
+    estimator = taught(rows, memory=20.0)
+    estimator.forget(2)
+    assert estimator.released_data.any()
+    released, log_det = np.abs(estimator.released_data).max(), float(estimator.numbers[evidence.RELEASED])
+    estimator.let_pass(40.0)
+    assert np.abs(estimator.released_data).max() == pytest.approx(released * np.exp(-1))
+    assert estimator.numbers[evidence.RELEASED] == pytest.approx(log_det * np.exp(-2))
+    estimator.refresh()
+    estimator.let_pass(1e5)
+    estimator.refresh()
+    assert not estimator.released_data.any()
+    assert np.isfinite(estimator.predict(rows.x[:6], rows.z[:6], [0, 1, 2, 3, 4, 5])).all()
+
+
+def test_rows_that_stand_for_many_weigh_what_rows_in_random_order_do_on_average() -> None:
+    rows = make_rows(11, n=60)
+    summed = LearnedRidge(d1=4, d2=3, memory=20.0)
+    features = np.hstack((rows.x, rows.z))
+    moments = Moments(
+        np.full(7, 60), features.sum(axis=0), float(rows.reward.mean()), float(60 * rows.reward.var())
+    )  # fmt: skip
+    pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
+    summed.learn_summary(rows.arm.tolist(), rows.x, rows.z, rows.reward, pulls, moments)
+    weight = fading(rows, 20.0).sum() / 60
+    assert summed.rounds == 60
+    assert summed.numbers[evidence.KEPT] == pytest.approx(60 * weight, rel=0.03)  # a sum beside an integral
+    share = summed.numbers[evidence.KEPT] / 60
+    assert summed.numbers[evidence.SQUARES] == pytest.approx(share * rows.reward @ rows.reward)
+
+
+def test_told_both_and_a_memory_it_is_ridge_regression_of_weighted_rows() -> None:
+    rows = make_rows(12, n=50, d1=2, d2=2, arms=2)
+    estimator = taught(rows._replace(reward=0.0 * rows.reward), noise=0.5, scale=2.0, memory=10.0)
+    assert estimator.tuned
+    assert not estimator.theta.any()
+    estimator = taught(rows, noise=0.5, scale=2.0, memory=10.0)
+    estimator.refresh()
+    weight = np.sqrt(fading(rows, 10.0))
+    own = np.zeros((50, 2, 2))
+    own[np.arange(50), rows.arm] = rows.z
+    design = weight[:, None] * np.hstack((rows.x, own.reshape(50, 4)))
+    inverse = np.linalg.inv(design.T @ design + np.eye(6) / 16)
+    estimate = inverse @ (design.T @ (weight * rows.reward))
+    assert_allclose(estimator.theta, estimate[:2], rtol=1e-9)
+    assert_allclose(estimator.beta(1), estimate[4:], rtol=1e-9)
+    assert estimator.predict(np.zeros((1, 2)), np.eye(2)[:1], ["new"]).width[0] == pytest.approx(4.0)
+
+
+def test_files_that_know_nothing_of_memories_are_read() -> None:
+    estimator = taught(make_rows(13, n=40))
+    header, arrays = estimator.pack()
+    del header["memory"]
+    old = np.delete(arrays["numbers"], [evidence.KEPT, evidence.RATE, evidence.CLOCK])
+    loaded = LearnedRidge.unpack(header, {**arrays, "numbers": old, "seen": arrays["seen"].astype(np.int64)})
+    for mine, its in zip(loaded.blocks().values(), estimator.blocks().values(), strict=True):
+        assert_array_equal(mine, its)
+
+
+def test_a_file_of_another_memory_is_refused() -> None:
+    header, arrays = taught(make_rows(14, n=40), memory=9.0).pack()
+    with pytest.raises(FileError, match="not of this memory"):
+        LearnedRidge.unpack({**header, "memory": 8.0}, arrays)
+    with pytest.raises(FileError, match="corrupt"):
+        LearnedRidge.unpack(header, {**arrays, "arm_clock": arrays["arm_clock"][1:]})

@@ -44,6 +44,8 @@ def test_every_name_makes_its_policy_without_settings(name: str) -> None:
         ("HyThompson:", ("HyThompson", {})),
         ("HyThompson:scale=0.5", ("HyThompson", {"scale": 0.5})),
         ("HyThompson:scale=.5,propensity_draws=10", ("HyThompson", {"scale": 0.5, "propensity_draws": 10})),
+        ("HyIDS:memory=auto", ("HyIDS", {"memory": "auto"})),
+        ("HyThompson:memory=5000", ("HyThompson", {"memory": 5000})),
         ("HyRan:ridge_schedule=theory", ("HyRan", {"ridge_schedule": "theory"})),
         ('HyRan:ridge_schedule="theory"', ("HyRan", {"ridge_schedule": "theory"})),
         (

@@ -144,6 +144,53 @@ class TestHyIDSTold(PolicyConformance):
         return HyIDS(d1=d1, d2=d2, noise=0.1, scale=0.5, seed=seed)
 
 
+class TestHyThompsonWithMemory(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, memory=15, seed=seed)
+
+
+class TestHyThompsonWithMemories(PolicyConformance):
+    deterministic = False
+    exact_merge = False  # what is remembered depends on the number of arms that have learned
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, memory="auto", propensity_draws=20, seed=seed)
+
+
+@variant
+class TestHyThompsonToldWithMemory(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=1.0, memory=15, seed=seed)
+
+
+@variant
+class TestHyThompsonToldWithMemories(PolicyConformance):
+    deterministic = False
+    exact_merge = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=1.0, memory="auto", seed=seed)
+
+
+class TestHyIDSWithMemory(PolicyConformance):
+    deterministic = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyIDS(d1=d1, d2=d2, memory=15, seed=seed)
+
+
+class TestHyIDSWithMemories(PolicyConformance):
+    deterministic = False
+    exact_merge = False
+
+    def make(self, d1: int, d2: int, seed: int) -> Policy:
+        return HyIDS(d1=d1, d2=d2, memory="auto", seed=seed)
+
+
 class TestGreedy(PolicyConformance):
     def make(self, d1: int, d2: int, seed: int) -> Policy:
         return Greedy(d1=d1, d2=d2, seed=seed)

@@ -117,9 +117,10 @@ SAVED: list[tuple[Policy, dict[str, Any]]] = [
     (Uniform(d1=2, d2=1, ridge=3), {"d1": 2, "d2": 1, "ridge": 3.0}),
     (
         HyThompson(d1=2, d2=1, noise=0.2, scale=1.0, propensity_draws=5),
-        {"d1": 2, "d2": 1, "noise": 0.2, "scale": 1.0, "propensity_draws": 5},
+        {"d1": 2, "d2": 1, "noise": 0.2, "scale": 1.0, "memory": None, "propensity_draws": 5},
     ),
-    (HyIDS(d1=2, d2=1), {"d1": 2, "d2": 1, "noise": None, "scale": None}),
+    (HyIDS(d1=2, d2=1), {"d1": 2, "d2": 1, "noise": None, "scale": None, "memory": None}),
+    (HyIDS(d1=2, d2=1, memory="auto"), {"d1": 2, "d2": 1, "noise": None, "scale": None, "memory": "auto"}),
     (
         HyRan(d1=2, d2=1, p=0.7, ridge_schedule="theory"),
         {"d1": 2, "d2": 1, "p": 0.7, "ridge_schedule": "theory", "delta": 0.01, "arm_count": None},

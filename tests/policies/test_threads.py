@@ -205,9 +205,10 @@ def test_bytes_and_file_objects_are_as_good_as_files(tmp_path: Path) -> None:
     [
         lambda: HyLinUCB(d1=4, d2=3, ridge=2.0),
         lambda: HyIDS(d1=4, d2=3, seed=0),
+        lambda: HyIDS(d1=4, d2=3, memory=30, seed=0),
         lambda: EpsilonGreedy(HyThompson(d1=4, d2=3, noise=0.1, scale=1.0, seed=0), epsilon=0.2, seed=0),
     ],
-    ids=["HyLinUCB", "HyIDS", "EpsilonGreedy"],
+    ids=["HyLinUCB", "HyIDS", "HyIDS with a memory", "EpsilonGreedy"],
 )
 def test_deltas_are_counted_once(make: Any) -> None:
     """Two workers learn into deltas of the model; merged, the model is what it would be if it had learned all rows."""

@@ -48,10 +48,17 @@ def make_rows(
     return Rows(arm, x, z, mean + noise * random.standard_normal(n))
 
 
-def weights_of(features: Doubles) -> Doubles:
+def fading(rows: Rows, memory: float | None) -> Doubles:
+    """The weight exp(-age / memory) of every row."""
+    age = np.arange(len(rows.reward))[::-1]
+    return np.ones(len(age)) if memory is None else np.exp(-age / memory)
+
+
+def weights_of(features: Doubles, weight: Doubles | None = None) -> Doubles:
     """w_k, the mean square of a feature where it is not 0; 0 if it always is."""
-    count = (features != 0).sum(axis=0)
-    return np.where(count > 0, (features**2).sum(axis=0) / np.maximum(count, 1), 0.0)
+    weight = np.ones(len(features)) if weight is None else weight
+    count = weight @ (features != 0)
+    return np.where(count > 0, weight @ features**2 / np.where(count > 0, count, 1.0), 0.0)
 
 
 def constant_features(rows: Rows) -> Doubles:
@@ -73,28 +80,33 @@ class Solved(NamedTuple):
     inverse: Doubles
 
 
-def solve(rows: Rows, scales: Scales, arms: int) -> Solved:
-    """The posterior at these scales, by one dense inverse."""
+def solve(rows: Rows, scales: Scales, arms: int, memory: float | None = None) -> Solved:
+    """The posterior at these scales, by one dense inverse; a row of weight w is a row times sqrt(w)."""
+    weight = fading(rows, memory)
     n, d1 = rows.x.shape
     d2 = rows.z.shape[1]
     own = np.zeros((n, arms, d2))
     own[np.arange(n), rows.arm] = rows.z
-    a = np.hstack((rows.x, rows.z, own.reshape(n, arms * d2)))
-    w1, w2 = weights_of(rows.x), weights_of(rows.z)
+    root = np.sqrt(weight)
+    a = root[:, None] * np.hstack((rows.x, rows.z, own.reshape(n, arms * d2)))
+    reward = root * rows.reward
+    w1, w2 = weights_of(rows.x, weight), weights_of(rows.z, weight)
     ridge = np.concatenate(
         (scales.sigma2 * w1 / scales.s1, scales.sigma2 * w2 / scales.sm, np.tile(scales.sigma2 * w2 / scales.s2, arms))
     )
     constant = np.flatnonzero(constant_features(rows))
-    ridge[constant[:1]] = scales.sigma2 * np.concatenate((w1, w2))[constant[:1]] / (rows.reward**2).mean()
+    ridge[constant[:1]] = scales.sigma2 * np.concatenate((w1, w2))[constant[:1]] * weight.sum() / (reward @ reward)
     ridge = np.where(ridge > 0, ridge, 1.0)
     out_of_play = constant[1:]
     a[:, out_of_play], ridge[out_of_play] = 0.0, 1.0
     inverse = np.linalg.inv(a.T @ a + np.diag(ridge))
-    estimate = inverse @ (a.T @ rows.reward)
-    errors = ((rows.reward - a @ estimate) ** 2).sum()
-    variance = scales.sigma2 * (np.eye(n) + (a / ridge) @ a.T)
+    estimate = inverse @ (a.T @ reward)
+    errors = ((reward - a @ estimate) ** 2).sum()
+    variance = np.eye(n) + (a / ridge) @ a.T
     evidence = -0.5 * (
-        n * np.log(2 * np.pi) + np.linalg.slogdet(variance)[1] + rows.reward @ np.linalg.solve(variance, rows.reward)
+        weight.sum() * np.log(2 * np.pi * scales.sigma2)
+        + np.linalg.slogdet(variance)[1]
+        + reward @ np.linalg.solve(variance, reward) / scales.sigma2
     )
     return Solved(
         estimate[:d1], estimate[d1 : d1 + d2], estimate[d1 + d2 :].reshape(arms, d2), float(errors),
@@ -107,18 +119,21 @@ def half_cauchy(squares: float, count: float, s: float, c: float) -> float:
     return (squares + s * c / (c + s)) / (count + s / (c + s))
 
 
-def step(rows: Rows, scales: Scales, arms: int) -> tuple[Scales, Doubles]:
+def step(rows: Rows, scales: Scales, arms: int, memory: float | None = None) -> tuple[Scales, Doubles]:
     """One fixed-point step of all scales, and m."""
     d1, d2 = rows.x.shape[1], rows.z.shape[1]
-    solved = solve(rows, scales, arms)
-    v, spread = (rows.reward**2).mean(), rows.reward.var()
+    solved = solve(rows, scales, arms, memory)
+    weight = fading(rows, memory)
+    n = weight.sum()
+    v = weight @ rows.reward**2 / n
+    spread = weight @ (rows.reward - weight @ rows.reward / n) ** 2 / n
     constant = constant_features(rows)
     ordinary = ~constant
     of_theta, of_m = ordinary[:d1], ordinary[d1:]
-    active_x = (rows.x != 0)[:, of_theta].sum() / len(rows.x)
-    active_z = (rows.z != 0).sum() / len(rows.z)
+    active_x = (weight @ (rows.x != 0))[of_theta].sum() / n
+    active_z = (weight @ (rows.z != 0)).sum() / n
     parts = 1 + (active_x > 0) + (active_z > 0)
-    w1, w2 = weights_of(rows.x), weights_of(rows.z)
+    w1, w2 = weights_of(rows.x, weight), weights_of(rows.z, weight)
     known = solved.known[d1 + d2 :].reshape(arms, d2)
     s1 = scales.s1
     if active_x:
@@ -131,6 +146,6 @@ def step(rows: Rows, scales: Scales, arms: int) -> tuple[Scales, Doubles]:
         s2 = np.array([half_cauchy(squares[k], known[:, k].sum(), scales.s2[k], common) for k in range(d2)])
         size, count = (w2 * solved.m**2)[of_m].sum(), solved.known[d1 : d1 + d2][of_m].sum()
         sm = half_cauchy(size, count, scales.sm, (spread if constant.any() else v) / parts / active_z)
-    free = len(rows.x) - solved.known.sum()
+    free = n - solved.known.sum()
     errors = solved.errors + 1e-3 * spread
     return Scales(half_cauchy(errors, free, scales.sigma2, spread / parts), s1, s2, sm), solved.m

@@ -9,7 +9,7 @@ from hybandits.model.learned import LearnedRidge
 from tests.support.learned_oracle import Rows, Scales
 
 
-def taught(rows: Rows, **held: float) -> LearnedRidge:
+def taught(rows: Rows, **held: float | None) -> LearnedRidge:
     estimator = LearnedRidge(d1=rows.x.shape[1], d2=rows.z.shape[1], **held)
     for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
         estimator.learn(arm, x, z, reward)
