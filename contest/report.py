@@ -62,13 +62,27 @@ def streams_of(by_key: Mapping[tuple[str, str], Result]) -> list[str]:
 
 
 def ranking(by_key: Mapping[tuple[str, str], Result]) -> list[str]:
-    """The players, best first: by the mean of their default scores, where a stream without a score counts as 0."""
+    """The players, best first: by the mean of their default scores, where a stream without a score counts as 0.
+
+    Players that are run in some streams only come last, because their mean is not one of all streams.
+    """
     players = [name for name in PLAYERS if any(player == name for _, player in by_key)]
-    return sorted(players, key=lambda player: -mean_score(by_key, player, streams_of(by_key)))
+    streams = streams_of(by_key)
+
+    def place(player: str) -> tuple[bool, float]:
+        only = PLAYERS[player].only_in
+        return bool(only), -mean_score(by_key, player, [name for name in streams if PLAYERS[player].is_for(name)])
+
+    return sorted(players, key=place)
 
 
 def mean_score(by_key: Mapping[tuple[str, str], Result], player: str, streams: Sequence[str]) -> float:
-    """The mean of the default scores in some streams; 0, like choosing by lot, where there is none."""
+    """The mean of the default scores in some streams; 0, like choosing by lot, where there is none.
+
+    NaN if the player is not meant for all of them.
+    """
+    if not streams or not all(PLAYERS[player].is_for(stream) for stream in streams):
+        return math.nan
     scores = [by_key[stream, player].default if (stream, player) in by_key else None for stream in streams]
     return float(np.mean([0.0 if each is None else each.mean for each in scores]))
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from contest.streams import Round, Stream
+from contest.streams import STREAMS, Round, Stream
 from hybandits.foundation.checks import Doubles
 
 
@@ -57,6 +57,10 @@ class Entry:
     grid: tuple[Mapping[str, Any], ...] = ()
     grid_in: tuple[str, ...] = ()
     only_in: tuple[str, ...] = ()
+
+    def is_for(self, name: str) -> bool:
+        """Whether the player is meant for the stream of this name."""
+        return _is_in(STREAMS[name], self.only_in)
 
     def check(self, stream: Stream) -> None:
         """Raise if the player is not meant for the stream."""

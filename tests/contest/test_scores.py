@@ -74,3 +74,15 @@ def test_the_ranking_counts_missing_streams_as_chance() -> None:
     assert report.ranking(by_key) == ["HyIDS", "Greedy", "Uniform"]
     assert report.mean_score(by_key, "Greedy", ["terrain", "wine"]) == pytest.approx(0.4)
     assert report.winner(by_key, "terrain") == "Greedy"
+
+
+def test_a_player_for_some_streams_only_has_no_mean_of_all() -> None:
+    """It is not punished for streams that it is not meant for, and it does not lead by a choice of streams."""
+    name = "bayesianbandits empirical Bayes, forgetting"
+    runs = [run("HyIDS", 1, 90.0), run("Uniform", 1, 20.0), run(name, 1, math.nan, reason="it is run only in ..")]
+    runs += [{**each, "stream": "one jump", "earned": 119.0, "reason": ""} for each in runs]
+    by_key = results(runs)
+    assert report.ranking(by_key) == ["HyIDS", "Uniform", name]
+    assert math.isnan(report.mean_score(by_key, name, ["terrain", "one jump"]))
+    assert report.mean_score(by_key, name, ["one jump"]) == pytest.approx(0.99)
+    assert f"| {name} | - | 99 | - |" in report.summary(by_key)
