@@ -38,6 +38,8 @@ def _entry(name: str, *, grid: tuple[dict[str, Any], ...] = (), label: str = "",
 ENTRIES = (
     _entry("HyIDS"),
     _entry("HyThompson", grid=tuple({"noise": noise, "scale": 0.1} for noise in (0.01, 0.1, 1.0))),
+    _entry("HyIDS", label="HyIDS(memory=auto)", memory="auto"),
+    _entry("HyThompson", label="HyThompson(memory=auto)", memory="auto"),
     _entry("HyLinUCB", grid=ALPHAS),
     _entry("LinUCB", grid=ALPHAS),
     _entry("DisLinUCB", grid=ALPHAS),
