@@ -36,8 +36,8 @@ def played(player: str, stream: str, variant: str = "", rounds: int = 20) -> str
 
 def test_all_policies_of_ours_take_part() -> None:
     assert set(OURS) == {
-        "HyIDS", "HyThompson", "HyLinUCB", "LinUCB", "DisLinUCB", "LiHybrid", "HyRan", "SupLinUCB", "Greedy",
-        "EpsilonGreedy(Greedy)", "Uniform",
+        "HyIDS", "HyThompson", "HyIDS(memory=auto)", "HyThompson(memory=auto)", "HyLinUCB", "LinUCB", "DisLinUCB",
+        "LiHybrid", "HyRan", "SupLinUCB", "Greedy", "EpsilonGreedy(Greedy)", "Uniform",
     }  # fmt: skip
 
 
