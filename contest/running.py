@@ -98,6 +98,10 @@ def tasks(
 # ------------------------------------------------------------------ one run
 
 
+def _first_line(problem: Exception) -> str:
+    return next(iter(str(problem).splitlines()), "")[:200]
+
+
 def run_task(task: Task, report: Callable[[int], None] = lambda amount: None) -> Record:
     """Play one run; a player that cannot take part or raises is recorded with the reason."""
     stream, entry = STREAMS[task.stream], PLAYERS[task.player]
@@ -108,7 +112,7 @@ def run_task(task: Task, report: Callable[[int], None] = lambda amount: None) ->
         except CannotTakePartError as problem:
             return _record(task, reason=str(problem))
         except Exception as problem:  # whatever a library raises is its result
-            return _record(task, reason=f"{type(problem).__name__}: {str(problem).splitlines()[0][:200]}")
+            return _record(task, reason=f"{type(problem).__name__}: {_first_line(problem)}")
 
 
 def play(task: Task, stream: Stream, entry: Entry) -> Record:
@@ -154,7 +158,7 @@ def run(todo: Sequence[Task], folder: Path, *, workers: int, say: Callable[[str]
     if not missing:
         return
     # One run of every player in this process first: what is compiled is then there for all workers.
-    first = {(task.player, task.variant == ""): task for task in reversed(missing) if not task.variant}
+    first = {task.player: task for task in reversed(missing) if not task.variant}
     for task in first.values():
         if PLAYERS[task.player].library == "hybandits":
             run_task(task._replace(rounds=5))

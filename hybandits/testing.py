@@ -336,9 +336,15 @@ class PolicyConformance:
         twin = policy.copy()
         pairs = [each.choose(x, z, ARMS, by_lot=True) for each in (policy, twin)]
         assert pairs[0][:5] == pairs[1][:5]
+        counted = [policy.choose(x, z, ARMS, by_lot=True, floor=1.0).arm for _ in range(40)]
+        assert len(set(counted)) > 2
+        before = fingerprint(policy)
         for wrong in (-0.1, 1.5, float("nan")):
             with pytest.raises(ValueError, match="floor"):
-                policy.choose(x, z, ARMS, by_lot=True, floor=wrong)
+                policy.choose(x, z, ["new", *ARMS[1:]], by_lot=True, floor=wrong)
+        with pytest.raises(ValueError, match=r"floor=0\.2 makes no difference without by_lot=True"):
+            policy.choose(x, z, ARMS, floor=0.2)
+        assert fingerprint(policy) == before
 
     def test_a_ranking_begins_with_the_choice_and_has_every_arm_once(self, policy: Policy, page: Page) -> None:
         fresh = self.make(page.d1, page.d2, seed=0)
@@ -364,9 +370,11 @@ class PolicyConformance:
             whole = policy.rank(x, z, ARMS, key="all")
             assert_allclose(whole.means, predicted.mean[whole.indices], rtol=1e-9, atol=1e-12)
             assert_allclose(whole.widths, predicted.width[whole.indices], rtol=1e-9)
+        before = fingerprint(policy)
         for wrong in (0, -1, 2.5):
             with pytest.raises((TypeError, ValueError), match="m "):
-                policy.rank(x, z, ARMS, wrong)  # type: ignore[arg-type]
+                policy.rank(x, z, ["new", *ARMS[1:]], wrong)  # type: ignore[arg-type]
+        assert fingerprint(policy) == before
 
     def test_rankings_of_many_decisions_are_those_of_one_by_one(self, page: Page) -> None:
         one, many = (self.make(page.d1, page.d2, seed=0) for _ in range(2))

@@ -133,7 +133,7 @@ def _world(values: dict[str, Any], given: Mapping[str, Any]) -> tuple[dict[str, 
             world |= {"data": Path(values["data"]).name, "sha256": sha256(Path(values["data"]))}
         return world, values["factor"] * data_set.noise
     if kind in GAUSSIAN:
-        return world, float(values["noise"])
+        return world, float(values["factor"] * values["noise"])
     return world, float(values["factor"] * Clicks(d1=1, d2=1, arms=1, rate=values["rate"]).noise)
 
 

@@ -148,6 +148,23 @@ def combine(weights, count, sigma, own, normals, at, out):
         m += 4
 
 
+SINGULAR = 1e-14
+"""The share of a variance that rounding errors may leave where the others determine it."""
+
+
+@kernel
+def repeat_twin(a, g, stride, own, factor):
+    """Give contender a the row of an earlier one that is the same to the bit, so that they are equal in every draw."""
+    for b in range(a):
+        same = own[a] == 0.0 and own[b] == 0.0
+        for j in range(stride):
+            same = same and g[a * stride + j] == g[b * stride + j]
+        if same:
+            for j in range(a):
+                factor[a, j] = factor[b, j]
+            return
+
+
 @kernel
 def joint_factor(g, own):
     """Weights F and roots s such that F xi + s eta has the covariance G G' + diag(own), for standard normals xi, eta.
@@ -172,7 +189,9 @@ def joint_factor(g, own):
             for j in range(b):
                 total -= factor[a, j] * factor[b, j]
             if a == b:
-                factor[a, a] = math.sqrt(total) if total > 1e-14 * whole else 0.0
+                factor[a, a] = math.sqrt(total) if total > SINGULAR * whole else 0.0
+                if total <= SINGULAR * whole:
+                    repeat_twin(a, flat, stride, own, factor)
             elif factor[b, b] > 0.0:
                 factor[a, b] = total / factor[b, b]
     return factor, own[:0]

@@ -8,12 +8,12 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, within_limit
-from hybandits.kernels.evidence import KEPT, PLAYED
+from hybandits.kernels.evidence import PLAYED
 from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
-from hybandits.kernels.tuning import COUNT, SWEPT, UNKNOWN, as_known, with_new_arms
+from hybandits.kernels.tuning import COUNT, ROWS, SWEPT, TOLD, UNKNOWN, as_known, with_new_arms
 
 SAMPLING, INFORMATION = range(2)
 """Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""
@@ -158,12 +158,14 @@ NARROWED = 0.3
 def noise_of_samples(rule, numbers, state, d1, d2):
     """The noise that scales posterior samples: sigma (1 - 0.3 exp(-n / P)) for SAMPLING after n rewards, else sigma.
 
+    It is sigma too where all settings are told.
+
     While there are fewer rewards than parameters, P = d1 + d2 arms, every choice explores, and samples as wide as the
     posterior choose nearly evenly. That is more than is needed: narrower ones lose less and learn as much.
     """
     noise = math.sqrt(numbers[PLAYED])
-    if rule == SAMPLING:
-        noise *= 1.0 - NARROWED * math.exp(-numbers[KEPT] / (d1 + d2 * state[COUNT]))
+    if rule == SAMPLING and state[TOLD] == 0:
+        noise *= 1.0 - NARROWED * math.exp(-state[ROWS] / max(d1 + d2 * state[COUNT], 1))
     return noise
 
 

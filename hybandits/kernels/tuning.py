@@ -256,12 +256,12 @@ def learn_data(slot, x, z, reward, arrays):
 
 # ------------------------------------------------------------------ the factors to play with
 
-ROWS, NEXT, DUE, PHASE, CURSOR, END, COUNT, REFRESHES, SWEPT, UNKNOWN = range(10)
-STATE = 10
+ROWS, NEXT, DUE, PHASE, CURSOR, END, COUNT, REFRESHES, SWEPT, UNKNOWN, TOLD = range(11)
+STATE = 11
 """Places in `state`: rows learned, the row of the next refresh, whether one is due (1 or 0), what a refresh is at (0:
 none, 1: the sweep, more: steps that come before it), the place in `order` that the sweep has come to and the one it
-ends at, arms in `order`, refreshes so far, whether a sweep at learned settings has ended (1 or 0), and how many
-features have never changed, as of the last refresh."""
+ends at, arms in `order`, refreshes so far, whether a sweep at learned settings has ended (1 or 0), how many
+features have never changed, as of the last refresh, and whether noise and scales are all told (1 or 0)."""
 
 BUDGET = 20e6
 """Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""

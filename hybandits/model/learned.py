@@ -175,7 +175,7 @@ class LearnedRidge(HybridRidge):
         tuning.prior_block(NEW_ARM, d1, d2, triangle, m, self.arm_factor, self.arm_score)
         arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, d1, 0, evidence.OUT_OF_PLAY)
         if all(self.held):
-            self.state[tuning.REFRESHES] = 1
+            self.state[tuning.TOLD] = self.state[tuning.REFRESHES] = 1
             self._sweep()
 
     def __repr__(self) -> str:
@@ -672,7 +672,8 @@ def _upgraded(arrays: dict[str, np.ndarray], rounds: int) -> dict[str, np.ndarra
     if arrays["seen"].dtype == np.int64:
         at = evidence.KEPT
         numbers = np.concatenate((arrays["numbers"][:at], [rounds, 0.0, 0.0], arrays["numbers"][at:]))
-        return {**arrays, "seen": arrays["seen"].astype(float), "numbers": numbers}
+        state = np.append(arrays["state"], 0)
+        return {**arrays, "seen": arrays["seen"].astype(float), "numbers": numbers, "state": state}
     return arrays
 
 
@@ -691,7 +692,7 @@ def _check_refresh(arrays: dict[str, np.ndarray], rounds: int, learned: int, d1:
         or state[tuning.COUNT] != learned
         or not cursor <= end <= learned
         or state[tuning.PHASE] > 1 + max(tuning.STEPS, tuning.FIRST_STEPS)
-        or max(state[tuning.DUE], state[tuning.SWEPT]) > 1
+        or max(state[tuning.DUE], state[tuning.SWEPT], state[tuning.TOLD]) > 1
         or (seen < 0).any()
         or (seen > rows).any()
         or numbers[evidence.KEPT] > rows

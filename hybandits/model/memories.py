@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,16 @@ class MemoryMixture(HybridRidge):
             for model in self.models:
                 model.release(slot)
         super().forget(arm)
+
+    def sound(self) -> bool:
+        """Whether all numbers of all models are those of positive definite matrices."""
+        return all(model.sound() for model in self.models)
+
+    def design(self, arms: Sequence[Hashable]) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+        """Refused: every model has a matrix of its own."""
+        raise ValueError(
+            "several models with different memories have no one design matrix: pass memory=None or a number"
+        )
 
     def raise_ridge(self, ridge: float) -> None:
         """Refused: the ridges are learned."""

@@ -203,7 +203,7 @@ class Policy(Guarded, WithSettings, ABC):
         *,
         key: Hashable | None = None,
         by_lot: bool = False,
-        floor: float = FLOOR,
+        floor: float | None = None,
     ) -> Choice:
         """Choose one of n candidates.
 
@@ -222,8 +222,9 @@ class Policy(Guarded, WithSettings, ABC):
         by_lot : bool, default=False
             Draw the arm from (1 - floor) p + floor / n, where p are the `propensities` of this decision. Then every
             candidate may be chosen, and ``choice.propensity`` is exact, also where p itself is an estimate.
-        floor : float, default=0.05
-            The share of choices by lot that is spread evenly over all candidates.
+        floor : float, optional
+            The share of choices by lot that is spread evenly over all candidates, 0.05 by default. With 0 a candidate
+            whose p is 0 is never chosen.
 
         Returns
         -------
@@ -231,25 +232,35 @@ class Policy(Guarded, WithSettings, ABC):
             The arm to play, with its estimate and its probability.
         """
 
-    def _choose_by_lot(self, x: Any, z: Any, arms: Any, key: Hashable | None, floor: float) -> Choice:
-        floor = checks.share("floor", floor, "it is the share of choices that is spread evenly")
+    def _choose_by_lot(
+        self, x: Any, z: Any, arms: Any, key: Hashable | None, by_lot: bool, floor: float | None
+    ) -> Choice:
+        if not by_lot:
+            raise ValueError(f"floor={floor!r} makes no difference without by_lot=True: pass both, or leave out floor")
+        floor = FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
         arms = kept(arms)
         with self._lock:
-            lot = self._lot(key)
+            lot, before = self._lot(key), self._decisions
             # Asked before the policy chooses: they are the probabilities of its next decision.
             chances = self.propensities(x, z, arms, key=key)
             chances = (1 - floor) * chances + floor / len(chances)
             choice = self.choose(x, z, arms, key=key)
+            if key is None:
+                self._decisions = before + 1  # rules that do not draw by themselves have not counted it
             index = drawn(chances, lot.uniforms(1, LOT)[0])
-            return self._instead(choice, index, x, z, arms)._replace(propensity=float(chances[index]))
+            return self._instead(choice, index, x, z, arms, lot)._replace(propensity=float(chances[index]))
 
-    def _instead(self, choice: Choice, index: int, x: Any, z: Any, arms: Any) -> Choice:
+    def _instead(self, choice: Choice, index: int, x: Any, z: Any, arms: Any, lot: Lot) -> Choice:
         """The choice of another candidate than the policy's own; its propensity is left open."""
         if index == choice.index:
             return choice
-        mean, width = self.predict(x, z, arms)
+        mean, width = self._scores(x, z, arms, lot)
         receipt = choice.receipt if self.receipt_is_of_the_round else None
         return Choice(ids_of(arms, len(mean))[index], index, float(mean[index]), float(width[index]), None, receipt)
+
+    def _scores(self, x: Any, z: Any, arms: Any, lot: Lot) -> Prediction:
+        """`predict` by the model that takes the decision with this lot, where there are several."""
+        return self.predict(x, z, arms)
 
     def rank(
         self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
@@ -305,6 +316,7 @@ class Policy(Guarded, WithSettings, ABC):
         """The probability of each candidate (rows) in each of the first places (columns) of the next `rank`.
 
         NaN where it is not known. This is that of a rule that is certain; such a ranking changes nothing with a key.
+        Arms that the next `rank` will meet must have been met (`_meet`).
         """
         ranking = self.rank(x, z, arms, places, key=0 if key is None else key)
         matrix = np.full((len(self.predict(x, z, arms).mean), places), np.nan)
@@ -312,6 +324,9 @@ class Policy(Guarded, WithSettings, ABC):
             matrix[:] = 0.0
             matrix[ranking.indices, np.arange(places)] = 1.0
         return matrix
+
+    def _meet(self, arms: Sequence[Hashable]) -> None:
+        """Admit arms as `choose` would; everything has been checked."""
 
     def rank_many(
         self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, mask: Any = None
@@ -348,7 +363,7 @@ class Policy(Guarded, WithSettings, ABC):
         mask: Any = None,
         threads: int = 1,
         by_lot: bool = False,
-        floor: float = FLOOR,
+        floor: float | None = None,
     ) -> Choices:
         """Take many decisions against the model as it is: the same as so many calls of `choose`.
 

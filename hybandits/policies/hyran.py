@@ -17,7 +17,7 @@ from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
 from hybandits.model.sums import NO_ROOM, GramTable, unsound
-from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
 
 Schedule = Literal["experiments", "theory"]
 
@@ -156,10 +156,10 @@ class HyRan(Policy):
         *,
         key: Hashable | None = None,
         by_lot: bool = False,
-        floor: float = FLOOR,
+        floor: float | None = None,
     ) -> Choice:
-        if by_lot:
-            return self._choose_by_lot(x, z, arms, key, floor)
+        if by_lot or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
         if key is not None:
             digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
         rows = self._rows(x, z, arms, admit=key is None)
@@ -169,6 +169,9 @@ class HyRan(Policy):
         self._look_at(rows.x, rows.z)
         pool = Pool(tuple(rows.arms), rows.x.copy(), rows.z.copy())
         return Choice(rows.arms[index], index, mean, width, 1.0, pool)
+
+    def _meet(self, arms: Sequence[Hashable]) -> None:
+        self._table.admit(arms)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the highest mean and 0 for the others: the choice itself is deterministic."""

@@ -87,8 +87,16 @@ class Batch(NamedTuple):
         return *self.features(b), its, places
 
     def check_distinct(self) -> None:
-        """Raise if a decision has an id more than once; this is left to do for arrays of integers alone."""
-        if isinstance(self.ids, IntegerRows) and (row := self.ids.twice()) is not None:
+        """Raise if a decision has an id more than once; ids of rows that the mask leaves out may repeat.
+
+        Lists have been looked at already, unless there is a mask.
+        """
+        if len(self.mask) and len(self.ids) > 1:
+            for b, ids in enumerate(self.ids):
+                shown = [ids[i] for i in np.flatnonzero(self.mask[b]).tolist()]
+                if len(set(shown)) != len(shown):
+                    raise _repeated(shown)
+        elif isinstance(self.ids, IntegerRows) and (row := self.ids.twice()) is not None:
             raise _repeated(row)
 
     def check_finite(self) -> None:
@@ -120,14 +128,14 @@ def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d
                 f"shape ({size}, {n}), one row of ids for each decision, or one list of ids for all"
             )
         numbers = integers(arms)
-        ids = [_ids(each, n) for each in arms.tolist()] if numbers is None else IntegerRows(numbers)
+        ids = [_ids(each, n, mask is None) for each in arms.tolist()] if numbers is None else IntegerRows(numbers)
     elif isinstance(arms, list) and arms and all(isinstance(each, list | CandidateSet) for each in arms):
         if len(arms) != size:
             raise ValueError(
                 f"arms has {len(arms)} lists but there are {size} decisions: pass one list for each decision, or one "
                 "list of ids for all"
             )
-        ids = [_ids(each, n) for each in arms]
+        ids = [_ids(each, n, mask is None) for each in arms]
     else:
         shared = _ids(arms, n)
         ids = IntegerRows(shared.array[None]) if isinstance(shared, IntegerIds) else [shared]
@@ -156,13 +164,13 @@ def _features(name: str, value: Any, other: Any, columns: int) -> Doubles:
     return checks.array(name, value, 3, columns, what)
 
 
-def _ids(arms: Any, n: int) -> Sequence[Hashable]:
+def _ids(arms: Any, n: int, distinct: bool = True) -> Sequence[Hashable]:
     ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one row per candidate")
     if isinstance(ids, IntegerIds):  # whether they are distinct is found out as they are looked up
         return ids
-    if len(set(ids)) != n:
+    if distinct and len(set(ids)) != n:
         raise _repeated(ids)
     for arm in ids:
         if type(arm) is not str and type(arm) is not int:
@@ -183,7 +191,7 @@ def look_up(batch: Batch, table: ArmTable) -> Slots:
         slots = table.slots_of_rows(batch.ids.array)
         if slots is not None:
             return slots
-        batch.check_distinct()
+    batch.check_distinct()
     if any(table.unmet(ids) for ids in batch.ids):
         batch.check_finite()
         for ids in batch.ids:

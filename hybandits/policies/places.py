@@ -74,7 +74,7 @@ def number_of_places(m: object, n: int) -> int:
     """How many of n candidates get a place: m of them, all if m is None or more than there are."""
     if m is None:
         return n
-    return min(checks.count("m", m, least=1, why="it is the number of places"), n)
+    return min(checks.count("m", m, least=1, why="it is the number of places; leave it out to rank all"), n)
 
 
 def put_together(rankings: Sequence[Ranking], candidates: Sequence[Slots], m: int) -> Rankings:

@@ -16,7 +16,7 @@ from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot
 from hybandits.model.policy_file import Packed
 from hybandits.model.ridge import Prediction
-from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, ids_of, kept
+from hybandits.policies.base import Choice, Policy, check_mergeable, ids_of, kept
 from hybandits.policies.places import Ranking, number_of_places
 from hybandits.policies.ridge_policy import RidgePolicy
 
@@ -125,6 +125,13 @@ class EpsilonGreedy(Policy):
         self.policy = policy
         super().__init__(d1=policy.d1, d2=policy.d2, seed=seed)
 
+    @property
+    def receipt_is_of_the_round(self) -> bool:  # type: ignore[override]
+        return self.policy.receipt_is_of_the_round
+
+    def _meet(self, arms: Sequence[Hashable]) -> None:
+        self.policy._meet(arms)
+
     def _depth(self) -> int:
         return 1 + self.policy._depth()
 
@@ -136,13 +143,14 @@ class EpsilonGreedy(Policy):
         *,
         key: Hashable | None = None,
         by_lot: bool = False,
-        floor: float = FLOOR,
+        floor: float | None = None,
     ) -> Choice:
-        if by_lot:
-            return self._choose_by_lot(x, z, arms, key, floor)
+        if by_lot or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
         arms = kept(arms)
         chance, place = self._lot(key).uniforms(2)
         explores = chance < self.epsilon
+        inner_lot = self.policy._lot(key)
         # Asked before the wrapped policy chooses: its probabilities are those of its next decision.
         inner = self.policy.propensities(x, z, arms, key=key) if explores else None
         choice = self.policy.choose(x, z, arms, key=key)
@@ -154,7 +162,7 @@ class EpsilonGreedy(Policy):
             index = place_of(place, n)
             if index != choice.index and own is not None:
                 own = float(inner[index])
-            choice = self.policy._instead(choice, index, x, z, arms)
+            choice = self.policy._instead(choice, index, x, z, arms, inner_lot)
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
         return choice._replace(propensity=propensity)
 
@@ -169,8 +177,11 @@ class EpsilonGreedy(Policy):
         arms = kept(arms)
         lot = self._lot(key)
         explores = lot.uniforms(1)[0] < self.epsilon
-        n = len(self.policy.predict(x, z, arms).mean)
+        n = len(self.policy.predict(x, z, arms).mean)  # which checks everything, before anything changes
         places = number_of_places(m, n)
+        ids, inner_lot = ids_of(arms, n), self.policy._lot(key)
+        if key is None:
+            self.policy._meet(ids)
         # Asked before the wrapped policy ranks: its probabilities are those of its next decision.
         inner = self.policy._place_probabilities(x, z, arms, places, key) if explores else None
         ranking = self.policy.rank(x, z, arms, places, key=key)
@@ -182,8 +193,7 @@ class EpsilonGreedy(Policy):
             first = place_of(lot.uniforms(2)[1], n)  # as `choose` does
             indices = np.concatenate(([first], indices[indices != first]))[:places]
             own = inner[indices, np.arange(places)]
-            mean, width = self.policy.predict(x, z, arms)
-            ids = ids_of(arms, n)
+            mean, width = self.policy._scores(x, z, arms, inner_lot)
             of_round = self.policy.receipt_is_of_the_round
             receipts = [ranking.receipts[0] if of_round else None] * places
             chosen = [ids[i] for i in indices.tolist()]

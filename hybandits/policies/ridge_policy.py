@@ -18,7 +18,7 @@ from hybandits.model.learned import Moments
 from hybandits.model.lots import Lot
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import HybridRidge, Prediction
-from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, check_receipts
+from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
 from hybandits.policies.many import Batch, Choices, checked_batch, look_up
 from hybandits.policies.places import Ranking, number_of_places
 from hybandits.policies.threads import holds_lock
@@ -116,10 +116,10 @@ class RidgePolicy(Policy):
         *,
         key: Hashable | None = None,
         by_lot: bool = False,
-        floor: float = FLOOR,
+        floor: float | None = None,
     ) -> Choice:
-        if by_lot:
-            return self._choose_by_lot(x, z, arms, key, floor)
+        if by_lot or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
         with self._lock:
             estimator = self._estimator
             if self._embeds:
@@ -161,7 +161,7 @@ class RidgePolicy(Policy):
         mask: Any = None,
         threads: int = 1,
         by_lot: bool = False,
-        floor: float = FLOOR,
+        floor: float | None = None,
     ) -> Choices:
         if by_lot or self._inherits_at("_pick_many") > min(self._inherits_at("_pick"), self._inherits_at("choose")):
             return super().choose_many(x, z, arms, mask=mask, threads=threads, by_lot=by_lot, floor=floor)
@@ -185,27 +185,39 @@ class RidgePolicy(Policy):
     def rank(
         self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
     ) -> Ranking:
-        estimator = self._estimator
+        if self._inherits_at("choose") < self._inherits_at("_pick"):
+            return super().rank(x, z, arms, m, key=key)
         lot = self._lot(key)
-        x, z = self._matrices(x, z)
-        rows = estimator.checked_candidates(x, z, arms, admit=False)
+        rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
-        slots = rows.slots
-        if key is None and estimator.unmet(rows.arms):
-            estimator.admit(rows.arms)
-            self._arms_changed()
-        places = number_of_places(m, len(slots))
-        order: Callable[..., tuple[Slots, Doubles | None]] = self._order
-        if self._inherits_at("_order") > self._inherits_at("_pick"):
-            order = functools.partial(RidgePolicy._order, self)
-        indices, chances = order(rows.x, rows.z, slots, lot, places)
+        places = number_of_places(m, len(rows.slots))
+        if key is None:
+            self._meet(rows.arms)
+        indices, chances = self._of_rule("_order")(rows.x, rows.z, rows.slots, lot, places)
         if chances is None:
-            chances = self._place_chances(rows.x, rows.z, slots, lot, places)[indices, np.arange(places)]
+            matrix = self._of_rule("_place_chances")(rows.x, rows.z, rows.slots, lot, places)
+            chances = matrix[indices, np.arange(places)]
+        self._look_at(rows.x, rows.z)
         if key is None and self._draws:
             self._decisions += 1
-        mean, width = self._score(rows.x[indices], rows.z[indices], slots[indices], lot)
-        arms = [rows.arms[i] for i in indices.tolist()]
-        return Ranking(arms, indices, mean, width, chances, [None] * places)
+        mean, width = self._score(rows.x[indices], rows.z[indices], rows.slots[indices], lot)
+        chosen = [rows.arms[i] for i in indices.tolist()]
+        return Ranking(chosen, indices, mean, width, chances, [None] * places)
+
+    def _of_rule(self, name: str) -> Callable[..., Any]:
+        """A method that belongs to the rule `_pick`; that of `RidgePolicy` if a subclass has another rule."""
+        if self._inherits_at(name) <= self._inherits_at("_pick"):
+            return getattr(self, name)  # type: ignore[no-any-return]
+        return functools.partial(getattr(RidgePolicy, name), self)
+
+    def _meet(self, arms: Sequence[Hashable]) -> None:
+        if self._estimator.unmet(arms):
+            self._estimator.admit(arms)
+            self._arms_changed()
+
+    def _scores(self, x: Any, z: Any, arms: Any, lot: Lot) -> Prediction:
+        rows = self._rows(x, z, arms)
+        return self._score(rows.x, rows.z, rows.slots, lot)
 
     def _score(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Prediction:
         """Means and widths in the model that takes this decision."""
@@ -229,13 +241,16 @@ class RidgePolicy(Policy):
         return indices, chances
 
     def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> Doubles:
+        if self._inherits_at("choose") < self._inherits_at("_pick"):
+            return super()._place_probabilities(x, z, arms, places, key)
         rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
-        return self._place_chances(rows.x, rows.z, rows.slots, self._lot(key), places)
+        matrix: Doubles = self._of_rule("_place_chances")(rows.x, rows.z, rows.slots, self._lot(key), places)
+        return matrix
 
     def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
         """The probability of each candidate (rows) in each of the first places (columns); NaN where it is not known."""
-        indices, chances = self._order(x, z, slots, lot, places)
+        indices, chances = self._of_rule("_order")(x, z, slots, lot, places)
         matrix = np.full((len(slots), places), np.nan)
         if chances is not None and (chances == 1.0).all():
             matrix[:] = 0.0

@@ -17,7 +17,7 @@ from hybandits.model.inputs import batch, check_finite, checked_matrices, checke
 from hybandits.model.lots import digest_of_key
 from hybandits.model.policy_file import FileError, Packed, counter
 from hybandits.model.ridge import HybridRidge, Prediction
-from hybandits.policies.base import FLOOR, Choice, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
 
 
 class SupLinUCB(Policy):
@@ -148,10 +148,10 @@ class SupLinUCB(Policy):
         *,
         key: Hashable | None = None,
         by_lot: bool = False,
-        floor: float = FLOOR,
+        floor: float | None = None,
     ) -> Choice:
-        if by_lot:
-            return self._choose_by_lot(x, z, arms, key, floor)
+        if by_lot or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
         if key is not None:
@@ -160,6 +160,9 @@ class SupLinUCB(Policy):
         index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
         self._look_at(rows.x, rows.z)
         return Choice(rows.arms[index], index, mean, width, 1.0, level)
+
+    def _meet(self, arms: Sequence[Hashable]) -> None:
+        self._levels[0].admit(arms)
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return 1 for the arm that the walk ends at and 0 for the others: the rule is deterministic."""

@@ -82,10 +82,10 @@ class HyThompson(PosteriorPolicy):
     With a memory, sums and factors of the data fade by multiplication; see docs/learned-settings.md. With "auto" the
     model that decides is drawn by weight, and propensities are averages of the models' by weight.
 
-    The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as
-    (1 + times the chosen arm won) / (1 + m); `propensities` uses m draws, or 2,000 if m is 0. These draws are others
-    than those of the decision and do not change it. They are antithetic pairs at the points of a lattice that is
-    shifted at random, which brings 2,000 of them as close as some 4,500 independent ones.
+    The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as (1 + times the
+    chosen arm won) / (1 + m), with m rounded up to an even number; `propensities` uses m draws, or 2,000 if m is 0.
+    These draws are others than those of the decision and do not change it. They are antithetic pairs at the points of a
+    lattice that is shifted at random, which brings 2,000 of them as close as some 4,500 independent ones.
 
     References
     ----------
@@ -179,7 +179,11 @@ class HyThompson(PosteriorPolicy):
         decisions.sample_candidates(
             *self._posterior(self._model(lot), x, z, slots), lot.key, random.DECIDE + lot.keyed, lot.decision, values
         )
-        return np.argsort(-values, kind="stable")[:places], None
+        indices = np.argsort(-values, kind="stable")[:places]
+        if not self.propensity_draws:
+            return indices, None
+        shares, draws = self._shares(x, z, slots, lot, places), self._draws_of_estimates
+        return indices, (1 + draws * shares[indices, np.arange(places)]) / (1 + draws)
 
     def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
         if self.propensity_draws:

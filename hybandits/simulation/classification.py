@@ -12,6 +12,7 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
+from hybandits.kernels.arrow import LIMIT
 from hybandits.simulation.rounds import Block, Rounds
 from hybandits.simulation.worlds import BLOCK, every_arm
 
@@ -55,6 +56,7 @@ class Classification:
             raise ValueError(
                 f"there are {len(self._labels)} labels and {len(raw)} rows of features: give one label per row"
             )
+        checks.finite("features", raw, LIMIT)
         checks.seed(seed)
         spread = raw.std(axis=0)
         kept = spread > 0

@@ -104,8 +104,9 @@ def draw_rewards(world: World, means: Doubles, stream: np.random.Generator) -> D
 
 
 def delay_of(world: World) -> int:
-    """After how many rounds a reward is learned; 0, at once, unless the world has a `delay`."""
-    return int(getattr(world, "delay", 0))
+    """After how many rounds a reward is learned; 0, at once, unless the world, or one that it relays, has a `delay`."""
+    inner = getattr(world, "world", None)
+    return int(getattr(world, "delay", 0)) + (0 if inner is None else delay_of(inner))
 
 
 def every_arm(rounds: int, arms: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

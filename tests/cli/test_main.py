@@ -182,7 +182,7 @@ def test_interruption_while_machine_code_is_made(tmp_path: Path) -> None:
 from numba.core.codegen import CPUCodeLibrary as Library
 from hybandits.foundation.compiling import _Notice
 keep = Library._object_compiled_hook
-Library._object_compiled_hook = lambda *arguments: (_Notice.announced and interrupt(), keep(*arguments))
+Library._object_compiled_hook = lambda *arguments: (_Notice.compiled and interrupt(), keep(*arguments))
 """
     process = run_with(code, tmp_path, *LONG, "--out", str(tmp_path / "out"))
     assert "hybandits: compiling" in process.stderr

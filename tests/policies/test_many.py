@@ -116,6 +116,20 @@ def test_rows_that_the_mask_leaves_out_may_hold_anything(name: str) -> None:
         policy.choose_many(x, z, ["a", "b", "c"], mask=mask)
 
 
+@pytest.mark.parametrize("arms", [[["a", "b", "c"], ["d", "-", "-"]], np.array([[1, 2, 3], [4, -1, -1]])])
+@pytest.mark.parametrize("name", ["HyLinUCB", "HyIDS", "HyRan"])
+def test_ids_that_the_mask_leaves_out_may_repeat(name: str, arms: Any) -> None:
+    policy = MAKERS[name]()
+    mask = np.array([[True, True, True], [True, False, False]])
+    for _ in range(2):
+        choices = policy.choose_many(np.ones((2, 3, 4)), np.ones((2, 3, 3)), arms, mask=mask)
+        assert choices.arms[1] in ("d", 4)
+    assert len(policy.arms) == 4
+    mask[1, 1:] = True
+    with pytest.raises(ValueError, match="more than once"):
+        policy.choose_many(np.ones((2, 3, 4)), np.ones((2, 3, 3)), arms, mask=mask)
+
+
 def test_none_at_all() -> None:
     choices = HyLinUCB(d1=1, d2=0).choose_many(np.ones((0, 3, 1)), arms=["a", "b", "c"])
     assert choices.arms == []

@@ -9,7 +9,19 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyRan, HyThompson, SupLinUCB, Uniform
+from hybandits import (
+    AsWritten,
+    EpsilonGreedy,
+    Greedy,
+    HyIDS,
+    HyLinUCB,
+    HyRan,
+    HyThompson,
+    LiHybrid,
+    LinUCB,
+    SupLinUCB,
+    Uniform,
+)
 from hybandits.policies.base import Policy, drawn
 from hybandits.testing import ARMS, Page
 
@@ -54,7 +66,9 @@ def test_thompson_ranks_by_one_draw_and_knows_how_likely_each_place_is() -> None
     assert_allclose(matrix.sum(axis=0), 1.0, rtol=1e-12)
     assert (np.abs(found - matrix) < 5 * np.sqrt(matrix * (1 - matrix) / 4000) + 0.005).all()
     ranking = teller.rank(x, z, ARMS, 3, key="key")
-    assert_array_equal(ranking.propensities, matrix[ranking.indices, np.arange(3)])
+    assert_allclose(ranking.propensities, (1 + 20_000 * matrix[ranking.indices, np.arange(3)]) / 20_001)
+    few, _, _ = taught(HyThompson(**SHAPE, seed=0, propensity_draws=2))
+    assert all((few.rank(x, z, ARMS, key=key).propensities >= 1 / 3 - 1e-12).all() for key in range(50))
     assert ranking.arms == quiet.rank(x, z, ARMS, 3, key="key").arms
     assert np.isnan(quiet.rank(x, z, ARMS, 3).propensities).all()
 
@@ -118,6 +132,75 @@ def test_receipts_of_a_ranking_can_be_learned_with() -> None:
             i = ranking.indices[place]
             policy.learn(ranking.arms[place], x[i], z[i], 1.0, receipt=ranking.receipts[place])
     assert walker.rounds == 3
+
+
+@pytest.mark.parametrize("kind", ["LinUCB", "HyRan", "SupLinUCB"])
+def test_probabilities_of_places_are_those_after_new_arms_have_been_met(kind: str) -> None:
+    """Where exploration depends on the arms met, the order of the next ranking is that with the new ones counted."""
+    for seed in range(40):
+        policy: Any = {
+            "LinUCB": lambda: LinUCB(**SHAPE, exploration=AsWritten(horizon=100)),
+            "HyRan": lambda: HyRan(**SHAPE, p=0.5, seed=0),
+            "SupLinUCB": lambda: SupLinUCB(**SHAPE, horizon=100),
+        }[kind]()
+        page = Page(4, 3, seed)
+        for t in range(12):
+            x, z = page.features(1)
+            policy.learn(ARMS[t % 3], x[0], z[0], page.reward(t % 3, x[0], z[0]))
+        x, z = page.features()
+        explorer = EpsilonGreedy(policy, epsilon=0.5, seed=seed)
+        twin = policy.copy()
+        ranking = explorer.rank(x, z, ARMS)
+        order = twin.rank(x, z, ARMS).indices
+        expected = 0.1 + 0.5 * (ranking.indices == order)
+        assert_allclose(ranking.propensities, expected)
+
+
+@pytest.mark.parametrize("wrap", [1, 2])
+def test_the_receipt_of_a_round_is_passed_on_by_wrappers(wrap: int) -> None:
+    policy: Any = HyRan(**SHAPE, p=0.5, seed=0)
+    for level in range(wrap):
+        policy = EpsilonGreedy(policy, epsilon=0.5, seed=level)
+    x, z = Page(4, 3).features()
+    for key in range(20):
+        assert policy.choose(x, z, ARMS, key=key, by_lot=True, floor=0.9).receipt is not None
+        assert policy.choose(x, z, ARMS, key=key).receipt is not None
+        assert None not in policy.rank(x, z, ARMS, 2, key=key).receipts
+
+
+class Last(LiHybrid):
+    """A rule of one's own on top of another one."""
+
+    def _pick(self, x: Any, z: Any, slots: Any, *rest: Any) -> Any:
+        return len(slots) - 1, 0.0, 1.0, 1.0
+
+
+class Chosen(Greedy):
+    """One that replaces `choose` itself."""
+
+    def choose(self, x: Any = None, z: Any = None, arms: Any = None, **options: Any) -> Any:
+        return super().choose(x, z, arms, **options)._replace(arm=list(arms)[-1], index=len(list(arms)) - 1)
+
+
+@pytest.mark.parametrize("kind", [Last, Chosen])
+def test_a_rule_of_ones_own_replaces_the_order_of_the_one_it_is_based_on(kind: Any) -> None:
+    policy, x, z = taught(kind(**SHAPE))
+    assert policy.rank(x, z, ARMS, 3).indices.tolist() == [4, 3, 2]
+    matrix = policy._place_probabilities(x, z, ARMS, 3, None)
+    assert matrix[[4, 3, 2], [0, 1, 2]].tolist() == [1.0] * 3
+
+
+def test_equal_candidates_are_equal_in_every_draw() -> None:
+    """Rows that are the same to the bit tie in every draw, and the first of them wins, as in `choose`."""
+    for d1 in (1, 2, 3, 5):
+        policy = HyThompson(d1=d1, d2=0, noise=1.0, scale=1.0, seed=0)
+        random = np.random.default_rng(d1)
+        for _ in range(5):
+            policy.learn("a", random.standard_normal(d1), None, random.standard_normal())
+        row, other = random.standard_normal((2, d1))
+        chances = policy.propensities(np.array([row, other, row]), None, ["a", "b", "c"])
+        assert chances[2] == 0.0
+        assert chances.sum() == pytest.approx(1.0)
 
 
 class Alternating(Greedy):
