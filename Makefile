@@ -41,7 +41,7 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
-contest: $(VENV)/contest.stamp  ## let bandit libraries play for reward, each by its defaults (an hour; some flags: make contest FLAGS=--quick)
+contest: $(VENV)/contest.stamp  ## let bandit libraries play for reward, each by its defaults (an hour and a quarter; some flags: make contest FLAGS=--quick)
 	$(BIN)/python -m contest $(FLAGS)
 
 soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision (minutes)
