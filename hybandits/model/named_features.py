@@ -190,6 +190,12 @@ class Features:
         return dict(self._arm.features)
 
     @property
+    def arm_width(self) -> int:
+        """Length of an arm's vector."""
+        self._needs_fitting()
+        return self._arm.width
+
+    @property
     def d1(self) -> int:
         """Length of x."""
         self._needs_fitting()

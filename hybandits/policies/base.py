@@ -41,6 +41,24 @@ class Keep(enum.Enum):
 KEEP = Keep.KEEP
 
 
+class Drawn(NamedTuple):
+    """What a choice by lot draws, as `Policy.draw_lot` returns it.
+
+    Attributes
+    ----------
+    index : int
+        The row of the arm that is drawn.
+    chances : array of shape (n,)
+        The probability of every candidate: (1 - floor) own + floor / n.
+    own : array of shape (n,)
+        The policy's own probabilities.
+    """
+
+    index: int
+    chances: Doubles
+    own: Doubles
+
+
 class Choice(NamedTuple):
     """One decision of a policy, as `Policy.choose` returns it.
 
@@ -232,12 +250,28 @@ class Policy(Guarded, WithSettings, ABC):
             The arm to play, with its estimate and its probability.
         """
 
+    def draw_lot(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable, floor: float | None = None
+    ) -> Drawn:
+        """Say what ``choose(.., key=key, by_lot=True)`` draws, and from which chances; the policy does not change.
+
+        Returns
+        -------
+        Drawn
+            The index of the candidate, its lot's chances, and the policy's own probabilities before the floor.
+        """
+        floor = checked_floor(floor)
+        with self._lock:
+            own = self.propensities(x, z, arms, key=key)
+            chances = (1 - floor) * own + floor / len(own)
+            return Drawn(drawn(chances, self._lot(key).uniforms(1, LOT)[0]), chances, own)
+
     def _choose_by_lot(
         self, x: Any, z: Any, arms: Any, key: Hashable | None, by_lot: bool, floor: float | None
     ) -> Choice:
         if not by_lot:
             raise ValueError(f"floor={floor!r} makes no difference without by_lot=True: pass both, or leave out floor")
-        floor = FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
+        floor = checked_floor(floor)
         arms = kept(arms)
         with self._lock:
             lot, before = self._lot(key), self._decisions
@@ -698,6 +732,11 @@ def _rows_of(part: Any, rows: Any) -> Any:
     if part is None:
         return None
     return part.iloc[rows] if hasattr(part, "iloc") else np.asarray(part)[rows]
+
+
+def checked_floor(floor: float | None) -> float:
+    """The share of choices by lot that is spread evenly."""
+    return FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
 
 
 def drawn(chances: Doubles, uniform: float) -> int:

@@ -1,0 +1,36 @@
+"""What a decision's bits depend on beside the log: kernels, compiler, library of functions, processor."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding
+import numba
+import numpy as np
+
+import hybandits
+
+
+@cache
+def fingerprint() -> str:
+    """Twelve characters. Where they are equal, the same log gives the same decisions, to the bit.
+
+    >>> len(fingerprint())
+    12
+    """
+    digest = hashlib.sha256()
+    folder = Path(hybandits.__file__).parent
+    for room in ("foundation", "kernels", "model", "policies"):
+        for file in sorted((folder / room).rglob("*.py")):
+            digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    binding = llvmlite.binding
+    parts = (
+        numba.__version__, llvmlite.__version__, np.__version__, platform.python_version(), platform.machine(),
+        *platform.libc_ver(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(),
+    )  # fmt: skip
+    digest.update("\0".join(parts).encode())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,331 @@
+"""The model as a fold over the log: arms, policies and sums, as they follow from the rows in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hybandits.foundation.checks import Doubles, nearest
+from hybandits.model.named_features import Features
+from hybandits.policies.base import Policy
+from hybandits.service.fingerprint import fingerprint
+from hybandits.service.problems import Refused
+from hybandits.service.rows import FEW, Arm, Changed, Closed, Decision, Opened, Promoted, Retired, Reward, Row, Value
+from hybandits.service.settings import LIVE, Bandit
+from hybandits.service.store import Reading, Snapshot, Store
+from hybandits.service.summary import Summary
+
+CHUNK = 1_000
+"""Rewards that are learned in one call."""
+
+REMEMBERED = 4_096
+"""Recent decisions kept in memory, so that their rewards need not look them up."""
+
+
+@dataclass
+class KnownArm:
+    """An arm as its last row describes it."""
+
+    slot: int
+    version: int
+    features: dict[str, Value]
+    active: bool = True
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Candidates that a decision is made among."""
+
+    ids: list[str]
+    vectors: Doubles | int
+    """The arms' vectors, one row each; their number where arms have no features."""
+
+
+@dataclass
+class Fold:
+    """The state after some rows of a log.
+
+    Attributes
+    ----------
+    row, time : int
+        The number and the time of the last row.
+    bandit : Bandit
+        The settings as they are now.
+    live : str
+        The name of the policy that decides.
+    policies : dict
+        All policies by name.
+    arms : dict
+        All arms by id, in the order of their first rows.
+    closed : int
+        Decisions up to this row are closed.
+    summary : Summary
+        What the page and the metrics show.
+    """
+
+    bandit: Bandit
+    row: int = 0
+    time: int = 0
+    live: str = LIVE
+    policies: dict[str, Policy] = field(default_factory=dict)
+    arms: dict[str, KnownArm] = field(default_factory=dict)
+    closed: int = 0
+    summary: Summary = field(default_factory=Summary)
+
+    def __post_init__(self) -> None:
+        self.features: Features = self.bandit.features
+        self._vectors = np.empty((16, self.features.arm_width))
+        self._active: Pool | None = None
+        self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
+        self._recent: dict[int, Row] = {}
+        self._older: dict[int, Doubles] = {}
+        self._reading: Reading
+
+    # -------------------------------------------------------------- folding
+
+    def apply(self, rows: Iterable[Row], reading: Reading) -> None:
+        """Fold rows that follow on the last one; `reading` is the log that they come from."""
+        self._reading = reading
+        for row in rows:
+            if row.number != self.row + 1:
+                raise ValueError(f"row {row.number} does not follow on row {self.row}: the log has a gap")
+            self._apply(row)
+            self.row, self.time = row.number, row.time
+        self._learn()
+
+    def _apply(self, row: Row) -> None:
+        content = row.content
+        if isinstance(content, Decision):
+            self.remember(row)
+            self.summary.decided(row.time, content)
+        elif isinstance(content, Reward):
+            if not content.late and self.bandit.window is None:
+                self._due.append((row.time, self._decision(content.decision), content.reward))
+        elif isinstance(content, Closed):
+            self._close(row.time, content.last)
+        else:
+            self._learn()
+            self._describe(row)
+        if len(self._due) >= CHUNK:
+            self._learn()
+
+    def _describe(self, row: Row) -> None:
+        """Fold one of the few rows that say what there is."""
+        content = row.content
+        if isinstance(content, Arm):
+            self._put(row.number, content)
+        elif isinstance(content, Retired):
+            self.arms[content.arm].active = False
+            self._active = None
+        elif isinstance(content, Promoted):
+            self.live = content.policy
+        elif isinstance(content, Changed):
+            self.bandit = self.bandit.changed(content.values)
+            self._make_policies()
+        elif isinstance(content, Opened):
+            self._make_policies()
+
+    def _make_policies(self) -> None:
+        wanted = self.bandit.policies
+        self.policies = {name: self.policies.get(name) or self._new(name) for name in wanted}
+
+    def _new(self, name: str) -> Policy:
+        policy = self.bandit.make(name)
+        if self.arms:
+            policy.candidates(list(self.arms))  # arms are counted from their rows
+        return policy
+
+    def _put(self, version: int, content: Arm) -> None:
+        known = self.arms.get(content.arm)
+        if known is None:
+            known = self.arms[content.arm] = KnownArm(len(self.arms), version, content.features)
+            for policy in self.policies.values():
+                policy.candidates([content.arm])
+        known.version, known.features, known.active = version, content.features, True
+        if known.slot == len(self._vectors):
+            self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
+        self._vectors[known.slot] = self.arm_vector(content.features)
+        self._active = None
+
+    def arm_vector(self, features: dict[str, Value]) -> Doubles:
+        """The vector of an arm; raises if the features are not those of the bandit."""
+        vector: Doubles = self.features.arm_vectors([features] if self.features.arm else 1)[0]
+        return vector
+
+    def remember(self, row: Row) -> None:
+        """Keep a decision in memory for a while, because its reward may come soon."""
+        self._recent[row.number] = row
+        if len(self._recent) > REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+
+    def _decision(self, number: int) -> Decision:
+        row = self._recent.get(number)
+        if row is None:
+            (row,) = self._reading.by_number([number])
+        assert isinstance(row.content, Decision)
+        return row.content
+
+    def _close(self, time: int, last: int) -> None:
+        assert self.bandit.no_reward is not None
+        for row, reward in self._reading.outcomes(self.closed, last):
+            assert isinstance(row.content, Decision)
+            self._due.append((time, row.content, self.bandit.no_reward if reward is None else reward))
+            if len(self._due) >= CHUNK:
+                self._learn()
+        self.closed = last
+
+    def _learn(self) -> None:
+        """Learn what is due, in its order."""
+        if not self._due:
+            return
+        due, self._due = self._due, []
+        decisions = [decision for _, decision, _ in due]
+        rewards = np.array([reward for _, _, reward in due])
+        arms = [decision.arm for decision in decisions]
+        x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions))
+        for policy in self.policies.values():
+            policy.learn_many(arms, x, z, rewards)
+        for time, decision, reward in due:
+            self.summary.learned(time, decision, reward)
+
+    def _vectors_of(self, decisions: Sequence[Decision]) -> Doubles | int:
+        """The vectors of the arms that were played, in the versions that the decisions name."""
+        if not self.features.arm:
+            return len(decisions)
+        slots = [self.arms[decision.arm].slot for decision in decisions]
+        vectors: Doubles = self._vectors[slots]
+        for i, decision in enumerate(decisions):
+            if decision.arm_version != self.arms[decision.arm].version:
+                vectors[i] = self._older_vector(decision.arm_version)
+        return vectors
+
+    def _older_vector(self, version: int) -> Doubles:
+        """The vector of an arm as an earlier row described it."""
+        vector = self._older.get(version)
+        if vector is None:
+            (row,) = self._reading.by_number([version])
+            assert isinstance(row.content, Arm)
+            vector = self._older[version] = self.arm_vector(row.content.features)
+            if len(self._older) > REMEMBERED:
+                del self._older[next(iter(self._older))]
+        return vector
+
+    # -------------------------------------------------------------- deciding
+
+    def pool(self, candidates: list[str] | None) -> Pool:
+        """The candidates by their ids, or all active arms."""
+        if candidates is None:
+            if self._active is None:
+                self._active = self._pool([arm for arm, known in self.arms.items() if known.active])
+            return self._active
+        for arm in candidates:
+            known = self.arms.get(arm)
+            if known is None:
+                raise Refused(
+                    422, f"There is no arm {arm!r}. PUT /v1/arms/{{id}} first.", field="candidates", value=arm
+                )
+            if not known.active:
+                raise Refused(
+                    422, f"The arm {arm!r} is retired. Leave it out, or PUT it again.", field="candidates", value=arm
+                )
+        if len(set(candidates)) < len(candidates):
+            twice = next(arm for i, arm in enumerate(candidates) if arm in candidates[:i])
+            raise Refused(422, f"The arm {twice!r} is named twice. Name it once.", field="candidates", value=twice)
+        return self._pool(candidates)
+
+    def _pool(self, ids: list[str]) -> Pool:
+        if not ids:
+            raise Refused(
+                422, "There are no candidates. PUT arms first, and name at least one.", field="candidates", value=[]
+            )
+        if not self.features.arm:
+            return Pool(ids, len(ids))
+        return Pool(ids, self._vectors[[self.arms[arm].slot for arm in ids]])
+
+    def decide(self, event: str, user: dict[str, Value], candidates: list[str] | None) -> Decision:
+        """Decide by the model as it is; the model does not change.
+
+        The arm is drawn from (1 - floor) p + floor / n, where p is the live policy's own lot. All draws are a function
+        of the bandit's seed and the event's id.
+        """
+        pool = self.pool(candidates)
+        self.check_names("user", user, self.features.user)
+        try:
+            x, z = self.features(user, pool.vectors)
+            floor = self.bandit.floor
+            drawn = self.policies[self.live].draw_lot(x, z, pool.ids, key=event, floor=floor)
+        except (TypeError, ValueError) as problem:
+            raise Refused(422, f"{problem}.", field="user", value=user) from None
+        index, n = drawn.index, len(pool.ids)
+        arm = pool.ids[index]
+        return Decision(
+            event=event,
+            user=user,
+            candidates=candidates,
+            version=self.row,
+            n=n,
+            arm=arm,
+            arm_version=self.arms[arm].version,
+            chance=float(drawn.chances[index]),
+            lot=[(i, float(drawn.own[i])) for i in np.flatnonzero(drawn.own).tolist()],
+            policy=self.live,
+            fingerprint=fingerprint(),
+            shadows={
+                name: float((1 - floor) * policy.propensities(x, z, pool.ids, key=event)[index] + floor / n)
+                for name, policy in self.policies.items()
+                if name != self.live
+            },
+        )
+
+    def check_names(self, side: str, given: dict[str, Value], known: Iterable[str]) -> None:
+        """Refuse features that the bandit does not have; those that are missing are refused when they are used."""
+        for name in given:
+            if name not in known:
+                raise Refused(
+                    422,
+                    f"The bandit has no {side} feature {name!r}{nearest(name, known)}. It has "
+                    f"{', '.join(known) or 'none'}.",
+                    field=f"{'user' if side == 'user' else 'features'}.{name}",
+                    value=given[name],
+                )
+
+    # -------------------------------------------------------------- snapshots
+
+    def snapshot(self) -> Snapshot:
+        """The model as it is, as bytes."""
+        content = {
+            "live": self.live,
+            "closed": self.closed,
+            "time": self.time,
+            "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
+            "summary": self.summary.plain(),
+        }
+        return Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
+
+    @classmethod
+    def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
+        """The fold of a log, from its newest snapshot of this fingerprint or from its first row; None if it is empty."""
+        first = next(store.rows(0, 1), None)
+        if first is None:
+            return None
+        assert isinstance(first.content, Opened)
+        fold = cls(Bandit.from_plain(first.content.bandit))
+        snapshot = store.snapshot(upto)
+        if snapshot is not None and snapshot.fingerprint == fingerprint():
+            fold._resume(snapshot, store)
+        fold.apply(store.rows(fold.row, upto), store)
+        return fold
+
+    def _resume(self, snapshot: Snapshot, store: Store) -> None:
+        for row in store.rows(0, snapshot.row, FEW):
+            self._describe(row)
+        content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
+        self.live, self.closed, self.time = content["live"], content["closed"], content["time"]
+        self.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
+        self.summary = Summary.from_plain(content["summary"])
+        self.row = snapshot.row
+

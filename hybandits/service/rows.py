@@ -1,0 +1,162 @@
+"""The rows of the log: what happened, in one order. Everything else follows from them.
+
+A row has a number, a time in microseconds since 1970 that never goes back, and a content: one of the classes below, kept
+as JSON. Numbers have no gaps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+SCHEMA = 1
+"""The version of the rows and tables. A log of another version is refused."""
+
+Value = str | int | float | bool | None
+"""What a feature may be in a request."""
+
+
+class Opened(msgspec.Struct, tag="bandit", tag_field="is", frozen=True):
+    """The first row: the bandit, with everything that decisions depend on."""
+
+    schema: int
+    bandit: dict[str, Any]
+
+
+class Changed(msgspec.Struct, tag="change", tag_field="is", frozen=True):
+    """Another window, floor or other challengers from here on."""
+
+    values: dict[str, Any]
+
+
+class Promoted(msgspec.Struct, tag="promote", tag_field="is", frozen=True):
+    """From here on the policy of this name decides; the one that did becomes a challenger."""
+
+    policy: str
+
+
+class Arm(msgspec.Struct, tag="arm", tag_field="is", frozen=True):
+    """An arm is there, or is there again, with these features. The row's number is the version of the arm."""
+
+    arm: str
+    features: dict[str, Value]
+
+
+class Retired(msgspec.Struct, tag="retire", tag_field="is", frozen=True):
+    """An arm is no longer a candidate. Rewards of decisions that were made for it are still learned."""
+
+    arm: str
+
+
+class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True):
+    """A decision that was made.
+
+    Attributes
+    ----------
+    event : str
+        The id of the event.
+    user : dict
+        The user's features as the request gave them.
+    candidates : list of str or None
+        The candidates that the request named; None for the arms that were active at the row `version`.
+    version : int
+        The row that the model had folded when it decided.
+    n : int
+        The number of candidates.
+    arm, arm_version : str, int
+        The arm that was drawn, and the row that described it.
+    chance : float
+        The probability with which it was drawn.
+    lot : list of (int, float)
+        The places of the candidates that the policy itself may have chosen, and their probabilities in its own lot.
+    policy : str
+        The name of the policy that decided.
+    shadows : dict
+        For every challenger the probability with which it would have drawn the same arm.
+    fingerprint : str
+        Of the machine and the versions that decided; equal fingerprints promise equal bits.
+    """
+
+    event: str
+    user: dict[str, Value]
+    candidates: list[str] | None
+    version: int
+    n: int
+    arm: str
+    arm_version: int
+    chance: float
+    lot: list[tuple[int, float]]
+    policy: str
+    fingerprint: str
+    shadows: dict[str, float] = {}
+
+
+class Reward(msgspec.Struct, tag="reward", tag_field="is", frozen=True, omit_defaults=True):
+    """A reward for a decision. It is learned here, or when the decision closes, or never if it came too late."""
+
+    event: str
+    decision: int
+    reward: float
+    late: bool = False
+
+
+class Closed(msgspec.Struct, tag="close", tag_field="is", frozen=True):
+    """All decisions up to this row are closed: those that were still open are learned now, in the order of their rows."""
+
+    last: int
+
+
+Content = Opened | Changed | Promoted | Arm | Retired | Decision | Reward | Closed
+
+KINDS: dict[type, int] = {
+    kind: i for i, kind in enumerate((Opened, Changed, Promoted, Arm, Retired, Decision, Reward, Closed))
+}
+"""The numbers that tables have for the kinds of rows."""
+
+DECISION, REWARD = KINDS[Decision], KINDS[Reward]
+
+EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward))
+"""Kinds of rows that belong to no event."""
+
+FEW = tuple(KINDS[kind] for kind in (Opened, Changed, Promoted, Arm, Retired))
+"""Kinds of which a log has few rows, so that all can be read at every start."""
+
+
+class Row(NamedTuple):
+    """A row of the log."""
+
+    number: int
+    time: int
+    content: Content
+
+    @property
+    def event(self) -> str | None:
+        """The event that the row belongs to, if any."""
+        return getattr(self.content, "event", None)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Content)
+
+
+def encode(content: Content) -> bytes:
+    """The content as JSON."""
+    return _encoder.encode(content)
+
+
+def decode(text: bytes | str) -> Any:
+    """The content of a row from its JSON.
+
+    >>> decode(encode(Retired("a17")))
+    Retired(arm='a17')
+    """
+    return _decoder.decode(text)
+
+
+def in_time(content: bytes | str | None) -> float | None:
+    """The reward of a row of that kind, None if there is no row or the reward came too late."""
+    if content is None:
+        return None
+    reward: Reward = decode(content)
+    return None if reward.late else reward.reward

@@ -1,0 +1,201 @@
+"""The log in a SQLite file, for one machine: several workers of it may share the file."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hybandits.service.rows import DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode, in_time
+from hybandits.service.store import Found, Snapshot, StoreError
+
+SAFE_VERSION = (3, 51, 3)
+"""Earlier versions of SQLite can corrupt a WAL when it is reset."""
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS log (
+  row INTEGER PRIMARY KEY, kind INTEGER NOT NULL, time INTEGER NOT NULL, event TEXT, content BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS of_event ON log (event, kind) WHERE event IS NOT NULL;
+CREATE INDEX IF NOT EXISTS of_kind ON log (kind, row) WHERE event IS NULL;
+CREATE TABLE IF NOT EXISTS snapshot (row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL) STRICT;
+"""
+
+
+class SqliteStore:
+    """A log in a SQLite file.
+
+    Parameters
+    ----------
+    path : path
+        The file. It is created if it is not there.
+    vfs : str, optional
+        The name of SQLite's layer below, for tests.
+
+    Notes
+    -----
+    Rows are on disk when a transaction ends (WAL, synchronous FULL). Writers wait for each other at a lock file beside
+    the log, which wakes them at once, where SQLite's own waiting would poll.
+    """
+
+    def __init__(self, path: Path | str, *, vfs: str | None = None) -> None:
+        version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+        if version < SAFE_VERSION:
+            raise StoreError(
+                f"SQLite {apsw.sqlite_lib_version()} can corrupt a log: install an apsw with SQLite "
+                f"{'.'.join(map(str, SAFE_VERSION))} or newer"
+            )
+        self.path = Path(path)
+        self._vfs = vfs
+        self._local = threading.local()
+        self._connections: list[apsw.Connection] = []
+        with _plainly(self.path):
+            self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        self._mutex = threading.Lock()
+        with self._locked(), _plainly(self.path):
+            connection = self._connection
+            schema = connection.pragma("user_version")
+            if schema not in (0, SCHEMA):
+                raise StoreError(f"{self.path} has schema {schema}, this version of hybandits reads {SCHEMA}")
+            connection.execute(TABLES)
+            connection.pragma("user_version", SCHEMA)
+
+    @property
+    def _connection(self) -> apsw.Connection:
+        """The connection of this thread."""
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = apsw.Connection(str(self.path), vfs=self._vfs)
+            connection.set_busy_timeout(10_000)
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("synchronous", "full")
+            self._local.connection = connection
+            self._connections.append(connection)
+        return connection
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._mutex:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+
+    # -------------------------------------------------------------- reading
+
+    def rows(self, after: int, upto: int | None = None, kinds: Sequence[int] | None = None) -> Iterator[Row]:
+        where = "row > ?" + (" AND row <= ?" if upto is not None else "")
+        values: list[Any] = [after, *([upto] if upto is not None else [])]
+        if kinds is not None:
+            where += f" AND kind IN ({', '.join('?' * len(kinds))})"
+            where += " AND event IS NULL" if set(kinds) <= set(EVENTLESS) else ""  # so that the index on kinds is used
+            values += kinds
+        with _plainly(self.path):
+            for number, time, content in self._connection.execute(
+                f"SELECT row, time, content FROM log WHERE {where} ORDER BY row", values
+            ):
+                yield Row(number, time, decode(content))
+
+    def find(self, events: Sequence[str]) -> dict[str, Found]:
+        found: dict[str, Found] = {}
+        with _plainly(self.path):
+            cursor = self._connection.cursor()
+            for event in events:
+                for kind, number, time, content in cursor.execute(
+                    "SELECT kind, row, time, content FROM log WHERE event = ?", (event,)
+                ):
+                    row = Row(number, time, decode(content))
+                    name = "decision" if kind == DECISION else "reward"
+                    found[event] = found.get(event, Found())._replace(**{name: row})
+        return found
+
+    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, float | None]]:
+        with _plainly(self.path):
+            for number, time, content, reward in self._connection.execute(
+                "SELECT d.row, d.time, d.content, r.content FROM log d LEFT JOIN log r ON r.event = d.event AND r.kind = ?"
+                " WHERE d.row > ? AND d.row <= ? AND d.kind = ? ORDER BY d.row",
+                (REWARD, after, upto, DECISION),
+            ):
+                yield Row(number, time, decode(content)), in_time(reward)
+
+    def by_number(self, numbers: Sequence[int]) -> list[Row]:
+        with _plainly(self.path):
+            cursor = self._connection.cursor()
+            rows = []
+            for number in numbers:
+                ((time, content),) = cursor.execute("SELECT time, content FROM log WHERE row = ?", (number,))
+                rows.append(Row(number, time, decode(content)))
+        return rows
+
+    def last(self) -> tuple[int, int]:
+        with _plainly(self.path):
+            for number, time in self._connection.execute("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
+                return number, time
+        return 0, 0
+
+    # -------------------------------------------------------------- writing
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[SqliteStore]:
+        with self._locked(), _plainly(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def append(self, rows: Sequence[Row]) -> None:
+        self._connection.executemany(
+            "INSERT INTO log (row, kind, time, event, content) VALUES (?, ?, ?, ?, ?)",
+            [(row.number, KINDS[type(row.content)], row.time, row.event, encode(row.content)) for row in rows],
+        )
+
+    # -------------------------------------------------------------- snapshots
+
+    def snapshot(self, upto: int | None = None) -> Snapshot | None:
+        with _plainly(self.path):
+            for found in self._connection.execute(
+                "SELECT row, fingerprint, content FROM snapshot WHERE row <= ? ORDER BY row DESC LIMIT 1",
+                (2**62 if upto is None else upto,),
+            ):
+                return Snapshot(*found)
+        return None
+
+    def keep_snapshot(self, snapshot: Snapshot) -> None:
+        with self._locked(), _plainly(self.path):
+            connection = self._connection
+            with connection:
+                connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", tuple(snapshot))
+                connection.execute("DELETE FROM snapshot WHERE row < ?", (snapshot.row,))
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        os.close(self._lock_file)
+
+
+@contextlib.contextmanager
+def _plainly(path: Path) -> Iterator[None]:
+    """Let errors of SQLite and of the disk say which file they are about."""
+    try:
+        yield
+    except apsw.FullError as problem:
+        raise StoreError(f"The disk of {path} is full ({problem}): free some space.") from problem
+    except apsw.ReadOnlyError as problem:
+        raise StoreError(f"{path} cannot be written ({problem}): check its permissions and those of its folder.") from problem
+    except (apsw.CorruptError, apsw.NotADBError) as problem:
+        raise StoreError(f"{path} is damaged or no log ({problem}): restore it from a copy.") from problem
+    except (apsw.Error, OSError) as problem:
+        raise StoreError(f"{path} cannot be used ({type(problem).__name__}: {problem}).") from problem
+
+

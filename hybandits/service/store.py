@@ -1,0 +1,81 @@
+"""Where the log is kept: the interface of the two stores, and opening one by its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from hybandits.service.rows import Row
+
+
+class StoreError(Exception):
+    """The store cannot be used now. The message says why; the service answers 503 until it can be used again."""
+
+
+class Found(NamedTuple):
+    """What the log holds about an event."""
+
+    decision: Row | None = None
+    reward: Row | None = None
+
+
+class Snapshot(NamedTuple):
+    """The model after a row, as bytes. It is a cache: it can be folded again from the log."""
+
+    row: int
+    fingerprint: str
+    content: bytes
+
+
+class Reading(Protocol):
+    """What can be read of a log, in or out of a transaction."""
+
+    def rows(self, after: int, upto: int | None = None, kinds: Sequence[int] | None = None) -> Iterator[Row]:
+        """The rows after..upto, in order; only some kinds if they are given."""
+
+    def find(self, events: Sequence[str]) -> dict[str, Found]:
+        """Decisions and rewards of events; those that have neither are left out."""
+
+    def by_number(self, numbers: Sequence[int]) -> list[Row]:
+        """The rows with these numbers, in this order."""
+
+    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, float | None]]:
+        """The decisions among the rows after..upto, each with the reward that came in time, None if none did."""
+
+    def last(self) -> tuple[int, int]:
+        """Number and time of the last row; (0, 0) if there is none."""
+
+
+class Transaction(Reading, Protocol):
+    """A look at the log that nobody else writes to meanwhile."""
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Add rows, whose numbers follow on the last."""
+
+
+class Store(Reading, Protocol):
+    """A log on disk. All methods raise `StoreError` where the disk or the database fails."""
+
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """A transaction that is the only one to write. When it ends without an error, its rows are on disk."""
+
+    def snapshot(self, upto: int | None = None) -> Snapshot | None:
+        """The newest snapshot, or the newest up to a row."""
+
+    def keep_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot, and forget older ones."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+def open_store(address: str) -> Store:
+    """Open the store with this address: a path for SQLite, or postgresql://.. for PostgreSQL."""
+    if address.startswith(("postgresql://", "postgres://")):
+        from hybandits.service.postgres import PostgresStore
+
+        return PostgresStore(address)
+    from hybandits.service.sqlite import SqliteStore
+
+    return SqliteStore(address)
