@@ -63,6 +63,8 @@ class Fold:
         All arms by id, in the order of their first rows.
     closed : int
         Decisions up to this row are closed.
+    first_open : int or None
+        The time of the first decision that is not closed, where decisions close.
     summary : Summary
         What the page and the metrics show.
     """
@@ -74,6 +76,7 @@ class Fold:
     policies: dict[str, Policy] = field(default_factory=dict)
     arms: dict[str, KnownArm] = field(default_factory=dict)
     closed: int = 0
+    first_open: int | None = None
     summary: Summary = field(default_factory=Summary)
 
     def __post_init__(self) -> None:
@@ -101,6 +104,8 @@ class Fold:
         content = row.content
         if isinstance(content, Decision):
             self.remember(row)
+            if self.first_open is None and self.bandit.window is not None:
+                self.first_open = row.time
             self.summary.decided(row.time, content)
         elif isinstance(content, Reward):
             if not content.late and self.bandit.window is None:
@@ -177,6 +182,8 @@ class Fold:
             if len(self._due) >= CHUNK:
                 self._learn()
         self.closed = last
+        following = self._reading.first_decisions(last, 1)
+        self.first_open = following[0][1] if following else None
 
     def _learn(self) -> None:
         """Learn what is due, in its order."""
@@ -300,6 +307,7 @@ class Fold:
         content = {
             "live": self.live,
             "closed": self.closed,
+            "first_open": self.first_open,
             "time": self.time,
             "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
             "summary": self.summary.plain(),
@@ -325,6 +333,7 @@ class Fold:
             self._describe(row)
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
         self.live, self.closed, self.time = content["live"], content["closed"], content["time"]
+        self.first_open = content["first_open"]
         self.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
         self.summary = Summary.from_plain(content["summary"])
         self.row = snapshot.row

@@ -134,6 +134,14 @@ class SqliteStore:
                 rows.append(Row(number, time, decode(content)))
         return rows
 
+    def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
+        with _plainly(self.path):
+            return list(
+                self._connection.execute(
+                    "SELECT row, time FROM log WHERE row > ? AND kind = ? ORDER BY row LIMIT ?", (after, DECISION, most)
+                )
+            )
+
     def last(self) -> tuple[int, int]:
         with _plainly(self.path):
             for number, time in self._connection.execute("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):

@@ -43,6 +43,9 @@ class Reading(Protocol):
     def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, float | None]]:
         """The decisions among the rows after..upto, each with the reward that came in time, None if none did."""
 
+    def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
+        """Number and time of the first decisions after a row, at most so many."""
+
     def last(self) -> tuple[int, int]:
         """Number and time of the last row; (0, 0) if there is none."""
 

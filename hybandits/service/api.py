@@ -1,0 +1,287 @@
+"""The routes: JSON in, JSON out; everything that writes goes through the writer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service.problems import TITLES, Refused
+from hybandits.service.rows import FEW, Arm, Decision, Retired
+from hybandits.service.writer import Outcome, Writer, answer_of
+
+LARGEST_BODY = 4_000_000
+"""Bytes of a request's body."""
+
+BODY_SECONDS = 10.0
+"""How long a body may take to arrive."""
+
+_encoder = msgspec.json.Encoder()
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """What requests must carry: a token for everything, and one for arms and promote, if they are given."""
+
+    use: str | None = None
+    manage: str | None = None
+
+
+def application(writer: Writer, *, tokens: Tokens | None = None) -> Starlette:
+    """The service as an ASGI application. It starts the writer when it starts, and stops it when it stops."""
+    return Api(writer, tokens or Tokens()).application()
+
+
+class Api:
+    """The routes of one service."""
+
+    def __init__(self, writer: Writer, tokens: Tokens) -> None:
+        self.writer, self.tokens = writer, tokens
+        self._decide = msgspec.json.Decoder(Decide)
+        self._reward = msgspec.json.Decoder(GiveReward)
+        self._arm = msgspec.json.Decoder(PutArm)
+        self._promote = msgspec.json.Decoder(Promote)
+        self._items = msgspec.json.Decoder(list[msgspec.Raw])
+
+    def application(self) -> Starlette:
+        """The ASGI application."""
+        routes = [
+            Route("/v1/decisions", self.decide, methods=["POST"]),
+            Route("/v1/rewards", self.reward, methods=["POST"]),
+            Route("/v1/decisions/batch", self.decide_batch, methods=["POST"]),
+            Route("/v1/rewards/batch", self.reward_batch, methods=["POST"]),
+            Route("/v1/decisions/{id:path}", self.look, methods=["GET"]),
+            Route("/v1/arms", self.arms, methods=["GET"]),
+            Route("/v1/arms/{id:path}", self.put_arm, methods=["PUT"]),
+            Route("/v1/arms/{id:path}", self.retire_arm, methods=["DELETE"]),
+            Route("/v1/promote", self.promote, methods=["POST"]),
+            Route("/healthz", self.healthy, methods=["GET"]),
+            Route("/readyz", self.ready, methods=["GET"]),
+        ]
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            self.writer.start()
+            yield
+            await asyncio.to_thread(self.writer.stop)
+
+        return Starlette(
+            routes=routes,
+            lifespan=lifespan,
+            exception_handlers={Refused: _refused, HTTPException: _not_found, msgspec.MsgspecError: _not_valid},
+        )
+
+    # -------------------------------------------------------------- requests
+
+    async def _body(self, request: Request, token: str | None) -> bytes:
+        """The body, if the request carries the token and the body is small and comes soon."""
+        self._check_token(request, token)
+        length = request.headers.get("content-length")
+        if length is not None and length.isdecimal() and int(length) > LARGEST_BODY:
+            raise _too_large(int(length))
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > LARGEST_BODY:
+                        raise _too_large(len(body))
+        except TimeoutError:
+            raise Refused(408, f"The body did not arrive within {BODY_SECONDS:g} seconds.") from None
+        except ClientDisconnect:
+            raise Refused(408, "The client went away before its body had arrived.") from None
+        return bytes(body)
+
+    def _check_token(self, request: Request, token: str | None) -> None:
+        if token is None:
+            return
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+            raise Refused(
+                401 if not given else 403, "Send the token in the header Authorization: Bearer TOKEN.", field=None
+            )
+
+    async def _ask(self, commands: Sequence[Command]) -> list[Outcome]:
+        """Hand commands to the writer and wait until it answers."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Outcome]] = loop.create_future()
+
+        def answer(outcomes: list[Outcome]) -> None:
+            if not future.done():
+                future.set_result(outcomes)
+
+        self.writer.ask(commands, lambda outcomes: loop.call_soon_threadsafe(answer, outcomes))
+        return await future
+
+    async def _one(self, command: Command) -> Response:
+        (outcome,) = await self._ask([command])
+        if isinstance(outcome, Refused):
+            return problem(outcome)
+        return _json(outcome.body, outcome.status)
+
+    # -------------------------------------------------------------- decisions and rewards
+
+    async def decide(self, request: Request) -> Response:
+        """POST /v1/decisions."""
+        return await self._one(self._decide.decode(await self._body(request, self.tokens.use)))
+
+    async def reward(self, request: Request) -> Response:
+        """POST /v1/rewards."""
+        return await self._one(self._reward.decode(await self._body(request, self.tokens.use)))
+
+    async def decide_batch(self, request: Request) -> Response:
+        """POST /v1/decisions/batch: every item has a status of its own."""
+        return await self._batch(request, self._decide.decode)
+
+    async def reward_batch(self, request: Request) -> Response:
+        """POST /v1/rewards/batch: every item has a status of its own."""
+        return await self._batch(request, self._reward.decode)
+
+    async def _batch(self, request: Request, decode: Callable[[msgspec.Raw], Command]) -> Response:
+        items = self._items.decode(await self._body(request, self.tokens.use))
+        if not 1 <= len(items) <= MOST:
+            raise Refused(422, f"A batch has 1 to {MOST:,} items, got {len(items):,}.")
+        outcomes: list[Outcome | None] = []
+        commands: list[Command] = []
+        for item in items:
+            try:
+                commands.append(decode(item))
+                outcomes.append(None)
+            except msgspec.MsgspecError as wrong:
+                outcomes.append(_invalid(wrong))
+        served = iter(await self._ask(commands) if commands else [])
+        answers = [next(served) if outcome is None else outcome for outcome in outcomes]
+        return _json([_item(answer) for answer in answers], 200)
+
+    async def look(self, request: Request) -> Response:
+        """GET /v1/decisions/{id}: what was decided, among whom, with which chances, and its reward."""
+        self._check_token(request, self.tokens.use)
+        event = request.path_params["id"]
+        found = (await asyncio.to_thread(self.writer.store.find, [event])).get(event)
+        if found is None or found.decision is None:
+            raise Refused(404, f"There is no decision with the event id {event!r}.", field="id", value=event)
+        decision = found.decision.content
+        assert isinstance(decision, Decision)
+        ids = decision.candidates or await asyncio.to_thread(self._active_at, decision.version)
+        body = answer_of(decision) | {
+            "row": found.decision.number,
+            "time": found.decision.time / 1e6,
+            "user": decision.user,
+            "candidates": ids,
+            "lot": {ids[i]: share for i, share in decision.lot},
+            "policy": decision.policy,
+            "challengers": decision.shadows,
+            "arm_version": decision.arm_version,
+            "reward": None if found.reward is None else found.reward.content.reward,  # type: ignore[union-attr]
+        }
+        return _json(body, 200)
+
+    def _active_at(self, version: int) -> list[str]:
+        """The arms that were active at a row, in the order of their first rows."""
+        active: dict[str, bool] = {}
+        for row in self.writer.store.rows(0, version, FEW):
+            if isinstance(row.content, Arm | Retired):
+                active[row.content.arm] = isinstance(row.content, Arm)
+        return [arm for arm, there in active.items() if there]
+
+    # -------------------------------------------------------------- arms
+
+    async def put_arm(self, request: Request) -> Response:
+        """PUT /v1/arms/{id}."""
+        body = await self._body(request, self.tokens.manage or self.tokens.use)
+        arm = _arm_id(request)
+        return await self._one(OfArm(arm, self._arm.decode(body or b"{}")))
+
+    async def retire_arm(self, request: Request) -> Response:
+        """DELETE /v1/arms/{id}."""
+        self._check_token(request, self.tokens.manage or self.tokens.use)
+        return await self._one(OfArm(_arm_id(request), Retire()))
+
+    async def arms(self, request: Request) -> Response:
+        """GET /v1/arms."""
+        self._check_token(request, self.tokens.use)
+        known = list(self.writer.fold.arms.items())
+        return _json(
+            [
+                {"arm": arm, "active": each.active, "features": each.features, "version": each.version}
+                for arm, each in known
+            ],
+            200,
+        )
+
+    async def promote(self, request: Request) -> Response:
+        """POST /v1/promote."""
+        return await self._one(
+            self._promote.decode(await self._body(request, self.tokens.manage or self.tokens.use))
+        )
+
+    # -------------------------------------------------------------- health
+
+    async def healthy(self, request: Request) -> Response:
+        """GET /healthz: the process answers."""
+        return _json({"status": "ok"}, 200)
+
+    async def ready(self, request: Request) -> Response:
+        """GET /readyz: it can write."""
+        if self.writer.trouble is not None:
+            raise Refused(503, self.writer.trouble)
+        return _json({"status": "ok", "version": self.writer.fold.row}, 200)
+
+
+def _arm_id(request: Request) -> str:
+    arm: str = request.path_params["id"]
+    if not 1 <= len(arm) <= 200:
+        raise Refused(422, f"The id of an arm has 1 to 200 characters, got {len(arm)}.", field="id", value=arm)
+    return arm
+
+
+def _json(body: Any, status: int) -> Response:
+    return Response(_encoder.encode(body), status, media_type="application/json")
+
+
+def _item(outcome: Outcome) -> dict[str, Any]:
+    """An item of a batch's answer."""
+    if isinstance(outcome, Answer):
+        return {"status": outcome.status, **outcome.body}
+    problem_: dict[str, Any] = msgspec.json.decode(outcome.document())
+    return problem_
+
+
+def problem(refused: Refused) -> Response:
+    """The answer to a request that is not served."""
+    headers = {"retry-after": "1"} if refused.status == 503 else {}
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Response(refused.document(), refused.status, headers, media_type="application/problem+json")
+
+
+def _too_large(size: int) -> Refused:
+    return Refused(413, f"The body has at least {size:,} bytes, at most {LARGEST_BODY:,} are accepted.")
+
+
+def _invalid(wrong: Exception) -> Refused:
+    return Refused(422 if isinstance(wrong, msgspec.ValidationError) else 400, f"{wrong}.")
+
+
+async def _refused(request: Request, refused: Exception) -> Response:
+    assert isinstance(refused, Refused)
+    return problem(refused)
+
+
+async def _not_valid(request: Request, wrong: Exception) -> Response:
+    return problem(_invalid(wrong))
+
+
+async def _not_found(request: Request, wrong: Exception) -> Response:
+    assert isinstance(wrong, HTTPException)
+    status = wrong.status_code if wrong.status_code in TITLES else 400
+    return problem(Refused(status, f"{request.method} {request.url.path} is not a request of this service."))

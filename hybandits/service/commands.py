@@ -1,0 +1,62 @@
+"""What the service is asked to do: requests after their JSON has been checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from hybandits.service.rows import Value
+
+MOST = 1_000
+"""Items of a batch, and candidates of a decision."""
+
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Make a decision."""
+
+    user: dict[str, Value] = {}
+    candidates: Annotated[list[Id], msgspec.Meta(min_length=1, max_length=MOST)] | None = None
+    event_id: Id | None = None
+
+
+class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Give the reward of a decision."""
+
+    event_id: Id
+    reward: float
+
+
+class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Make an arm a candidate, or describe it anew."""
+
+    features: dict[str, Value] = {}
+
+
+class Retire(msgspec.Struct, frozen=True):
+    """Let an arm be no longer a candidate."""
+
+
+class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Let another policy decide."""
+
+    policy: str
+
+
+class OfArm(msgspec.Struct, frozen=True):
+    """A command on an arm."""
+
+    arm: str
+    command: PutArm | Retire
+
+
+Command = Decide | GiveReward | OfArm | Promote
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A status and what is answered with it."""
+
+    status: int
+    body: dict[str, Any]

@@ -1,0 +1,368 @@
+"""The one thread that writes: it takes what has been asked, decides, and answers when everything is on disk.
+
+Requests that come while a transaction is being written wait for the next one, which takes them all (group commit). In
+every transaction the writer first folds what others have written, then closes what is due, then serves the requests
+in their order against that one model, and folds its own rows when they are on disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
+from hybandits.service.fold import Fold
+from hybandits.service.problems import Refused
+from hybandits.service.rows import SCHEMA, Arm, Changed, Closed, Content, Decision, Opened, Promoted, Retired, Reward, Row
+from hybandits.service.settings import CHANGEABLE, Bandit
+from hybandits.service.store import Found, Store, StoreError, Transaction
+
+MOST_TOGETHER = 1_000
+"""Requests in one transaction."""
+
+MOST_CLOSED = 1_000
+"""Decisions that one row closes."""
+
+SNAPSHOT_EVERY = 50_000
+"""Rows between two snapshots."""
+
+LARGEST = 1e50
+"""Rewards beyond this are refused, as policies do."""
+
+log = logging.getLogger("hybandits.service")
+
+Outcome = Answer | Refused
+Reply = Callable[[list[Outcome]], None]
+"""Is called with one outcome for every command that was handed in together."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Commands that were handed in together, and where to answer."""
+
+    commands: Sequence[Command]
+    reply: Reply
+
+
+class Writer:
+    """Decides, writes and answers.
+
+    Parameters
+    ----------
+    store : Store
+        The log.
+    bandit : Bandit, optional
+        What `bandit.toml` says. If the log is empty it begins with it; otherwise what may change is changed by a row,
+        and what may not is refused. None: the log must have begun.
+    clock : callable
+        Microseconds since 1970.
+    """
+
+    def __init__(
+        self, store: Store, bandit: Bandit | None = None, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000
+    ) -> None:
+        self.store = store
+        self._clock = clock
+        self._asked: deque[Asked] = deque()
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._snapshot_row = 0
+        self.trouble: str | None = None
+        """Why the service cannot write at the moment; None if it can."""
+        self.fold = self._opened(bandit)
+
+    # -------------------------------------------------------------- beginning
+
+    def _opened(self, bandit: Bandit | None) -> Fold:
+        fold = Fold.restored(self.store)
+        if fold is None:
+            if bandit is None:
+                raise ValueError("the log is empty: start it with a bandit.toml")
+            with self.store.writing() as transaction:
+                if transaction.last()[0] == 0:  # no other server has been faster
+                    transaction.append([Row(1, self._clock(), Opened(SCHEMA, bandit.plain()))])
+            fold = Fold.restored(self.store)
+            assert fold is not None
+        if bandit is not None:
+            self._change(fold, bandit)
+        snapshot = self.store.snapshot()
+        self._snapshot_row = 0 if snapshot is None else snapshot.row
+        return fold
+
+    def _change(self, fold: Fold, bandit: Bandit) -> None:
+        """Write a row where the file says something else than the log, or refuse it."""
+        with self.store.writing() as transaction:
+            fold.apply(transaction.rows(fold.row), transaction)
+            wanted, known = bandit.plain(), fold.bandit.plain()
+            for name in wanted:
+                if wanted[name] != known[name] and name not in (*CHANGEABLE, "seed"):
+                    raise ValueError(
+                        f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
+                        "rows mean. Change it back, or start another bandit with another store."
+                    )
+            values = {name: wanted[name] for name in CHANGEABLE}
+            if any(values[name] != known[name] for name in CHANGEABLE):
+                if (fold.bandit.window is None) != (bandit.window is None):
+                    raise ValueError(
+                        "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
+                        "bandit with another store."
+                    )
+                if fold.live not in bandit.policies:
+                    raise ValueError(f"the policy {fold.live!r} is live in the log: keep it among the challengers")
+                row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
+                transaction.append([row])
+        fold.apply(self.store.rows(fold.row), self.store)
+
+    # -------------------------------------------------------------- the thread
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread = threading.Thread(target=self._run, name="hybandits writer", daemon=True)
+        self._thread.start()
+
+    def ask(self, commands: Sequence[Command], reply: Reply) -> None:
+        """Hand in commands that are answered together; `reply` is called from the writer's thread."""
+        with self._wake:
+            if self._stopping:
+                raise Refused(503, "The service is stopping. Ask again in a moment.")
+            self._asked.append(Asked(commands, reply))
+            self._wake.notify()
+
+    def stop(self) -> None:
+        """Serve what has been handed in, keep a snapshot, and end."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self.keep_snapshot()
+        except StoreError as problem:
+            log.warning("no snapshot was kept at the end: %s", problem)
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                if not self._asked and not self._stopping:
+                    self._wake.wait(self._until_due())
+                if self._stopping and not self._asked:
+                    return
+                asked: list[Asked] = []
+                count = 0
+                while self._asked and (not asked or count + len(self._asked[0].commands) <= MOST_TOGETHER):
+                    asked.append(self._asked.popleft())
+                    count += len(asked[-1].commands)
+            if not asked and self._until_due() != 0:
+                continue
+            outcomes = self.serve([command for each in asked for command in each.commands])
+            first = 0
+            for each in asked:
+                each.reply(outcomes[first : first + len(each.commands)])
+                first += len(each.commands)
+            if self.fold.row - self._snapshot_row >= SNAPSHOT_EVERY:
+                try:
+                    self.keep_snapshot()
+                except StoreError as problem:
+                    log.warning("no snapshot was kept: %s", problem)
+
+    def keep_snapshot(self) -> None:
+        """Keep the model as it is, so that the next start need not fold the whole log."""
+        if self.fold.row > self._snapshot_row:
+            self.store.keep_snapshot(self.fold.snapshot())
+            self._snapshot_row = self.fold.row
+
+    def _until_due(self) -> float | None:
+        """Seconds until the first open decision must close; None if there is none."""
+        window, first = self.fold.bandit.window, self.fold.first_open
+        if window is None or first is None:
+            return None
+        return max(0.0, (first + window * 1e6 - self._clock()) / 1e6)
+
+    # -------------------------------------------------------------- serving
+
+    def serve(self, commands: Sequence[Command]) -> list[Outcome]:
+        """Serve commands in one transaction; returns when what they wrote is on disk."""
+        try:
+            with self.store.writing() as transaction:
+                self.fold.apply(transaction.rows(self.fold.row), transaction)
+                turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
+                turn.close_what_is_due()
+                outcomes = turn.serve(commands)
+                transaction.append(turn.rows)
+        except StoreError as problem:
+            if self.trouble is None:
+                log.error("cannot write: %s", problem)
+            self.trouble = str(problem)
+            return [Refused(503, f"{problem} Nothing was recorded; ask again.") for _ in commands]
+        if self.trouble is not None:
+            log.warning("writing again")
+        self.trouble = None
+        self.fold.apply(turn.rows, self.store)
+        return outcomes
+
+
+class Turn:
+    """One transaction: the rows that it writes, in the making."""
+
+    def __init__(self, fold: Fold, transaction: Transaction, now: int) -> None:
+        self.fold, self.transaction, self.now = fold, transaction, now
+        self.rows: list[Row] = []
+        self.closed = fold.closed
+        self._arms: dict[str, Arm | Retired] = {}
+
+    def _write(self, content: Content) -> int:
+        number = self.fold.row + len(self.rows) + 1
+        self.rows.append(Row(number, self.now, content))
+        return number
+
+    def close_what_is_due(self) -> None:
+        """Close the decisions whose window has passed, at most so many at a time."""
+        first = self.fold.first_open
+        if first is None or not self._is_over(first):
+            return
+        open_ = self.transaction.first_decisions(self.fold.closed, MOST_CLOSED)
+        self.closed = max(number for number, time in open_ if self._is_over(time))
+        self._write(Closed(self.closed))
+
+    def _is_over(self, decided: int) -> bool:
+        """Whether the window of a decision of this time has passed."""
+        window = self.fold.bandit.window
+        return window is not None and decided + window * 1e6 <= self.now
+
+    def serve(self, commands: Sequence[Command]) -> list[Outcome]:
+        """Serve commands in their order."""
+        named = {c.event_id for c in commands if isinstance(c, Decide | GiveReward) and c.event_id is not None}
+        self.found: dict[str, Found] = self.transaction.find(sorted(named)) if named else {}
+        outcomes: list[Outcome] = []
+        for command in commands:
+            try:
+                outcomes.append(self._serve(command))
+            except Refused as refused:
+                outcomes.append(refused)
+        return outcomes
+
+    def _serve(self, command: Command) -> Answer:
+        if isinstance(command, Decide):
+            return self._decide(command)
+        if isinstance(command, GiveReward):
+            return self._reward(command)
+        if isinstance(command, Promote):
+            return self._promote(command)
+        return self._change_arm(command)
+
+    def _decide(self, command: Decide) -> Answer:
+        event = command.event_id or secrets.token_hex(12)
+        known = self.found.get(event, Found()).decision
+        if known is not None:
+            decision = known.content
+            assert isinstance(decision, Decision)
+            if (decision.user, decision.candidates) != (command.user, command.candidates):
+                raise Refused(
+                    409,
+                    f"The event {event!r} was decided for another user or other candidates. Use an id of its own for "
+                    "every event.",
+                    field="event_id",
+                    value=event,
+                )
+            return Answer(200, answer_of(decision))
+        decision = self.fold.decide(event, command.user, command.candidates)
+        number = self._write(decision)
+        self.found[event] = Found(Row(number, self.now, decision))
+        return Answer(201, answer_of(decision))
+
+    def _reward(self, command: GiveReward) -> Answer:
+        event, reward = command.event_id, command.reward
+        self._check_reward(reward)
+        decision, known = self.found.get(event, Found())
+        if decision is None:
+            raise Refused(
+                404,
+                f"There is no decision with the event id {event!r}. Give the reward after the decision was answered.",
+                field="event_id",
+                value=event,
+            )
+        if known is not None:
+            before = known.content
+            assert isinstance(before, Reward)
+            if before.reward != reward:
+                raise Refused(
+                    409,
+                    f"The event {event!r} has the reward {before.reward:g} already. A reward cannot be changed.",
+                    field="reward",
+                    value=reward,
+                )
+            return Answer(200, self._reward_answer(before))
+        late = self._is_over(decision.time) or decision.number <= self.closed
+        content = Reward(event, decision.number, reward, late)
+        self.found[event] = Found(decision, Row(self._write(content), self.now, content))
+        return Answer(202 if late else 201, self._reward_answer(content))
+
+    def _reward_answer(self, content: Reward) -> dict[str, Any]:
+        answer: dict[str, Any] = {"event_id": content.event, "reward": content.reward, "learned": not content.late}
+        if content.late:
+            answer["why"] = "The reward came after the window. It is kept in the log, and not learned."
+        return answer
+
+    def _check_reward(self, reward: float) -> None:
+        low, high = self.fold.bandit.rewards or (-LARGEST, LARGEST)
+        if not math.isfinite(reward) or not low <= reward <= high:
+            raise Refused(
+                422, f"The reward must lie between {low:g} and {high:g}, got {reward!r}.", field="reward", value=reward
+            )
+
+    def _change_arm(self, command: OfArm) -> Answer:
+        arm = command.arm
+        known = self.fold.arms.get(arm)
+        pending = self._arms.get(arm)
+        active = (known is not None and known.active) if pending is None else isinstance(pending, Arm)
+        if isinstance(command.command, PutArm):
+            return self._put(arm, command.command, active, known is None and pending is None)
+        if known is None and pending is None:
+            raise Refused(404, f"There is no arm {arm!r}.", field="id", value=arm)
+        if active:
+            self._arms[arm] = Retired(arm)
+            self._write(self._arms[arm])
+        return Answer(200, {"arm": arm, "active": False})
+
+    def _put(self, arm: str, command: PutArm, active: bool, new: bool) -> Answer:
+        fold = self.fold
+        fold.check_names("arm", command.features, fold.features.arm)
+        try:
+            fold.arm_vector(command.features)
+        except (TypeError, ValueError) as problem:
+            raise Refused(422, f"{problem}.", field="features", value=command.features) from None
+        pending = self._arms.get(arm)
+        before = pending.features if isinstance(pending, Arm) else fold.arms[arm].features if arm in fold.arms else None
+        if active and before == command.features:
+            return Answer(200, {"arm": arm, "active": True, "features": command.features})
+        self._arms[arm] = Arm(arm, command.features)
+        version = self._write(self._arms[arm])
+        body = {"arm": arm, "active": True, "features": command.features, "version": version}
+        return Answer(201 if new else 200, body)
+
+    def _promote(self, command: Promote) -> Answer:
+        name = command.policy
+        if name not in self.fold.policies:
+            names = ", ".join(self.fold.policies)
+            raise Refused(404, f"There is no policy {name!r}. There are {names}.", field="policy", value=name)
+        if name != self.fold.live:
+            self._write(Promoted(name))
+        return Answer(200, {"live": name})
+
+
+def answer_of(decision: Decision) -> dict[str, Any]:
+    """What the client is told about its decision."""
+    return {
+        "event_id": decision.event,
+        "arm": decision.arm,
+        "propensity": decision.chance,
+        "version": decision.version,
+    }
