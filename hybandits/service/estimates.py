@@ -114,7 +114,7 @@ def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
         upper = above(weights)
         value, difference = (Side(1.0), upper), (Side(2.0), upper)
         ends = (0.0, 1.0)
-    start, unit = _unit(summary)
+    start, unit = unit_of(summary)
     (mean,) = _estimates([sums.value], value, ends, start, unit)
     apart = None if ends is None else (-1.0, 1.0)
     (gain,) = _estimates([sums.difference], difference, apart, 0.0, unit)
@@ -131,17 +131,17 @@ def over_time(summary: Summary, terms: Sequence[Terms], weights: Largest | None)
         return _rewards(summary, so_far)
     ranged = summary.rewards is not None and weights.first > 0
     sides = (Side(1.0), above(weights)) if ranged else (Side(None), Side(None))
-    return _estimates(so_far, sides, (0.0, 1.0) if ranged else None, *_unit(summary))
+    return _estimates(so_far, sides, (0.0, 1.0) if ranged else None, *unit_of(summary))
 
 
 def _rewards(summary: Summary, terms: Sequence[Terms]) -> list[Estimate]:
     """Estimates of rewards that were earned."""
     ranged = summary.rewards is not None
     side = Side(1.0 if ranged else None)
-    return _estimates(terms, (side, side), (0.0, 1.0) if ranged else None, *_unit(summary))
+    return _estimates(terms, (side, side), (0.0, 1.0) if ranged else None, *unit_of(summary))
 
 
-def _unit(summary: Summary) -> tuple[float, float]:
+def unit_of(summary: Summary) -> tuple[float, float]:
     """Where the range of rewards begins and how wide it is: what sums are kept in."""
     if summary.rewards is None:
         return 0.0, 1.0

@@ -77,6 +77,10 @@ class Writer:
         self._snapshot_row = 0
         self.trouble: str | None = None
         """Why the service cannot write at the moment; None if it can."""
+        self.failures = 0
+        """How often it could not."""
+        self.committed: Callable[[float], None] = lambda seconds: None
+        """Is told how long every transaction took."""
         self.fold = self._opened(bandit)
 
     # -------------------------------------------------------------- beginning
@@ -136,6 +140,11 @@ class Writer:
             self._asked.append(Asked(commands, reply))
             self._wake.notify()
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for their transaction."""
+        return len(self._asked)
+
     def stop(self) -> None:
         """Serve what has been handed in, keep a snapshot, and end."""
         with self._wake:
@@ -190,6 +199,7 @@ class Writer:
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; returns when what they wrote is on disk."""
+        began = time.perf_counter()
         try:
             with self.store.writing() as transaction:
                 self.fold.apply(transaction.rows(self.fold.row), transaction)
@@ -201,10 +211,12 @@ class Writer:
             if self.trouble is None:
                 log.error("cannot write: %s", problem)
             self.trouble = str(problem)
+            self.failures += 1
             return [Refused(503, f"{problem} Nothing was recorded; ask again.") for _ in commands]
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
+        self.committed(time.perf_counter() - began)
         self.fold.apply(turn.rows, self.store)
         return outcomes
 
