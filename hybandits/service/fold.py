@@ -140,8 +140,7 @@ class Fold:
 
     def _new(self, name: str) -> Policy:
         policy = self.bandit.make(name)
-        if self.arms:
-            policy.candidates(list(self.arms))  # arms are counted from their rows
+        policy.admit(self.arms)  # arms are counted from their rows
         return policy
 
     def _put(self, version: int, content: Arm) -> None:
@@ -149,7 +148,7 @@ class Fold:
         if known is None:
             known = self.arms[content.arm] = KnownArm(len(self.arms), version, content.features)
             for policy in self.policies.values():
-                policy.candidates([content.arm])
+                policy.admit([content.arm])
         known.version, known.features, known.active = version, content.features, True
         if known.slot == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
@@ -278,6 +277,7 @@ class Fold:
             arm=arm,
             arm_version=self.arms[arm].version,
             chance=float(drawn.chances[index]),
+            floor=floor,
             lot=[(i, float(drawn.own[i])) for i in np.flatnonzero(drawn.own).tolist()],
             policy=self.live,
             fingerprint=fingerprint(),
