@@ -148,8 +148,7 @@ class Fold:
 
     def _new(self, name: str) -> Policy:
         policy = self.bandit.make(name)
-        if self.arms:
-            policy.candidates(list(self.arms))  # arms are counted from their rows
+        policy.admit(self.arms)  # arms are counted from their rows
         return policy
 
     def _put(self, version: int, content: Arm) -> None:
@@ -157,7 +156,7 @@ class Fold:
         if known is None:
             known = self.arms[content.arm] = KnownArm(len(self.arms), version, content.features)
             for policy in self.policies.values():
-                policy.candidates([content.arm])
+                policy.admit([content.arm])
         known.version, known.features, known.active = version, content.features, True
         if known.slot == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
@@ -286,6 +285,7 @@ class Fold:
             arm=arm,
             arm_version=self.arms[arm].version,
             chance=float(drawn.chances[index]),
+            floor=floor,
             lot=[(i, float(drawn.own[i])) for i in np.flatnonzero(drawn.own).tolist()],
             policy=self.live,
             fingerprint=fingerprint(),
@@ -323,13 +323,22 @@ class Fold:
         return Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
 
     @classmethod
-    def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
-        """The fold of a log, from its newest snapshot of this fingerprint or from its first row; None if it is empty."""
+    def beginning(cls, store: Store) -> Fold | None:
+        """The fold of the first row, with nothing learned; None if the log is empty."""
         first = next(store.rows(0, 1), None)
         if first is None:
             return None
         assert isinstance(first.content, Opened)
         fold = cls(Bandit.from_plain(first.content.bandit))
+        fold.apply([first], store)
+        return fold
+
+    @classmethod
+    def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
+        """The fold of a log, from its newest snapshot of this fingerprint or from its first row; None if it is empty."""
+        fold = cls.beginning(store)
+        if fold is None:
+            return None
         snapshot = store.snapshot(upto)
         if snapshot is not None and snapshot.fingerprint == fingerprint():
             fold._resume(snapshot, store)
@@ -337,7 +346,7 @@ class Fold:
         return fold
 
     def _resume(self, snapshot: Snapshot, store: Store) -> None:
-        for row in store.rows(0, snapshot.row, FEW):
+        for row in store.rows(1, snapshot.row, FEW):
             self._describe(row)
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
         self.live, self.closed, self.time = content["live"], content["closed"], content["time"]

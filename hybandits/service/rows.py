@@ -68,6 +68,8 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
         The arm that was drawn, and the row that described it.
     chance : float
         The probability with which it was drawn.
+    floor : float
+        The share that was spread evenly over all candidates.
     lot : list of (int, float)
         The places of the candidates that the policy itself may have chosen, and their probabilities in its own lot.
     policy : str
@@ -86,6 +88,7 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
     arm: str
     arm_version: int
     chance: float
+    floor: float
     lot: list[tuple[int, float]]
     policy: str
     fingerprint: str
