@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service.looking import Looking
+from hybandits.service.metrics import Measured
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.rows import FEW, Arm, Decision, Retired
 from hybandits.service.writer import Outcome, Writer, answer_of
@@ -54,6 +57,7 @@ class Api:
         self._arm = msgspec.json.Decoder(PutArm)
         self._promote = msgspec.json.Decoder(Promote)
         self._items = msgspec.json.Decoder(list[msgspec.Raw])
+        self.looking = Looking(writer, lambda request: self._check_token(request, tokens.use))
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -69,17 +73,19 @@ class Api:
             Route("/v1/promote", self.promote, methods=["POST"]),
             Route("/healthz", self.healthy, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
+            *self.looking.routes(),
         ]
 
         @contextlib.asynccontextmanager
-        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
             self.writer.start()
-            yield
+            yield {"live": self.looking.live_views}
             await asyncio.to_thread(self.writer.stop)
 
         return Starlette(
             routes=routes,
             lifespan=lifespan,
+            middleware=[Middleware(Measured, metrics=self.looking.metrics)],
             exception_handlers={Refused: _refused, HTTPException: _not_found, **dict.fromkeys(UNREADABLE, _not_valid)},
         )
 

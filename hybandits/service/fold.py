@@ -112,7 +112,7 @@ class Fold:
             self.remember(row)
             if self.first_open is None and self.bandit.window is not None:
                 self.first_open = row.time
-            self.summary.decided(row.time, content, self.bandit.floor)
+            self.summary.decided(row.time, content)
         elif isinstance(content, Reward):
             if not content.late and self.bandit.window is None:
                 self._due.append((row.time, self._decision(content.decision), content.reward))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import threading
 from collections.abc import AsyncIterator
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -99,23 +96,6 @@ class Live:
         """End all connections, so that a server which waits for them can stop. Call it in the event loop."""
         self._stopping.set()
         self._tell()
-
-    def stop_with_signals(self) -> None:
-        """Stop when the process is asked to end: a server waits for its connections before it says so itself."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        loop = asyncio.get_running_loop()
-
-        def wrapped(usual: Any) -> Any:
-            def handle(number: int, frame: FrameType | None) -> None:
-                loop.call_soon_threadsafe(self.stop)
-                usual(number, frame)
-
-            return handle
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if callable(usual := signal.getsignal(number)):
-                signal.signal(number, wrapped(usual))
 
 
 def _event(value: Any) -> bytes:

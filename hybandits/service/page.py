@@ -1,7 +1,8 @@
 """The page: a view as HTML that needs no scripts, no network and no files from elsewhere.
 
 What it says stands in the templates; here numbers become words and lines. Text comes from strangers, so the templates
-escape all of it, and a content security policy allows nothing but the page's own script and style, known by their digests.
+escape all of it, and a content security policy allows nothing but the page's own script and style, known by their
+digests.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from hybandits.service.estimates import ENOUGH, Comparison, Estimate
-from hybandits.service.view import Band, Curves, View
+from hybandits.service.view import Band, Curves, Learned, View
+
+NOTHING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 TEMPLATES = Path(__file__).parent / "templates"
+
+FEATURES = 12
+"""Features of which it is shown what has been learned."""
 
 WIDE, HIGH = 1000, 300
 """The coordinates of figures, which stretch to the room that there is."""
@@ -54,7 +60,7 @@ def content(view: View) -> str:
     return _templates().get_template("view.html").render(
         view=view, axis=axis, lines=_lines(view.curves, axis), shares=_shares(view.curves), spans=_spans(view.curves),
         intervals=_intervals([arm.reward for arm in view.arms]), enough=ENOUGH, when=_when(view.time),
-        digits=_digits(_scale(view)),
+        digits=_digits(_scale(view)), scales=_scales,
     )  # fmt: skip
 
 
@@ -102,18 +108,19 @@ def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
     ('0.123', '−0.5', '+0.5', '–')
     """
     if value is None:
-        return "–"
+        return NOTHING
     text = f"{value:{'+' if sign else ''},.{digits}f}" if abs(value) < 1e9 else f"{value:.{digits}e}"
-    return text.replace("-", "−")
+    return text.replace("-", MINUS)
 
 
 def short(value: float | None) -> str:
     """A number with three digits that count.
 
-    >>> short(0.0012345), short(1234.5)
-    ('0.00123', '1,234')
+    >>> short(0.0012345), short(1234.5), short(5.0)
+    ('0.00123', '1,234', '5')
     """
-    return number(value, _digits(abs(value or 0.0)))
+    text = number(value, _digits(abs(value or 0.0)))
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def count(value: int) -> str:
@@ -155,8 +162,8 @@ def verdict(comparison: Comparison) -> tuple[str, str]:
         return "open", "No difference can be told yet."
     if comparison.to == "tell":
         return "open", (
-            f"No difference can be told yet. About {count(comparison.more)} more decisions are needed, if difference and "
-            "spread stay as they are."
+            f"No difference can be told yet. About {count(comparison.more)} more decisions are needed, if difference "
+            "and spread stay as they are."
         )
     return "open", (
         f"No difference can be told yet. About {count(comparison.more)} more decisions make the bounds half as wide."
@@ -177,6 +184,19 @@ def _scale(view: View) -> float:
 def _digits(scale: float) -> int:
     """Digits behind the point, so that three count."""
     return min(max(2 - math.floor(math.log10(scale)), 0), 6) if scale > 0 else 2
+
+
+def _scales(learned: Learned) -> list[dict[str, Any]]:
+    """The features with the largest effects: of the arms' own ones what arms have in common and how they differ."""
+    rows = [
+        *({"name": name, "common": mean, "differ": scale} for name, (scale, mean) in learned.own.items()),
+        *({"name": name, "common": scale, "differ": None} for name, scale in learned.shared.items()),
+    ]
+
+    def size(row: dict[str, Any]) -> float:
+        return max(abs(float(row["common"] or 0.0)), float(row["differ"] or 0.0))
+
+    return sorted((row for row in rows if size(row) > 0), key=size, reverse=True)[:FEATURES]
 
 
 # ------------------------------------------------------------------ lines

@@ -160,9 +160,10 @@ class Summary:
         self.challengers = {name: before.get(name, Compared()) for name in policies if name != live}
         self.live = live
 
-    def decided(self, time: int, decision: Decision, floor: float) -> None:
-        """Count a decision that was made with this floor."""
+    def decided(self, time: int, decision: Decision) -> None:
+        """Count a decision."""
         self.decisions += 1
+        floor = decision.floor
         self.weights.count(1 + decision.n * (1 - floor) / floor)
         self.uniform_weights.count(1 / floor)
         self.arms.setdefault(decision.arm, ArmSums()).decisions += 1

@@ -48,7 +48,7 @@ def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
     for _ in range(200):
         made, reward, _ = lots.draw()
         for summary, value in ((plain, reward), (moved, 10 + 20 * reward)):
-            summary.decided(0, made, lots.floor)
+            summary.decided(0, made)
             summary.learned(0, made, value)
     for of_plain, of_moved, start in (
         (earned(plain), earned(moved), 10),
@@ -77,7 +77,7 @@ def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str,
     held: dict[str, list[bool]] = {name: [] for name in (*truth, "bold - live", "uniform - live")}
     for t in range(1, rounds + 1):
         made, reward, expected = lots.draw()
-        summary.decided(0, made, lots.floor)
+        summary.decided(0, made)
         summary.learned(0, made, reward)
         for name in truth:
             truth[name] += float(expected[name])
@@ -112,7 +112,7 @@ def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
     summary = Summary(rewards=(0.0, 1.0))
     for t in range(60):
         made = decision(event=str(t))
-        summary.decided(t * 500_000, made, 0.05)
+        summary.decided(t * 500_000, made)
         summary.learned(t * 500_000, made, float(random.random() < 0.3))
     curve = over_time(summary, [each.reward for each in summary.bins.values()], None)
     assert curve[-1].n == 60

@@ -15,7 +15,7 @@ def filled(seed: int = 0, rounds: int = 300, **settings: object) -> Summary:
     lots = Lots(seed)
     for t in range(rounds):
         made, reward, _ = lots.draw()
-        summary.decided(t * 1_000_000, made, lots.floor)
+        summary.decided(t * 1_000_000, made)
         summary.learned(t * 1_000_000, made, reward)
     return summary
 
@@ -78,9 +78,9 @@ def test_a_stretch_that_is_over_keeps_the_arms_with_most_decisions() -> None:
     summary = Summary()
     for i in range(200):
         for _ in range(1 + (i % 50 == 0)):
-            summary.decided(0, decision(arm=str(i)), 0.05)
+            summary.decided(0, decision(arm=str(i)))
     assert len(summary.bins[0].arms) == 200
-    summary.decided(summary.width, decision(), 0.05)
+    summary.decided(summary.width, decision())
     assert len(summary.bins[0].arms) == ARMS_OF_BIN
     assert {"0", "50", "100", "150"} <= set(summary.bins[0].arms)
     assert summary.bins[0].decisions == 204
@@ -107,6 +107,6 @@ def test_challengers_are_compared_anew_when_another_policy_is_live() -> None:
 def test_the_largest_weights_that_could_have_been_are_known() -> None:
     summary = Summary()
     for n, floor in ((10, 0.1), (4, 0.1), (20, 0.05)):
-        summary.decided(0, decision(n=n), floor)
+        summary.decided(0, decision(n=n, floor=floor))
     assert (summary.weights.first, summary.weights.ever) == (pytest.approx(91), pytest.approx(381))
     assert (summary.uniform_weights.first, summary.uniform_weights.ever) == (10, 20)

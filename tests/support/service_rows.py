@@ -13,7 +13,7 @@ def decision(**fields: Any) -> Decision:
     """A decision among two arms, unless told otherwise."""
     usual: dict[str, Any] = {
         "event": "e", "user": {}, "candidates": None, "version": 1, "n": 2, "arm": "a", "arm_version": 1, "chance": 0.5,
-        "lot": [], "policy": "live", "fingerprint": "", "shadows": {},
+        "floor": 0.05, "lot": [], "policy": "live", "fingerprint": "", "shadows": {},
     }  # fmt: skip
     return Decision(**{**usual, **fields})
 
@@ -40,6 +40,8 @@ class Lots:
         live = self._mixed(own / own.sum())
         arm = int(self.random.choice(n, p=live))
         shadows = {"bold": float(self.bold[arm])}
-        made = decision(event=str(self.round), n=n, arm=str(arm), chance=float(live[arm]), shadows=shadows)
+        made = decision(
+            event=str(self.round), n=n, arm=str(arm), chance=float(live[arm]), floor=self.floor, shadows=shadows
+        )
         expected = {"live": live @ means, "bold": self.bold @ means, "uniform": means.mean()}
         return made, float(self.random.random() < means[arm]), expected
