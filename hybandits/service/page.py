@@ -92,7 +92,7 @@ def _templates() -> Environment:
     """Every text is escaped, and a name that is not there is an error."""
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
     templates.filters.update(number=number, count=count, share=share, seconds=duration, verdict=verdict, short=short)
     return templates

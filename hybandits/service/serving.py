@@ -109,7 +109,7 @@ def read_tokens(path: str | None) -> Tokens:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it. Connections that send no request in time are closed, and at the end those that watch."""
+    """HTTP as uvicorn speaks it. Connections that send no request in time are closed, and at the end watchers."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
