@@ -145,8 +145,12 @@ def duration(seconds: float) -> str:
     """
     for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"
+            return f"{_few(seconds / length)} {unit}"
+    return f"{_few(seconds)} s"
+
+
+def _few(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
 
 def verdict(comparison: Comparison) -> tuple[str, str]:
@@ -240,7 +244,7 @@ def _lines(curves: Curves, axis: Axis) -> dict[str, str]:
     alone = [
         f"M{left} {axis.y(value)}H{right}"
         for (left, right), value in zip(_x(curves), curves.alone, strict=True)
-        if value is not None
+        if value is not None and axis.low <= value <= axis.high
     ]
     return {
         "earned": _path(ends, curves.earned.mean, axis),

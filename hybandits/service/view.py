@@ -127,7 +127,7 @@ class View(msgspec.Struct, frozen=True):
 
 def look(writer: Writer) -> View:
     """Look at a bandit. The writer waits only while its sums are copied."""
-    fold = writer.fold
+    fold, last = writer.fold, _last(writer)
     with fold.lock:
         copied = msgspec.msgpack.encode(fold.summary)
         row, at, live, bandit = fold.row, fold.time, fold.live, fold.bandit
@@ -139,7 +139,7 @@ def look(writer: Writer) -> View:
         name=bandit.name,
         version=row,
         time=at / 1e6,
-        behind=_behind(writer, row),
+        behind=None if last is None else max(0, last - row),
         trouble=writer.trouble,
         failures=writer.failures,
         live=live,
@@ -163,9 +163,10 @@ def look(writer: Writer) -> View:
     )
 
 
-def _behind(writer: Writer, row: int) -> int | None:
+def _last(writer: Writer) -> int | None:
+    """The number of the log's last row, None if the log cannot be read."""
     try:
-        return max(0, writer.store.last()[0] - row)
+        return writer.store.last()[0]
     except StoreError:
         return None
 
