@@ -117,7 +117,7 @@ KINDS: dict[type, int] = {
 }
 """The numbers that tables have for the kinds of rows."""
 
-DECISION, REWARD = KINDS[Decision], KINDS[Reward]
+DECISION, REWARD, CLOSE = KINDS[Decision], KINDS[Reward], KINDS[Closed]
 
 EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward))
 """Kinds of rows that belong to no event."""
@@ -156,10 +156,3 @@ def decode(text: bytes | str) -> Any:
     """
     return _decoder.decode(text)
 
-
-def in_time(content: bytes | str | None) -> float | None:
-    """The reward of a row of that kind, None if there is no row or the reward came too late."""
-    if content is None:
-        return None
-    reward: Reward = decode(content)
-    return None if reward.late else reward.reward
