@@ -235,10 +235,10 @@ def _plainly(path: Path) -> Iterator[None]:
     except apsw.FullError as problem:
         raise StoreError(f"The disk of {path} is full ({problem}): free some space.") from problem
     except apsw.ReadOnlyError as problem:
-        raise StoreError(f"{path} cannot be written ({problem}): check its permissions and those of its folder.") from problem
+        raise StoreError(
+            f"{path} cannot be written ({problem}): check its permissions and those of its folder."
+        ) from problem
     except (apsw.CorruptError, apsw.NotADBError) as problem:
         raise StoreError(f"{path} is damaged or no log ({problem}): restore it from a copy.") from problem
     except (apsw.Error, OSError) as problem:
         raise StoreError(f"{path} cannot be used ({type(problem).__name__}: {problem}).") from problem
-
-
