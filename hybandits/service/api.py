@@ -14,13 +14,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.looking import Looking
 from hybandits.service.metrics import Measured
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.rows import FEW, Arm, Decision, Retired
+from hybandits.service.store import StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000
@@ -86,7 +87,10 @@ class Api:
             routes=routes,
             lifespan=lifespan,
             middleware=[Middleware(Measured, metrics=self.looking.metrics)],
-            exception_handlers={Refused: _refused, HTTPException: _not_found, **dict.fromkeys(UNREADABLE, _not_valid)},
+            exception_handlers={
+                Refused: _refused, HTTPException: _not_found, StoreError: _unreadable,
+                **dict.fromkeys(UNREADABLE, _not_valid),
+            },  # fmt: skip
         )
 
     # -------------------------------------------------------------- requests
@@ -180,7 +184,9 @@ class Api:
             raise Refused(404, f"There is no decision with the event id {event!r}.", field="id", value=event)
         decision = found.decision.content
         assert isinstance(decision, Decision)
-        ids = decision.candidates or await asyncio.to_thread(self._active_at, decision.version)
+        ids = decision.candidates
+        if ids is None:
+            ids = await asyncio.to_thread(self._active_at, decision.version)
         body = answer_of(decision) | {
             "row": found.decision.number,
             "time": found.decision.time / 1e6,
@@ -229,9 +235,7 @@ class Api:
 
     async def promote(self, request: Request) -> Response:
         """POST /v1/promote."""
-        return await self._one(
-            self._promote.decode(await self._body(request, self.tokens.manage or self.tokens.use))
-        )
+        return await self._one(self._promote.decode(await self._body(request, self.tokens.manage or self.tokens.use)))
 
     # -------------------------------------------------------------- health
 
@@ -300,4 +304,12 @@ async def _not_valid(request: Request, wrong: Exception) -> Response:
 async def _not_found(request: Request, wrong: Exception) -> Response:
     assert isinstance(wrong, HTTPException)
     status = wrong.status_code if wrong.status_code in TITLES else 400
-    return problem(Refused(status, f"{request.method} {request.url.path} is not a request of this service."))
+    answer = problem(Refused(status, f"{request.method} {request.url.path} is not a request of this service."))
+    if status == 405:
+        there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+        answer.headers["allow"] = ", ".join(sorted({method for route in there for method in route.methods}))
+    return answer
+
+
+async def _unreadable(request: Request, failed: Exception) -> Response:
+    return problem(Refused(503, f"{failed} Ask again."))

@@ -204,8 +204,8 @@ def _curves(summary: Summary) -> Curves:
     start, unit = unit_of(summary)
     shares = []
     for each in bins.values():
-        of = [each.arms.get(arm, 0) / max(1, each.decisions) for arm in arms]
-        shares.append([*of, max(0.0, 1 - sum(of)) if each.decisions else 0.0])
+        counts = [each.arms.get(arm, 0) for arm in arms]
+        shares.append([count / max(1, each.decisions) for count in (*counts, each.decisions - sum(counts))])
     return Curves(
         ends=[((summary.start or 0) + (number + 1) * width) / 1e6 for number in bins],
         seconds=width / 1e6,
