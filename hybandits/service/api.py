@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -34,6 +35,15 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not JSON of the expected form."""
 
 _encoder = msgspec.json.Encoder()
+
+
+class AnyId(StringConvertor):
+    """Ids in paths: any text, line breaks and slashes included."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("any", AnyId())
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -67,10 +77,10 @@ class Api:
             Route("/v1/rewards", self.reward, methods=["POST"]),
             Route("/v1/decisions/batch", self.decide_batch, methods=["POST"]),
             Route("/v1/rewards/batch", self.reward_batch, methods=["POST"]),
-            Route("/v1/decisions/{id:path}", self.look, methods=["GET"]),
+            Route("/v1/decisions/{id:any}", self.look, methods=["GET"]),
             Route("/v1/arms", self.arms, methods=["GET"]),
-            Route("/v1/arms/{id:path}", self.put_arm, methods=["PUT"]),
-            Route("/v1/arms/{id:path}", self.retire_arm, methods=["DELETE"]),
+            Route("/v1/arms/{id:any}", self.put_arm, methods=["PUT"]),
+            Route("/v1/arms/{id:any}", self.retire_arm, methods=["DELETE"]),
             Route("/v1/promote", self.promote, methods=["POST"]),
             Route("/healthz", self.healthy, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
@@ -88,9 +98,11 @@ class Api:
             lifespan=lifespan,
             middleware=[Middleware(Measured, metrics=self.looking.metrics)],
             exception_handlers={
-                Refused: _refused, HTTPException: _not_found, StoreError: _unreadable,
+                Refused: _refused,
+                HTTPException: _not_found,
+                StoreError: _unreadable,
                 **dict.fromkeys(UNREADABLE, _not_valid),
-            },  # fmt: skip
+            },
         )
 
     # -------------------------------------------------------------- requests

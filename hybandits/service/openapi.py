@@ -215,4 +215,5 @@ def _list(name: str) -> dict[str, Any]:
 
 
 def _batch(name: str) -> dict[str, Any]:
-    return {**_list(name), "minItems": 1, "maxItems": MOST}
+    """Items of another form are answered with a problem of their own, and do not spoil the others."""
+    return {"type": "array", "items": {"anyOf": [_schema(name), {}]}, "minItems": 1, "maxItems": MOST}
