@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as missing:  # the core install has no command line
     sys.exit(f"hybandits: the command line needs {missing.name}: run pip install '.[lab]' in a checkout of hybandits")
 
-from hybandits.cli import experiments, logs, warm_up
+from hybandits.cli import experiments, logs, service, warm_up
 from hybandits.foundation.version import __version__
 
 app = typer.Typer(
@@ -43,6 +43,8 @@ app.command("convert", short_help="Convert a log to Parquet.")(logs.convert)
 app.command("describe", short_help="Say what is in a log.")(logs.describe)
 app.command("fit", short_help="Fit a policy to a log.")(logs.fit)
 app.command("evaluate", short_help="Estimate what policies would have earned.")(logs.evaluate)
+app.command("serve", short_help="Serve decisions over HTTP.")(service.serve)
+app.add_typer(service.service, name="service", short_help="Look after the log of a decision service.")
 app.command("warmup", short_help="Compile everything now.")(warm_up.warmup)
 
 

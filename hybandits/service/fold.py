@@ -315,13 +315,22 @@ class Fold:
         return Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
 
     @classmethod
-    def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
-        """The fold of a log, from its newest snapshot of this fingerprint or from its first row; None if it is empty."""
+    def beginning(cls, store: Store) -> Fold | None:
+        """The fold of the first row, with nothing learned; None if the log is empty."""
         first = next(store.rows(0, 1), None)
         if first is None:
             return None
         assert isinstance(first.content, Opened)
         fold = cls(Bandit.from_plain(first.content.bandit))
+        fold.apply([first], store)
+        return fold
+
+    @classmethod
+    def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
+        """The fold of a log, from its newest snapshot of this fingerprint or from its first row; None if it is empty."""
+        fold = cls.beginning(store)
+        if fold is None:
+            return None
         snapshot = store.snapshot(upto)
         if snapshot is not None and snapshot.fingerprint == fingerprint():
             fold._resume(snapshot, store)
@@ -329,7 +338,7 @@ class Fold:
         return fold
 
     def _resume(self, snapshot: Snapshot, store: Store) -> None:
-        for row in store.rows(0, snapshot.row, FEW):
+        for row in store.rows(1, snapshot.row, FEW):
             self._describe(row)
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
         self.live, self.closed, self.time = content["live"], content["closed"], content["time"]

@@ -1,0 +1,157 @@
+"""The commands of the decision service: serve, and service verify, export, promote, snapshot and archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hybandits.cli.shared import bar, plain_errors
+
+if TYPE_CHECKING:
+    from hybandits.service.store import Store
+
+service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after the log of a decision service.")
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        help="The log: a SQLite file, or postgresql://USER@HOST/DATABASE.  [the file beside bandit.toml, ending in .db]",
+    ),
+]
+BanditFile = Annotated[Path, typer.Argument(help="The bandit's file.", metavar="bandit.toml")]
+
+
+def serve(
+    bandit: BanditFile,
+    store: StoreOption = None,
+    host: Annotated[str, typer.Option(help="Address to listen at. Others than loopback need --token-file.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with the token that requests must carry; a second line is the token for arms and promote."
+        ),
+    ] = None,
+) -> None:
+    """Serve decisions: ask POST /v1/decisions, give POST /v1/rewards, and look at the page.
+
+    The log is a SQLite file beside bandit.toml, or a PostgreSQL database that several servers share. A decision or a
+    reward is answered when it is on disk, so the service can be stopped or killed at any time. Ctrl-C ends it after
+    all accepted requests have been answered.
+    """
+    with _needs_extra(), plain_errors():
+        from hybandits.foundation.files import read_toml
+        from hybandits.service.serving import Serving
+        from hybandits.service.serving import serve as run
+        from hybandits.service.settings import read_bandit
+
+        read_bandit(read_toml(bandit))  # notice a wrong setting here, not in a worker
+        serving = Serving(
+            bandit=str(bandit),
+            store=store or str(_beside(bandit)),
+            host=host,
+            port=port,
+            workers=workers,
+            tokens=None if token_file is None else str(token_file),
+        )
+        typer.echo(f"hybandits: serving {bandit} at http://{host}:{port} (Ctrl-C ends it)", err=True)
+        run(serving)
+
+
+@service.command()
+def verify(bandit: BanditFile, store: StoreOption = None) -> None:
+    """Recompute every decision of the log, and say which come out differently.
+
+    Decisions that were made on a machine of the same kind with the same versions must be equal to the bit; others may
+    differ by 1e-9. The exit code is 1 if a decision differs.
+    """
+    with _opened(bandit, store) as log:
+        from hybandits.service.verify import verify
+
+        rows, _ = log.last()
+        done = 0
+        with bar("verifying", rows, unit="rows") as advance:
+
+            def progress(row: int) -> None:
+                nonlocal done
+                advance(row - done)
+                done = row
+
+            result = verify(log, progress)
+        typer.echo(
+            f"{result.decisions:,} decisions: {result.decisions - result.different - result.near_ties:,} same, "
+            f"{result.near_ties:,} near ties, {result.different:,} different "
+            f"({result.exact:,} compared to the bit)"
+        )
+        for example in result.examples:
+            typer.echo(f"  {example}")
+        if result.different:
+            raise typer.Exit(1)
+
+
+@service.command()
+def snapshot(bandit: BanditFile, store: StoreOption = None) -> None:
+    """Fold the log and keep the model, so that the next start is fast."""
+    with _opened(bandit, store) as log:
+        from hybandits.service.fold import Fold
+
+        fold = Fold.restored(log)
+        if fold is None:
+            raise ValueError("the log is empty: serve first")
+        log.keep_snapshot(fold.snapshot())
+        typer.echo(f"kept the model at row {fold.row:,}")
+
+
+@service.command()
+def promote(
+    bandit: BanditFile,
+    policy: Annotated[str, typer.Argument(help="The name of the challenger.", metavar="NAME")],
+    store: StoreOption = None,
+) -> None:
+    """Let a challenger decide from now on; running servers follow at once."""
+    with _opened(bandit, store) as log:
+        from hybandits.service.commands import Promote
+        from hybandits.service.problems import Refused
+        from hybandits.service.writer import Writer
+
+        (outcome,) = Writer(log).serve([Promote(policy)])
+        if isinstance(outcome, Refused):
+            raise ValueError(outcome.detail)
+        typer.echo(f"{policy} decides from now on")
+
+
+@contextmanager
+def _opened(bandit: Path, store: str | None) -> Iterator[Store]:
+    with _needs_extra(), plain_errors():
+        from hybandits.service.store import StoreError, open_store
+
+        address = store or str(_beside(bandit))
+        if "://" not in address and not Path(address).exists():
+            raise ValueError(f"there is no log {address}: serve first, or give --store")
+        try:
+            log = open_store(address)
+            try:
+                yield log
+            finally:
+                log.close()
+        except StoreError as problem:
+            raise ValueError(str(problem)) from None
+
+
+def _beside(bandit: Path) -> Path:
+    return bandit.with_suffix(".db")
+
+
+@contextmanager
+def _needs_extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        typer.echo(f"hybandits: the service needs {missing.name}: run pip install 'hybandits[service]'", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,132 @@
+"""Running the service: one process or several, connections that are limited, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hybandits.foundation.files import read_toml
+from hybandits.service.api import Tokens, application
+from hybandits.service.settings import read_bandit
+from hybandits.service.store import open_store
+from hybandits.service.writer import Writer
+
+HEADER_SECONDS = 10.0
+"""How long a client may take until its first request has a whole head."""
+
+MOST_CONNECTIONS = 2_000
+"""Connections and requests at a time, for each process. Beyond them the answer is 503."""
+
+SWITCH_SECONDS = 0.0005
+"""How long one of Python's threads may keep the others waiting: the writer and the event loop take turns often."""
+
+_HANDED_ON = "HYBANDITS_SERVICE"
+"""The environment variable by which worker processes are told what to serve."""
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """What to serve, and where.
+
+    Attributes
+    ----------
+    bandit : str or None
+        The path of `bandit.toml`; None to go on with a log that has begun.
+    store : str
+        The log: the path of a SQLite file, or the address of a PostgreSQL database.
+    host, port : str, int
+        Where to listen.
+    workers : int
+        Processes that share the work.
+    tokens : str or None
+        The path of a file with the tokens, see `read_tokens`.
+    """
+
+    bandit: str | None
+    store: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    tokens: str | None = None
+
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(serving: Serving) -> None:
+    """Serve until a signal ends it; requests that have been accepted are answered first."""
+    tokens = read_tokens(serving.tokens)
+    if serving.host not in LOOPBACK and tokens.use is None:
+        raise ValueError(
+            f"--host {serving.host} lets other machines in, so a token is needed: write one into a file and give "
+            "--token-file FILE"
+        )
+    settings: dict[str, Any] = {
+        "host": serving.host, "port": serving.port, "http": LimitedProtocol, "loop": "uvloop", "access_log": False,
+        "log_level": "warning", "limit_concurrency": MOST_CONNECTIONS, "timeout_keep_alive": 30,
+        "timeout_graceful_shutdown": 30, "ws": "none", "server_header": False,
+    }  # fmt: skip
+    if serving.workers == 1:
+        uvicorn.Server(uvicorn.Config(make_application(serving), **settings)).run()
+        return
+    os.environ[_HANDED_ON] = msgspec.json.encode(serving).decode()
+    uvicorn.run(f"{__name__}:worker", factory=True, workers=serving.workers, **settings)
+
+
+def worker() -> Starlette:
+    """The application of a worker process."""
+    return make_application(msgspec.json.decode(os.environ[_HANDED_ON], type=Serving))
+
+
+def make_application(serving: Serving) -> Starlette:
+    """The application, with its log open and its model folded."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    bandit = None if serving.bandit is None else read_bandit(read_toml(Path(serving.bandit)))
+    writer = Writer(open_store(serving.store), bandit)
+    return application(writer, tokens=read_tokens(serving.tokens))
+
+
+def read_tokens(path: str | None) -> Tokens:
+    """Tokens from a file: the first line is needed for all requests, a second one for arms and promote."""
+    if path is None:
+        return Tokens()
+    lines = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not 1 <= len(lines) <= 2:
+        raise ValueError(
+            f"{path} has {len(lines)} lines, expected one token, or two: the second is needed for arms and promote"
+        )
+    for line in lines:
+        if len(line) < 16 or not line.isascii() or not line.isprintable():
+            raise ValueError(f"{path} has a token of {len(line)} characters: use at least 16 printable ASCII ones")
+    return Tokens(*lines)
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, and connections that send no request in time are closed."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
+
+    def on_headers_complete(self) -> None:
+        self._timer.cancel()
+        super().on_headers_complete()
+
+    def on_message_begin(self) -> None:
+        self._timer.cancel()
+        self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
+        super().on_message_begin()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        self.transport.close()

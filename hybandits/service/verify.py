@@ -1,0 +1,106 @@
+"""Recompute every decision of a log and say where it comes out differently."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hybandits.service.fold import Fold
+from hybandits.service.problems import Refused
+from hybandits.service.rows import Decision, Row
+from hybandits.service.store import Store
+
+TOLERANCE = 1e-9
+"""How far chances may differ where decisions were made under another fingerprint."""
+
+MOST_LISTED = 20
+"""Differences that are kept one by one; the others are counted."""
+
+
+@dataclass
+class Verification:
+    """What came out.
+
+    Attributes
+    ----------
+    decisions : int
+        Decisions recomputed.
+    exact : int
+        Those that were made under this machine's fingerprint, and so must be equal to the bit.
+    near_ties : int
+        Those made elsewhere whose arm differs because its draw fell within rounding of a limit.
+    different : int
+        All others that differ.
+    examples : list of str
+        The first of them in words.
+    """
+
+    decisions: int = 0
+    exact: int = 0
+    near_ties: int = 0
+    different: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> Verification:
+    """Fold the log from its beginning, and make every decision again at the version that it names.
+
+    Parameters
+    ----------
+    store : Store
+        The log.
+    progress : callable
+        Called with the number of the row that has been reached, now and then.
+    """
+    result = Verification()
+    fold = Fold.beginning(store)
+    if fold is None:
+        return result
+    waiting: deque[Row] = deque()
+    for row in store.rows(fold.row):
+        content = row.content
+        if isinstance(content, Decision):
+            ready = [waiting.popleft() for _ in range(max(0, content.version - fold.row)) if waiting]
+            fold.apply(ready, store)
+            _compare(fold, row, content, result)
+        waiting.append(row)
+        if row.number % 1000 == 0:
+            progress(row.number)
+    return result
+
+
+def _compare(fold: Fold, row: Row, made: Decision, result: Verification) -> None:
+    result.decisions += 1
+    try:
+        again = fold.decide(made.event, made.user, made.candidates)
+    except Refused as refused:
+        _differs(result, row, f"it is refused now ({refused.detail})")
+        return
+    if again.fingerprint == made.fingerprint:
+        result.exact += 1
+        if again != made:
+            _differs(result, row, f"made {_words(made)}, recomputed {_words(again)}")
+    elif not _close(made, again):
+        _differs(result, row, f"made {_words(made)}, recomputed {_words(again)}, under another fingerprint")
+    elif again.arm != made.arm:
+        result.near_ties += 1
+
+
+def _close(made: Decision, again: Decision) -> bool:
+    """Whether two decisions rest on the same chances, up to rounding."""
+    lots = dict(made.lot), dict(again.lot)
+    places = set(lots[0]) | set(lots[1])
+    if any(abs(lots[0].get(i, 0.0) - lots[1].get(i, 0.0)) > TOLERANCE for i in places):
+        return False
+    return again.arm != made.arm or abs(again.chance - made.chance) <= TOLERANCE
+
+
+def _words(decision: Decision) -> str:
+    return f"{decision.arm!r} with chance {decision.chance!r} at version {decision.version}"
+
+
+def _differs(result: Verification, row: Row, words: str) -> None:
+    result.different += 1
+    if len(result.examples) < MOST_LISTED:
+        result.examples.append(f"row {row.number}, event {row.event!r}: {words}")
