@@ -14,7 +14,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from hybandits.service.rows import DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode, in_time
-from hybandits.service.store import Found, Snapshot, StoreError
+from hybandits.service.store import Found, Snapshot, StoreError, behind
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""
@@ -38,8 +38,8 @@ SET lock_timeout = '10s';
 SET idle_in_transaction_session_timeout = '60s';
 SET enable_seqscan = off
 """)
-"""What holds for every connection: a server that hangs cannot hold the lock for ever, and plans, which are kept, use the
-indexes even if they were made when the table was empty."""
+"""What holds for every connection. A server that hangs cannot hold the lock for ever. Plans are kept, and use the indexes
+even if they were made when the table was empty."""
 
 DEFAULTS = {
     "connect_timeout": "5", "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
@@ -64,9 +64,9 @@ class PostgresStore:
     Notes
     -----
     Rows are numbered by whoever holds the log's lock (an advisory lock that ends with the transaction), and the lock is
-    released only when the rows can be seen. So rows become visible in the order of their numbers, and no reader can skip
-    one. A connection that was lost is made anew at the next call. If it is lost during a commit, the call fails, and the
-    next transaction sees whether the rows were written: it gets the lock when the lost one has ended.
+    released only when the rows can be seen. So rows become visible in the order of their numbers, and no reader can
+    skip one. A connection that was lost is made anew at the next call. If it is lost during a commit, the call fails,
+    and the next transaction sees whether the rows were written: it gets the lock when the lost one has ended.
 
     Events and contents are bytes (UTF-8, JSON), because a text of PostgreSQL cannot hold every character.
     ``convert_from(content, 'UTF8')`` shows them.
@@ -135,7 +135,9 @@ class PostgresStore:
         try:
             yield
         except psycopg.errors.LockNotAvailable as problem:
-            raise StoreError(f"{self._name} has been locked by another server for too long: is one hanging?") from problem
+            raise StoreError(
+                f"{self._name} has been locked by another server for too long: is one hanging?"
+            ) from problem
         except (psycopg.Error, OSError) as problem:
             reason = " ".join(str(problem).split()) or "no reason given"
             raise StoreError(f"{self._name} cannot be used ({type(problem).__name__}: {reason}).") from problem
@@ -250,7 +252,7 @@ class PostgresStore:
             f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT {settings}, pg_advisory_xact_lock({self._lock})"  # type: ignore[arg-type]
         )
         cursor.nextset()
-        for (*values, _) in cursor:
+        for *values, _ in cursor:
             for name, value in zip(DURABLE, values, strict=True):
                 if value == "off":
                     raise StoreError(
@@ -268,11 +270,15 @@ class PostgresStore:
             [None if row.event is None else row.event.encode() for row in rows],
             [encode(row.content) for row in rows],
         ]
-        self._fetch(
+        written = self._fetch(
             "INSERT INTO log (row, kind, time, event, content) SELECT * FROM "
-            "unnest(%b::bigint[], %b::smallint[], %b::bigint[], %b::bytea[], %b::bytea[])",
+            "unnest(%b::bigint[], %b::smallint[], %b::bigint[], %b::bytea[], %b::bytea[]) "
+            "WHERE (SELECT coalesce(max(row), 0) FROM log) = %s RETURNING 1",
             *columns,
+            rows[0].number - 1,
         )
+        if not written:
+            raise StoreError(behind(self._name, rows[0].number, self.last()[0]))
 
     # -------------------------------------------------------------- snapshots
 

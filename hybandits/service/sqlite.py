@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from hybandits.service.rows import DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode, in_time
-from hybandits.service.store import Found, Snapshot, StoreError
+from hybandits.service.store import Found, Snapshot, StoreError, behind
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
@@ -58,7 +58,7 @@ class SqliteStore:
         with _plainly(self.path):
             self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
         self._mutex = threading.Lock()
-        with self._locked(), _plainly(self.path):
+        with _plainly(self.path), self._locked():
             connection = self._connection
             schema = connection.pragma("user_version")
             if schema not in (0, SCHEMA):
@@ -119,7 +119,8 @@ class SqliteStore:
     def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, float | None]]:
         with _plainly(self.path):
             for number, time, content, reward in self._connection.execute(
-                "SELECT d.row, d.time, d.content, r.content FROM log d LEFT JOIN log r ON r.event = d.event AND r.kind = ?"
+                "SELECT d.row, d.time, d.content, r.content"
+                " FROM log d LEFT JOIN log r ON r.event = d.event AND r.kind = ?"
                 " WHERE d.row > ? AND d.row <= ? AND d.kind = ? ORDER BY d.row",
                 (REWARD, after, upto, DECISION),
             ):
@@ -130,8 +131,10 @@ class SqliteStore:
             cursor = self._connection.cursor()
             rows = []
             for number in numbers:
-                ((time, content),) = cursor.execute("SELECT time, content FROM log WHERE row = ?", (number,))
-                rows.append(Row(number, time, decode(content)))
+                found = cursor.execute("SELECT time, content FROM log WHERE row = ?", (number,)).fetchone()
+                if found is None:
+                    raise StoreError(f"{self.path} has no row {number}.")
+                rows.append(Row(number, found[0], decode(found[1])))
         return rows
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
@@ -152,17 +155,29 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[SqliteStore]:
-        with self._locked(), _plainly(self.path):
+        with _plainly(self.path), self._locked():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self
                 self._connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
 
+    def _roll_back(self) -> None:
+        """End the transaction, with its connection if the disk does not even allow that."""
+        connection = self._connection
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except apsw.Error:
+            self._connections.remove(connection)
+            self._local.connection = None
+            connection.close(True)
+
     def append(self, rows: Sequence[Row]) -> None:
+        if rows and rows[0].number != self.last()[0] + 1:
+            raise StoreError(behind(self.path, rows[0].number, self.last()[0]))
         self._connection.executemany(
             "INSERT INTO log (row, kind, time, event, content) VALUES (?, ?, ?, ?, ?)",
             [(row.number, KINDS[type(row.content)], row.time, row.event, encode(row.content)) for row in rows],
@@ -180,7 +195,7 @@ class SqliteStore:
         return None
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
-        with self._locked(), _plainly(self.path):
+        with _plainly(self.path), self._locked():
             connection = self._connection
             with connection:
                 connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", tuple(snapshot))
@@ -200,10 +215,10 @@ def _plainly(path: Path) -> Iterator[None]:
     except apsw.FullError as problem:
         raise StoreError(f"The disk of {path} is full ({problem}): free some space.") from problem
     except apsw.ReadOnlyError as problem:
-        raise StoreError(f"{path} cannot be written ({problem}): check its permissions and those of its folder.") from problem
+        raise StoreError(
+            f"{path} cannot be written ({problem}): check its permissions and those of its folder."
+        ) from problem
     except (apsw.CorruptError, apsw.NotADBError) as problem:
         raise StoreError(f"{path} is damaged or no log ({problem}): restore it from a copy.") from problem
     except (apsw.Error, OSError) as problem:
         raise StoreError(f"{path} cannot be used ({type(problem).__name__}: {problem}).") from problem
-
-
