@@ -38,7 +38,7 @@ SET lock_timeout = '10s';
 SET idle_in_transaction_session_timeout = '60s';
 SET enable_seqscan = off
 """)
-"""What holds for every connection. A server that hangs cannot hold the lock for ever. Plans are kept, and use the indexes
+"""What holds for every connection. A server that hangs cannot hold the lock for ever. Plans are kept, and use indexes
 even if they were made when the table was empty."""
 
 DEFAULTS = {
