@@ -1,14 +1,16 @@
 """Servers of one log are killed at random moments under load: `python -m soak.kills`.
 
-Two servers share a log. Clients decide, give rewards and change arms, one by one and in batches, and
-remember every answer; a request without an answer is sent again, to either server. Now and then one server is killed with
-kill -9 and started again; with PostgreSQL, every fifth time PostgreSQL is killed too. In the end every answer must be in
-the log, exactly once, and every decision must come out the same when it is recomputed.
+Two servers share a log. Clients decide, give rewards and change arms, one by one and in batches, and remember every
+answer; a request without an answer is sent again, to either server. Now and then one server is killed with kill -9 and
+started again; with PostgreSQL, every fifth time PostgreSQL is killed too. In the end every answer must be in the log,
+exactly once, and every decision must come out the same when it is recomputed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import random
 import signal
 import sys
@@ -97,7 +99,7 @@ class Client(threading.Thread):
         return self.asked
 
     def _decide(self, n: int) -> None:
-        bodies = [
+        bodies: list[dict[str, Any]] = [
             {"event_id": f"{self.number}/{self._next()}", "user": {"age": self.random.gauss(0, 1)}} for _ in range(n)
         ]
         for body, answer in zip(bodies, self._ask_all("/v1/decisions", bodies), strict=True):
@@ -168,47 +170,44 @@ class Client(threading.Thread):
 def run(kind: str, kills: int, *, seed: int = 0, say: Callable[[str], None] = lambda line: None) -> Outcome:
     """Kill servers of a log in "sqlite" or "postgresql" so many times, and check what is left."""
     chance = random.Random(seed)
-    postgres = Postgres() if kind == "postgresql" else None
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as at_the_end:
+        folder = at_the_end.enter_context(tempfile.TemporaryDirectory())
         file = Path(folder) / "bandit.toml"
         file.write_text(BANDIT)
-        address = str(file.with_suffix(".db")) if postgres is None else postgres.address("killed")
-        services = [Service(file, address), Service(file, address)]
+        postgres, address = None, str(file.with_suffix(".db"))
+        if kind == "postgresql":
+            postgres = Postgres()
+            at_the_end.callback(postgres.end)
+            address = postgres.address("killed")
+        services: list[Service] = []
+        for _ in range(2):
+            services.append(Service(file, address))
+            at_the_end.callback(services[-1].kill)
         clients = [Client(number, [service.url for service in services], seed) for number in range(CLIENTS)]
-        try:
-            for service in services:
-                service.wait()
-            for client in clients:
-                client.start()
-            for number in range(1, kills + 1):
-                time.sleep(chance.uniform(0.1, 0.7))
-                service = chance.choice(services)
-                service.kill()
-                if postgres is not None and number % 5 == 0:
-                    postgres.kill()
-                    postgres.start()
-                service.start()
-                service.wait()
-                if number % 10 == 0:
-                    say(f"{kind}: {number} kills")
-            for client in clients:
-                client.stopping.set()
-            for client in clients:
-                client.join()
-            problems = [problem for client in clients for problem in client.problems]
-            problems += [f"a server ended with {code}" for service in services if (code := service.stop()) not in ENDED]
-            store = open_store(address)
-            try:
-                return check(store, clients, kills, problems)
-            finally:
-                store.close()
-        finally:
-            for client in clients:
-                client.stopping.set()
-            for service in services:
-                service.kill()
-            if postgres is not None:
-                postgres.end()
+        for service in services:
+            service.wait()
+        for client in clients:
+            at_the_end.callback(client.stopping.set)
+            client.start()
+        for number in range(1, kills + 1):
+            time.sleep(chance.uniform(0.1, 0.7))
+            service = chance.choice(services)
+            service.kill()
+            if postgres is not None and number % 5 == 0:
+                postgres.kill()
+                postgres.start()
+            service.start()
+            service.wait()
+            if number % 10 == 0:
+                say(f"{kind}: {number} kills")
+        for client in clients:
+            client.stopping.set()
+        for client in clients:
+            client.join()
+        problems = [problem for client in clients for problem in client.problems]
+        problems += [f"a server ended with {code}" for service in services if (code := service.stop()) not in ENDED]
+        with contextlib.closing(open_store(address)) as store:
+            return check(store, clients, kills, problems)
 
 
 def check(store: Store, clients: list[Client], kills: int, problems: list[str]) -> Outcome:
@@ -216,16 +215,15 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
     rows = list(store.rows(0))
     if [row.number for row in rows] != list(range(1, len(rows) + 1)):
         problems.append("the numbers of the rows have gaps")
-    if any(later.time < row.time for row, later in zip(rows, rows[1:], strict=False)):
+    if any(later.time < row.time for row, later in itertools.pairwise(rows)):
         problems.append("times go back")
     counts = Counter((type(row.content).__name__, row.event) for row in rows if row.event is not None)
     problems += [f"{key} is in the log {count} times" for key, count in counts.items() if count > 1]
     problems += [problem for client in clients for problem in _missing(client, rows)]
     again = verify(store)
     problems += again.examples
-    fold, whole = Fold.restored(store), Fold.beginning(store)
+    fold, whole = Fold.restored(store), Fold.based(store)
     assert fold is not None
-    assert whole is not None
     whole.apply(store.rows(whole.row), store)
     for name, policy in whole.policies.items():
         if fold.policies[name].to_bytes() != policy.to_bytes():
@@ -277,8 +275,8 @@ def describe(kind: str, outcome: Outcome) -> tuple[str, bool]:
     right = not outcome.problems
     line = (
         f"{kind}, {outcome.kills} kills: {outcome.decisions:,} decisions, {outcome.rewards:,} rewards and "
-        f"{outcome.changes:,} changes of arms acknowledged, all in the log of {outcome.rows:,} rows once, and recomputed "
-        f"without difference: {'reached' if right else 'MISSED'}"
+        f"{outcome.changes:,} changes of arms acknowledged, all in the log of {outcome.rows:,} rows once, and "
+        f"recomputed without difference: {'reached' if right else 'MISSED'}"
     )
     return "\n  ".join([line, *outcome.problems[:20]]), right
 

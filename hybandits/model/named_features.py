@@ -190,10 +190,21 @@ class Features:
         return dict(self._arm.features)
 
     @property
+    def user_columns(self) -> list[str]:
+        """The names of the columns of a user's vector, as a log names them."""
+        self._needs_fitting()
+        return list(self._user.bare)
+
+    @property
+    def arm_columns(self) -> list[str]:
+        """The names of the columns of an arm's vector, as a log names them."""
+        self._needs_fitting()
+        return list(self._arm.bare)
+
+    @property
     def arm_width(self) -> int:
         """Length of an arm's vector."""
-        self._needs_fitting()
-        return self._arm.width
+        return len(self.arm_columns)
 
     @property
     def d1(self) -> int:
@@ -289,6 +300,11 @@ class Features:
             return user_row
         return side.vector(user)
 
+    def user_vectors(self, users: Sequence[Any]) -> Doubles:
+        """Return the vectors u of several users, one row each."""
+        self._needs_fitting()
+        return self._user.matrix(users) if self._user.features else np.ones((len(users), self._user.width))
+
     def arm_vectors(self, arms: Any) -> Doubles:
         """Return the vectors v of arms, one row each, to be passed in place of the arms as long as they stay the same.
 
@@ -345,7 +361,7 @@ class Features:
         [[1.0, 31.0], [1.0, 52.0]]
         """
         v = self.arm_vectors(arms)
-        u = self._user.matrix(users) if self._user.features else np.ones((len(v), self._user.width))
+        u = self.user_vectors(users) if self._user.features else np.ones((len(v), self._user.width))
         if len(u) != len(v):
             raise ValueError(f"there are {len(u)} users and {len(v)} arms: pass one of each per row")
         return v.take(self._in_arm, axis=1) * u.take(self._in_user, axis=1), self._own(u, v)

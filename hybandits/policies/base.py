@@ -359,6 +359,18 @@ class Policy(Guarded, WithSettings, ABC):
             matrix[ranking.indices, np.arange(places)] = 1.0
         return matrix
 
+    def admit(self, arms: Iterable[Hashable]) -> None:
+        """Let the policy know arms before they are candidates.
+
+        `choose` and `learn` do so by themselves. It makes a difference where a policy counts the arms it has met, and
+        where choices have keys, which admit no arms.
+        """
+        ids = list(arms)
+        for arm in ids:
+            checks.plain_id(arm)
+        with self._lock:
+            self._meet(ids)
+
     def _meet(self, arms: Sequence[Hashable]) -> None:
         """Admit arms as `choose` would; everything has been checked."""
 

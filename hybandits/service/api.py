@@ -26,6 +26,9 @@ LARGEST_BODY = 4_000_000
 BODY_SECONDS = 10.0
 """How long a body may take to arrive."""
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises where a body is not JSON of the expected form."""
+
 _encoder = msgspec.json.Encoder()
 
 
@@ -77,7 +80,7 @@ class Api:
         return Starlette(
             routes=routes,
             lifespan=lifespan,
-            exception_handlers={Refused: _refused, HTTPException: _not_found, msgspec.MsgspecError: _not_valid},
+            exception_handlers={Refused: _refused, HTTPException: _not_found, **dict.fromkeys(UNREADABLE, _not_valid)},
         )
 
     # -------------------------------------------------------------- requests
@@ -156,7 +159,7 @@ class Api:
             try:
                 commands.append(decode(item))
                 outcomes.append(None)
-            except msgspec.MsgspecError as wrong:
+            except UNREADABLE as wrong:
                 outcomes.append(_invalid(wrong))
         served = iter(await self._ask(commands) if commands else [])
         answers = [next(served) if outcome is None else outcome for outcome in outcomes]
@@ -177,7 +180,7 @@ class Api:
             "time": found.decision.time / 1e6,
             "user": decision.user,
             "candidates": ids,
-            "lot": {ids[i]: share for i, share in decision.lot},
+            "chances": chances_of(decision, ids),
             "policy": decision.policy,
             "challengers": decision.shadows,
             "arm_version": decision.arm_version,
@@ -235,6 +238,13 @@ class Api:
         if self.writer.trouble is not None:
             raise Refused(503, self.writer.trouble)
         return _json({"status": "ok", "version": self.writer.fold.row}, 200)
+
+
+def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
+    """The chance of every candidate of a decision, from the policy's own lot and the floor."""
+    even = decision.floor / decision.n
+    own = dict(decision.lot)
+    return {arm: (1 - decision.floor) * own.get(i, 0.0) + even for i, arm in enumerate(ids)}
 
 
 def _arm_id(request: Request) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,6 +122,11 @@ class Fold:
             self._learn()
             self._describe(row)
 
+    def describe(self, rows: Iterable[Row]) -> None:
+        """Fold rows of the few kinds that say what there is, and nothing else."""
+        for row in rows:
+            self._describe(row)
+
     def _describe(self, row: Row) -> None:
         """Fold one of the few rows that say what there is."""
         content = row.content
@@ -143,8 +149,7 @@ class Fold:
 
     def _new(self, name: str) -> Policy:
         policy = self.bandit.make(name)
-        if self.arms:
-            policy.candidates(list(self.arms))  # arms are counted from their rows
+        policy.admit(self.arms)  # arms are counted from their rows
         return policy
 
     def _put(self, version: int, content: Arm) -> None:
@@ -152,7 +157,7 @@ class Fold:
         if known is None:
             known = self.arms[content.arm] = KnownArm(len(self.arms), version, content.features)
             for policy in self.policies.values():
-                policy.candidates([content.arm])
+                policy.admit([content.arm])
         known.version, known.features, known.active = version, content.features, True
         if known.slot == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
@@ -183,7 +188,8 @@ class Fold:
         following = self._reading.first_decisions(last, 1)
         for row, reward in outcomes:
             assert isinstance(row.content, Decision)
-            self._due.append((time, row.content, self.bandit.no_reward if reward is None else reward))
+            value = reward_in_time(reward)
+            self._due.append((time, row.content, self.bandit.no_reward if value is None else value))
         self.closed = last
         self.first_open = following[0][1] if following else None
 
@@ -281,6 +287,7 @@ class Fold:
             arm=arm,
             arm_version=self.arms[arm].version,
             chance=float(drawn.chances[index]),
+            floor=floor,
             lot=[(i, float(drawn.own[i])) for i in np.flatnonzero(drawn.own).tolist()],
             policy=self.live,
             fingerprint=fingerprint(),
@@ -319,35 +326,79 @@ class Fold:
         return Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
 
     @classmethod
-    def beginning(cls, store: Store) -> Fold | None:
-        """The fold of the first row, with nothing learned; None if the log is empty."""
+    def opened(cls, store: Store) -> Fold:
+        """The fold of the first row.
+
+        Raises
+        ------
+        ValueError
+            If the log is empty.
+        """
         first = next(store.rows(0, 1), None)
         if first is None:
-            return None
+            raise ValueError("the log is empty: start it with a bandit.toml")
         assert isinstance(first.content, Opened)
         fold = cls(Bandit.from_plain(first.content.bandit))
         fold.apply([first], store)
         return fold
 
     @classmethod
+    def based(cls, store: Store) -> Fold:
+        """The fold at the beginning of a log: its first row, or the row that everything before was archived at."""
+        fold = cls.opened(store)
+        base = store.base()
+        if base is not None:
+            fold._resume(base, store)
+        return fold
+
+    @classmethod
     def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
-        """The fold of a log, from its newest snapshot of this fingerprint or from its first row; None if it is empty."""
-        fold = cls.beginning(store)
-        if fold is None:
+        """The fold of a log, from its newest snapshot of this fingerprint or from its beginning; None if it is empty."""
+        if store.last()[0] == 0:
             return None
+        fold = cls.based(store)
         snapshot = store.snapshot(upto)
-        if snapshot is not None and snapshot.fingerprint == fingerprint():
-            fold._resume(snapshot, store)
+        if snapshot is not None and snapshot.fingerprint == fingerprint() and snapshot.row > fold.row:
+            fold = cls.based(store)._resume(snapshot, store)
         fold.apply(store.rows(fold.row, upto), store)
         return fold
 
-    def _resume(self, snapshot: Snapshot, store: Store) -> None:
-        for row in store.rows(1, snapshot.row, FEW):
-            self._describe(row)
+    def _resume(self, snapshot: Snapshot, store: Store) -> Fold:
+        self.describe(store.rows(self.row, snapshot.row, FEW))
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
         self.live, self.closed, self.time = content["live"], content["closed"], content["time"]
         self.first_open = content["first_open"]
         self.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
         self.summary = Summary.from_plain(content["summary"])
         self.row = snapshot.row
+        return self
 
+
+def reward_in_time(row: Row | None) -> float | None:
+    """The reward of a row, None if there is no row or it came too late."""
+    if row is None:
+        return None
+    assert isinstance(row.content, Reward)
+    return None if row.content.late else row.content.reward
+
+
+def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Iterator[tuple[Fold, Row]]:
+    """Yield every decision of a log, with the fold at the version that the decision names.
+
+    The fold is the same object, further on each time. Without `learning` it has the arms and settings of that version,
+    and its policies have learned nothing. With it, decisions from before the log was archived are left out.
+    """
+    fold = Fold.based(store) if learning else Fold.opened(store)
+    waiting: deque[Row] = deque()
+    for row in store.rows(fold.row, upto):
+        if isinstance(row.content, Decision):
+            ready = []
+            while waiting and waiting[0].number <= row.content.version:
+                ready.append(waiting.popleft())
+            if learning:
+                fold.apply(ready, store)
+            else:
+                fold.describe(ready)
+            yield fold, row
+        if learning or not isinstance(row.content, Decision | Reward | Closed):
+            waiting.append(row)

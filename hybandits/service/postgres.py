@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from hybandits.service.rows import DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode, in_time
+from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
 from hybandits.service.store import Found, Snapshot, StoreError, behind
 
 BANDIT = "hybandits"
@@ -30,6 +30,7 @@ CREATE TABLE log (
 CREATE UNIQUE INDEX of_event ON log (event, kind);
 CREATE INDEX of_kind ON log (kind, row) WHERE event IS NULL;
 CREATE TABLE snapshot (row bigint PRIMARY KEY, fingerprint text NOT NULL, content bytea NOT NULL);
+CREATE TABLE base (row bigint PRIMARY KEY, fingerprint text NOT NULL, content bytea NOT NULL, time bigint NOT NULL);
 """
 
 SESSION = sql.SQL("""
@@ -174,21 +175,22 @@ class PostgresStore:
             found[text] = found.get(text, Found())._replace(**{name: Row(number, time, decode(content))})
         return found
 
-    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, float | None]]:
+    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, Row | None]]:
         while decisions := self._fetch(
             "SELECT row, time, content, event FROM log WHERE row > %s AND row <= %s AND kind = %s "
             f"ORDER BY row LIMIT {PAGE}",
             after, upto, DECISION,
         ):  # fmt: skip
-            rewards = dict(
-                self._fetch(
-                    "SELECT event, content FROM log WHERE event = ANY(%b::bytea[]) AND kind = %s",
+            rewards = {
+                event: Row(number, time, decode(content))
+                for event, number, time, content in self._fetch(
+                    "SELECT event, row, time, content FROM log WHERE event = ANY(%b::bytea[]) AND kind = %s",
                     [event for *_, event in decisions],
                     REWARD,
                 )
-            )
+            }
             for number, time, content, event in decisions:
-                yield Row(number, time, decode(content)), in_time(rewards.get(event))
+                yield Row(number, time, decode(content)), rewards.get(event)
             after = decisions[-1][0]
 
     def by_number(self, numbers: Sequence[int]) -> list[Row]:
@@ -211,7 +213,10 @@ class PostgresStore:
         ]
 
     def last(self) -> tuple[int, int]:
-        for number, time in self._fetch("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
+        for number, time in self._fetch(
+            "(SELECT row, time FROM log ORDER BY row DESC LIMIT 1) UNION ALL SELECT row, time FROM base "
+            "ORDER BY row DESC LIMIT 1"
+        ):
             return number, time
         return 0, 0
 
@@ -273,7 +278,7 @@ class PostgresStore:
         written = self._fetch(
             "INSERT INTO log (row, kind, time, event, content) SELECT * FROM "
             "unnest(%b::bigint[], %b::smallint[], %b::bigint[], %b::bytea[], %b::bytea[]) "
-            "WHERE (SELECT coalesce(max(row), 0) FROM log) = %s RETURNING 1",
+            "WHERE greatest((SELECT max(row) FROM log), (SELECT max(row) FROM base), 0) = %s RETURNING 1",
             *columns,
             rows[0].number - 1,
         )
@@ -297,6 +302,27 @@ class PostgresStore:
             *snapshot,
             snapshot.row,
         )
+
+    def base(self) -> Snapshot | None:
+        for found in self._fetch("SELECT row, fingerprint, content FROM base"):
+            return Snapshot(*found)
+        return None
+
+    def rebase(self, base: Snapshot, closed: int) -> None:
+        with self.writing():
+            self._fetch("DELETE FROM base")
+            self._fetch("INSERT INTO base SELECT %s, %s, %s, max(time) FROM log WHERE row <= %s", *base, base.row)
+            self._fetch(
+                "DELETE FROM log d WHERE row <= %s AND kind = %s AND NOT EXISTS "
+                "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = %s AND r.row > %s)",
+                closed, DECISION, REWARD, base.row,
+            )  # fmt: skip
+            self._fetch(
+                "DELETE FROM log r WHERE row <= %s AND (kind = %s OR kind = %s AND NOT EXISTS "
+                "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = %s))",
+                base.row, CLOSE, REWARD, DECISION,
+            )  # fmt: skip
+        self._fetch("VACUUM log")
 
     def close(self) -> None:
         for connection in self._connections:

@@ -68,6 +68,8 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
         The arm that was drawn, and the row that described it.
     chance : float
         The probability with which it was drawn.
+    floor : float
+        The share that was spread evenly over all candidates.
     lot : list of (int, float)
         The places of the candidates that the policy itself may have chosen, and their probabilities in its own lot.
     policy : str
@@ -86,6 +88,7 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
     arm: str
     arm_version: int
     chance: float
+    floor: float
     lot: list[tuple[int, float]]
     policy: str
     fingerprint: str
@@ -114,7 +117,7 @@ KINDS: dict[type, int] = {
 }
 """The numbers that tables have for the kinds of rows."""
 
-DECISION, REWARD = KINDS[Decision], KINDS[Reward]
+DECISION, REWARD, CLOSE = KINDS[Decision], KINDS[Reward], KINDS[Closed]
 
 EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward))
 """Kinds of rows that belong to no event."""
@@ -153,10 +156,3 @@ def decode(text: bytes | str) -> Any:
     """
     return _decoder.decode(text)
 
-
-def in_time(content: bytes | str | None) -> float | None:
-    """The reward of a row of that kind, None if there is no row or the reward came too late."""
-    if content is None:
-        return None
-    reward: Reward = decode(content)
-    return None if reward.late else reward.reward

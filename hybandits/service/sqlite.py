@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from hybandits.service.rows import DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode, in_time
+from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
 from hybandits.service.store import Found, Snapshot, StoreError, behind
 
 SAFE_VERSION = (3, 51, 3)
@@ -25,6 +25,9 @@ CREATE TABLE IF NOT EXISTS log (
 CREATE UNIQUE INDEX IF NOT EXISTS of_event ON log (event, kind) WHERE event IS NOT NULL;
 CREATE INDEX IF NOT EXISTS of_kind ON log (kind, row) WHERE event IS NULL;
 CREATE TABLE IF NOT EXISTS snapshot (row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS base (
+  row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL, time INTEGER NOT NULL
+) STRICT;
 """
 
 
@@ -116,15 +119,16 @@ class SqliteStore:
                     found[event] = found.get(event, Found())._replace(**{name: row})
         return found
 
-    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, float | None]]:
+    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, Row | None]]:
         with _plainly(self.path):
-            for number, time, content, reward in self._connection.execute(
-                "SELECT d.row, d.time, d.content, r.content"
-                " FROM log d LEFT JOIN log r ON r.event = d.event AND r.kind = ?"
-                " WHERE d.row > ? AND d.row <= ? AND d.kind = ? ORDER BY d.row",
+            for number, time, content, *reward in self._connection.execute(
+                "SELECT d.row, d.time, d.content, r.row, r.time, r.content FROM log d "
+                "LEFT JOIN log r ON r.event = d.event AND r.kind = ? "
+                "WHERE d.row > ? AND d.row <= ? AND d.kind = ? ORDER BY d.row",
                 (REWARD, after, upto, DECISION),
             ):
-                yield Row(number, time, decode(content)), in_time(reward)
+                given = None if reward[0] is None else Row(reward[0], reward[1], decode(reward[2]))
+                yield Row(number, time, decode(content)), given
 
     def by_number(self, numbers: Sequence[int]) -> list[Row]:
         with _plainly(self.path):
@@ -147,7 +151,9 @@ class SqliteStore:
 
     def last(self) -> tuple[int, int]:
         with _plainly(self.path):
-            for number, time in self._connection.execute("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
+            for number, time in self._connection.execute(
+                "SELECT row, time FROM log UNION ALL SELECT row, time FROM base ORDER BY row DESC LIMIT 1"
+            ):
                 return number, time
         return 0, 0
 
@@ -200,6 +206,34 @@ class SqliteStore:
             with connection:
                 connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", tuple(snapshot))
                 connection.execute("DELETE FROM snapshot WHERE row < ?", (snapshot.row,))
+
+    def base(self) -> Snapshot | None:
+        with _plainly(self.path):
+            for found in self._connection.execute("SELECT row, fingerprint, content FROM base"):
+                return Snapshot(*found)
+        return None
+
+    def rebase(self, base: Snapshot, closed: int) -> None:
+        with _plainly(self.path), self._locked():
+            connection = self._connection
+            connection.pragma("secure_delete", True)
+            with connection:
+                connection.execute("DELETE FROM base")
+                connection.execute(
+                    "INSERT INTO base SELECT ?, ?, ?, max(time) FROM log WHERE row <= ?", (*base, base.row)
+                )
+                connection.execute(
+                    "DELETE FROM log AS d WHERE row <= ? AND kind = ? AND NOT EXISTS "
+                    "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = ? AND r.row > ?)",
+                    (closed, DECISION, REWARD, base.row),
+                )
+                connection.execute(
+                    "DELETE FROM log AS r WHERE row <= ? AND (kind = ? OR kind = ? AND NOT EXISTS "
+                    "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = ?))",
+                    (base.row, CLOSE, REWARD, DECISION),
+                )
+            connection.execute("VACUUM")
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def close(self) -> None:
         for connection in self._connections:

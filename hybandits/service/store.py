@@ -40,8 +40,8 @@ class Reading(Protocol):
     def by_number(self, numbers: Sequence[int]) -> list[Row]:
         """The rows with these numbers, in this order."""
 
-    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, float | None]]:
-        """The decisions among the rows after..upto, each with the reward that came in time, None if none did."""
+    def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, Row | None]]:
+        """The decisions among the rows after..upto, each with its reward, which may be late; None if none has come."""
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
         """Number and time of the first decisions after a row, at most so many."""
@@ -68,6 +68,15 @@ class Store(Reading, Protocol):
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a snapshot, and forget older ones."""
+
+    def base(self) -> Snapshot | None:
+        """The snapshot that stands for all rows that were archived; None if none were."""
+
+    def rebase(self, base: Snapshot, closed: int) -> None:
+        """Let a snapshot stand for closed decisions, their rewards, and what closed them; remove these rows.
+
+        Decisions after the row `closed` stay, and so do those whose reward comes after the snapshot's row.
+        """
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybandits.service.fold import Fold
+from hybandits.service.fold import Fold, walk
 from hybandits.service.problems import Refused
 from hybandits.service.rows import Decision, Row
 from hybandits.service.store import Store
@@ -44,7 +43,7 @@ class Verification:
 
 
 def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> Verification:
-    """Fold the log from its beginning, and make every decision again at the version that it names.
+    """Fold the log from its beginning, or from the row that it was archived at, and make every decision again at the version that it names.
 
     Parameters
     ----------
@@ -54,23 +53,16 @@ def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> 
         Called with the number of the row that has been reached, now and then.
     """
     result = Verification()
-    fold = Fold.beginning(store)
-    if fold is None:
-        return result
-    waiting: deque[Row] = deque()
-    for row in store.rows(fold.row):
-        content = row.content
-        if isinstance(content, Decision):
-            ready = [waiting.popleft() for _ in range(max(0, content.version - fold.row)) if waiting]
-            fold.apply(ready, store)
-            _compare(fold, row, content, result)
-        waiting.append(row)
-        if row.number % 1000 == 0:
+    for fold, row in walk(store):
+        _compare(fold, row, result)
+        if result.decisions % 1000 == 0:
             progress(row.number)
     return result
 
 
-def _compare(fold: Fold, row: Row, made: Decision, result: Verification) -> None:
+def _compare(fold: Fold, row: Row, result: Verification) -> None:
+    made = row.content
+    assert isinstance(made, Decision)
     result.decisions += 1
     try:
         again = fold.decide(made.event, made.user, made.candidates)

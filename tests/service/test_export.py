@@ -1,0 +1,91 @@
+"""A service's log as a log of the project, and what is left when it was archived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybandits.logs.store import LogError
+from hybandits.offline.evaluation import evaluate
+from hybandits.offline.view import View
+from hybandits.service.archive import archive
+from hybandits.service.commands import GiveReward
+from hybandits.service.export import NO_REWARD, OPEN, export
+from hybandits.service.fold import Fold
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
+from hybandits.service.writer import Writer
+from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, models, outcome_of, put, retire, reward, writer
+
+
+def play(service: Writer, first: int, last: int, clock: Clock | None = None) -> None:
+    for i in range(first, last):
+        answer = decide(service, f"e{i}", user={"age": (i % 7) / 7, "country": "fr" if i % 2 else "de"})
+        if i % 4:
+            reward(service, f"e{i}", float((i * 7 + ord(answer.body["arm"])) % 5 == 0))
+        if clock is not None:
+            clock.advance(1)
+
+
+def test_an_exported_log_can_be_evaluated(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b", "c")
+    play(service, 0, 50)
+    retire(service, "b")
+    put(service, "d")
+    play(service, 50, 200)
+    log, problems = export(service.store, tmp_path / "log")
+    assert (log.rounds, problems.skipped) == (150, 50)
+    assert problems.kinds[NO_REWARD] == 50
+    assert sum(batch.reward.sum() for batch in log.batches()) == service.fold.summary.reward.total
+    evaluation = evaluate(View(log), {"logged": "logged", "uniform": "uniform"}, estimators=("ips",))
+    assert evaluation.of("logged", "ips").value == pytest.approx(service.fold.summary.reward.total / 150)
+
+
+def test_open_decisions_are_left_out(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a", "b", "c")
+    play(service, 0, 30, clock)
+    service.serve([])
+    log, problems = export(service.store, tmp_path / "log")
+    assert (log.rounds, problems.kinds[OPEN]) == (21, 9)  # the first of the nine closes a second later
+    rewards = np.concatenate([batch.reward for batch in log.batches()])
+    assert rewards.sum() == service.fold.summary.reward.total
+
+
+@pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
+def test_an_archived_log_goes_on(tmp_path: Path, content: dict[str, object]) -> None:
+    clock = Clock()
+    service = writer(tmp_path, content, clock=clock)  # type: ignore[arg-type]
+    put(service, "a", "b", "c")
+    play(service, 0, 60, clock)
+    outcome_of(service, GiveReward("e0", 1.0))  # late, or after the archive's last row
+    before = models(service), service.fold.summary
+    done = archive(service.store, tmp_path / "old", before=clock.now - 20_000_000)
+    assert done.rounds > 0
+    again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content), clock=clock)  # type: ignore[arg-type]
+    assert (models(again), again.fold.summary) == before
+    assert again.store.last() == service.store.last()
+    for each in (service, again):
+        play(each, 60, 65, clock)
+        assert decide(each, "same").body == decide(each, "same").body
+    service.serve([])
+    assert models(again) == models(service)
+    result = verify(again.store)
+    assert result.decisions > 20
+    assert result.different == 0
+    based = Fold.based(again.store)
+    assert based.row == done.row
+    assert len(list(again.store.rows(0, done.row))) < done.row
+    assert outcome_of(again, GiveReward("e1", 1.0)).status == 404
+    with pytest.raises(LogError, match="nothing to archive"):
+        archive(service.store, tmp_path / "none", before=clock.now - 3600_000_000)
+    clock.advance(3600)
+    again.serve([])
+    archive(again.store, tmp_path / "rest", before=clock.now)
+    assert verify(again.store).decisions == 0
+    decide(again, "the last")
+    assert verify(again.store).decisions == 1

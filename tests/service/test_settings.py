@@ -1,0 +1,73 @@
+"""What a bandit.toml may say, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hybandits.service.settings import Bandit, read_bandit
+from tests.support.bandits import CLICKS, FILE, bandit
+
+
+def test_only_the_name_and_the_features_are_needed() -> None:
+    read = read_bandit({"name": "page"})
+    assert (read.policy, read.floor, read.window, read.challengers) == ("HyIDS", 0.05, None, {})
+    assert read.features.names_z == ["constant"]
+
+
+def test_a_file_without_a_seed_gets_one_of_its_own() -> None:
+    plain = {key: value for key, value in FILE.items() if key != "seed"}
+    assert read_bandit(plain).seed != read_bandit(plain).seed
+
+
+def test_plain_values_give_the_same_bandit_again() -> None:
+    one = bandit(CLICKS, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
+    again = Bandit.from_plain(one.plain())
+    assert again == one
+    assert again.features.names_x == one.features.names_x
+    assert again.make("bold").to_bytes() == one.make("bold").to_bytes()
+
+
+def test_policies_of_one_bandit_draw_different_numbers() -> None:
+    one = bandit(challengers=[{"name": "twin", "policy": "HyIDS"}])
+    assert one.make("live").to_bytes() != one.make("twin").to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"nmae": "x"}, r"unknown key nmae \(did you mean name\?\)"),
+        ({"name": ""}, "name must be a text"),
+        ({"window": "30m"}, "window is given without no_reward"),
+        ({"no_reward": 0}, "no_reward is given without window"),
+        ({"window": "half an hour", "no_reward": 0}, "window must be a length of time, got 'half an hour'"),
+        ({"window": -1, "no_reward": 0}, "window must be positive"),
+        ({"rewards": [1, 0]}, r"rewards must be \[lowest, highest\], got \[1.0, 0.0\]"),
+        ({"rewards": [0, 1], "window": 5, "no_reward": 2}, "no_reward is 2, beyond rewards"),
+        ({"floor": 0}, "floor must be above 0"),
+        ({"floor": 1.5}, r"floor must lie in \[0, 1\]"),
+        ({"seed": -1}, "seed must be"),
+        ({"user": {"numerics": []}}, r"unknown key user.numerics \(did you mean numeric\?\)"),
+        ({"user": {"numeric": "age"}}, "user.numeric must be a list of names"),
+        ({"user": {"categorical": {"country": []}}}, "user.categorical.country"),
+        ({"user": {"categorical": {"country": {"missing": "column"}}}}, "needs its values"),
+        ({"user": {"numeric": ["a"], "categorical": {"a": ["b"]}}}, "among numeric and categorical"),
+        ({"user": {"numeric": {"age": {"missing": "mean"}}}}, "left to be found in data"),
+        ({"policy": "HyLinUBC"}, r"policy 'live' \(HyLinUBC\): there is no policy 'HyLinUBC' \(did you mean HyLinUCB"),
+        ({"policy": "HyRan"}, "HyRan cannot serve, because what it learns depends on who asked"),
+        ({"policy": "SupLinUCB"}, "SupLinUCB cannot serve"),
+        ({"policy": 'LinUCB:exploration={kind="AsWritten"}'}, "AsWritten needs arms here"),
+        ({"challengers": {"name": "a"}}, "challengers must be a list of tables"),
+        ({"challengers": [{"name": "a"}]}, "a challenger has no policy"),
+        ({"challengers": [{"name": "live", "policy": "HyIDS"}]}, "which another policy is called"),
+    ],
+)
+def test_what_is_wrong_is_said(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        bandit(**changes)
+
+
+def test_the_name_must_be_there() -> None:
+    with pytest.raises(ValueError, match="name is missing"):
+        read_bandit({})

@@ -1,0 +1,192 @@
+"""Arms, decisions, rewards, closes, restarts and promotes in any order, against a plain model of what must hold."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service.fold import Fold
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
+from hybandits.service.writer import Writer
+from tests.support.bandits import FILE, USER, Clock, bandit, models, outcome_of
+
+WINDOW = 10
+
+ARMS = st.sampled_from(["a", "b", "c", "d"])
+EVENTS = st.integers(0, 7).map("event {}".format)
+
+
+@dataclass
+class Known:
+    """What the plain model knows of a decision."""
+
+    time: int
+    candidates: list[str] | None
+    answer: dict[str, object]
+    reward: float | None = None
+    late: bool = False
+
+
+@dataclass
+class Plain:
+    """The service in a few dictionaries."""
+
+    arms: dict[str, bool] = field(default_factory=dict)
+    events: dict[str, Known] = field(default_factory=dict)
+    live: str = "live"
+
+
+class Service(RuleBasedStateMachine):
+    """The service does what the plain model says, whatever happens in between."""
+
+    windowed = False
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.clock, self.plain = Clock(), Plain()
+        content = {**FILE, "challengers": [{"name": "even", "policy": "Uniform"}]}
+        if self.windowed:
+            content |= {"window": WINDOW, "no_reward": 0.0}
+        self.bandit = bandit(content)
+        self.open()
+
+    def open(self) -> None:
+        self.service = Writer(SqliteStore(self.folder / "log.db"), self.bandit, clock=self.clock)
+
+    def teardown(self) -> None:
+        if hasattr(self, "service"):
+            result = verify(self.service.store)
+            assert (result.different, result.near_ties) == (0, 0), result.examples
+            assert result.decisions == len(self.plain.events)
+            self.service.store.close()
+            shutil.rmtree(self.folder)
+
+    # -------------------------------------------------------------- what is asked
+
+    @rule(arm=ARMS, price=st.sampled_from([0.0, 0.5, 1.0]))
+    def put(self, arm: str, price: float) -> None:
+        expected = 200 if arm in self.plain.arms else 201
+        assert outcome_of(self.service, OfArm(arm, PutArm({"price": price}))).status == expected
+        self.plain.arms[arm] = True
+
+    @rule(arm=ARMS)
+    def retire(self, arm: str) -> None:
+        expected = 200 if arm in self.plain.arms else 404
+        assert outcome_of(self.service, OfArm(arm, Retire())).status == expected
+        if arm in self.plain.arms:
+            self.plain.arms[arm] = False
+
+    @rule(event=EVENTS, candidates=st.none() | st.lists(ARMS, min_size=1, max_size=4))
+    def decide(self, event: str, candidates: list[str] | None) -> None:
+        outcome = outcome_of(self.service, Decide(USER, candidates, event))
+        known = self.plain.events.get(event)
+        if known is not None:
+            assert outcome.status == (200 if known.candidates == candidates else 409)
+            if outcome.status == 200:
+                assert isinstance(outcome, Answer)
+                assert outcome.body == known.answer
+            return
+        active = [arm for arm, there in self.plain.arms.items() if there]
+        pool = active if candidates is None else candidates
+        if not pool or len(set(pool)) < len(pool) or not set(pool) <= set(active):
+            assert outcome.status == 422
+            return
+        assert outcome.status == 201
+        assert isinstance(outcome, Answer)
+        assert outcome.body["arm"] in pool
+        if self.plain.live == "even":
+            assert outcome.body["propensity"] == pytest.approx(1 / len(pool))
+        self.plain.events[event] = Known(self.clock.now, candidates, outcome.body)
+
+    @rule(event=EVENTS, value=st.sampled_from([0.0, 1.0]))
+    def reward(self, event: str, value: float) -> None:
+        outcome = outcome_of(self.service, GiveReward(event, value))
+        known = self.plain.events.get(event)
+        if known is None:
+            assert outcome.status == 404
+        elif known.reward is not None:
+            assert outcome.status == (200 if known.reward == value else 409)
+        else:
+            known.late = self.windowed and self.clock.now >= known.time + WINDOW * 1e6
+            assert outcome.status == (202 if known.late else 201)
+            known.reward = value
+
+    @rule(event=EVENTS, value=st.sampled_from([0.0, 1.0]), candidates=st.none())
+    def together(self, event: str, value: float, candidates: None) -> None:
+        """Ask for a decision and give its reward in one transaction."""
+        known = self.plain.events.get(event)
+        if known is not None or not any(self.plain.arms.values()):
+            return
+        decided, rewarded = self.service.serve([Decide(USER, None, event), GiveReward(event, value)])
+        assert (decided.status, rewarded.status) == (201, 201)
+        assert isinstance(decided, Answer)
+        self.plain.events[event] = Known(self.clock.now, None, decided.body, value)
+
+    @rule(name=st.sampled_from(["live", "even", "nobody"]))
+    def promote(self, name: str) -> None:
+        assert outcome_of(self.service, Promote(name)).status == (404 if name == "nobody" else 200)
+        self.plain.live = name if name != "nobody" else self.plain.live
+
+    # -------------------------------------------------------------- what happens
+
+    @rule(seconds=st.sampled_from([1, 9, 11]))
+    def time_passes(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    @rule(snapshot=st.booleans())
+    def restart(self, snapshot: bool) -> None:
+        if snapshot:
+            self.service.keep_snapshot()
+        before, summary = models(self.service), self.service.fold.summary
+        self.service.store.close()
+        self.open()
+        assert models(self.service) == before
+        assert self.service.fold.summary == summary
+
+    @precondition(lambda self: self.service.fold.row > 1)
+    @rule()
+    def fold_again(self) -> None:
+        again = Fold.restored(self.service.store)
+        assert again is not None
+        assert {name: policy.to_bytes() for name, policy in again.policies.items()} == models(self.service)
+
+    # -------------------------------------------------------------- what must hold
+
+    @invariant()
+    def rewards_are_learned_once_and_in_time(self) -> None:
+        if not hasattr(self, "service"):
+            return
+        self.service.serve([])  # closes what is due
+        events = self.plain.events.values()
+        if self.windowed:
+            closed = [known for known in events if self.clock.now >= known.time + WINDOW * 1e6]
+            expected = len(closed), sum(known.reward or 0.0 for known in closed if not known.late)
+        else:
+            given = [known.reward for known in events if known.reward is not None]
+            expected = len(given), sum(given)
+        assert (self.service.fold.summary.rewards, self.service.fold.summary.reward.total) == expected
+        assert self.service.fold.policies["live"].rounds == expected[0]
+
+
+class WithWindow(Service):
+    """The same where nothing counts as 0 after a while."""
+
+    windowed = True
+
+
+STEPS = settings(max_examples=12, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+
+TestAtOnce = Service.TestCase
+TestAtOnce.settings = STEPS
+TestWithWindow = WithWindow.TestCase
+TestWithWindow.settings = STEPS

@@ -1,0 +1,371 @@
+"""Decisions, rewards, arms and windows, as they come out of the writer."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybandits.service.commands import Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service.fold import Fold
+from hybandits.service.problems import Refused
+from hybandits.service.rows import Closed, Decision
+from hybandits.service.rows import Reward as RewardRow
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
+from hybandits.service.writer import Writer
+from tests.support.bandits import (
+    CLICKS,
+    FILE,
+    USER,
+    Clock,
+    bandit,
+    decide,
+    models,
+    outcome_of,
+    put,
+    retire,
+    reward,
+    writer,
+)
+
+
+def refused(service: Writer, command: Any) -> Refused:
+    outcome = outcome_of(service, command)
+    assert isinstance(outcome, Refused)
+    return outcome
+
+
+# ------------------------------------------------------------------ decisions
+
+
+def test_the_same_event_gets_the_same_answer(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b", "c")
+    first, again = decide(service, "e1"), decide(service, "e1")
+    assert (first.status, again.status) == (201, 200)
+    assert first.body == again.body
+    assert refused(service, Decide({**USER, "age": 0.4}, event_id="e1")).status == 409
+    assert refused(service, Decide(USER, ["a", "b"], "e1")).status == 409
+    assert service.fold.summary.decisions == 1
+
+
+def test_events_in_one_transaction_are_told_apart(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    commands = [Decide(USER, event_id="e"), Decide(USER, event_id="e"), GiveReward("e", 1.0), GiveReward("e", 1.0)]
+    outcomes = service.serve([*commands, GiveReward("e", 0.5), GiveReward("f", 1.0)])
+    assert [outcome.status for outcome in outcomes] == [201, 200, 201, 200, 409, 404]
+    assert service.fold.policies["live"].rounds == 1
+
+
+def test_a_decision_without_an_id_gets_one(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    ids = {decide(service).body["event_id"] for _ in range(3)}
+    assert len(ids) == 3
+
+
+def test_chances_are_never_zero_and_those_that_are_drawn_from(tmp_path: Path) -> None:
+    service = writer(tmp_path, floor=0.3)
+    put(service, "a", "b", "c")
+    chosen = []
+    for i in range(300):
+        answer = decide(service, f"e{i}")
+        chosen.append(answer.body)
+        assert answer.body["propensity"] > 0.0999
+        reward(service, f"e{i}", 1.0 if answer.body["arm"] == "b" else 0.0)
+    learned = chosen[100:]
+    share = sum(body["arm"] == "b" for body in learned) / len(learned)
+    expected = sum(
+        body["propensity"] if body["arm"] == "b" else 0 for body in learned
+    ) / max(1, sum(body["arm"] == "b" for body in learned))
+    assert abs(share - expected) < 0.12  # 4 standard deviations at share 0.8
+
+
+def test_default_candidates_are_the_active_arms(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    assert refused(service, Decide(USER)).status == 422
+    put(service, "a", "b", "c")
+    retire(service, "b")
+    assert {decide(service, f"e{i}").body["arm"] for i in range(40)} == {"a", "c"}
+    assert refused(service, Decide(USER, ["a", "b"])).detail.startswith("The arm 'b' is retired.")
+    assert refused(service, Decide(USER, ["a", "x"])).detail.startswith("There is no arm 'x'.")
+    assert refused(service, Decide(USER, ["a", "a"])).detail.startswith("The arm 'a' is named twice.")
+    put(service, "b")
+    assert "b" in {decide(service, f"f{i}").body["arm"] for i in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        ({"age": 1.0}, "country"),
+        ({"age": 1.0, "country": "de", "size": 2}, "The bandit has no user feature 'size'"),
+        ({"age": "old", "country": "de"}, "age"),
+        ({"age": None, "country": "de"}, "missing"),
+        ({"age": 1e300, "country": "de"}, "1e\\+?50|1e50|large"),
+    ],
+)
+def test_users_that_cannot_be_used_are_refused(tmp_path: Path, user: dict[str, Any], words: str) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    before = service.store.last()
+    problem = refused(service, Decide(user))
+    assert problem.status == 422
+    assert re.search(words, problem.detail)
+    assert service.store.last() == before
+
+
+# ------------------------------------------------------------------ rewards
+
+
+def test_a_reward_counts_once(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    decide(service, "e")
+    assert [reward(service, "e", 1.0).status, reward(service, "e", 1.0).status] == [201, 200]
+    assert refused(service, GiveReward("e", 0.0)).status == 409
+    assert refused(service, GiveReward("other", 0.0)).status == 404
+    assert service.fold.policies["live"].rounds == 1
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf")])
+def test_rewards_beyond_the_range_are_refused(tmp_path: Path, value: float) -> None:
+    service = writer(tmp_path, CLICKS)
+    put(service, "a", "b")
+    decide(service, "e")
+    assert refused(service, GiveReward("e", value)).status == 422
+
+
+def test_an_arm_that_has_changed_is_learned_as_it_was(tmp_path: Path) -> None:
+    plain, other = (writer(tmp_path / name) for name in ("plain", "other") if (tmp_path / name).mkdir() is None)
+    for service in (plain, other):
+        put(service, "a", "b")
+        for i in range(20):
+            decide(service, f"e{i}")
+    for arm in "ab":
+        outcome_of(other, OfArm(arm, PutArm({"price": 9.0})))
+    for service in (plain, other):
+        for i in range(20):
+            reward(service, f"e{i}", i % 3)
+    assert models(plain) == models(other)
+
+
+# ------------------------------------------------------------------ windows
+
+
+def test_with_a_window_nothing_is_learned_before_the_decision_closes(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a", "b")
+    for event in ("seen", "clicked"):
+        decide(service, event)
+    assert reward(service, "clicked", 1.0).status == 201
+    assert service.fold.policies["live"].rounds == 0
+    clock.advance(10.5)
+    service.serve([])
+    assert service.fold.policies["live"].rounds == 2
+    assert service.fold.summary.reward.total == 1.0
+    late = reward(service, "seen", 1.0)
+    assert (late.status, late.body["learned"]) == (202, False)
+    assert reward(service, "seen", 1.0).status == 200
+    assert service.fold.policies["live"].rounds == 2
+    closes = [row.content for row in service.store.rows(0) if isinstance(row.content, Closed)]
+    assert len(closes) == 1
+
+
+def test_a_reward_after_the_window_is_late_even_before_the_close(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a", "b")
+    decide(service, "e")
+    clock.advance(60)
+    assert reward(service, "e", 1.0).status == 202
+    assert service.fold.summary.reward.total == 0.0
+    assert service.fold.summary.rewards == 1
+
+
+def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> None:
+    sums = []
+    for name, order in (("forth", range(30)), ("back", reversed(range(30)))):
+        (tmp_path / name).mkdir()
+        clock = Clock()
+        service = writer(tmp_path / name, CLICKS, clock=clock)
+        put(service, "a", "b", "c")
+        for i in range(30):
+            decide(service, f"e{i}")
+        for i in order:
+            if i % 3 == 0:
+                reward(service, f"e{i}", 1.0)
+        clock.advance(11)
+        service.serve([])
+        sums.append(models(service))
+    assert sums[0] == sums[1]
+
+
+def test_the_clock_may_be_set_back(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a", "b")
+    decide(service, "e1")
+    clock.advance(-3600)
+    decide(service, "e2")
+    times = [row.time for row in service.store.rows(0)]
+    assert times == sorted(times)
+
+
+def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a", "b")
+    service.start()
+    done = threading.Event()
+    service.ask([Decide(USER, event_id="e")], lambda outcomes: done.set())
+    assert done.wait(20)
+    clock.advance(11)
+    done.clear()
+    service.ask([], lambda outcomes: done.set())  # the thread looks at the clock again
+    assert done.wait(20)
+    service.stop()
+    assert service.fold.policies["live"].rounds == 1
+
+
+# ------------------------------------------------------------------ starting again
+
+
+def play(service: Writer, first: int, last: int) -> None:
+    for i in range(first, last):
+        answer = decide(service, f"e{i}", user={"age": (i % 7) / 7, "country": "fr" if i % 2 else "de"})
+        if i % 4:
+            reward(service, f"e{i}", float((i * 7 + len(answer.body["arm"])) % 5 == 0))
+
+
+def test_a_new_process_has_the_same_model(tmp_path: Path) -> None:
+    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
+    service = writer(tmp_path, content)
+    put(service, "a", "b", "c")
+    play(service, 0, 60)
+    plain = Fold.restored(service.store)
+    service.keep_snapshot()
+    play(service, 60, 90)
+    again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content))
+    assert models(again) == models(service)
+    assert again.fold.summary == service.fold.summary
+    assert plain is not None
+    play(again, 90, 100)
+    service.serve([])
+    assert models(again) == models(service)  # the first has folded what the second wrote
+    result = verify(service.store)
+    assert (result.decisions, result.exact, result.different, result.near_ties) == (100, 100, 0, 0)
+
+
+def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    play(service, 0, 20)
+    snapshot = service.fold.snapshot()
+    service.store.keep_snapshot(snapshot._replace(fingerprint="elsewhere", content=b"not a model"))
+    assert models(Writer(SqliteStore(tmp_path / "log.db"))) == models(service)
+
+
+def test_verify_finds_a_decision_that_was_tampered_with(tmp_path: Path) -> None:
+    import msgspec
+
+    from hybandits.service.rows import encode
+
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    play(service, 0, 20)
+    row = next(row for row in service.store.rows(0) if isinstance(row.content, Decision))
+    other = msgspec.structs.replace(row.content, chance=0.123)
+    store = SqliteStore(tmp_path / "log.db")
+    store._connection.execute("UPDATE log SET content = ? WHERE row = ?", (encode(other), row.number))
+    result = verify(store)
+    assert result.different == 1
+    assert "0.123" in result.examples[0]
+
+
+# ------------------------------------------------------------------ changes
+
+
+def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: Path) -> None:
+    service = writer(tmp_path, CLICKS)
+    put(service, "a", "b")
+    changed = Writer(
+        SqliteStore(tmp_path / "log.db"),
+        bandit(CLICKS, window="20s", floor=0.1, challengers=[{"name": "bold", "policy": "HyThompson"}]),
+    )
+    assert (changed.fold.bandit.window, changed.fold.bandit.floor) == (20.0, 0.1)
+    assert list(changed.fold.policies) == ["live", "bold"]
+    assert sorted(changed.fold.policies["bold"].arms) == ["a", "b"]
+    service.serve([])
+    assert list(service.fold.policies) == ["live", "bold"]
+    with pytest.raises(ValueError, match="features is .* in the file but .* in the log"):
+        Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
+    with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
+        Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, policy="LinUCB:noise=1"))
+    with pytest.raises(ValueError, match="cannot get a window later, nor lose it"):
+        Writer(SqliteStore(tmp_path / "log.db"), bandit(rewards=[0.0, 1.0]))
+
+
+def test_a_challenger_is_promoted(tmp_path: Path) -> None:
+    service = writer(tmp_path, challengers=[{"name": "even", "policy": "Uniform"}])
+    put(service, "a", "b", "c", "d")
+    assert refused(service, Promote("nobody")).status == 404
+    play(service, 0, 10)
+    assert service.serve([Promote("even")])[0].status == 200
+    answers = [decide(service, f"later{i}").body for i in range(5)]
+    assert {answer["propensity"] for answer in answers} == {0.25}
+    decision = service.store.find(["later0"])["later0"].decision
+    assert decision is not None
+    assert isinstance(decision.content, Decision)
+    assert decision.content.policy == "even"
+    assert list(decision.content.shadows) == ["live"]
+    assert verify(service.store).different == 0
+
+
+def test_two_services_on_one_log(tmp_path: Path) -> None:
+    one = writer(tmp_path)
+    put(one, "a", "b", "c")
+    two = Writer(SqliteStore(tmp_path / "log.db"), bandit())
+    failures: list[BaseException] = []
+
+    def use(service: Writer, name: str) -> None:
+        try:
+            for i in range(60):
+                answer = decide(service, f"{name}{i}")
+                reward(service, f"{name}{i}", float(answer.body["arm"] == "b"))
+        except BaseException as problem:
+            failures.append(problem)
+
+    threads = [threading.Thread(target=use, args=pair) for pair in ((one, "one"), (two, "two"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    one.serve([])
+    two.serve([])
+    assert models(one) == models(two)
+    assert one.fold.summary.rewards == 120
+    assert verify(one.store).different == 0
+    rewards = [row.content for row in one.store.rows(0) if isinstance(row.content, RewardRow)]
+    assert len({content.event for content in rewards}) == 120
+
+
+def test_retiring_and_putting_arms(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    assert refused(service, OfArm("a", Retire())).status == 404
+    outcomes = service.serve(
+        [
+            OfArm("a", PutArm({"price": 1.0})), OfArm("a", PutArm({"price": 1.0})), OfArm("a", PutArm({"price": 2.0})),
+            OfArm("a", Retire()), OfArm("a", Retire()), OfArm("a", PutArm({"price": 2.0})),
+        ]
+    )  # fmt: skip
+    assert [outcome.status for outcome in outcomes] == [201, 200, 200, 200, 200, 200]
+    assert service.store.last()[0] == 5  # the bandit, two versions, gone, there again
+    assert refused(service, OfArm("b", PutArm({}))).status == 422
+    assert refused(service, OfArm("b", PutArm({"price": 1.0, "colour": "red"}))).status == 422

@@ -1,0 +1,108 @@
+"""Small bandits, a clock that tests move, and services on a log in a folder."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from hybandits.service.api import Tokens, application
+from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm, Retire
+from hybandits.service.settings import Bandit, read_bandit
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.writer import Outcome, Writer
+
+FILE: dict[str, Any] = {
+    "name": "page",
+    "seed": 7,
+    "user": {"numeric": ["age"], "categorical": {"country": ["de", "fr"]}},
+    "arm": {"numeric": ["price"]},
+}
+"""The content of a bandit's file."""
+
+CLICKS = {**FILE, "window": "10s", "no_reward": 0.0, "rewards": [0.0, 1.0]}
+"""The same with a window, after which nothing counts as 0."""
+
+USER = {"age": 0.3, "country": "de"}
+
+
+class Clock:
+    """Microseconds since 1970, as many as a test says."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += round(seconds * 1e6)
+
+
+def bandit(content: dict[str, Any] = FILE, **changes: Any) -> Bandit:
+    return read_bandit({**content, **changes})
+
+
+def writer(path: Path, content: dict[str, Any] = FILE, *, clock: Clock | None = None, **changes: Any) -> Writer:
+    return Writer(SqliteStore(path / "log.db"), bandit(content, **changes), clock=clock or Clock())
+
+
+def put(writer: Writer, *arms: str) -> None:
+    """Make arms with different prices."""
+    for i, arm in enumerate(arms):
+        assert ask(writer, OfArm(arm, PutArm({"price": i / 4}))).status in (200, 201)
+
+
+def ask(writer: Writer, command: Decide | GiveReward | OfArm) -> Answer:
+    """Serve one command that must be served."""
+    outcome = outcome_of(writer, command)
+    assert isinstance(outcome, Answer), outcome
+    return outcome
+
+
+def outcome_of(writer: Writer, command: Any) -> Outcome:
+    (outcome,) = writer.serve([command])
+    return outcome
+
+
+def decide(writer: Writer, event: str | None = None, **request: Any) -> Answer:
+    return ask(writer, Decide(user=request.pop("user", USER), event_id=event, **request))
+
+
+def reward(writer: Writer, event: str, value: float) -> Answer:
+    return ask(writer, GiveReward(event, value))
+
+
+def retire(writer: Writer, arm: str) -> Answer:
+    return ask(writer, OfArm(arm, Retire()))
+
+
+def models(writer: Writer) -> dict[str, bytes]:
+    """All policies as bytes."""
+    return {name: policy.to_bytes() for name, policy in writer.fold.policies.items()}
+
+
+@contextmanager
+def served(service: Writer, tokens: Tokens | None = None) -> Iterator[httpx.Client]:
+    """The service on a real port, as uvicorn runs it, and a client of it."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        config = uvicorn.Config(application(service, tokens=tokens), log_level="error", loop="asyncio")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        try:
+            transport = httpx.HTTPTransport(retries=20)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, transport=transport) as client:
+                client.get("/healthz")
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
