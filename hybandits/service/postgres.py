@@ -78,8 +78,12 @@ class PostgresStore:
         self._lock = int.from_bytes(hashlib.sha256(f"hybandits {self.bandit}".encode()).digest()[:8], signed=True)
         self._local = threading.local()
         self._connections: list[psycopg.Connection[Any]] = []
-        with self.writing():
-            self._check_schema()
+        try:
+            with self.writing():
+                self._check_schema()
+        except BaseException:
+            self.close()
+            raise
 
     def _check_schema(self) -> None:
         connection = self._connection

@@ -61,6 +61,13 @@ class SqliteStore:
         with _plainly(self.path):
             self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
         self._mutex = threading.Lock()
+        try:
+            self._check_schema()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_schema(self) -> None:
         with _plainly(self.path), self._locked():
             connection = self._connection
             schema = connection.pragma("user_version")
@@ -75,9 +82,13 @@ class SqliteStore:
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = apsw.Connection(str(self.path), vfs=self._vfs)
-            connection.set_busy_timeout(10_000)
-            connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", "full")
+            try:
+                connection.set_busy_timeout(10_000)
+                connection.pragma("journal_mode", "wal")
+                connection.pragma("synchronous", "full")
+            except BaseException:
+                _close(connection)
+                raise
             self._local.connection = connection
             self._connections.append(connection)
         return connection
@@ -179,7 +190,7 @@ class SqliteStore:
         except apsw.Error:
             self._connections.remove(connection)
             self._local.connection = None
-            connection.close(True)
+            _close(connection)
 
     def append(self, rows: Sequence[Row]) -> None:
         if rows and rows[0].number != self.last()[0] + 1:
@@ -237,8 +248,13 @@ class SqliteStore:
 
     def close(self) -> None:
         for connection in self._connections:
-            connection.close()
+            _close(connection)
         os.close(self._lock_file)
+
+
+def _close(connection: apsw.Connection) -> None:
+    with contextlib.suppress(apsw.Error):  # rows are on disk since their commit, whatever closing comes upon
+        connection.close(True)
 
 
 @contextlib.contextmanager
