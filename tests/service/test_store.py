@@ -110,14 +110,14 @@ def test_decisions_and_what_came_of_them(store: Store) -> None:
         (decision(2, "b"), reward(6, "b", 2, 0.25, late=True)),
         (decision(3, "c"), reward(5, "c", 3, 0.5)),
     ]
-    assert [given for _, given in store.outcomes(0, 9)][0] is None
+    assert next(given for _, given in store.outcomes(0, 9)) is None
     assert store.first_decisions(1, 2) == [(2, 2), (3, 3)]
     assert store.first_decisions(4, 2) == []
 
 
 def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
     append(store, decision(1, "a"))
-    with pytest.raises(RuntimeError, match="on purpose"), store.writing() as transaction:
+    with pytest.raises(RuntimeError, match="on purpose"), store.writing() as transaction:  # noqa: PT012
         transaction.append([decision(2, "b")])
         assert transaction.last() == (2, 2)
         assert list(transaction.find(["b"])) == ["b"]
