@@ -20,7 +20,7 @@ StoreOption = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="The log: a SQLite file, or postgresql://USER@HOST/DATABASE.  [the file beside bandit.toml, ending in .db]",
+        help="The log: a SQLite file, or postgresql://USER@HOST/DATABASE.  [bandit.db beside bandit.toml]",
     ),
 ]
 BanditFile = Annotated[Path, typer.Argument(help="The bandit's file.", metavar="bandit.toml")]
@@ -29,7 +29,9 @@ BanditFile = Annotated[Path, typer.Argument(help="The bandit's file.", metavar="
 def serve(
     bandit: BanditFile,
     store: StoreOption = None,
-    host: Annotated[str, typer.Option(help="Address to listen at. Others than loopback need --token-file.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen at. Others than loopback need --token-file.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
     token_file: Annotated[

@@ -54,7 +54,7 @@ class Drawn(NamedTuple):
         The policy's own probabilities.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # not tuple.index
     chances: Doubles
     own: Doubles
 

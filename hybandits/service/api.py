@@ -174,7 +174,9 @@ class Api:
             raise Refused(404, f"There is no decision with the event id {event!r}.", field="id", value=event)
         decision = found.decision.content
         assert isinstance(decision, Decision)
-        ids = decision.candidates or await asyncio.to_thread(self._active_at, decision.version)
+        ids = decision.candidates
+        if ids is None:
+            ids = await asyncio.to_thread(self._active_at, decision.version)
         body = answer_of(decision) | {
             "row": found.decision.number,
             "time": found.decision.time / 1e6,
@@ -223,9 +225,7 @@ class Api:
 
     async def promote(self, request: Request) -> Response:
         """POST /v1/promote."""
-        return await self._one(
-            self._promote.decode(await self._body(request, self.tokens.manage or self.tokens.use))
-        )
+        return await self._one(self._promote.decode(await self._body(request, self.tokens.manage or self.tokens.use)))
 
     # -------------------------------------------------------------- health
 

@@ -74,7 +74,7 @@ def _decided(body: Mapping[str, Any]) -> Decided:
 
 def _pause(attempt: int) -> float:
     """Seconds before the next attempt: longer each time, and not the same for all clients."""
-    return min(5.0, 0.05 * 2**attempt) * (0.5 + random.random() / 2)
+    return float(min(5.0, 0.05 * 2**attempt) * (0.5 + random.random() / 2))
 
 
 def _settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:

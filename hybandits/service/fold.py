@@ -353,7 +353,7 @@ class Fold:
 
     @classmethod
     def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
-        """The fold of a log, from its newest snapshot of this fingerprint or from its beginning; None if it is empty."""
+        """The fold of a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty."""
         if store.last()[0] == 0:
             return None
         fold = cls.based(store)

@@ -20,7 +20,7 @@ TITLES = {
 }
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 (an answer rather than an error)
     """A request that is not served.
 
     Parameters

@@ -1,7 +1,7 @@
 """The rows of the log: what happened, in one order. Everything else follows from them.
 
-A row has a number, a time in microseconds since 1970 that never goes back, and a content: one of the classes below, kept
-as JSON. Numbers have no gaps.
+A row has a number, a time in microseconds since 1970 that never goes back, and a content: one of the classes below,
+kept as JSON. Numbers have no gaps.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Reward(msgspec.Struct, tag="reward", tag_field="is", frozen=True, omit_def
 
 
 class Closed(msgspec.Struct, tag="close", tag_field="is", frozen=True):
-    """All decisions up to this row are closed: those that were still open are learned now, in the order of their rows."""
+    """All decisions up to this row are closed: those that were open are learned now, in the order of their rows."""
 
     last: int
 
@@ -155,4 +155,3 @@ def decode(text: bytes | str) -> Any:
     Retired(arm='a17')
     """
     return _decoder.decode(text)
-

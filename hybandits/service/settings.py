@@ -162,7 +162,9 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
         ),
     )
     if not bandit.floor > 0:
-        raise ValueError(f"floor must be above 0, got {bandit.floor}: every candidate needs a chance, so that logs tell")
+        raise ValueError(
+            f"floor must be above 0, got {bandit.floor}: every candidate needs a chance, so that logs tell"
+        )
     if bandit.rewards is not None and no_reward is not None:
         low, high = bandit.rewards
         if not low <= float(no_reward) <= high:
@@ -192,12 +194,12 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
     """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)
     table = settings.get("exploration")
-    if isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten":
-        if lacking := [name for name in ("arms", "horizon") if name not in table]:
-            raise ValueError(
-                f"exploration AsWritten needs {lacking[0]} here: without a number of arms it counts those that it has "
-                "met, which depends on who asked, and a service has no last round. Give both, or use HyIDS"
-            )
+    as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
+    if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
+        raise ValueError(
+            f"exploration AsWritten needs {lacking[0]} here: without a number of arms it counts those that it has met, "
+            "which depends on who asked, and a service has no last round. Give both, or use HyIDS"
+        )
     policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)
     if isinstance(policy, HyRan | SupLinUCB):
         raise ValueError(

@@ -43,7 +43,7 @@ class Verification:
 
 
 def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> Verification:
-    """Fold the log from its beginning, or from the row that it was archived at, and make every decision again at the version that it names.
+    """Fold the log from its beginning, or where it was archived, and make every decision again at its version.
 
     Parameters
     ----------

@@ -21,7 +21,19 @@ import msgspec
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
 from hybandits.service.fold import Fold
 from hybandits.service.problems import Refused
-from hybandits.service.rows import SCHEMA, Arm, Changed, Closed, Content, Decision, Opened, Promoted, Retired, Reward, Row
+from hybandits.service.rows import (
+    SCHEMA,
+    Arm,
+    Changed,
+    Closed,
+    Content,
+    Decision,
+    Opened,
+    Promoted,
+    Retired,
+    Reward,
+    Row,
+)
 from hybandits.service.settings import CHANGEABLE, Bandit
 from hybandits.service.store import Found, Store, StoreError, Transaction
 
@@ -43,7 +55,7 @@ LARGEST = 1e50
 log = logging.getLogger("hybandits.service")
 
 Outcome = Answer | Refused
-Reply = Callable[[list[Outcome]], None]
+Reply = Callable[[list[Outcome]], object]
 """Is called with one outcome for every command that was handed in together."""
 
 

@@ -131,7 +131,9 @@ def test_unknown_paths_and_methods(web: httpx.Client) -> None:
 def test_tokens(service: Writer) -> None:
     tokens = Tokens("token-for-everything", "token-for-the-arms")
     with served(service, tokens) as web:
-        bearer = {name: {"authorization": f"Bearer {token}"} for name, token in (("use", tokens.use), ("arms", tokens.manage))}
+        bearer = {
+            name: {"authorization": f"Bearer {token}"} for name, token in (("use", tokens.use), ("arms", tokens.manage))
+        }
         put = {"url": "/v1/arms/a", "json": {"features": {"price": 1}}}
         assert web.put(**put).status_code == 401
         assert web.put(**put, headers=bearer["use"]).status_code == 403
@@ -165,9 +167,9 @@ def test_the_store_fails_for_a_while(web: httpx.Client, service: Writer, monkeyp
 @asynccontextmanager
 async def running(service: Writer) -> AsyncIterator[httpx.AsyncClient]:
     app = application(service)
-    async with app.router.lifespan_context(app):
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
-            yield client
+    web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service")
+    async with app.router.lifespan_context(app), web as client:
+        yield client
 
 
 def in_a_loop(work: Callable[[], Awaitable[None]]) -> None:

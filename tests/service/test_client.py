@@ -80,7 +80,10 @@ def test_what_failed_is_sent_again_with_the_same_id() -> None:
 
 
 def test_it_gives_up_in_the_end() -> None:
-    with Client("http://service", transport=failing(100, [])) as client, pytest.raises((ServiceError, httpx.ReadTimeout)):
+    with (
+        Client("http://service", transport=failing(100, [])) as client,
+        pytest.raises((ServiceError, httpx.ReadTimeout)),
+    ):
         client.decide(USER)
 
 

@@ -80,9 +80,9 @@ def test_chances_are_never_zero_and_those_that_are_drawn_from(tmp_path: Path) ->
         reward(service, f"e{i}", 1.0 if answer.body["arm"] == "b" else 0.0)
     learned = chosen[100:]
     share = sum(body["arm"] == "b" for body in learned) / len(learned)
-    expected = sum(
-        body["propensity"] if body["arm"] == "b" else 0 for body in learned
-    ) / max(1, sum(body["arm"] == "b" for body in learned))
+    expected = sum(body["propensity"] if body["arm"] == "b" else 0 for body in learned) / max(
+        1, sum(body["arm"] == "b" for body in learned)
+    )
     assert abs(share - expected) < 0.12  # 4 standard deviations at share 0.8
 
 
@@ -303,7 +303,7 @@ def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: P
     assert sorted(changed.fold.policies["bold"].arms) == ["a", "b"]
     service.serve([])
     assert list(service.fold.policies) == ["live", "bold"]
-    with pytest.raises(ValueError, match="features is .* in the file but .* in the log"):
+    with pytest.raises(ValueError, match=r"features is .* in the file but .* in the log"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
     with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, policy="LinUCB:noise=1"))

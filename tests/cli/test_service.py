@@ -1,0 +1,118 @@
+"""The commands of the decision service, as a user types them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from hybandits.cli.main import app
+from hybandits.service.client import Client
+
+BANDIT = """
+name = "page"
+[user]
+numeric = ["age"]
+[arm]
+numeric = ["price"]
+[[challengers]]
+name = "even"
+policy = "Uniform"
+"""
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "bandit.toml"
+    path.write_text(BANDIT)
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def started(file: Path, *options: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A server process that answers, and its address."""
+    port = free_port()
+    command = [sys.executable, "-m", "hybandits", "serve", str(file), "--port", str(port), *options]
+    process = subprocess.Popen(
+        command, stderr=subprocess.DEVNULL, env={**os.environ, "HYBANDITS_QUIET": "1"}, start_new_session=True
+    )
+    url = f"http://127.0.0.1:{port}"
+    for _ in range(600):
+        try:
+            httpx.get(f"{url}/healthz")
+            return process, url
+        except httpx.TransportError:
+            assert process.poll() is None
+            time.sleep(0.1)
+    raise AssertionError("the server does not answer")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["one process", "two workers"])
+def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    process, url = started(file, *options)
+    try:
+        with Client(url) as client:
+            for i in range(4):
+                client.put_arm(f"arm {i}", {"price": i})
+            for i in range(30):
+                decided = client.decide({"age": i / 30})
+                client.reward(decided.event_id, float(i % 3 == 0))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) in (0, -signal.SIGTERM)
+    assert run("service", "verify", str(file)) == (
+        0,
+        "30 decisions: 30 same, 0 near ties, 0 different (30 compared to the bit)\n",
+    )
+    code, words = run("service", "export", str(file), str(tmp_path / "log"))
+    assert (code, words) == (0, f"wrote 30 decisions to {tmp_path / 'log'}\n")
+    assert run("describe", str(tmp_path / "log"))[0] == 0
+    assert run("service", "promote", str(file), "even") == (0, "even decides from now on\n")
+    assert run("service", "promote", str(file), "nobody")[0] == 2
+    assert run("service", "snapshot", str(file))[1].startswith("kept the model at row ")
+    code, words = run("service", "archive", str(file), str(tmp_path / "old"), "--older-than", "0.001s")
+    assert code == 0
+    assert "wrote 30 decisions" in words
+    assert run("service", "archive", str(file), str(tmp_path / "none"))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("serve", "none.toml"), "none.toml"),
+        (("serve", "wrong.toml"), "unknown key nmae"),
+        (("serve", "bandit.toml", "--host", "0.0.0.0"), "a token is needed"),
+        (("serve", "bandit.toml", "--token-file", "short"), "at least 16"),
+        (("service", "verify", "bandit.toml"), "there is no log"),
+        (("service", "verify", "bandit.toml", "--store", "bandit.toml"), "damaged or no log"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    file: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.chdir(file.parent)
+    Path("wrong.toml").write_text('nmae = "x"')
+    Path("short").write_text("secret")
+    code, output = run(*arguments)
+    assert code == 2
+    assert words in output
+    assert "Traceback" not in output
