@@ -18,6 +18,7 @@ from starlette.routing import Route
 from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.rows import FEW, Arm, Decision, Retired
+from hybandits.service.store import StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000
@@ -80,7 +81,12 @@ class Api:
         return Starlette(
             routes=routes,
             lifespan=lifespan,
-            exception_handlers={Refused: _refused, HTTPException: _not_found, **dict.fromkeys(UNREADABLE, _not_valid)},
+            exception_handlers={
+                Refused: _refused,
+                HTTPException: _not_found,
+                StoreError: _no_store,
+                **dict.fromkeys(UNREADABLE, _not_valid),
+            },
         )
 
     # -------------------------------------------------------------- requests
@@ -285,6 +291,10 @@ def _invalid(wrong: Exception) -> Refused:
 async def _refused(request: Request, refused: Exception) -> Response:
     assert isinstance(refused, Refused)
     return problem(refused)
+
+
+async def _no_store(request: Request, wrong: Exception) -> Response:
+    return problem(Refused(503, str(wrong)))
 
 
 async def _not_valid(request: Request, wrong: Exception) -> Response:

@@ -289,6 +289,9 @@ class PostgresStore:
         if not written:
             raise StoreError(behind(self._name, rows[0].number, self.last()[0]))
 
+    def touch(self) -> None:
+        self._fetch("SELECT pg_current_xact_id()")  # a transaction that has an id is written when it commits
+
     # -------------------------------------------------------------- snapshots
 
     def snapshot(self, upto: int | None = None) -> Snapshot | None:

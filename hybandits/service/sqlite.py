@@ -200,6 +200,9 @@ class SqliteStore:
             [(row.number, KINDS[type(row.content)], row.time, row.event, encode(row.content)) for row in rows],
         )
 
+    def touch(self) -> None:
+        self._connection.pragma("user_version", SCHEMA)
+
     # -------------------------------------------------------------- snapshots
 
     def snapshot(self, upto: int | None = None) -> Snapshot | None:

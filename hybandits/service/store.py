@@ -56,6 +56,9 @@ class Transaction(Reading, Protocol):
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows, whose numbers follow on the last. Others are refused."""
 
+    def touch(self) -> None:
+        """Write something that changes nothing, so that the commit shows whether the disk takes it."""
+
 
 class Store(Reading, Protocol):
     """A log on disk. All methods raise `StoreError` where the disk or the database fails."""

@@ -215,6 +215,8 @@ class Writer:
                 turn.close_what_is_due()
                 outcomes = turn.serve(commands)
                 transaction.append(turn.rows)
+                if self.trouble is not None and not turn.rows:
+                    transaction.touch()
         except StoreError as problem:
             return self._cannot(str(problem), commands)
         except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
