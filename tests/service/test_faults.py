@@ -11,6 +11,7 @@ import apsw
 import httpx
 import pytest
 
+from hybandits.service.commands import OfArm, PutArm
 from hybandits.service.fold import Fold
 from hybandits.service.rows import Closed, Decision
 from hybandits.service.sqlite import SqliteStore
@@ -18,7 +19,7 @@ from hybandits.service.store import Store, StoreError, open_store
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
-from tests.support.bandits import CLICKS, FILE, USER, Clock, bandit, decide, models, put, reward, served, writer
+from tests.support.bandits import CLICKS, FILE, USER, Clock, ask, bandit, decide, models, put, reward, served, writer
 from tests.support.disks import Disk
 
 
@@ -176,12 +177,12 @@ def test_folding_goes_on_where_it_was_broken_off(
     clock = Clock()
     service = writer(tmp_path, content, clock=clock)
     for i in range(12):
-        put(service, *"abc"[: 1 + i % 3])
+        for arm in "ab":  # described anew every time, so that learning looks up what they were
+            ask(service, OfArm(arm, PutArm({"price": i / 8})))
         decide(service, f"e{i}")
         if i >= 4:
             reward(service, f"e{i - 4}", 1.0 if i % 2 else 0.5)
-        clock.advance(3)
-    put(service, "c", "b", "a")  # all are described anew, so that learning looks up what they were
+        clock.advance(6 if i == 5 else 1)
     clock.advance(20)
     service.serve([])
     monkeypatch.setattr("hybandits.service.fold.REMEMBERED", 2)
