@@ -229,8 +229,8 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
         if fold.policies[name].to_bytes() != policy.to_bytes():
             problems.append(f"{name} differs between snapshot and log")
     closed = sum(isinstance(row.content, Decision) and row.number <= whole.closed for row in rows)
-    if not closed == whole.summary.rewards == whole.policies["live"].rounds:
-        problems.append(f"{closed} decisions are closed, {whole.summary.rewards} rewards are counted")
+    if not closed == whole.summary.reward.n == whole.policies["live"].rounds:
+        problems.append(f"{closed} decisions are closed, {whole.summary.reward.n} rewards are counted")
     return Outcome(
         kills=kills,
         decisions=sum(len(client.decisions) for client in clients),
