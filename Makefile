@@ -44,7 +44,7 @@ bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some
 contest: $(VENV)/contest.stamp  ## let bandit libraries play for reward, each by its defaults (an hour and a quarter; some flags: make contest FLAGS=--quick)
 	$(BIN)/python -m contest $(FLAGS)
 
-soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision (minutes)
+soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision, and kill servers under load (minutes)
 	$(BIN)/python -m soak
 
 docs: $(VENV)/dev.stamp  ## run every example and check every link in the documentation

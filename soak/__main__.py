@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 
-from soak import ROTATED, SCALED, UNIT, learned, run
+from soak import ROTATED, SCALED, UNIT, kills, learned, run
 from soak import threads as in_threads
 
 SECONDS_OF_THREADS = 30.0
 """How long threads use each policy."""
+
+KILLS = 100
+"""How often a server of the decision service is killed, for each store."""
 
 
 def _say(line: str) -> None:
@@ -46,6 +49,10 @@ def main() -> int:
             line, reached = in_threads.describe(name, threads, outcome_of_threads)
             missed += not reached
             print(line)
+    for store in ("sqlite", "postgresql"):
+        line, reached = kills.describe(store, kills.run(store, KILLS, say=_say))
+        missed += not reached
+        print(line)
     return 1 if missed else 0
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import soak
-from soak import learned
+from soak import kills, learned
 from tests.support.learned_oracle import Rows, Scales, step
 
 
@@ -71,3 +71,12 @@ def test_the_reference_of_what_is_learned_is_the_dense_model() -> None:
     wanted, wanted_m = step(Rows(played, x * units[:d1], z * units[d1:], rewards / 2**learned.BITS), at, arms)
     assert_allclose([float(s) for s in after.flat()], [wanted.sigma2, wanted.s1, *wanted.s2, wanted.sm], rtol=1e-10)
     assert_allclose([float(each) for each in m], wanted_m, rtol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_servers_that_are_killed_lose_nothing(store: str) -> None:
+    outcome = kills.run(store, 5)
+    assert outcome.problems == []
+    assert outcome.kills == 5
+    assert min(outcome.decisions, outcome.rewards, outcome.changes) > 0

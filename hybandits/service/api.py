@@ -100,7 +100,7 @@ class Api:
             exception_handlers={
                 Refused: _refused,
                 HTTPException: _not_found,
-                StoreError: _unreadable,
+                StoreError: _no_store,
                 **dict.fromkeys(UNREADABLE, _not_valid),
             },
         )
@@ -309,6 +309,10 @@ async def _refused(request: Request, refused: Exception) -> Response:
     return problem(refused)
 
 
+async def _no_store(request: Request, wrong: Exception) -> Response:
+    return problem(Refused(503, f"{wrong} Ask again."))
+
+
 async def _not_valid(request: Request, wrong: Exception) -> Response:
     return problem(_invalid(wrong))
 
@@ -321,7 +325,3 @@ async def _not_found(request: Request, wrong: Exception) -> Response:
         there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
         answer.headers["allow"] = ", ".join(sorted({method for route in there for method in route.methods}))
     return answer
-
-
-async def _unreadable(request: Request, failed: Exception) -> Response:
-    return problem(Refused(503, f"{failed} Ask again."))

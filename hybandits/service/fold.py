@@ -97,7 +97,10 @@ class Fold:
     # -------------------------------------------------------------- folding
 
     def apply(self, rows: Iterable[Row], reading: Reading) -> None:
-        """Fold rows that follow on the last one; `reading` is the log that they come from."""
+        """Fold rows that follow on the last one; `reading` is the log that they come from.
+
+        If the log cannot be read any further, the rows up to `row` have been folded, and the next call goes on there.
+        """
         with self.lock:
             self._reading = reading
             for row in rows:
@@ -105,6 +108,8 @@ class Fold:
                     raise ValueError(f"row {row.number} does not follow on row {self.row}: the log has a gap")
                 self._apply(row)
                 self.row, self.time = row.number, row.time
+                if len(self._due) >= CHUNK:
+                    self._learn()
             self._learn()
 
     def _apply(self, row: Row) -> None:
@@ -122,8 +127,6 @@ class Fold:
         else:
             self._learn()
             self._describe(row)
-        if len(self._due) >= CHUNK:
-            self._learn()
 
     def describe(self, rows: Iterable[Row]) -> None:
         """Fold rows of the few kinds that say what there is, and nothing else."""
@@ -189,27 +192,27 @@ class Fold:
 
     def _close(self, time: int, last: int) -> None:
         assert self.bandit.no_reward is not None
-        for row, reward in self._reading.outcomes(self.closed, last):
+        outcomes = list(self._reading.outcomes(self.closed, last))  # reading may fail, so it comes before all changes
+        following = self._reading.first_decisions(last, 1)
+        for row, reward in outcomes:
             assert isinstance(row.content, Decision)
             value = reward_in_time(reward)
             self._due.append((time, row.content, self.bandit.no_reward if value is None else value))
-            if len(self._due) >= CHUNK:
-                self._learn()
         self.closed = last
-        following = self._reading.first_decisions(last, 1)
         self.first_open = following[0][1] if following else None
 
     def _learn(self) -> None:
         """Learn what is due, in its order."""
         if not self._due:
             return
-        due, self._due = self._due, []
+        due = self._due
         decisions = [decision for _, decision, _ in due]
         rewards = np.array([reward for _, _, reward in due])
         arms = [decision.arm for decision in decisions]
         x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions))
         for policy in self.policies.values():
             policy.learn_many(arms, x, z, rewards)
+        self._due = []
         for time, decision, reward in due:
             self.summary.learned(time, decision, reward)
 
@@ -319,6 +322,7 @@ class Fold:
 
     def snapshot(self) -> Snapshot:
         """The model as it is, as bytes."""
+        self._learn()  # there is something to learn if folding was broken off
         content = {
             "live": self.live,
             "closed": self.closed,

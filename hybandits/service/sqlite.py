@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
-from hybandits.service.store import Found, Snapshot, StoreError
+from hybandits.service.store import Found, Snapshot, StoreError, behind
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
@@ -61,7 +61,14 @@ class SqliteStore:
         with _plainly(self.path):
             self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
         self._mutex = threading.Lock()
-        with self._locked(), _plainly(self.path):
+        try:
+            self._check_schema()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_schema(self) -> None:
+        with _plainly(self.path), self._locked():
             connection = self._connection
             schema = connection.pragma("user_version")
             if schema not in (0, SCHEMA):
@@ -75,9 +82,13 @@ class SqliteStore:
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = apsw.Connection(str(self.path), vfs=self._vfs)
-            connection.set_busy_timeout(10_000)
-            connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", "full")
+            try:
+                connection.set_busy_timeout(10_000)
+                connection.pragma("journal_mode", "wal")
+                connection.pragma("synchronous", "full")
+            except BaseException:
+                _close(connection)
+                raise
             self._local.connection = connection
             self._connections.append(connection)
         return connection
@@ -135,8 +146,10 @@ class SqliteStore:
             cursor = self._connection.cursor()
             rows = []
             for number in numbers:
-                ((time, content),) = cursor.execute("SELECT time, content FROM log WHERE row = ?", (number,))
-                rows.append(Row(number, time, decode(content)))
+                found = cursor.execute("SELECT time, content FROM log WHERE row = ?", (number,)).fetchone()
+                if found is None:
+                    raise StoreError(f"{self.path} has no row {number}.")
+                rows.append(Row(number, found[0], decode(found[1])))
         return rows
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
@@ -159,21 +172,36 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[SqliteStore]:
-        with self._locked(), _plainly(self.path):
+        with _plainly(self.path), self._locked():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self
                 self._connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
 
+    def _roll_back(self) -> None:
+        """End the transaction, with its connection if the disk does not even allow that."""
+        connection = self._connection
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except apsw.Error:
+            self._connections.remove(connection)
+            self._local.connection = None
+            _close(connection)
+
     def append(self, rows: Sequence[Row]) -> None:
+        if rows and rows[0].number != self.last()[0] + 1:
+            raise StoreError(behind(self.path, rows[0].number, self.last()[0]))
         self._connection.executemany(
             "INSERT INTO log (row, kind, time, event, content) VALUES (?, ?, ?, ?, ?)",
             [(row.number, KINDS[type(row.content)], row.time, row.event, encode(row.content)) for row in rows],
         )
+
+    def touch(self) -> None:
+        self._connection.pragma("user_version", SCHEMA)
 
     # -------------------------------------------------------------- snapshots
 
@@ -187,7 +215,7 @@ class SqliteStore:
         return None
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
-        with self._locked(), _plainly(self.path):
+        with _plainly(self.path), self._locked():
             connection = self._connection
             with connection:
                 connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", tuple(snapshot))
@@ -200,7 +228,7 @@ class SqliteStore:
         return None
 
     def rebase(self, base: Snapshot, closed: int) -> None:
-        with self._locked(), _plainly(self.path):
+        with _plainly(self.path), self._locked():
             connection = self._connection
             connection.pragma("secure_delete", True)
             with connection:
@@ -223,8 +251,13 @@ class SqliteStore:
 
     def close(self) -> None:
         for connection in self._connections:
-            connection.close()
+            _close(connection)
         os.close(self._lock_file)
+
+
+def _close(connection: apsw.Connection) -> None:
+    with contextlib.suppress(apsw.Error):  # rows are on disk since their commit, whatever closing comes upon
+        connection.close(True)
 
 
 @contextlib.contextmanager

@@ -54,7 +54,10 @@ class Transaction(Reading, Protocol):
     """A look at the log that nobody else writes to meanwhile."""
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Add rows, whose numbers follow on the last."""
+        """Add rows, whose numbers follow on the last. Others are refused."""
+
+    def touch(self) -> None:
+        """Write something that changes nothing, so that the commit shows whether the disk takes it."""
 
 
 class Store(Reading, Protocol):
@@ -80,6 +83,14 @@ class Store(Reading, Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+def behind(name: object, first: int, last: int) -> str:
+    """What is said when rows do not follow on the last one of a log."""
+    return (
+        f"{name} ends with row {last}, so that row {first} cannot come next: if the log was replaced by an earlier "
+        "copy, restart all servers."
+    )
 
 
 def open_store(address: str) -> Store:

@@ -46,6 +46,9 @@ MOST_CLOSED = 1_000
 SNAPSHOT_EVERY = 50_000
 """Rows between two snapshots."""
 
+RETRY = 0.5
+"""Seconds until the store is tried again when it could not be used."""
+
 LARGEST = 1e50
 """Rewards beyond this are refused, as policies do."""
 
@@ -87,6 +90,7 @@ class Writer:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
+        self._torn = False
         self.trouble: str | None = None
         """Why the service cannot write at the moment; None if it can."""
         self.failures = 0
@@ -172,8 +176,8 @@ class Writer:
     def _run(self) -> None:
         while True:
             with self._wake:
-                if not self._asked and not self._stopping:
-                    self._wake.wait(self._until_due())
+                waiting = not self._asked and not self._stopping
+                woken = waiting and self._wake.wait(self._until_due() if self.trouble is None else RETRY)
                 if self._stopping and not self._asked:
                     return
                 asked: list[Asked] = []
@@ -181,7 +185,7 @@ class Writer:
                 while self._asked and (not asked or count + len(self._asked[0].commands) <= MOST_TOGETHER):
                     asked.append(self._asked.popleft())
                     count += len(asked[-1].commands)
-            if not asked and self._until_due() != 0:
+            if woken and not asked:
                 continue
             outcomes = self.serve([command for each in asked for command in each.commands])
             first = 0
@@ -213,24 +217,47 @@ class Writer:
         """Serve commands in one transaction; returns when what they wrote is on disk."""
         began = time.perf_counter()
         try:
+            if self._torn:
+                self._begin_again()
             with self.store.writing() as transaction:
                 self.fold.apply(transaction.rows(self.fold.row), transaction)
                 turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
                 turn.close_what_is_due()
                 outcomes = turn.serve(commands)
                 transaction.append(turn.rows)
+                if self.trouble is not None and not turn.rows:
+                    transaction.touch()
         except StoreError as problem:
-            if self.trouble is None:
-                log.error("cannot write: %s", problem)
-            self.trouble = str(problem)
-            self.failures += 1
-            return [Refused(503, f"{problem} Nothing was recorded; ask again.") for _ in commands]
+            return self._cannot(str(problem), commands)
+        except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
+            self._torn = True
+            log.exception("cannot serve")
+            return self._cannot(f"The service has failed ({type(problem).__name__}: {problem}).", commands)
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
         self.committed(time.perf_counter() - began)
-        self.fold.apply(turn.rows, self.store)
+        try:
+            self.fold.apply(turn.rows, self.store)
+        except StoreError as problem:  # the rows are on disk, and the next transaction goes on folding them
+            log.warning("cannot read: %s", problem)
+        except Exception:
+            self._torn = True
+            log.exception("cannot fold")
         return outcomes
+
+    def _cannot(self, why: str, commands: Sequence[Command]) -> list[Outcome]:
+        if self.trouble is None:
+            log.error("cannot write: %s", why)
+        self.trouble = why
+        self.failures += 1
+        return [Refused(503, f"{why} Ask again with the same ids: nothing counts twice.") for _ in commands]
+
+    def _begin_again(self) -> None:
+        """Fold the log anew, after an error that may have left the model half changed."""
+        fold = Fold.restored(self.store)
+        assert fold is not None
+        self.fold, self._torn = fold, False
 
 
 class Turn:

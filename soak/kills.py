@@ -1,0 +1,301 @@
+"""Servers of one log are killed at random moments under load: `python -m soak.kills`.
+
+Two servers share a log. Clients decide, give rewards and change arms, one by one and in batches, and remember every
+answer; a request without an answer is sent again, to either server. Now and then one server is killed with kill -9 and
+started again; with PostgreSQL, every fifth time PostgreSQL is killed too. In the end every answer must be in the log,
+exactly once, and every decision must come out the same when it is recomputed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from hybandits.service.fold import Fold
+from hybandits.service.rows import Arm, Decision, Retired, Reward, Row
+from hybandits.service.store import Store, open_store
+from hybandits.service.verify import verify
+from soak.preloaded import BANDIT
+from soak.servers import SECONDS, Postgres, Service
+
+ENDED = (0, -signal.SIGTERM)
+"""How a server ends that was asked to."""
+
+CLIENTS = 3
+BATCH = 20
+
+
+class Outcome(NamedTuple):
+    """What a run has left behind."""
+
+    kills: int
+    decisions: int
+    rewards: int
+    changes: int
+    """Acknowledged decisions, rewards and changes of arms."""
+    rows: int
+    problems: list[str]
+
+
+class Client(threading.Thread):
+    """A client that remembers what it was told."""
+
+    def __init__(self, number: int, urls: list[str], seed: int) -> None:
+        super().__init__(daemon=True)
+        self.number, self.urls = number, urls
+        self.random = random.Random(f"{seed} {number}")
+        self.http = httpx.Client(timeout=10.0)
+        self.stopping = threading.Event()
+        self.asked = 0
+        self.decisions: dict[str, dict[str, Any]] = {}
+        self.waiting: list[str] = []
+        """Events whose reward is still to be given."""
+        self.rewards: dict[str, tuple[float, bool]] = {}
+        self.arms: dict[str, list[tuple[str, float | None]]] = {}
+        """The history of every arm of this client: prices, and None where it was retired."""
+        self.problems: list[str] = []
+
+    def run(self) -> None:
+        try:
+            self._put("always")
+            while not self.stopping.is_set():
+                self._step()
+            self._ask_again()
+        except Exception as problem:  # whatever it is, the run has failed, and the others go on
+            self.problems.append(f"client {self.number}: {problem!r}")
+        finally:
+            self.http.close()
+
+    def _step(self) -> None:
+        act = self.random.random()
+        if act < 0.35:
+            self._decide(1)
+        elif act < 0.45:
+            self._decide(BATCH)
+        elif act < 0.8:
+            self._reward(1)
+        elif act < 0.9:
+            self._reward(BATCH)
+        elif act < 0.97:
+            self._put(self.random.choice(("x", "y", "z")))
+        else:
+            self._retire(self.random.choice(("x", "y", "z")))
+
+    def _next(self) -> int:
+        self.asked += 1
+        return self.asked
+
+    def _decide(self, n: int) -> None:
+        bodies: list[dict[str, Any]] = [
+            {"event_id": f"{self.number}/{self._next()}", "user": {"age": self.random.gauss(0, 1)}} for _ in range(n)
+        ]
+        for body, answer in zip(bodies, self._ask_all("/v1/decisions", bodies), strict=True):
+            if answer.pop("status") not in (200, 201) or answer["event_id"] != body["event_id"]:
+                self.problems.append(f"{body} was answered {answer}")
+            self.decisions[body["event_id"]] = {**answer, "user": body["user"]}
+            self.waiting.append(body["event_id"])
+
+    def _reward(self, n: int) -> None:
+        events = [self.waiting.pop(self.random.randrange(len(self.waiting))) for _ in range(min(n, len(self.waiting)))]
+        bodies = [{"event_id": event, "reward": self.random.random()} for event in events if self.random.random() < 0.8]
+        for body, answer in zip(bodies, self._ask_all("/v1/rewards", bodies), strict=True):
+            if answer["status"] not in (200, 201, 202) or answer["reward"] != body["reward"]:
+                self.problems.append(f"{body} was answered {answer}")
+            self.rewards[str(body["event_id"])] = answer["reward"], answer["learned"]
+
+    def _put(self, name: str) -> None:
+        arm, price = f"{self.number}/{name}", float(self._next())
+        response = self._ask("PUT", f"/v1/arms/{arm}", {"features": {"price": price}})
+        if response.status_code not in (200, 201):
+            self.problems.append(f"PUT {arm} was answered {response.text}")
+        self.arms.setdefault(arm, []).append(("put", price))
+
+    def _retire(self, name: str) -> None:
+        arm = f"{self.number}/{name}"
+        if arm in self.arms and self.arms[arm][-1][0] == "put":
+            response = self._ask("DELETE", f"/v1/arms/{arm}", None)
+            if response.status_code != 200:
+                self.problems.append(f"DELETE {arm} was answered {response.text}")
+            self.arms[arm].append(("retire", None))
+
+    def _ask_again(self) -> None:
+        """What was answered once is answered the same again."""
+        for event in self.random.sample(sorted(self.decisions), min(50, len(self.decisions))):
+            known = dict(self.decisions[event])
+            body = {"event_id": event, "user": known.pop("user")}
+            response = self._ask("POST", "/v1/decisions", body)
+            if (response.status_code, response.json()) != (200, known):
+                self.problems.append(f"{body} was answered {known}, and now {response.text}")
+
+    def _ask_all(self, path: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Ask for one or several at once; the answers with their statuses."""
+        if len(bodies) == 1:
+            response = self._ask("POST", path, bodies[0])
+            return [{"status": response.status_code, **response.json()}]
+        if not bodies:
+            return []
+        while True:
+            answers: list[dict[str, Any]] = self._ask("POST", f"{path}/batch", bodies).json()
+            if all(answer["status"] != 503 for answer in answers):
+                return answers
+
+    def _ask(self, method: str, path: str, body: Any) -> httpx.Response:
+        """Ask one of the servers, until there is an answer."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            try:
+                response = self.http.request(method, self.random.choice(self.urls) + path, json=body)
+            except httpx.TransportError:
+                time.sleep(0.01)
+                continue
+            if response.status_code != 503:
+                return response
+            time.sleep(0.01)
+        raise TimeoutError(f"{method} {path} has not been answered for {SECONDS:g} seconds")
+
+
+def run(kind: str, kills: int, *, seed: int = 0, say: Callable[[str], None] = lambda line: None) -> Outcome:
+    """Kill servers of a log in "sqlite" or "postgresql" so many times, and check what is left."""
+    chance = random.Random(seed)
+    with contextlib.ExitStack() as at_the_end:
+        folder = at_the_end.enter_context(tempfile.TemporaryDirectory())
+        file = Path(folder) / "bandit.toml"
+        file.write_text(BANDIT)
+        postgres, address = None, str(file.with_suffix(".db"))
+        if kind == "postgresql":
+            postgres = Postgres()
+            at_the_end.callback(postgres.end)
+            address = postgres.address("killed")
+        services: list[Service] = []
+        for _ in range(2):
+            services.append(Service(file, address))
+            at_the_end.callback(services[-1].kill)
+        clients = [Client(number, [service.url for service in services], seed) for number in range(CLIENTS)]
+        for service in services:
+            service.wait()
+        for client in clients:
+            at_the_end.callback(client.stopping.set)
+            client.start()
+        for number in range(1, kills + 1):
+            time.sleep(chance.uniform(0.1, 0.7))
+            service = chance.choice(services)
+            service.kill()
+            if postgres is not None and number % 5 == 0:
+                postgres.kill()
+                postgres.start()
+            service.start()
+            service.wait()
+            if number % 10 == 0:
+                say(f"{kind}: {number} kills")
+        for client in clients:
+            client.stopping.set()
+        for client in clients:
+            client.join()
+        problems = [problem for client in clients for problem in client.problems]
+        problems += [f"a server ended with {code}" for service in services if (code := service.stop()) not in ENDED]
+        with contextlib.closing(open_store(address)) as store:
+            return check(store, clients, kills, problems)
+
+
+def check(store: Store, clients: list[Client], kills: int, problems: list[str]) -> Outcome:
+    """Look for every answer in the log, and make every decision again."""
+    rows = list(store.rows(0))
+    if [row.number for row in rows] != list(range(1, len(rows) + 1)):
+        problems.append("the numbers of the rows have gaps")
+    if any(later.time < row.time for row, later in itertools.pairwise(rows)):
+        problems.append("times go back")
+    counts = Counter((type(row.content).__name__, row.event) for row in rows if row.event is not None)
+    problems += [f"{key} is in the log {count} times" for key, count in counts.items() if count > 1]
+    problems += [problem for client in clients for problem in _missing(client, rows)]
+    again = verify(store)
+    problems += again.examples
+    fold, whole = Fold.restored(store), Fold.based(store)
+    assert fold is not None
+    whole.apply(store.rows(whole.row), store)
+    for name, policy in whole.policies.items():
+        if fold.policies[name].to_bytes() != policy.to_bytes():
+            problems.append(f"{name} differs between snapshot and log")
+    closed = sum(isinstance(row.content, Decision) and row.number <= whole.closed for row in rows)
+    if not closed == whole.summary.reward.n == whole.policies["live"].rounds:
+        problems.append(f"{closed} decisions are closed, {whole.summary.reward.n} rewards are counted")
+    return Outcome(
+        kills=kills,
+        decisions=sum(len(client.decisions) for client in clients),
+        rewards=sum(len(client.rewards) for client in clients),
+        changes=sum(len(history) for client in clients for history in client.arms.values()),
+        rows=len(rows),
+        problems=problems,
+    )
+
+
+def _missing(client: Client, rows: list[Row]) -> list[str]:
+    """Answers that the log does not bear out."""
+    decisions = {row.content.event: row.content for row in rows if isinstance(row.content, Decision)}
+    rewards = {row.content.event: row.content for row in rows if isinstance(row.content, Reward)}
+    arms: dict[str, list[tuple[str, float | None]]] = {}
+    for row in rows:
+        if isinstance(row.content, Arm):
+            price = row.content.features["price"]
+            assert isinstance(price, int | float)
+            arms.setdefault(row.content.arm, []).append(("put", float(price)))
+        elif isinstance(row.content, Retired):
+            arms.setdefault(row.content.arm, []).append(("retire", None))
+    problems = []
+    for event, answer in client.decisions.items():
+        made = decisions.get(event)
+        logged = made and {"event_id": made.event, "arm": made.arm, "propensity": made.chance, "version": made.version,
+                           "user": made.user}  # fmt: skip
+        if logged != answer:
+            problems.append(f"decision {event}: answered {answer}, in the log {logged}")
+    for event, (value, learned) in client.rewards.items():
+        given = rewards.get(event)
+        if given is None or (given.reward, not given.late) != (value, learned):
+            problems.append(f"reward {event}: answered {value}, learned {learned}, in the log {given}")
+    for arm, history in client.arms.items():
+        if arms.get(arm) != history:
+            problems.append(f"arm {arm}: answered {history}, in the log {arms.get(arm)}")
+    return problems
+
+
+def describe(kind: str, outcome: Outcome) -> tuple[str, bool]:
+    """What came out, in a line, and whether it is right."""
+    right = not outcome.problems
+    line = (
+        f"{kind}, {outcome.kills} kills: {outcome.decisions:,} decisions, {outcome.rewards:,} rewards and "
+        f"{outcome.changes:,} changes of arms acknowledged, all in the log of {outcome.rows:,} rows once, and "
+        f"recomputed without difference: {'reached' if right else 'MISSED'}"
+    )
+    return "\n  ".join([line, *outcome.problems[:20]]), right
+
+
+def main() -> int:
+    """Kill servers of one store, or of both; the exit code is 1 if anything was lost or differs."""
+    parser = argparse.ArgumentParser(prog="python -m soak.kills", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), help="where the log is (default: both)")
+    parser.add_argument("--kills", type=int, default=100, help="how often a server is killed (default: 100)")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    failed = 0
+    for kind in [given.store] if given.store else ["sqlite", "postgresql"]:
+        outcome = run(kind, given.kills, seed=given.seed, say=lambda line: print(line, file=sys.stderr, flush=True))
+        line, right = describe(kind, outcome)
+        failed += not right
+        print(line, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

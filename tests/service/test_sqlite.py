@@ -1,0 +1,119 @@
+"""What is particular to the log in a SQLite file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.store import StoreError
+from tests.support.disks import Disk
+from tests.support.log_rows import append, decision
+
+
+def test_commits_are_synced(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db")
+    connection = apsw.Connection(str(tmp_path / "log.db"))
+    assert connection.pragma("journal_mode") == "wal"
+    connection.close()
+    disk = Disk()
+    store.close()
+    store = SqliteStore(tmp_path / "log.db", vfs=disk.name)
+    append(store, decision(1, "a"))
+    assert all(not image.pending for image in disk.images.values())
+    store.close()
+    disk.unregister()
+
+
+def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
+    with pytest.raises(StoreError, match=r"SQLite 3\.51\.2 can corrupt a log: install"):
+        SqliteStore(tmp_path / "log.db")
+
+
+def test_a_log_of_another_schema_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    SqliteStore(path).close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", 99)
+    connection.close()
+    with pytest.raises(StoreError, match="has schema 99"):
+        SqliteStore(path)
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    path.write_bytes(b"no database at all " * 100)
+    with pytest.raises(StoreError, match="is damaged or no log"):
+        SqliteStore(path)
+    assert path.read_bytes().startswith(b"no database")
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be used"):
+        SqliteStore(tmp_path / "nowhere" / "log.db")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (apsw.FullError, "disk of .* is full"),
+        (apsw.ReadOnlyError, "cannot be written .* permissions"),
+        (apsw.IOError, "cannot be used"),
+    ],
+)
+def test_a_disk_that_fails_for_a_while(tmp_path: Path, fault: type[apsw.Error], words: str) -> None:
+    disk = Disk()
+    store = SqliteStore(tmp_path / "log.db", vfs=disk.name)
+    append(store, decision(1, "a"))
+    with disk.raising(fault), pytest.raises(StoreError, match=words):
+        append(store, decision(2, "b"))
+    assert store.last() == (1, 1)
+    append(store, decision(2, "c"))
+    assert [row.event for row in store.rows(0)] == ["a", "c"]
+    store.close()
+    disk.unregister()
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path) -> Iterator[Path]:
+    """A disk of half a megabyte."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", folder], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("a disk can be mounted by root alone")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="a disk can be mounted by root alone")
+def test_a_small_disk_is_full_and_then_read_only(tmp_path: Path) -> None:
+    with _small_disk(tmp_path / "small") as folder:
+        store = SqliteStore(folder / "log.db")
+        filler = folder / "filler"
+        filler.write_bytes(bytes(300_000))
+        rows = 0
+        with pytest.raises(StoreError, match="is full"):  # noqa: PT012
+            while rows < 10_000:
+                append(store, decision(rows + 1, f"e{rows + 1}"))
+                rows += 1
+        assert store.last() == (rows, rows)
+        filler.unlink()
+        append(store, decision(rows + 1, "room again"))
+        store.close()
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        with pytest.raises(StoreError, match=r"log\.db"):
+            SqliteStore(folder / "log.db")
+        subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+        store = SqliteStore(folder / "log.db")
+        assert store.last() == (rows + 1, rows + 1)
+        store.close()

@@ -1,0 +1,239 @@
+"""What both stores do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+import hybandits.service.postgres
+from hybandits.service.rows import FEW, Arm, Closed, Opened, Retired, Row
+from hybandits.service.store import Found, Snapshot, Store, StoreError, open_store
+from tests.support import log_rows
+from tests.support.log_rows import append, decision, reward
+
+IDS = (
+    "plain",
+    "\0",
+    "a\0b",
+    "a\0c",
+    "😀👩‍👩‍👧",
+    "שלום",
+    unicodedata.normalize("NFC", "é"),
+    unicodedata.normalize("NFD", "é"),
+    "Case",
+    "case",
+    "space ",
+    "space",
+    "'; DROP TABLE log; --",
+    "%s",
+    "\\x00",
+    "x" * 200,
+    "𐍈" * 200,
+)
+"""Any Unicode may be an id; two that look alike are not the same."""
+
+
+def test_an_empty_log(store: Store) -> None:
+    assert store.last() == (0, 0)
+    assert list(store.rows(0)) == []
+    assert store.find(["e"]) == {}
+    assert store.find([]) == {}
+    assert store.by_number([]) == []
+    assert store.first_decisions(0, 10) == []
+    assert list(store.outcomes(0, 10)) == []
+    assert store.snapshot() is None
+    assert store.base() is None
+
+
+def test_rows_come_back_as_they_were_and_in_order(store: Store) -> None:
+    rows = [
+        Row(1, 5, Opened(1, {"name": "page", "text": "\0"})),
+        Row(2, 5, Arm("a\0", {"price": 1.5, "colour": "😀", "none": None, "yes": True, "n": 3})),
+        decision(3, "e", time=6),
+        Row(4, 7, Retired("a\0")),
+        reward(5, "e", 3),
+        Row(6, 2**53, Closed(3)),
+    ]
+    append(store, *rows[:2])
+    append(store)
+    append(store, *rows[2:])
+    assert list(store.rows(0)) == rows
+    assert list(store.rows(2)) == rows[2:]
+    assert list(store.rows(2, 4)) == rows[2:4]
+    assert list(store.rows(4, 2)) == []
+    assert list(store.rows(0, None, FEW)) == [rows[0], rows[1], rows[3]]
+    assert list(store.rows(1, 3, FEW)) == [rows[1]]
+    assert list(store.rows(0, None, [5, 6])) == [rows[2], rows[4]]
+    assert store.last() == (6, 2**53)
+
+
+def test_many_rows_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hybandits.service.postgres, "PAGE", 3)
+    for n in range(1, 11):
+        append(store, decision(2 * n - 1, f"e{n}"), reward(2 * n, f"e{n}", 2 * n - 1, n))
+    assert [row.number for row in store.rows(0)] == list(range(1, 21))
+    assert [row.number for row in store.rows(5, 14)] == list(range(6, 15))
+    assert [(d.number, r and r.content.reward) for d, r in store.outcomes(2, 19)] == [  # type: ignore[union-attr]
+        (2 * n - 1, float(n)) for n in range(2, 11)
+    ]
+
+
+def test_events_are_found_whatever_their_ids_are(store: Store) -> None:
+    append(store, *(decision(i, event) for i, event in enumerate(IDS, 1)))
+    after = len(IDS)
+    append(store, *(reward(after + i, event, i) for i, event in enumerate(IDS, 1)))
+    found = store.find([*IDS, "nobody"])
+    assert list(store.find(["nobody"])) == []
+    assert sorted(found) == sorted(IDS)
+    for i, event in enumerate(IDS, 1):
+        assert found[event] == Found(decision(i, event), reward(after + i, event, i))
+        assert store.find([event]) == {event: found[event]}
+
+
+def test_rows_by_their_numbers(store: Store) -> None:
+    rows = [decision(i, f"e{i}") for i in range(1, 6)]
+    append(store, *rows)
+    assert store.by_number([4, 1, 4]) == [rows[3], rows[0], rows[3]]
+    with pytest.raises(StoreError, match="no row 9"):
+        store.by_number([1, 9])
+
+
+def test_decisions_and_what_came_of_them(store: Store) -> None:
+    append(store, decision(1, "a"), decision(2, "b"), decision(3, "c"), decision(4, "d"))
+    append(store, reward(5, "c", 3, 0.5), reward(6, "b", 2, 0.25, late=True))
+    assert list(store.outcomes(1, 3)) == [
+        (decision(2, "b"), reward(6, "b", 2, 0.25, late=True)),
+        (decision(3, "c"), reward(5, "c", 3, 0.5)),
+    ]
+    assert next(given for _, given in store.outcomes(0, 9)) is None
+    assert store.first_decisions(1, 2) == [(2, 2), (3, 3)]
+    assert store.first_decisions(4, 2) == []
+
+
+def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
+    append(store, decision(1, "a"))
+    with pytest.raises(RuntimeError, match="on purpose"), store.writing() as transaction:  # noqa: PT012
+        transaction.append([decision(2, "b")])
+        assert transaction.last() == (2, 2)
+        assert list(transaction.find(["b"])) == ["b"]
+        raise RuntimeError("on purpose")
+    assert store.last() == (1, 1)
+    append(store, decision(2, "c"))
+    assert [row.event for row in store.rows(0)] == ["a", "c"]
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_rows_that_do_not_follow_on_the_last_are_refused(store: Store, number: int) -> None:
+    append(store, decision(1, "a"), decision(2, "b"))
+    with pytest.raises(StoreError, match=f"ends with row 2, so that row {number} cannot come next"):
+        append(store, decision(number, "c"))
+    append(store, decision(3, "c"))
+    assert store.last() == (3, 3)
+
+
+def test_an_event_has_one_decision(store: Store) -> None:
+    append(store, decision(1, "a"))
+    with pytest.raises(StoreError):
+        append(store, decision(2, "a"))
+    append(store, reward(2, "a", 1))
+    assert store.last() == (2, 2)
+
+
+def test_others_see_rows_when_they_are_committed(store: Store) -> None:
+    seen = []
+
+    def look() -> None:
+        thread = threading.Thread(target=lambda: seen.append(store.last()[0]))
+        thread.start()
+        thread.join()
+
+    with store.writing() as transaction:
+        transaction.append([decision(1, "a")])
+        look()
+    look()
+    assert seen == [0, 1]
+
+
+def test_the_newest_snapshot_is_kept(store: Store) -> None:
+    first, second = Snapshot(3, "f", b"\0first"), Snapshot(7, "g", bytes(range(256)))
+    store.keep_snapshot(first)
+    assert store.snapshot() == first
+    assert store.snapshot(2) is None
+    store.keep_snapshot(second)
+    assert store.snapshot() == second
+    store.keep_snapshot(second._replace(content=b"again"))
+    assert store.snapshot(7) == second._replace(content=b"again")
+    assert store.snapshot(6) is None
+
+
+def test_a_base_stands_for_rows_that_are_closed(store: Store) -> None:
+    rows = [
+        Row(1, 1, Opened(1, {})), Row(2, 2, Arm("a", {})), decision(3, "old"), reward(4, "old", 3), decision(5, "late"),
+        Row(6, 6, Closed(5)), decision(7, "open"), reward(8, "open", 7), reward(9, "late", 5, late=True),
+    ]  # fmt: skip
+    append(store, *rows)
+    base = Snapshot(8, "f", b"model")
+    store.rebase(base, 5)
+    assert store.base() == base
+    assert [row.number for row in store.rows(0)] == [1, 2, 5, 7, 8, 9]
+    again = Snapshot(9, "f", b"model again")
+    store.rebase(again, 7)
+    assert store.base() == again
+    assert [row.number for row in store.rows(0)] == [1, 2]
+    assert store.last() == (9, 9)
+    append(store, decision(10, "new"))
+    assert store.last() == (10, 10)
+
+
+def test_a_log_can_be_opened_again(store: Store, address: str) -> None:
+    append(store, decision(1, "a"))
+    again = open_store(address)
+    assert again.last() == (1, 1)
+    append(again, decision(2, "b"))
+    again.close()
+    assert store.last() == (2, 2)
+
+
+def _start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", log_rows.__name__, *arguments],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_processes_append_at_once_and_no_reader_skips_a_row(store: Store, address: str) -> None:
+    transactions = 150
+    writers = [_start("append", address, name, str(transactions)) for name in ("one", "two")]
+    seen: list[Row] = []
+    while any(writer.poll() is None for writer in writers):
+        seen += store.rows(seen[-1].number if seen else 0)
+    seen += store.rows(seen[-1].number)
+    for writer in writers:
+        writer.communicate()
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert [row.number for row in seen] == list(range(1, len(seen) + 1))
+    assert seen == list(store.rows(0))
+    wanted = {f"{name} {i} {j}" for name in ("one", "two") for i in range(transactions) for j in range(1 + i % 3)}
+    assert sorted(row.event or "" for row in seen) == sorted(wanted)
+
+
+@pytest.mark.slow
+def test_the_lock_is_free_when_its_holder_was_killed(store: Store, address: str) -> None:
+    append(store, decision(1, "a"))
+    holder = _start("hold", address)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "holding\n"
+    assert store.last() == (1, 1)
+    threading.Timer(0.3, holder.kill).start()
+    append(store, decision(2, "b"))
+    holder.communicate()
+    assert [row.event for row in store.rows(0)] == ["a", "b"]
