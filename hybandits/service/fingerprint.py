@@ -12,7 +12,8 @@ import llvmlite.binding
 import numba
 import numpy as np
 
-import hybandits
+PARTS = ("foundation", "kernels", "model", "policies", "service/fold.py", "service/settings.py", "service/summary.py")
+"""What decisions and snapshots depend on, in the package."""
 
 
 @cache
@@ -23,9 +24,9 @@ def fingerprint() -> str:
     12
     """
     digest = hashlib.sha256()
-    folder = Path(hybandits.__file__).parent
-    for room in ("foundation", "kernels", "model", "policies"):
-        for file in sorted((folder / room).rglob("*.py")):
+    folder = Path(__file__).parents[1]
+    for part in PARTS:
+        for file in sorted((folder / part).rglob("*.py")) or [folder / part]:
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     binding = llvmlite.binding
     parts = (
