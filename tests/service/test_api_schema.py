@@ -39,7 +39,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_answers_are_as_described(case: Any, address: str) -> None:
     case.call_and_validate(
         base_url=address,
-        timeout=20,
+        timeout=60,
         checks=(
             schemathesis.checks.not_a_server_error, checks.status_code_conformance, checks.content_type_conformance,
             checks.response_schema_conformance, checks.negative_data_rejection, checks.unsupported_method,
