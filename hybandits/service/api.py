@@ -84,7 +84,7 @@ class Api:
             exception_handlers={
                 Refused: _refused,
                 HTTPException: _not_found,
-                StoreError: _no_store,
+                StoreError: _unreadable,
                 **dict.fromkeys(UNREADABLE, _not_valid),
             },
         )
@@ -293,10 +293,6 @@ async def _refused(request: Request, refused: Exception) -> Response:
     return problem(refused)
 
 
-async def _no_store(request: Request, wrong: Exception) -> Response:
-    return problem(Refused(503, str(wrong)))
-
-
 async def _not_valid(request: Request, wrong: Exception) -> Response:
     return problem(_invalid(wrong))
 
@@ -305,3 +301,7 @@ async def _not_found(request: Request, wrong: Exception) -> Response:
     assert isinstance(wrong, HTTPException)
     status = wrong.status_code if wrong.status_code in TITLES else 400
     return problem(Refused(status, f"{request.method} {request.url.path} is not a request of this service."))
+
+
+async def _unreadable(request: Request, failed: Exception) -> Response:
+    return problem(Refused(503, f"{failed} Ask again."))

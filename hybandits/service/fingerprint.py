@@ -12,8 +12,6 @@ import llvmlite.binding
 import numba
 import numpy as np
 
-import hybandits
-
 
 @cache
 def fingerprint() -> str:
@@ -23,7 +21,7 @@ def fingerprint() -> str:
     12
     """
     digest = hashlib.sha256()
-    folder = Path(hybandits.__file__).parent
+    folder = Path(__file__).parents[1]
     for room in ("foundation", "kernels", "model", "policies"):
         for file in sorted((folder / room).rglob("*.py")):
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
