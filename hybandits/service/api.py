@@ -10,12 +10,16 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service.looking import Looking
+from hybandits.service.metrics import Measured
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.rows import FEW, Arm, Decision, Retired
 from hybandits.service.store import StoreError
@@ -31,6 +35,15 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not JSON of the expected form."""
 
 _encoder = msgspec.json.Encoder()
+
+
+class AnyId(StringConvertor):
+    """Ids in paths: any text, line breaks and slashes included."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("any", AnyId())
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -55,6 +68,7 @@ class Api:
         self._arm = msgspec.json.Decoder(PutArm)
         self._promote = msgspec.json.Decoder(Promote)
         self._items = msgspec.json.Decoder(list[msgspec.Raw])
+        self.looking = Looking(writer, lambda request: self._check_token(request, tokens.use))
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -63,28 +77,30 @@ class Api:
             Route("/v1/rewards", self.reward, methods=["POST"]),
             Route("/v1/decisions/batch", self.decide_batch, methods=["POST"]),
             Route("/v1/rewards/batch", self.reward_batch, methods=["POST"]),
-            Route("/v1/decisions/{id:path}", self.look, methods=["GET"]),
+            Route("/v1/decisions/{id:any}", self.look, methods=["GET"]),
             Route("/v1/arms", self.arms, methods=["GET"]),
-            Route("/v1/arms/{id:path}", self.put_arm, methods=["PUT"]),
-            Route("/v1/arms/{id:path}", self.retire_arm, methods=["DELETE"]),
+            Route("/v1/arms/{id:any}", self.put_arm, methods=["PUT"]),
+            Route("/v1/arms/{id:any}", self.retire_arm, methods=["DELETE"]),
             Route("/v1/promote", self.promote, methods=["POST"]),
             Route("/healthz", self.healthy, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
+            *self.looking.routes(),
         ]
 
         @contextlib.asynccontextmanager
-        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
             self.writer.start()
-            yield
+            yield {"live": self.looking.live_views}
             await asyncio.to_thread(self.writer.stop)
 
         return Starlette(
             routes=routes,
             lifespan=lifespan,
+            middleware=[Middleware(Measured, metrics=self.looking.metrics)],
             exception_handlers={
                 Refused: _refused,
                 HTTPException: _not_found,
-                StoreError: _unreadable,
+                StoreError: _no_store,
                 **dict.fromkeys(UNREADABLE, _not_valid),
             },
         )
@@ -293,6 +309,10 @@ async def _refused(request: Request, refused: Exception) -> Response:
     return problem(refused)
 
 
+async def _no_store(request: Request, wrong: Exception) -> Response:
+    return problem(Refused(503, f"{wrong} Ask again."))
+
+
 async def _not_valid(request: Request, wrong: Exception) -> Response:
     return problem(_invalid(wrong))
 
@@ -300,8 +320,8 @@ async def _not_valid(request: Request, wrong: Exception) -> Response:
 async def _not_found(request: Request, wrong: Exception) -> Response:
     assert isinstance(wrong, HTTPException)
     status = wrong.status_code if wrong.status_code in TITLES else 400
-    return problem(Refused(status, f"{request.method} {request.url.path} is not a request of this service."))
-
-
-async def _unreadable(request: Request, failed: Exception) -> Response:
-    return problem(Refused(503, f"{failed} Ask again."))
+    answer = problem(Refused(status, f"{request.method} {request.url.path} is not a request of this service."))
+    if status == 405:
+        there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+        answer.headers["allow"] = ", ".join(sorted({method for route in there for method in route.methods}))
+    return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,8 @@ class Fold:
         The time of the first decision that is not closed, where decisions close.
     summary : Summary
         What the page and the metrics show.
+    lock : Lock
+        Held while rows are folded. Other threads hold it while they look.
     """
 
     bandit: Bandit
@@ -78,10 +81,12 @@ class Fold:
     arms: dict[str, KnownArm] = field(default_factory=dict)
     closed: int = 0
     first_open: int | None = None
-    summary: Summary = field(default_factory=Summary)
+    summary: Summary = field(init=False)
 
     def __post_init__(self) -> None:
         self.features: Features = self.bandit.features
+        self.summary = Summary(rewards=self.bandit.rewards)
+        self.lock = threading.Lock()
         self._vectors = np.empty((16, self.features.arm_width))
         self._active: Pool | None = None
         self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
@@ -96,15 +101,16 @@ class Fold:
 
         If the log cannot be read any further, the rows up to `row` have been folded, and the next call goes on there.
         """
-        self._reading = reading
-        for row in rows:
-            if row.number != self.row + 1:
-                raise ValueError(f"row {row.number} does not follow on row {self.row}: the log has a gap")
-            self._apply(row)
-            self.row, self.time = row.number, row.time
-            if len(self._due) >= CHUNK:
-                self._learn()
-        self._learn()
+        with self.lock:
+            self._reading = reading
+            for row in rows:
+                if row.number != self.row + 1:
+                    raise ValueError(f"row {row.number} does not follow on row {self.row}: the log has a gap")
+                self._apply(row)
+                self.row, self.time = row.number, row.time
+                if len(self._due) >= CHUNK:
+                    self._learn()
+            self._learn()
 
     def _apply(self, row: Row) -> None:
         content = row.content
@@ -137,6 +143,7 @@ class Fold:
             self._active = None
         elif isinstance(content, Promoted):
             self.live = content.policy
+            self.summary.compare(self.live, self.policies)
         elif isinstance(content, Changed):
             self.bandit = self.bandit.changed(content.values)
             self._make_policies()
@@ -146,6 +153,7 @@ class Fold:
     def _make_policies(self) -> None:
         wanted = self.bandit.policies
         self.policies = {name: self.policies.get(name) or self._new(name) for name in wanted}
+        self.summary.compare(self.live, self.policies)
 
     def _new(self, name: str) -> Policy:
         policy = self.bandit.make(name)

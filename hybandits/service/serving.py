@@ -109,7 +109,7 @@ def read_tokens(path: str | None) -> Tokens:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, and connections that send no request in time are closed."""
+    """HTTP as uvicorn speaks it. Connections that send no request in time are closed, and at the end watchers."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -127,6 +127,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server is about to wait for its connections: those that only watch must end."""
+        self.app_state["live"].stop()
+        super().shutdown()
 
     def _give_up(self) -> None:
         self.transport.close()

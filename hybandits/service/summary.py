@@ -1,8 +1,11 @@
-"""What the page and the metrics show, as sums that follow from the log like the model does."""
+"""What the page and the metrics show, as sums that follow from the log like the model does.
+
+Their number does not grow with the log, only with the arms and policies there are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,52 +13,104 @@ import msgspec
 
 from hybandits.service.rows import Decision
 
-UNIFORM = "uniform choice"
-"""The name of the policy that all are compared with; the floor's own decisions estimate it."""
-
 BINS = 240
 """Stretches of time that curves are kept for. When there are more, two become one."""
 
 FIRST_BIN = 1_000_000
 """Microseconds of a stretch at first."""
 
+ARMS_OF_BIN = 32
+"""Arms that a stretch which is over keeps apart: those with the most decisions in it."""
+
 
 @dataclass
 class Terms:
-    """Sums of the terms w r of one policy, for its value and a confidence sequence: their number, sum and squares."""
+    """Sums of terms X_t, for their mean and its confidence sequence.
+
+    `spread` is the sum of (X_t - G_t)^2 with guesses G_t made from the terms before, as
+    `hybandits.offline.evaluation.intervals.bernstein` needs it.
+    """
 
     n: int = 0
     total: float = 0.0
-    squares: float = 0.0
+    spread: float = 0.0
 
-    def add(self, term: float) -> None:
-        """Count one more term."""
-        self.n += 1
-        self.total += term
-        self.squares += term * term
+    def add(self, term: float, ends: tuple[float, float] | None) -> float:
+        """Count one more term, whose mean lies between `ends` if they are known; returns its part of the spread."""
+        if ends is None:
+            guess = self.total / self.n if self.n else term
+        else:
+            low, high = ends
+            guess = min(max(((low + high) / 2 + self.total) / (1 + self.n), low), high)
+        part = (term - guess) * (term - guess)
+        self.sum_up(1, term, part)
+        return part
+
+    def sum_up(self, n: int, total: float, spread: float) -> None:
+        """Add sums of other terms."""
+        self.n += n
+        self.total += total
+        self.spread += spread
+
+
+@dataclass
+class Compared:
+    """Sums of a policy that did not decide: of what it would have earned, and of that minus what was earned."""
+
+    value: Terms = field(default_factory=Terms)
+    difference: Terms = field(default_factory=Terms)
+
+    def add(self, weight: float, reward: float, base: float, ends: tuple[float, float] | None) -> tuple[float, float]:
+        """Count a reward; returns the term of the value and its part of the spread."""
+        surplus = reward - base
+        self.difference.add((weight - 1) * surplus, None if ends is None else (ends[0] - ends[1], ends[1] - ends[0]))
+        term = base + weight * surplus
+        return term, self.value.add(term, ends)
 
 
 @dataclass
 class ArmSums:
-    """Decisions and rewards of one arm."""
+    """Decisions for one arm, and the rewards learned of them."""
 
     decisions: int = 0
-    rewards: int = 0
-    total: float = 0.0
-    squares: float = 0.0
+    reward: Terms = field(default_factory=Terms)
 
 
 @dataclass
 class Bin:
-    """What happened in a stretch of time."""
+    """What happened in a stretch of time: decisions, also by arm, and its parts of the sums of the whole log."""
 
     decisions: int = 0
-    rewards: int = 0
-    total: float = 0.0
-    squares: float = 0.0
-    uniform: float = 0.0
-    """Sum of the terms of uniform choice."""
+    reward: Terms = field(default_factory=Terms)
+    uniform: Terms = field(default_factory=Terms)
     arms: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Bin) -> None:
+        """Take another stretch in."""
+        self.decisions += other.decisions
+        for mine, its in ((self.reward, other.reward), (self.uniform, other.uniform)):
+            mine.sum_up(its.n, its.total, its.spread)
+        for arm, count in other.arms.items():
+            self.arms[arm] = self.arms.get(arm, 0) + count
+
+    def keep_largest(self) -> None:
+        """Keep only the arms with the most decisions; of the others, `decisions` still has the number."""
+        if len(self.arms) > ARMS_OF_BIN:
+            order = sorted(self.arms, key=lambda arm: (-self.arms[arm], arm))
+            self.arms = {arm: self.arms[arm] for arm in order[:ARMS_OF_BIN]}
+
+
+@dataclass
+class Largest:
+    """The largest weight that a decision could have had: the first decision, and any so far."""
+
+    first: float = 0.0
+    ever: float = 0.0
+
+    def count(self, weight: float) -> None:
+        """Take note of a decision."""
+        self.first = self.first or weight
+        self.ever = max(self.ever, weight)
 
 
 @dataclass
@@ -64,28 +119,53 @@ class Summary:
 
     Attributes
     ----------
-    decisions, rewards : int
-        Decisions made, rewards learned.
-    values : dict
-        For every policy, and for uniform choice, the sums of its inverse propensity terms.
+    rewards : (float, float) or None
+        The range of rewards. Sums are of (reward - lowest) / (highest - lowest) where there is one, so that they lie
+        between 0 and 1.
+    decisions : int
+        Decisions made.
+    reward : Terms
+        Of the rewards learned.
+    live : str
+        The policy that decides.
+    uniform, challengers : Compared, dict of them
+        For uniform choice, and for every challenger since the live policy is live, sums of terms
+        b + w (r - b) for its value, and (w - 1) (r - b) for the difference. The weight w is the policy's chance for the
+        arm divided by that of the decision. Its mean is 1 whatever came before, so b may be anything that was known
+        before: 0 if there is a range, because the terms then have a lowest value, otherwise the mean reward so far.
+    weights, uniform_weights : Largest
+        Bounds on the weights of challengers, 1 + n (1 - floor) / floor, and of uniform choice, 1 / floor.
     arms : dict
         Sums of every arm.
     start, width, bins
         When the first stretch began and how long each is, in microseconds, and the stretches by their numbers.
     """
 
+    rewards: tuple[float, float] | None = None
     decisions: int = 0
-    rewards: int = 0
     reward: Terms = field(default_factory=Terms)
-    values: dict[str, Terms] = field(default_factory=dict)
+    live: str = ""
+    uniform: Compared = field(default_factory=Compared)
+    challengers: dict[str, Compared] = field(default_factory=dict)
+    weights: Largest = field(default_factory=Largest)
+    uniform_weights: Largest = field(default_factory=Largest)
     arms: dict[str, ArmSums] = field(default_factory=dict)
     start: int | None = None
     width: int = FIRST_BIN
     bins: dict[int, Bin] = field(default_factory=dict)
 
+    def compare(self, live: str, policies: Collection[str]) -> None:
+        """These are the policies from here on. Challengers are compared anew when another one is live."""
+        before = self.challengers if live == self.live else {}
+        self.challengers = {name: before.get(name, Compared()) for name in policies if name != live}
+        self.live = live
+
     def decided(self, time: int, decision: Decision) -> None:
         """Count a decision."""
         self.decisions += 1
+        floor = decision.floor
+        self.weights.count(1 + decision.n * (1 - floor) / floor)
+        self.uniform_weights.count(1 / floor)
         self.arms.setdefault(decision.arm, ArmSums()).decisions += 1
         at = self._bin(time)
         at.decisions += 1
@@ -93,17 +173,22 @@ class Summary:
 
     def learned(self, time: int, decision: Decision, reward: float) -> None:
         """Count a reward that was learned."""
-        self.rewards += 1
-        self.reward.add(reward)
-        uniform = reward / (decision.n * decision.chance)
-        self.values.setdefault(UNIFORM, Terms()).add(uniform)
+        if self.rewards is not None:
+            low, high = self.rewards
+            reward = (reward - low) / (high - low)
+        ends = None if self.rewards is None else (0.0, 1.0)
+        at, before = self._bin(time), self.reward.total / self.reward.n if self.reward.n else reward
+        at.reward.sum_up(1, reward, self.reward.add(reward, ends))
+        self.arms.setdefault(decision.arm, ArmSums()).reward.add(reward, ends)
+        base = before if self.rewards is None else 0.0
+        uniform = 1 / (decision.n * decision.chance)
+        value, part = self.uniform.add(uniform, reward, base, ends)
+        at.uniform.sum_up(1, value, part)
+        if decision.policy != self.live:
+            return
         for name, chance in decision.shadows.items():
-            self.values.setdefault(name, Terms()).add(reward * chance / decision.chance)
-        for sums in (self.arms.setdefault(decision.arm, ArmSums()), self._bin(time)):
-            sums.rewards += 1
-            sums.total += reward
-            sums.squares += reward * reward
-        self._bin(time).uniform += uniform
+            if (sums := self.challengers.get(name)) is not None:
+                sums.add(chance / decision.chance, reward, base, ends)
 
     def _bin(self, time: int) -> Bin:
         if self.start is None:
@@ -112,6 +197,8 @@ class Summary:
             self._widen()
         at = self.bins.get(number)
         if at is None:
+            if self.bins and number > (last := max(self.bins)):
+                self.bins[last].keep_largest()
             at = self.bins[number] = Bin()
         return at
 
@@ -120,14 +207,9 @@ class Summary:
         self.width *= 2
         old, self.bins = self.bins, {}
         for number, each in old.items():
-            at = self.bins.setdefault(number // 2, Bin())
-            at.decisions += each.decisions
-            at.rewards += each.rewards
-            at.total += each.total
-            at.squares += each.squares
-            at.uniform += each.uniform
-            for arm, count in each.arms.items():
-                at.arms[arm] = at.arms.get(arm, 0) + count
+            self.bins.setdefault(number // 2, Bin()).add(each)
+        for each in self.bins.values():
+            each.keep_largest()
 
     def plain(self) -> dict[str, Any]:
         """The sums as msgspec and JSON can hold them."""

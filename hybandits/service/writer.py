@@ -93,6 +93,10 @@ class Writer:
         self._torn = False
         self.trouble: str | None = None
         """Why the service cannot write at the moment; None if it can."""
+        self.failures = 0
+        """How often it could not."""
+        self.committed: Callable[[float], None] = lambda seconds: None
+        """Is told how long every transaction took."""
         self.fold = self._opened(bandit)
 
     # -------------------------------------------------------------- beginning
@@ -152,6 +156,11 @@ class Writer:
             self._asked.append(Asked(commands, reply))
             self._wake.notify()
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for their transaction."""
+        return len(self._asked)
+
     def stop(self) -> None:
         """Serve what has been handed in, keep a snapshot, and end."""
         with self._wake:
@@ -206,6 +215,7 @@ class Writer:
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; returns when what they wrote is on disk."""
+        began = time.perf_counter()
         try:
             if self._torn:
                 self._begin_again()
@@ -226,6 +236,7 @@ class Writer:
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
+        self.committed(time.perf_counter() - began)
         try:
             self.fold.apply(turn.rows, self.store)
         except StoreError as problem:  # the rows are on disk, and the next transaction goes on folding them
@@ -239,6 +250,7 @@ class Writer:
         if self.trouble is None:
             log.error("cannot write: %s", why)
         self.trouble = why
+        self.failures += 1
         return [Refused(503, f"{why} Ask again with the same ids: nothing counts twice.") for _ in commands]
 
     def _begin_again(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -206,3 +207,29 @@ def test_stopping_answers_what_was_accepted(tmp_path: Path) -> None:
 
     in_a_loop(work)
     assert service.store.snapshot() is not None
+
+
+def test_ids_may_hold_any_text(web: httpx.Client) -> None:
+    for text in ("a/b", "a\nb\n", "\n", "ä €\U0001f600", "..%2F", "?x=1#y"):
+        path = f"/v1/arms/{quote(text, safe='')}"
+        assert web.put(path, json={"features": {"price": 1}}).status_code == 201
+        assert text in [arm["arm"] for arm in web.get("/v1/arms").json()]
+        assert web.delete(path).json() == {"arm": text, "active": False}
+        web.post("/v1/decisions", json={"event_id": text, "user": USER})
+        assert web.get(f"/v1/decisions/{quote(text, safe='')}").json()["event_id"] == text
+
+
+def test_a_method_that_is_not_there_is_told_which_are(web: httpx.Client) -> None:
+    answer = web.post("/v1/arms/a")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, PUT")
+
+
+def test_a_log_that_cannot_be_read_answers_503(
+    web: httpx.Client, service: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("The disk is gone.")
+
+    monkeypatch.setattr(service.store, "find", fail)
+    answer = web.get("/v1/decisions/e")
+    assert (answer.status_code, answer.json()["detail"]) == (503, "The disk is gone. Ask again.")

@@ -135,7 +135,7 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
     assert not any(isinstance(row.content, Closed) for row in again.store.rows(0))
     clock.advance(10)
     again.serve([])
-    assert again.fold.summary.rewards == 3
+    assert again.fold.summary.reward.n == 3
     _check(again.store, again, {"first", "second", "third"})
     for each in (service, again):
         each.store.close()

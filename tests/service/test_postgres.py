@@ -211,7 +211,7 @@ def test_a_commit_whose_answer_is_lost(address: str, monkeypatch: pytest.MonkeyP
     fold = Fold.based(service.store)
     fold.apply(service.store.rows(fold.row), service.store)
     assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-    assert fold.summary.rewards == 1
+    assert fold.summary.reward.n == 1
     assert verify(service.store).different == 0
     service.store.close()
 

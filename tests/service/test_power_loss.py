@@ -123,7 +123,7 @@ class Walk:
         whole.apply(store.rows(whole.row), store)
         assert restored is not None
         assert state(restored) == state(whole)
-        assert whole.summary.rewards == sum(
+        assert whole.summary.reward.n == sum(
             isinstance(row.content, Decision) and row.number <= whole.closed for row in rows
         )
 

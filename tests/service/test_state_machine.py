@@ -174,7 +174,7 @@ class Service(RuleBasedStateMachine):
         else:
             given = [known.reward for known in events if known.reward is not None]
             expected = len(given), sum(given)
-        assert (self.service.fold.summary.rewards, self.service.fold.summary.reward.total) == expected
+        assert (self.service.fold.summary.reward.n, self.service.fold.summary.reward.total) == expected
         assert self.service.fold.policies["live"].rounds == expected[0]
 
 

@@ -185,7 +185,7 @@ def test_a_reward_after_the_window_is_late_even_before_the_close(tmp_path: Path)
     clock.advance(60)
     assert reward(service, "e", 1.0).status == 202
     assert service.fold.summary.reward.total == 0.0
-    assert service.fold.summary.rewards == 1
+    assert service.fold.summary.reward.n == 1
 
 
 def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_two_services_on_one_log(tmp_path: Path) -> None:
     one.serve([])
     two.serve([])
     assert models(one) == models(two)
-    assert one.fold.summary.rewards == 120
+    assert one.fold.summary.reward.n == 120
     assert verify(one.store).different == 0
     rewards = [row.content for row in one.store.rows(0) if isinstance(row.content, RewardRow)]
     assert len({content.event for content in rewards}) == 120

@@ -14,6 +14,7 @@ import uvicorn
 
 from hybandits.service.api import Tokens, application
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm, Retire
+from hybandits.service.serving import LimitedProtocol
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Outcome, Writer
@@ -94,7 +95,8 @@ def served(service: Writer, tokens: Tokens | None = None) -> Iterator[httpx.Clie
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
-        config = uvicorn.Config(application(service, tokens=tokens), log_level="error", loop="asyncio")
+        app = application(service, tokens=tokens)
+        config = uvicorn.Config(app, log_level="error", loop="asyncio", http=LimitedProtocol)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()

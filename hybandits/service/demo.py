@@ -1,0 +1,196 @@
+"""A demonstration: simulated readers of a news page, who ask a running service over HTTP what to show them.
+
+Whether a reader clicks follows a known hybrid model: log odds = BASE + fit of topic and interest + the article's own
+appeal, which differs by age. Clicks come late, some after the window, and most readers never click. Articles come and
+go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import NamedTuple
+
+import httpx
+import numpy as np
+
+from hybandits.service.client import AsyncClient, ServiceError
+
+BANDIT = """\
+name = "News page (a demonstration)"
+window = "15s"
+no_reward = 0.0
+rewards = [0.0, 1.0]
+
+[user]
+numeric = ["age"]
+categorical = { interest = ["politics", "sport", "culture"] }
+
+[arm]
+categorical = { topic = ["politics", "sport", "culture", "weather"] }
+
+[[challengers]]
+name = "bold"
+policy = "HyThompson:scale=1"
+"""
+"""The bandit.toml that the demonstration needs."""
+
+TOPICS = ("politics", "sport", "culture", "weather")
+INTERESTS = ("politics", "sport", "culture")
+NAMES = {
+    "politics": ("Budget passed", "Talks go on", "Mayor resigns", "Vote on Sunday", "A new treaty"),
+    "sport": ("Cup final tonight", "Record in Oslo", "Coach leaves", "Derby drawn", "Young champion"),
+    "culture": ("Museum reopens", "Film of the week", "Concert sold out", "A lost novel", "Stage prize"),
+    "weather": ("Storm warning", "Heat until Friday", "First snow", "Fog in the valley", "Pollen report"),
+}
+
+BASE = -2.6
+"""Log odds of a click on an ordinary article that fits nobody in particular."""
+
+PAGE = 12
+"""Articles on the page."""
+
+ARTICLE_SECONDS = 30.0
+"""After how many seconds the oldest article gives way to a new one."""
+
+STARTING = 300.0
+"""Seconds that a service may take to start."""
+
+PATIENCE = 4.0
+"""Mean seconds until a click."""
+
+
+class Article(NamedTuple):
+    """An article: its id, its topic, and its appeal to readers of middle age and per unit of age."""
+
+    id: str
+    topic: str
+    appeal: float
+    slope: float
+
+
+class Newsroom:
+    """Readers, articles and clicks, all drawn from the seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self._fit = self._random.normal(0.0, 0.4, (len(INTERESTS), len(TOPICS)))
+        for i, topic in enumerate(INTERESTS):
+            self._fit[i, TOPICS.index(topic)] += 1.0
+        self._written = 0
+
+    def write(self) -> Article:
+        """A new article."""
+        topic = TOPICS[self._written % len(TOPICS)]
+        names = NAMES[topic]
+        issue, which = divmod(self._written // len(TOPICS), len(names))
+        self._written += 1
+        name = names[which] if issue == 0 else f"{names[which]} ({issue + 1})"
+        return Article(name, topic, float(self._random.normal(0, 0.5)), float(self._random.normal(0, 0.5)))
+
+    def reader(self) -> dict[str, str | float]:
+        """A reader; age is in standard deviations from the mean."""
+        return {"age": round(float(self._random.normal()), 2), "interest": str(self._random.choice(INTERESTS))}
+
+    def chance(self, reader: dict[str, str | float], article: Article) -> float:
+        """The probability of a click."""
+        fit = self._fit[INTERESTS.index(str(reader["interest"])), TOPICS.index(article.topic)]
+        odds = BASE + fit + article.appeal + article.slope * float(reader["age"])
+        return 1 / (1 + math.exp(-odds))
+
+    def click(self, reader: dict[str, str | float], article: Article) -> float | None:
+        """Seconds until the reader clicks; None if that never happens."""
+        if self._random.random() >= self.chance(reader, article):
+            return None
+        return float(self._random.exponential(PATIENCE))
+
+    def pause(self, rate: float) -> float:
+        """Seconds until the next reader."""
+        return float(self._random.exponential(1 / rate))
+
+
+def visit(url: str, *, rate: float = 30.0, seed: int = 0, seconds: float | None = None) -> int:
+    """Send readers to a service whose bandit is `BANDIT`; returns how many were shown an article.
+
+    Parameters
+    ----------
+    url : str
+        Where the service is.
+    rate : float
+        Readers per second.
+    seed : int
+        What readers, articles and clicks are drawn from.
+    seconds : float, optional
+        How long they come; without end if it is not given, until Ctrl-C.
+    """
+    return asyncio.run(_visit(url, rate, seed, math.inf if seconds is None else seconds))
+
+
+async def _visit(url: str, rate: float, seed: int, seconds: float) -> int:
+    newsroom = Newsroom(seed)
+    shown = 0
+    async with AsyncClient(url, timeout=30) as client:
+        await _until_there(client)
+        page = await _open(client, newsroom)
+
+        async def read() -> None:
+            nonlocal shown
+            reader = newsroom.reader()
+            try:
+                decided = await client.decide(reader)
+                shown += 1
+                if decided.arm not in page:
+                    return
+                after = newsroom.click(reader, page[decided.arm])
+                if after is not None and after < seconds:
+                    await asyncio.sleep(after)
+                    await client.reward(decided.event_id, 1.0)
+            except (ServiceError, httpx.HTTPError):
+                pass  # this reader saw nothing; others come
+
+        start = renewed = time.monotonic()
+        async with asyncio.TaskGroup() as readers:
+            while (now := time.monotonic()) - start < seconds:
+                readers.create_task(read())
+                if now - renewed >= ARTICLE_SECONDS:
+                    renewed = now
+                    await _renew(client, newsroom, page)
+                await asyncio.sleep(newsroom.pause(rate))
+    return shown
+
+
+async def _until_there(client: AsyncClient) -> None:
+    """Wait until the service answers; it may have to compile first."""
+    limit = time.monotonic() + STARTING
+    while True:
+        try:
+            await client.arms()
+            return
+        except (ServiceError, httpx.HTTPError):
+            if time.monotonic() > limit:
+                raise
+            await asyncio.sleep(0.5)
+
+
+async def _open(client: AsyncClient, newsroom: Newsroom) -> dict[str, Article]:
+    """Fill the page. Articles of an earlier demonstration on the same log are retired."""
+    page = {article.id: article for article in (newsroom.write() for _ in range(PAGE))}
+    for arm in await client.arms():
+        if arm["active"] and arm["arm"] not in page:
+            await client.retire_arm(arm["arm"])
+    for article in page.values():
+        await client.put_arm(article.id, {"topic": article.topic})
+    return page
+
+
+async def _renew(client: AsyncClient, newsroom: Newsroom, page: dict[str, Article]) -> None:
+    """Let the oldest article give way to a new one."""
+    article, oldest = newsroom.write(), next(iter(page))
+    try:
+        await client.put_arm(article.id, {"topic": article.topic})
+        page[article.id] = article
+        await client.retire_arm(oldest)
+        del page[oldest]
+    except (ServiceError, httpx.HTTPError):
+        pass  # the page stays as it is until the next time

@@ -1,0 +1,81 @@
+"""The routes for those who look: the page, the view and its changes, measurements, and the description of the API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from hybandits.service import openapi
+from hybandits.service.live import Live
+from hybandits.service.metrics import Metrics
+from hybandits.service.page import headers, page
+from hybandits.service.problems import Refused
+from hybandits.service.view import Views
+from hybandits.service.writer import Writer
+
+
+class Looking:
+    """Routes that change nothing; `check` refuses requests without the token."""
+
+    def __init__(self, writer: Writer, check: Callable[[Request], None]) -> None:
+        self._check = check
+        self._views = Views(writer)
+        self.live_views = Live(self._views)
+        self.metrics = Metrics(self._views)
+
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [
+            Route("/", self.page, methods=["GET"]),
+            Route("/live", self.live, methods=["GET"]),
+            Route("/v1/view", self.view, methods=["GET"]),
+            Route("/v1/live", self.live_view, methods=["GET"]),
+            Route("/metrics", self.measurements, methods=["GET"]),
+            Route("/openapi.json", self.description, methods=["GET"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """GET /: the page, or the question for the token."""
+        try:
+            self._check(request)
+        except Refused as refused:
+            answer = {**headers(), "www-authenticate": "Bearer"}
+            return Response(page(None, refused=refused.status == 403), refused.status, answer, "text/html")
+        return Response(await asyncio.to_thread(self._page), 200, headers(), "text/html")
+
+    def _page(self) -> str:
+        return page(self._views.newest())
+
+    async def live(self, request: Request) -> Response:
+        """GET /live: the page's changing part, as server-sent events."""
+        return self._stream(request, "page")
+
+    async def live_view(self, request: Request) -> Response:
+        """GET /v1/live: the view, as server-sent events."""
+        return self._stream(request, "view")
+
+    def _stream(self, request: Request, form: str) -> Response:
+        self._check(request)
+        told = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self.live_views.watch(form), 200, told, "text/event-stream")
+
+    async def view(self, request: Request) -> Response:
+        """GET /v1/view: the view, once."""
+        self._check(request)
+        view = await asyncio.to_thread(self._views.newest)
+        return Response(msgspec.json.encode(view), media_type="application/json")
+
+    async def measurements(self, request: Request) -> Response:
+        """GET /metrics."""
+        self._check(request)
+        text = await asyncio.to_thread(self.metrics.text)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def description(self, request: Request) -> Response:
+        """GET /openapi.json."""
+        return Response(openapi.document(), media_type="application/json")

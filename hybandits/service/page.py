@@ -1,0 +1,315 @@
+"""The page: a view as HTML that needs no scripts, no network and no files from elsewhere.
+
+What it says stands in the templates; here numbers become words and lines. Text comes from strangers, so the templates
+escape all of it, and a content security policy allows nothing but the page's own script and style, known by their
+digests.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from hybandits.service.estimates import ENOUGH, Comparison, Estimate
+from hybandits.service.view import Band, Curves, Learned, View
+
+NOTHING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+FEATURES = 12
+"""Features of which it is shown what has been learned."""
+
+WIDE, HIGH = 1000, 300
+"""The coordinates of figures, which stretch to the room that there is."""
+
+
+class Axis(NamedTuple):
+    """A vertical axis: its ends, and the labels of evenly spaced lines from the highest to the lowest."""
+
+    low: float
+    high: float
+    labels: list[str]
+
+    def y(self, value: float) -> float:
+        """Where a value is drawn; values beyond the axis are drawn at its end."""
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(HIGH * (1 - share), 1)
+
+
+def page(view: View | None, *, refused: bool = False) -> str:
+    """The whole page; without a view it asks for the token."""
+    return _templates().get_template("page.html").render(
+        title="A bandit" if view is None else view.name, content=None if view is None else Markup(content(view)),
+        refused=refused, css=Markup(_text("page.css")), js=Markup(_text("page.js")),
+    )  # fmt: skip
+
+
+def content(view: View) -> str:
+    """What changes on the page, as HTML."""
+    axis = _axis(view.curves, view)
+    return _templates().get_template("view.html").render(
+        view=view, axis=axis, lines=_lines(view.curves, axis), shares=_shares(view.curves), spans=_spans(view.curves),
+        intervals=_intervals([arm.reward for arm in view.arms]), enough=ENOUGH, when=_when(view.time),
+        digits=_digits(_scale(view)), scales=_scales,
+    )  # fmt: skip
+
+
+def headers() -> dict[str, str]:
+    """What the page is sent with."""
+    script, style = (_digest(_text(name)) for name in ("page.js", "page.css"))
+    return {
+        "content-security-policy": (
+            f"default-src 'none'; script-src '{script}'; style-src '{style}'; connect-src 'self'; img-src data:; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+
+
+@cache
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _templates() -> Environment:
+    """Every text is escaped, and a name that is not there is an error."""
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    templates.filters.update(number=number, count=count, share=share, seconds=duration, verdict=verdict, short=short)
+    return templates
+
+
+# ------------------------------------------------------------------ words
+
+
+def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
+    """A number with so many digits behind the point.
+
+    >>> number(0.12345), number(-0.5, 1), number(0.5, 1, sign=True), number(None)
+    ('0.123', '−0.5', '+0.5', '–')
+    """
+    if value is None:
+        return NOTHING
+    text = f"{value:{'+' if sign else ''},.{digits}f}" if abs(value) < 1e9 else f"{value:.{digits}e}"
+    return text.replace("-", MINUS)
+
+
+def short(value: float | None) -> str:
+    """A number with three digits that count.
+
+    >>> short(0.0012345), short(1234.5), short(5.0)
+    ('0.00123', '1,234', '5')
+    """
+    text = number(value, _digits(abs(value or 0.0)))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def count(value: int) -> str:
+    """A count, with its thousands apart."""
+    return f"{value:,}"
+
+
+def share(value: float) -> str:
+    """A share in percent.
+
+    >>> share(0.1234), share(0.0001)
+    ('12.3 %', '< 0.1 %')
+    """
+    return "< 0.1 %" if 0 < value < 0.001 else f"{100 * value:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the largest unit that it fills twice.
+
+    >>> duration(90), duration(1800), duration(2.5)
+    ('90 s', '30 min', '2.5 s')
+    """
+    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{_few(seconds / length)} {unit}"
+    return f"{_few(seconds)} s"
+
+
+def _few(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
+
+
+def verdict(comparison: Comparison) -> tuple[str, str]:
+    """What a comparison with the live policy says, as a class for its colour and a sentence."""
+    difference = comparison.difference
+    if difference.low is None or difference.high is None:
+        return "open", f"Nothing can be said yet: {count(difference.n)} rewards so far."
+    if difference.low > 0:
+        return "more", "It would have earned more."
+    if difference.high < 0:
+        return "less", "It would have earned less."
+    if comparison.more is None:
+        return "open", "No difference can be told yet."
+    if comparison.to == "tell":
+        return "open", (
+            f"No difference can be told yet. About {count(comparison.more)} more decisions are needed, if difference "
+            "and spread stay as they are."
+        )
+    return "open", (
+        f"No difference can be told yet. About {count(comparison.more)} more decisions make the bounds half as wide."
+    )
+
+
+def _when(at: float) -> tuple[str, str]:
+    """A time for programs and for people."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds"), moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _scale(view: View) -> float:
+    """The size of the numbers that are shown as rewards."""
+    return max((abs(each) for each in (view.earned.mean, view.uniform.value.mean) if each is not None), default=1.0)
+
+
+def _digits(scale: float) -> int:
+    """Digits behind the point, so that three count."""
+    return min(max(2 - math.floor(math.log10(scale)), 0), 6) if scale > 0 else 2
+
+
+def _scales(learned: Learned) -> list[dict[str, Any]]:
+    """The features with the largest effects: of the arms' own ones what arms have in common and how they differ."""
+    rows = [
+        *({"name": name, "common": mean, "differ": scale} for name, (scale, mean) in learned.own.items()),
+        *({"name": name, "common": scale, "differ": None} for name, scale in learned.shared.items()),
+    ]
+
+    def size(row: dict[str, Any]) -> float:
+        return max(abs(float(row["common"] or 0.0)), float(row["differ"] or 0.0))
+
+    return sorted((row for row in rows if size(row) > 0), key=size, reverse=True)[:FEATURES]
+
+
+# ------------------------------------------------------------------ lines
+
+
+def _axis(curves: Curves, view: View) -> Axis:
+    """An axis that shows the curves. The bounds of the first rewards are wide and may go beyond it."""
+    first = len(curves.ends) // 4
+    shown = [
+        value
+        for values in (curves.earned.mean, curves.uniform.mean, curves.earned.low[first:], curves.earned.high[first:],
+                       curves.uniform.low[2 * first:], curves.uniform.high[2 * first:])
+        for value in values
+        if value is not None
+    ]  # fmt: skip
+    low, high = (min(shown), max(shown)) if shown else view.range or (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    raw = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
+    start, end = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    digits = max(0, -math.floor(math.log10(step) + 1e-9) + (1 if str(step / power)[:3] == "2.5" else 0))
+    labels = [number(i * step, digits) for i in range(end, start - 1, -1)]
+    return Axis(start * step, end * step, labels)
+
+
+def _x(curves: Curves) -> Iterator[tuple[float, float]]:
+    """Where every stretch of time begins and ends."""
+    if not curves.ends:
+        return
+    start = curves.ends[0] - curves.seconds
+    whole = curves.ends[-1] - start
+    for end in curves.ends:
+        yield round(WIDE * (end - curves.seconds - start) / whole, 1), round(WIDE * (end - start) / whole, 1)
+
+
+def _lines(curves: Curves, axis: Axis) -> dict[str, str]:
+    """Paths of the curves and their bands, and what was earned in every stretch alone."""
+    ends = [end for _, end in _x(curves)]
+    alone = [
+        f"M{left} {axis.y(value)}H{right}"
+        for (left, right), value in zip(_x(curves), curves.alone, strict=True)
+        if value is not None and axis.low <= value <= axis.high
+    ]
+    return {
+        "earned": _path(ends, curves.earned.mean, axis),
+        "earned_band": _area(ends, curves.earned, axis),
+        "uniform": _path(ends, curves.uniform.mean, axis),
+        "uniform_band": _area(ends, curves.uniform, axis),
+        "alone": "".join(alone),
+    }
+
+
+def _path(at: Sequence[float], values: Sequence[float | None], axis: Axis) -> str:
+    points = [f"{x} {axis.y(value)}" for x, value in zip(at, values, strict=True) if value is not None]
+    if len(points) == 1:
+        points = [f"0 {points[0].split()[1]}", *points]
+    return "M" + "L".join(points) if points else ""
+
+
+def _area(at: Sequence[float], band: Band, axis: Axis) -> str:
+    there = [
+        (x, axis.y(low), axis.y(high))
+        for x, low, high in zip(at, band.low, band.high, strict=True)
+        if low is not None and high is not None
+    ]
+    if not there:
+        return ""
+    upper = "L".join(f"{x} {high}" for x, _, high in there)
+    return f"M{upper}L" + "L".join(f"{x} {low}" for x, low, _ in reversed(there)) + "Z"
+
+
+def _shares(curves: Curves) -> list[str]:
+    """A path for every arm, and one for all others: a rectangle for each stretch of time."""
+    paths: list[list[str]] = [[] for _ in range(len(curves.arms) + 1)]
+    for (left, right), shares in zip(_x(curves), curves.shares, strict=True):
+        below = 0.0
+        for path, part in zip(paths, shares, strict=True):
+            if part > 0:
+                path.append(
+                    f"M{left} {round(HIGH * (1 - below), 1)}V{round(HIGH * (1 - below - part), 1)}H{right}"
+                    f"V{round(HIGH * (1 - below), 1)}Z"
+                )
+            below += part
+    return ["".join(path) for path in paths]
+
+
+def _spans(curves: Curves) -> list[str]:
+    """Labels of the axis of time."""
+    if not curves.ends:
+        return []
+    whole = curves.ends[-1] - curves.ends[0] + curves.seconds
+    return [f"{duration(whole)} ago", f"{duration(whole / 2)} ago", "now"]
+
+
+def _intervals(estimates: Sequence[Estimate]) -> list[dict[str, Any] | None]:
+    """Where the bounds and the mean of every arm are on one line from 0 to 100."""
+    known = [each for each in estimates if each.low is not None and each.high is not None]
+    low = min((each.low for each in known if each.low is not None), default=0.0)
+    high = max((each.high for each in known if each.high is not None), default=1.0)
+    unit = 100 / (high - low) if high > low else 0.0
+
+    def at(value: float) -> float:
+        return round((value - low) * unit, 1)
+
+    return [
+        None
+        if each.low is None or each.high is None or each.mean is None
+        else {"low": at(each.low), "mean": at(each.mean), "wide": round(at(each.high) - at(each.low), 1)}
+        for each in estimates
+    ]

@@ -1,0 +1,264 @@
+"""What there is to see of a bandit, as plain values: the page is rendered from them, and programs get them as JSON."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from hybandits.model.learned import LearnedSettings
+from hybandits.service.estimates import LEVEL, Comparison, Estimate, compared, earned, earned_by, over_time, unit_of
+from hybandits.service.fold import Fold
+from hybandits.service.settings import Bandit
+from hybandits.service.store import StoreError
+from hybandits.service.summary import Bin, Summary
+from hybandits.service.writer import Writer
+
+ARMS = 25
+"""Arms that are listed: those with the most decisions."""
+
+SHARES = 7
+"""Arms whose share of decisions is followed over time; the others are one."""
+
+POINTS = 80
+"""Stretches of time at most that curves show."""
+
+OFTEN = 1.0
+"""Seconds for which a look at the bandit is good."""
+
+
+class SeenArm(msgspec.Struct, frozen=True):
+    """An arm: its decisions, their share of all, and what those that were rewarded earned."""
+
+    arm: str
+    active: bool
+    decisions: int
+    share: float
+    reward: Estimate
+
+
+class SeenPolicy(msgspec.Struct, frozen=True):
+    """A challenger against the live policy."""
+
+    name: str
+    policy: str
+    comparison: Comparison
+
+
+class Band(msgspec.Struct, frozen=True):
+    """Estimates over time."""
+
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+class Curves(msgspec.Struct, frozen=True):
+    """Stretches of time: when each ends (seconds since 1970), what was earned by then, also by uniform choice, what was
+    earned in the stretch alone, and the shares of some arms, and of all others, among its decisions."""
+
+    ends: list[float]
+    seconds: float
+    earned: Band
+    uniform: Band
+    alone: list[float | None]
+    arms: list[str]
+    shares: list[list[float]]
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """What a policy has learned about noise and scales, by the names of the features."""
+
+    policy: str
+    noise: float
+    effective_parameters: float
+    shared: dict[str, float | None]
+    own: dict[str, tuple[float | None, float | None]]
+    """For each of the arms' own features: how much arms differ, and what they have in common."""
+
+
+class View(msgspec.Struct, frozen=True):
+    """Everything there is to see.
+
+    Attributes
+    ----------
+    version, time : int, float
+        The last row that the model has folded, and its time in seconds since 1970.
+    behind : int or None
+        Rows that others have written and that the model has not folded; None if the log cannot be read.
+    trouble : str or None
+        Why nothing can be written at the moment.
+    failures : int
+        How often this process could not write.
+    open : int
+        Decisions whose reward has not been learned.
+    """
+
+    name: str
+    version: int
+    time: float
+    behind: int | None
+    trouble: str | None
+    failures: int
+    live: str
+    policy: str
+    window: float | None
+    no_reward: float | None
+    range: tuple[float, float] | None
+    floor: float
+    level: float
+    decisions: int
+    rewards: int
+    open: int
+    earned: Estimate
+    uniform: Comparison
+    challengers: list[SeenPolicy]
+    arms: list[SeenArm]
+    active_arms: int
+    known_arms: int
+    curves: Curves
+    learned: list[Learned]
+
+
+def look(writer: Writer) -> View:
+    """Look at a bandit. The writer waits only while its sums are copied."""
+    fold, last = writer.fold, _last(writer)
+    with fold.lock:
+        copied = msgspec.msgpack.encode(fold.summary)
+        row, at, live, bandit = fold.row, fold.time, fold.live, fold.bandit
+        active = {arm for arm, known in fold.arms.items() if known.active}
+        known_arms = len(fold.arms)
+        learned = {name: policy.learned for name, policy in fold.policies.items()}
+    summary = msgspec.msgpack.decode(copied, type=Summary)
+    return View(
+        name=bandit.name,
+        version=row,
+        time=at / 1e6,
+        behind=None if last is None else max(0, last - row),
+        trouble=writer.trouble,
+        failures=writer.failures,
+        live=live,
+        policy=bandit.policies[live],
+        window=bandit.window,
+        no_reward=bandit.no_reward,
+        range=bandit.rewards,
+        floor=bandit.floor,
+        level=LEVEL,
+        decisions=summary.decisions,
+        rewards=summary.reward.n,
+        open=summary.decisions - summary.reward.n,
+        earned=earned(summary),
+        uniform=compared(summary, summary.uniform, summary.uniform_weights),
+        challengers=_challengers(summary, bandit),
+        arms=_arms(summary, active),
+        active_arms=len(active),
+        known_arms=known_arms,
+        curves=_curves(summary),
+        learned=[_learned(name, settings, fold) for name, settings in learned.items() if settings is not None],
+    )
+
+
+def _last(writer: Writer) -> int | None:
+    """The number of the log's last row, None if the log cannot be read."""
+    try:
+        return writer.store.last()[0]
+    except StoreError:
+        return None
+
+
+def _challengers(summary: Summary, bandit: Bandit) -> list[SeenPolicy]:
+    return [
+        SeenPolicy(name, bandit.policies[name], compared(summary, sums, summary.weights))
+        for name, sums in summary.challengers.items()
+    ]
+
+
+def _most(counts: dict[str, int], most: int) -> list[str]:
+    """The keys with the largest counts, equal ones by name."""
+    return heapq.nsmallest(most, counts, key=lambda arm: (-counts[arm], arm))
+
+
+def _arms(summary: Summary, active: set[str]) -> list[SeenArm]:
+    """The arms with the most decisions; active ones without any come last."""
+    counts = dict.fromkeys(active, 0) | {arm: sums.decisions for arm, sums in summary.arms.items()}
+    ids = _most(counts, ARMS)
+    decided = [arm for arm in ids if arm in summary.arms]
+    rewards = dict(zip(decided, earned_by(summary, decided), strict=True))
+    nothing = Estimate(0, None, None, None)
+    whole = max(1, summary.decisions)
+    return [SeenArm(arm, arm in active, counts[arm], counts[arm] / whole, rewards.get(arm, nothing)) for arm in ids]
+
+
+def _curves(summary: Summary) -> Curves:
+    together = math.ceil((max(summary.bins, default=0) + 1) / POINTS)
+    bins: dict[int, Bin] = {}
+    for number in sorted(summary.bins):
+        bins.setdefault(number // together, Bin()).add(summary.bins[number])
+    width = summary.width * together
+    arms = _most({arm: sums.decisions for arm, sums in summary.arms.items()}, SHARES)
+    start, unit = unit_of(summary)
+    shares = []
+    for each in bins.values():
+        counts = [each.arms.get(arm, 0) for arm in arms]
+        shares.append([count / max(1, each.decisions) for count in (*counts, each.decisions - sum(counts))])
+    return Curves(
+        ends=[((summary.start or 0) + (number + 1) * width) / 1e6 for number in bins],
+        seconds=width / 1e6,
+        earned=_band(over_time(summary, [each.reward for each in bins.values()], None)),
+        uniform=_band(over_time(summary, [each.uniform for each in bins.values()], summary.uniform_weights)),
+        alone=[start + unit * each.reward.total / each.reward.n if each.reward.n else None for each in bins.values()],
+        arms=arms,
+        shares=shares,
+    )
+
+
+def _band(estimates: Sequence[Estimate]) -> Band:
+    return Band(*([getattr(each, name) for each in estimates] for name in ("mean", "low", "high")))
+
+
+def _learned(name: str, settings: LearnedSettings, fold: Fold) -> Learned:
+    features = fold.features
+    own = zip(_finite(settings.own_scale), _finite(settings.common_mean), strict=True)
+    return Learned(
+        policy=name,
+        noise=float(settings.noise),
+        effective_parameters=float(settings.effective_parameters),
+        shared=dict(zip(features.names_x, _finite(settings.shared_scale), strict=True)),
+        own=dict(zip(features.names_z, own, strict=True)),
+    )
+
+
+def _finite(numbers: Any) -> list[float | None]:
+    return [number if math.isfinite(number) else None for number in numbers.tolist()]
+
+
+class Views:
+    """The newest look at a bandit, for all who want one: a look is taken at most once in `OFTEN` seconds."""
+
+    def __init__(self, writer: Writer, clock: Callable[[], float] = time.monotonic) -> None:
+        self.writer = writer
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.shown: tuple[int, str | None] | None = None
+        """The state of the newest look."""
+        self._taken = -math.inf
+        self._view: View
+
+    @property
+    def state(self) -> tuple[int, str | None]:
+        """What a look depends on."""
+        return self.writer.fold.row, self.writer.trouble
+
+    def newest(self) -> View:
+        """A look that is not old."""
+        with self._lock:
+            state, now = self.state, self._clock()
+            if state != self.shown and now - self._taken >= OFTEN:
+                self._view = look(self.writer)
+                self.shown, self._taken = state, now
+            return self._view

@@ -1,0 +1,214 @@
+"""The page: what it says, that strangers' text stays text, and how it looks and moves in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hybandits.service.api import Tokens
+from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
+from hybandits.service.estimates import Comparison, Estimate
+from hybandits.service.page import content, headers, page, verdict
+from hybandits.service.view import look
+from hybandits.service.writer import Writer
+from tests.support.bandits import CLICKS, USER, Clock, served, writer
+from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
+
+NASTY = [
+    '<script>document.title="caught"</script>', '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}",
+    "\u0646\u0635 \u202e mixed", "e" * 200,
+]  # fmt: skip
+"""Ids of arms that would do harm if they were taken for anything but text."""
+
+TOKEN = "a-token-for-everything"
+
+
+def played(path: Path, arms: list[str], decisions: int) -> Writer:
+    """A service on which something has happened: every arm has a click rate of its own."""
+    clock = Clock()
+    bold = {"name": "<b>bold</b>", "policy": "HyThompson:scale=1"}
+    service = writer(path, CLICKS, clock=clock, name="A page & <i>more</i>", challengers=[bold])
+    random = np.random.default_rng(5)
+    rates = dict(zip(arms, random.uniform(0.05, 0.5, len(arms)), strict=True))
+    service.serve([OfArm(arm, PutArm({"price": round(float(random.random()), 2)})) for arm in arms])
+    for start in range(0, decisions, 50):
+        asked = [Decide(USER, None, f"event {i}") for i in range(start, min(start + 50, decisions))]
+        answers = service.serve(asked)
+        clicked = [a.body["event_id"] for a in answers if random.random() < rates[a.body["arm"]]]  # type: ignore[union-attr]
+        clock.advance(3)
+        service.serve([GiveReward(event, 1.0) for event in clicked])
+    clock.advance(20)
+    service.serve([])
+    return service
+
+
+# ------------------------------------------------------------------ without a browser
+
+
+def test_text_of_strangers_stays_text(tmp_path: Path) -> None:
+    html = page(look(played(tmp_path, NASTY, 60)))
+    assert html.count("<script>") == 1
+    assert "<img" not in html
+    assert "<b>" not in html
+    assert "&lt;script&gt;document.title" in html
+    assert "{{ 7 * 7 }}" in html
+    assert "49" not in re.findall(r"<bdi[^>]*>([^<]*)</bdi>", html)
+
+
+def test_its_own_script_and_style_are_all_that_may_run(tmp_path: Path) -> None:
+    policy = headers()["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    html = page(look(writer(tmp_path, CLICKS)))
+    assert " style=" not in html
+    assert " onclick" not in html
+    assert "http://" not in html.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in html
+
+
+@pytest.mark.parametrize("arms", [3, 25, 1_000])
+def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
+    html = content(look(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
+    assert len(html) < 60_000
+    assert (f"{arms - 25:,} are left out" in html) is (arms > 25)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "more", "to", "words"),
+    [
+        (0.1, 0.2, None, "tell", "would have earned more"),
+        (-0.2, -0.1, None, "tell", "would have earned less"),
+        (-0.1, 0.1, 12_000, "tell", "About 12,000 more decisions are needed"),
+        (-0.1, 0.1, 500, "halve", "About 500 more decisions make the bounds half as wide"),
+        (None, None, None, "tell", "Nothing can be said yet"),
+    ],
+)
+def test_comparisons_in_words(low: float, high: float, more: int | None, to: str, words: str) -> None:
+    estimate = Estimate(9, 0.0, low, high)
+    assert words in verdict(Comparison(estimate, estimate, more, to))[1]
+
+
+# ------------------------------------------------------------------ in a browser
+
+slow = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+DESK, PHONE = {"width": 1366, "height": 768}, {"width": 360, "height": 740}
+STATES = {"beginning": ([], 0), "few": (NASTY, 400), "many": ([f"arm {i}" for i in range(300)], 600)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with a_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module", params=STATES)
+def web(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A service at its beginning, and with few and many arms."""
+    with served(played(tmp_path_factory.mktemp("page"), *STATES[request.param])) as client:
+        yield client
+
+
+@contextmanager
+def opened(browser: Browser, client: httpx.Client, **options: Any) -> Iterator[tuple[Page, Watched]]:
+    context = browser.new_context(**{"viewport": DESK, **options})
+    page = context.new_page()
+    watched = Watched(page)
+    page.goto(str(client.base_url))
+    try:
+        yield page, watched
+    finally:
+        context.close()
+
+
+class TestInChromium:
+    pytestmark = slow
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+    def test_everything_can_be_seen_and_nothing_else_is_asked_for(
+        self, browser: Browser, web: httpx.Client, scheme: Any, size: Any
+    ) -> None:
+        with opened(browser, web, viewport=size, color_scheme=scheme) as (page, watched):
+            expect(page.locator("time")).to_contain_text(re.compile("ago|:"))  # the script has run
+            page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+            assert width <= room, "the page scrolls sideways"
+            looked, found = page.evaluate(BELOW_CONTRAST, 4.5)
+            assert looked > 20
+            assert found == []
+            assert page.title() != "caught"
+            assert page.evaluate("document.querySelectorAll('img, iframe, object').length") == 0
+            assert watched.complaints == []
+            own = str(web.base_url).rstrip("/")
+            assert {url for url in watched.requests if not url.startswith("data:")} == {f"{own}/", f"{own}/live"}
+
+    def test_it_can_be_read_without_scripts(self, browser: Browser, web: httpx.Client) -> None:
+        view = web.get("/v1/view").json()
+        with opened(browser, web, java_script_enabled=False) as (page, watched):
+            assert f"{view['decisions']:,}" in page.inner_text("main")
+            assert page.locator("main svg[role=img]").count() == (2 if view["decisions"] else 0)
+            assert page.locator("table").first.is_visible() == bool(view["decisions"])
+            assert watched.complaints == []
+
+    def test_changes_arrive_and_leave_the_rest_alone(self, browser: Browser, tmp_path: Path) -> None:
+        service = played(tmp_path, ["a", "b"], 200)
+        with served(service) as web, opened(browser, web) as (page, watched):
+            page.locator("summary").first.click()
+            page.locator("summary").first.focus()
+            page.evaluate("window.kept = document.querySelector('summary')")
+            web.post("/v1/decisions", json={"user": USER})
+            expect(page.locator("main")).to_contain_text("201", timeout=30_000)
+            assert page.evaluate("document.activeElement === window.kept && window.kept.parentElement.open")
+            web.put("/v1/arms/%3Cscript%3Ealert(1)%3C%2Fscript%3E", json={"features": {"price": 1}})
+            expect(page.locator("table").first).to_contain_text("<script>alert(1)</script>", timeout=30_000)
+            assert watched.complaints == []
+
+    def test_a_lost_connection_is_said(self, browser: Browser, tmp_path: Path) -> None:
+        with served(played(tmp_path, ["a"], 10)) as web, opened(browser, web) as (page, _):
+            expect(page.locator("time")).to_contain_text(re.compile("ago|:"))
+            page.route("**/live", lambda route: route.abort())
+            page.reload()
+            expect(page.locator("#connection")).to_contain_text("The connection is lost")
+            page.unroute("**/live")
+            expect(page.locator("#connection")).to_be_empty(timeout=30_000)
+
+    def test_by_keyboard(self, browser: Browser, tmp_path: Path) -> None:
+        service = played(tmp_path, ["a", "b"], 100)
+        with served(service) as web, opened(browser, web) as (page, _):
+            reached = []
+            for _ in range(4):
+                page.keyboard.press("Tab")
+                reached.append(page.evaluate("document.activeElement.tagName + document.activeElement.className"))
+                outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+                assert outline == "solid" or reached[-1] == "BODY"
+            assert "DIVscroll" in reached
+            assert "SUMMARY" in reached
+
+    def test_with_a_token(self, browser: Browser, tmp_path: Path) -> None:
+        service = played(tmp_path, ["a"], 10)
+        with served(service, Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
+            assert "A token is needed" in page.inner_text("main")
+            page.fill("#token", "another")
+            page.keyboard.press("Enter")
+            expect(page.locator("#connection")).to_have_text("This token was not accepted.")
+            page.fill("#token", TOKEN)
+            page.keyboard.press("Enter")
+            expect(page.locator("h1")).to_have_text("A page & <i>more</i>")
+            assert TOKEN not in page.url
+            page.reload()
+            expect(page.locator("h1")).to_have_text("A page & <i>more</i>")  # this tab still has it
+
+    def test_with_a_token_and_without_scripts(self, browser: Browser, tmp_path: Path) -> None:
+        with (
+            served(writer(tmp_path), Tokens(TOKEN)) as web,
+            opened(browser, web, java_script_enabled=False) as (page, _),
+        ):
+            assert "Without scripts" in page.inner_text("main")

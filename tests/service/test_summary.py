@@ -1,0 +1,112 @@
+"""Sums of decisions and rewards: what they hold, how they are kept, and that they do not grow."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from hybandits.service.summary import ARMS_OF_BIN, BINS, Summary, Terms
+from tests.support.service_rows import Lots, decision
+
+
+def filled(seed: int = 0, rounds: int = 300, **settings: object) -> Summary:
+    summary = Summary(**settings)  # type: ignore[arg-type]
+    summary.compare("live", ["live", "bold"])
+    lots = Lots(seed)
+    for t in range(rounds):
+        made, reward, _ = lots.draw()
+        summary.decided(t * 1_000_000, made)
+        summary.learned(t * 1_000_000, made, reward)
+    return summary
+
+
+@pytest.mark.parametrize("rewards", [None, (0.0, 1.0), (-1.0, 3.0)])
+def test_sums_are_those_of_a_plain_recomputation(rewards: tuple[float, float] | None) -> None:
+    summary = filled(rewards=rewards)
+    lots = Lots(0)
+    values: dict[str, list[float]] = {"reward": [], "uniform": [], "bold": [], "difference": []}
+    for _ in range(300):
+        made, reward, _ = lots.draw()
+        if rewards is not None:
+            reward = (reward - rewards[0]) / (rewards[1] - rewards[0])
+        so_far = values["reward"]
+        base = 0.0 if rewards is not None else sum(so_far) / len(so_far) if so_far else reward
+        weight = made.shadows["bold"] / made.chance
+        values["uniform"].append(base + (reward - base) / (made.n * made.chance))
+        values["bold"].append(base + weight * (reward - base))
+        values["difference"].append(values["bold"][-1] - (base + 1.0 * (reward - base)))
+        so_far.append(reward)
+    bold = summary.challengers["bold"]
+    for name, terms in (
+        ("reward", summary.reward), ("uniform", summary.uniform.value), ("bold", bold.value),
+        ("difference", bold.difference),
+    ):  # fmt: skip
+        assert (terms.n, terms.total) == (300, pytest.approx(sum(values[name]))), name
+        middle, low, high = (0.0, -1.0, 1.0) if name == "difference" else (0.5, 0.0, 1.0)
+        spread = 0.0
+        for i, value in enumerate(values[name]):
+            before = sum(values[name][:i])
+            if rewards is None:
+                guess = before / i if i else value
+            else:
+                guess = min(max((middle + before) / (1 + i), low), high)
+            spread += (value - guess) ** 2
+        assert terms.spread == pytest.approx(spread), name
+
+
+def test_stretches_of_time_add_up() -> None:
+    summary = filled(rounds=1_000, rewards=(0.0, 1.0))
+    assert len(summary.bins) <= BINS
+    assert summary.width == 8_000_000
+    for name, whole in (("reward", summary.reward), ("uniform", summary.uniform.value)):
+        parts = [getattr(each, name) for each in summary.bins.values()]
+        assert sum(part.n for part in parts) == whole.n == 1_000
+        assert sum(part.total for part in parts) == pytest.approx(whole.total)
+        assert sum(part.spread for part in parts) == pytest.approx(whole.spread)
+    assert sum(sum(each.arms.values()) for each in summary.bins.values()) == summary.decisions == 1_000
+
+
+def test_a_snapshot_goes_on_as_if_there_had_been_none() -> None:
+    summary = filled(rewards=(0.0, 1.0))
+    restored = Summary.from_plain(msgspec.msgpack.decode(msgspec.msgpack.encode(summary.plain())))
+    assert restored == summary
+    restored.learned(10**9, decision(), 1.0)
+    assert restored.reward == Terms(301, summary.reward.total + 1.0, restored.reward.spread)
+
+
+def test_a_stretch_that_is_over_keeps_the_arms_with_most_decisions() -> None:
+    summary = Summary()
+    for i in range(200):
+        for _ in range(1 + (i % 50 == 0)):
+            summary.decided(0, decision(arm=str(i)))
+    assert len(summary.bins[0].arms) == 200
+    summary.decided(summary.width, decision())
+    assert len(summary.bins[0].arms) == ARMS_OF_BIN
+    assert {"0", "50", "100", "150"} <= set(summary.bins[0].arms)
+    assert summary.bins[0].decisions == 204
+
+
+def test_its_size_does_not_grow_with_the_log() -> None:
+    few, many = (len(msgspec.msgpack.encode(filled(rounds=rounds).plain())) for rounds in (2_000, 8_000))
+    assert many < 1.3 * few
+
+
+def test_challengers_are_compared_anew_when_another_policy_is_live() -> None:
+    summary = filled()
+    summary.compare("live", ["live", "bold", "new"])
+    assert summary.challengers["bold"].value.n == 300
+    summary.compare("bold", ["live", "bold", "new"])
+    assert {name: sums.value.n for name, sums in summary.challengers.items()} == {"live": 0, "new": 0}
+    assert summary.uniform.value.n == 300
+    summary.learned(10**9, decision(shadows={"bold": 0.5, "new": 0.1}), 1.0)  # it was decided before
+    assert summary.challengers["new"].value.n == 0
+    summary.learned(10**9, decision(policy="bold", shadows={"live": 0.5, "new": 0.1}), 1.0)
+    assert summary.challengers["new"].value.n == 1
+
+
+def test_the_largest_weights_that_could_have_been_are_known() -> None:
+    summary = Summary()
+    for n, floor in ((10, 0.1), (4, 0.1), (20, 0.05)):
+        summary.decided(0, decision(n=n, floor=floor))
+    assert (summary.weights.first, summary.weights.ever) == (pytest.approx(91), pytest.approx(381))
+    assert (summary.uniform_weights.first, summary.uniform_weights.ever) == (10, 20)
