@@ -10,7 +10,7 @@ PARTS ?=
 FLAGS ?=
 unexport PYTHONDONTWRITEBYTECODE  # what Python and pytest compile is kept, here as everywhere: the next run starts faster
 
-.PHONY: help reproduce paper quick test compile lint bench contest soak docs wheel clean
+.PHONY: help reproduce paper quick test compile lint serve bench contest soak docs wheel clean
 
 help:            ## list these targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -37,6 +37,9 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+serve: $(VENV)/service.stamp  ## show the decision service with simulated visitors: http://127.0.0.1:8000, until Ctrl-C
+	$(BIN)/python -m hybandits.service.demo
 
 bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)

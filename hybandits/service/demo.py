@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+import multiprocessing
+import signal
+import tempfile
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import httpx
 import numpy as np
 
 from hybandits.service.client import AsyncClient, ServiceError
+from hybandits.service.serving import Serving, serve
 
 BANDIT = """\
 name = "News page (a demonstration)"
@@ -127,6 +132,29 @@ def visit(url: str, *, rate: float = 30.0, seed: int = 0, seconds: float | None 
     return asyncio.run(_visit(url, rate, seed, math.inf if seconds is None else seconds))
 
 
+def demonstrate(*, port: int = 8000, rate: float = 30.0, seed: int = 0) -> None:
+    """Serve `BANDIT` at a port of this machine and send readers to it, until Ctrl-C. The log is thrown away."""
+    url = f"http://127.0.0.1:{port}"
+    readers = multiprocessing.get_context("spawn").Process(target=_come, args=(url, rate, seed), daemon=True)
+    with tempfile.TemporaryDirectory() as folder:
+        bandit = Path(folder) / "bandit.toml"
+        bandit.write_text(BANDIT)
+        print(f"The page is at {url} (Ctrl-C ends it). The first readers come in a moment.", flush=True)
+        readers.start()
+        try:
+            serve(Serving(bandit=str(bandit), store=str(bandit.with_suffix(".db")), port=port))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            readers.terminate()
+            readers.join()
+
+
+def _come(url: str, rate: float, seed: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that serves ends this one
+    visit(url, rate=rate, seed=seed)
+
+
 async def _visit(url: str, rate: float, seed: int, seconds: float) -> int:
     newsroom = Newsroom(seed)
     shown = 0
@@ -194,3 +222,7 @@ async def _renew(client: AsyncClient, newsroom: Newsroom, page: dict[str, Articl
         del page[oldest]
     except (ServiceError, httpx.HTTPError):
         pass  # the page stays as it is until the next time
+
+
+if __name__ == "__main__":
+    demonstrate()

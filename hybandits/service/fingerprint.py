@@ -12,6 +12,9 @@ import llvmlite.binding
 import numba
 import numpy as np
 
+PARTS = ("foundation", "kernels", "model", "policies", "service/fold.py", "service/settings.py", "service/summary.py")
+"""What decisions and snapshots depend on, in the package."""
+
 
 @cache
 def fingerprint() -> str:
@@ -22,8 +25,8 @@ def fingerprint() -> str:
     """
     digest = hashlib.sha256()
     folder = Path(__file__).parents[1]
-    for room in ("foundation", "kernels", "model", "policies"):
-        for file in sorted((folder / room).rglob("*.py")):
+    for part in PARTS:
+        for file in sorted((folder / part).rglob("*.py")) or [folder / part]:
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     binding = llvmlite.binding
     parts = (

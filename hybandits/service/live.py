@@ -11,7 +11,7 @@ import msgspec
 
 from hybandits.service.page import content
 from hybandits.service.problems import Refused
-from hybandits.service.view import OFTEN, Views
+from hybandits.service.view import OFTEN, View, Views
 
 HEARTBEAT = 15.0
 """Seconds after which those who watch are told that the service is still there."""
@@ -65,26 +65,22 @@ class Live:
 
     async def _look(self) -> None:
         """Look as long as somebody watches."""
-        shown: object = None
+        shown: View | None = None
         while self._watchers and not self._stopping.is_set():
-            if self._views.state != shown:
-                try:
-                    self._events = await asyncio.to_thread(self._made)
-                except Exception:
-                    log.exception("the view could not be made")
-                else:
-                    shown = self._views.shown
+            try:
+                view = await asyncio.to_thread(self._views.newest)
+                if view is not shown:
+                    self._events = await asyncio.to_thread(_events, view)
+                    shown = view
                     self._number += 1
                     self._tell()
+            except Exception:
+                log.exception("the view could not be made")
             try:
                 async with asyncio.timeout(OFTEN):
                     await self._stopping.wait()
             except TimeoutError:
                 pass
-
-    def _made(self) -> dict[str, bytes]:
-        view = self._views.newest()
-        return {"view": _event(view), "page": _event(content(view))}
 
     def _tell(self) -> None:
         self._changed.set()
@@ -96,6 +92,10 @@ class Live:
         """End all connections, so that a server which waits for them can stop. Call it in the event loop."""
         self._stopping.set()
         self._tell()
+
+
+def _events(view: View) -> dict[str, bytes]:
+    return {"view": _event(view), "page": _event(content(view))}
 
 
 def _event(value: Any) -> bytes:

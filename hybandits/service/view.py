@@ -14,6 +14,7 @@ import msgspec
 from hybandits.model.learned import LearnedSettings
 from hybandits.service.estimates import LEVEL, Comparison, Estimate, compared, earned, earned_by, over_time, unit_of
 from hybandits.service.fold import Fold
+from hybandits.service.problems import Refused
 from hybandits.service.settings import Bandit
 from hybandits.service.store import StoreError
 from hybandits.service.summary import Bin, Summary
@@ -244,21 +245,29 @@ class Views:
         self.writer = writer
         self._clock = clock
         self._lock = threading.Lock()
-        self.shown: tuple[int, str | None] | None = None
-        """The state of the newest look."""
-        self._taken = -math.inf
+        self._state: tuple[int, str | None] | None = None
+        self._tried = -math.inf
         self._view: View
 
-    @property
-    def state(self) -> tuple[int, str | None]:
-        """What a look depends on."""
-        return self.writer.fold.row, self.writer.trouble
-
     def newest(self) -> View:
-        """A look that is not old."""
+        """A look that is not old; the same object as long as nothing has changed."""
         with self._lock:
-            state, now = self.state, self._clock()
-            if state != self.shown and now - self._taken >= OFTEN:
-                self._view = look(self.writer)
-                self.shown, self._taken = state, now
+            now = self._clock()
+            if now - self._tried >= OFTEN:
+                self._tried = now
+                self._catch_up()
+                state = self.writer.fold.row, self.writer.trouble
+                if state != self._state:
+                    self._view, self._state = look(self.writer), state
             return self._view
+
+    def _catch_up(self) -> None:
+        """Let the writer fold what other servers have written: by itself it does so only when it is asked something."""
+        try:
+            if self.writer.store.last()[0] <= self.writer.fold.row:
+                return
+            folded = threading.Event()
+            self.writer.ask([], lambda _: folded.set())
+        except (StoreError, Refused):
+            return
+        folded.wait(OFTEN)
