@@ -96,6 +96,14 @@ def reproduce(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the environments; by default that of the released code.")
     ] = None,
+    environments: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Also play settings 1, 2 and 3 in so many fresh environments, one trial each, and judge claims 1 to 3 "
+            "on them too.",
+        ),
+    ] = None,
     policies: Annotated[
         str | None, typer.Option(help="Run only these policies, separated by commas: HyLinUCB,LinUCB.")
     ] = None,
@@ -157,6 +165,15 @@ def reproduce(
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
         records = paper.experiments(synthetic, protocols, scale=scale.value, seed=start)
+        if environments is not None:
+            fresh = paper.fresh_experiments(
+                synthetic, protocols, environments=environments, scale=scale.value, seed=start
+            )
+            if not fresh:
+                raise ValueError(
+                    f"--environments is for {', '.join(paper.FRESH_NAMES)}: name one of them, or leave it out"
+                )
+            records += fresh
         kept = None if policies is None else _paper_policies(policies)
         if kept is not None:
             records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]

@@ -11,8 +11,8 @@ records, which takes a log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hybandits.experiments.record import Entry, Experiment, Protocol, environment_seeds, grid
@@ -46,6 +46,14 @@ BASELINES = ("HyRan", HYRAN_RELEASED, "SupLinUCB")
 """Algorithms of others that the paper compares with, and HyRan with its cross blocks."""
 BEYOND = (HYTHOMPSON_TOLD, "HyThompson", "HyIDS", "Greedy")
 """Policies that are not in the paper; they have figures of their own."""
+
+FRESH_POLICIES = (*PAPER_POLICIES, HYRAN_RELEASED, "HyRan", "HyThompson", "HyIDS")
+"""The policies of the fresh environments: those that claims 1 to 3 are about, HyRan with its cross blocks, and the two
+that are told nothing."""
+FRESH_ARMS = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 100, 400)}
+"""The settings that are also played in fresh environments, and the numbers of arms there."""
+FRESH_NAMES = {name: f"{name}-fresh" for name in FRESH_ARMS}
+"""What the experiments in fresh environments are called, by the name of the setting."""
 
 YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
 """Names of the experiment on the click log, by what its arms are."""
@@ -201,6 +209,87 @@ def experiments(
 ) -> list[Experiment]:
     """Several of the paper's experiments, each under several protocols; see `experiment`."""
     return [experiment(name, protocol, scale=scale, seed=seed) for protocol in protocols for name in names]
+
+
+def fresh_experiment(
+    name: str,
+    protocol: Protocol = "released",
+    *,
+    environments: int,
+    scale: Scale = "paper",
+    seed: int = RELEASED_SEED,
+) -> Experiment:
+    """One of the paper's settings in fresh environments, which are not those of `experiment`.
+
+    Parameters
+    ----------
+    name : str
+        ``"setting-1"``, ``"setting-2"`` or ``"setting-3"``.
+    protocol, scale, seed
+        As for `experiment`. The fresh environments' seeds are drawn from the seed that follows.
+    environments : int
+        How many there are. Each is played once, by `FRESH_POLICIES`.
+
+    Returns
+    -------
+    Experiment
+        An experiment of its own, beside the one of the published environments.
+
+    Examples
+    --------
+    >>> record = fresh_experiment("setting-3", environments=100)
+    >>> record.name, record.arms, len(record.seeds), record.trials
+    ('setting-3-fresh', (10, 100, 400), 100, 1)
+    >>> set(record.seeds) & set(experiment("setting-3").seeds)
+    set()
+    """
+    whole = experiment(name, protocol, scale=scale, seed=seed)
+    return replace(
+        whole,
+        name=FRESH_NAMES[name],
+        arms=FRESH_ARMS[name],
+        seeds=_fresh_seeds(environments, {*whole.seeds, *environment_seeds(RELEASED_SEED, len(whole.seeds))}, seed),
+        trials=1,
+        policies=tuple(entry(policy, protocol) for policy in FRESH_POLICIES),
+        points=grid(whole.horizon, 40),
+        probes=(),
+    )
+
+
+def _fresh_seeds(count: int, known: Collection[int], seed: int) -> tuple[int, ...]:
+    """Seeds of environments, none of them known or drawn before; more environments begin with the same ones."""
+    seeds: tuple[int, ...] = ()
+    drawn = count
+    while len(seeds) < count:
+        drawn += len(known)
+        seeds = tuple(new for new in dict.fromkeys(environment_seeds(seed + 1, drawn)) if new not in known)[:count]
+    return seeds
+
+
+def fresh_experiments(
+    names: Sequence[str],
+    protocols: Sequence[Protocol],
+    *,
+    environments: int,
+    scale: Scale = "paper",
+    seed: int = RELEASED_SEED,
+) -> list[Experiment]:
+    """Those of the named settings that are played in fresh environments; see `fresh_experiment`."""
+    return [
+        fresh_experiment(name, protocol, environments=environments, scale=scale, seed=seed)
+        for protocol in protocols
+        for name in names
+        if name in FRESH_NAMES
+    ]
+
+
+def setting_of(name: str) -> Setting | None:
+    """The setting that an experiment plays, in the published environments or in fresh ones; None if it is no setting.
+
+    >>> setting_of("setting-3-fresh").horizon, setting_of("yahoo")
+    (30000, None)
+    """
+    return SETTINGS.get({fresh: setting for setting, fresh in FRESH_NAMES.items()}.get(name, name))
 
 
 def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry:

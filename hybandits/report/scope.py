@@ -18,7 +18,7 @@ def shortened(results: Results) -> list[str]:
     """How what was run falls short of the paper's lengths, one phrase per experiment."""
     phrases = []
     for outcome in in_order(results):
-        e, setting = outcome.experiment, paper.SETTINGS.get(outcome.experiment.name)
+        e, setting = outcome.experiment, paper.setting_of(outcome.experiment.name)
         lengths: tuple[tuple[int, int, str], ...] = ()
         if e.log is not None:
             fitted = (int(e.log["train"]), paper.YAHOO_TRAIN, "rounds to fit on")
@@ -29,6 +29,8 @@ def shortened(results: Results) -> list[str]:
                 (e.trials, setting.trials, "trials per environment"),
                 (len(e.seeds), setting.environments, "environments"),
             )
+            if e.name != setting.name:  # fresh environments have one trial, and as many as were asked for
+                lengths = lengths[:1]
         parts = [f"{have:,} of {full:,} {what}" for have, full, what in lengths if have < full]
         if parts:
             phrases.append(f"{name_of(e.name)}: {', '.join(parts)}")

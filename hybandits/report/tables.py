@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from hybandits import paper
 from hybandits.paper.claims import CONFIDENCE
 from hybandits.paper.claims.wording import percent
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
@@ -151,8 +152,11 @@ class Beyond(NamedTuple):
 
 
 def beyond_section(rows: Sequence[Row]) -> Beyond | None:
-    """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show."""
-    ratios = _ratios_to_the_best(rows)
+    """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show.
+
+    Fresh environments are left out: they repeat the same cases.
+    """
+    ratios = _ratios_to_the_best([row for row in rows if row.experiment not in paper.FRESH_NAMES.values()])
     if not ratios:
         return None
     policies = list(dict.fromkeys(policy for policy, _ in ratios))

@@ -89,6 +89,40 @@ def test_the_seed_moves_the_environments() -> None:
     assert not set(other.seeds) & set(paper.experiment("setting-1").seeds)
 
 
+@pytest.mark.parametrize("name", list(paper.FRESH_NAMES))
+def test_fresh_environments_are_the_same_setting_with_other_seeds(name: str) -> None:
+    whole, fresh = paper.experiment(name), paper.fresh_experiment(name, environments=100)
+    assert fresh.name == f"{name}-fresh"
+    assert (len(set(fresh.seeds)), fresh.trials, fresh.horizon) == (100, 1, whole.horizon)
+    assert not set(fresh.seeds) & set(whole.seeds)
+    assert set(fresh.arms) <= set(whole.arms)
+    same = ("protocol", "d1", "d2", "noise", "law", "theta_bound", "beta_bound", "fresh_contexts", "world_settings")
+    for field in same:
+        assert getattr(fresh, field) == getattr(whole, field)
+    entries = {entry.name: entry for entry in whole.policies}
+    assert [entry.name for entry in fresh.policies] == list(paper.FRESH_POLICIES)
+    assert all(entry == entries[entry.name] for entry in fresh.policies)
+    assert Experiment.from_plain(json.loads(json.dumps(fresh.plain()))) == fresh
+    fewer = paper.fresh_experiment(name, environments=7)
+    assert fewer.seeds == fresh.seeds[:7]
+    setting = paper.setting_of(fresh.name)
+    assert setting is paper.setting_of(name) is paper.SETTINGS[name]
+
+
+def test_fresh_environments_are_never_the_published_ones() -> None:
+    """With the seed before the released one, the seeds drawn begin with the published five, which are passed over."""
+    published = set(environment_seeds(paper.RELEASED_SEED, 5))
+    fresh = paper.fresh_experiment("setting-1", environments=50, seed=paper.RELEASED_SEED - 1)
+    assert len(set(fresh.seeds)) == 50
+    assert not set(fresh.seeds) & published
+
+
+def test_settings_without_fresh_environments_are_passed_over() -> None:
+    records = paper.fresh_experiments(["diversity", "setting-2"], ["released", "written"], environments=3)
+    assert [record.key for record in records] == ["setting-2-fresh/released", "setting-2-fresh/written"]
+    assert paper.setting_of("yahoo") is None
+
+
 def test_several_experiments_come_protocol_by_protocol() -> None:
     records = paper.experiments(["setting-1", "diversity"], ["released", "written"], scale="quick")
     assert [record.key for record in records] == [

@@ -115,6 +115,10 @@ class Verdict:
         Why, in a sentence or two.
     evidence : tuple of Finding
         What was measured, part by part.
+    basis : str
+        What the verdict rests on, e.g. ``"the 5 published environments"`` or ``"100 fresh environments"``.
+    fresh : bool
+        Whether that is fresh environments, beside the paper's own.
     """
 
     claim: str
@@ -125,6 +129,8 @@ class Verdict:
     verdict: Answer
     summary: str
     evidence: tuple[Finding, ...]
+    basis: str = ""
+    fresh: bool = False
 
 
 def verdict_on(

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import matplotlib
 
+from hybandits import paper
 from hybandits.engines import Engine, Here, Report
 from hybandits.experiments.results import Results
 from hybandits.report.figures.click_log import draw_click_log
 from hybandits.report.figures.eigenvalues import draw_eigenvalues
+from hybandits.report.figures.environments import draw_environments
 from hybandits.report.figures.looks import LOOK
 from hybandits.report.figures.outcomes import DEFECT, REPRODUCED, Figure, Published, present_in
 from hybandits.report.figures.regret import PANELS, beyond_names, draw_beyond, draw_hyran, draw_panels, draw_setting
@@ -58,11 +60,15 @@ def _of_protocol(
             yield draw_setting(outcome, out, published)
         return
     logged = [outcome for outcome in outcomes.values() if outcome.experiment.log is not None]
-    regret = [outcome for name, outcome in outcomes.items() if name != "diversity" and outcome not in logged]
+    aside = ("diversity", *paper.FRESH_NAMES.values())  # they have figures of their own
+    regret = [outcome for name, outcome in outcomes.items() if name not in aside and outcome not in logged]
     if any(name in outcomes and present_in(outcomes[name], REPRODUCED) for name in PANELS):
         yield draw_panels(outcomes, protocol, out, published, read_out_error)
     for outcome in regret:
         yield draw_setting(outcome, out, published)
+    for name, fresh in paper.FRESH_NAMES.items():
+        if fresh in outcomes:
+            yield draw_environments(outcomes[fresh], outcomes.get(name), out)
     if "diversity" in outcomes:
         yield from draw_eigenvalues(outcomes["diversity"], out)
     for outcome in regret:

@@ -38,6 +38,9 @@ _NAMES = {
     "setting-2": "Setting 2",
     "setting-3": "Setting 3",
     "diversity": "Diversity",
+    "setting-1-fresh": "Setting 1, fresh environments",
+    "setting-2-fresh": "Setting 2, fresh environments",
+    "setting-3-fresh": "Setting 3, fresh environments",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
 }
