@@ -1,6 +1,6 @@
 """The paper (Das & Sinha 2024) as data: its experiments as records, its figure as numbers, its theorems and claims."""
 
-from hybandits.paper.published_numbers import READ_OUT_ERROR, published
+from hybandits.paper.published_numbers import published, read_out_error
 from hybandits.paper.settings import (
     BASELINES,
     BEYOND,
@@ -57,7 +57,6 @@ __all__ = [
     "HYTHOMPSON_TOLD",
     "PAPER_POLICIES",
     "QUICK_YAHOO",
-    "READ_OUT_ERROR",
     "RELEASED_NOISE",
     "RELEASED_RIDGE",
     "RELEASED_SEED",
@@ -83,6 +82,7 @@ __all__ = [
     "fresh_experiment",
     "fresh_experiments",
     "published",
+    "read_out_error",
     "setting_of",
     "synthetic_log",
     "uniform_choice_regret",

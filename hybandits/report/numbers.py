@@ -84,7 +84,7 @@ class _Series(NamedTuple):
             highest=float(values.max()),
             published=known,
             ratio=None if known is None else mean / known,
-            within=None if known is None or not _comparable(self.outcome) else agrees(self.policy, mean, known),
+            within=None if known is None or not _comparable(self.outcome) else agrees(e.name, self.policy, mean, known),
         )
 
 

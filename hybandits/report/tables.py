@@ -113,7 +113,9 @@ def agreement(read_outs: Sequence[Row]) -> dict[str, Any] | None:
     judged = [(row, row.published) for row in read_outs if row.published is not None and row.within is not None]
     if not judged:
         return None
-    furthest, _ = max(judged, key=lambda pair: abs(pair[0].mean - pair[1]) / tolerance(pair[0].policy, pair[1]))
+    furthest, _ = max(
+        judged, key=lambda pair: abs(pair[0].mean - pair[1]) / tolerance(pair[0].experiment, pair[0].policy, pair[1])
+    )
     return {"matched": sum(bool(row.within) for row, _ in judged), "compared": len(judged), "furthest": furthest}
 
 

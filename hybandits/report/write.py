@@ -50,7 +50,7 @@ def write_report(
     """
     results = read_results(folder) if results is None else results
     drawn = figures.draw_all(
-        results, folder / "figures", paper.published, read_out_error=paper.READ_OUT_ERROR, engine=engine
+        results, folder / "figures", paper.published, read_out_error=paper.read_out_error, engine=engine
     )
     verdicts = claims.judge(results) if verdicts is None else verdicts
     rows, read_outs = regret_rows(results), read_out_rows(results)

@@ -41,6 +41,25 @@ def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: 
 
 
 @pytest.mark.slow
+def test_fresh_environments_join_the_published_ones_in_one_folder(tmp_path: Path) -> None:
+    small = ["reproduce", "setting-3", "--protocol", "released", "--policies", "HyLinUCB,DisLinUCB", "--out", tmp_path]
+    small += ["--workers", "1"]
+    published = run(*small)
+    assert published.exit_code == 0, said(published)
+    both = run(*small, "--environments", "2")
+    assert both.exit_code == 0, said(both)
+    assert "Setting 3, fresh environments, released protocol: regret after 10,000 rounds (2 runs" in both.stdout
+    assert "2 fresh environments" in both.stdout
+    results = read_results(tmp_path)
+    assert {name for name, _ in results.outcomes} == {"setting-3", "setting-3-fresh"}
+    assert run(*small).stdout == both.stdout, "neither resuming without them nor a report loses them"
+    assert run("report", tmp_path).stdout == both.stdout
+    more = run(*small, "--environments", "3")
+    assert more.exit_code == 2
+    assert "environments: 2 there and 3 here" in more.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "world",
     [
@@ -117,6 +136,8 @@ def test_list_names_what_there_is() -> None:
         (["reproduce", "--policies", "HyLinUBC"], "there is no policy 'HyLinUBC' (did you mean HyLinUCB?)"),
         (["reproduce", "--protocol", "published"], "--protocol"),
         (["reproduce", "--scale", "huge"], "--scale"),
+        (["reproduce", "--environments", "1"], "--environments"),
+        (["reproduce", "diversity", "--environments", "9"], "--environments is for setting-1, setting-2, setting-3"),
         (["reproduce", "--engine", "slurm"], "--engine"),
         (["reproduce", "--workers", "0"], "--workers"),
         (["reproduce", "--seed", "-1"], "--seed"),

@@ -7,8 +7,16 @@ from pathlib import Path
 
 from numpy.testing import assert_allclose
 
+from hybandits.experiments.results import read_results
 from hybandits.report import numbers
-from tests.support.fabricated_results import fabricate, fabricate_both, fabricate_log, on_a_log, small_setting
+from tests.support.fabricated_results import (
+    fabricate,
+    fabricate_both,
+    fabricate_log,
+    fresh_setting,
+    on_a_log,
+    small_setting,
+)
 
 
 def test_other_seeds_are_other_environments(tmp_path: Path) -> None:
@@ -47,3 +55,18 @@ def test_the_papers_order_and_the_two_kinds_of_world(tmp_path: Path) -> None:
     assert [o.experiment.name for o in numbers.in_order(results)] == ["setting-1", "yahoo"]
     assert [o.experiment.name for o in numbers.in_worlds(results)] == ["setting-1"]
     assert [o.experiment.name for o in numbers.on_logs(results)] == ["yahoo"]
+
+
+def test_published_numbers_are_not_compared_with_fresh_environments(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, fresh_setting("setting-1"), small_setting("setting-1"))
+    rows = [row for row in numbers.regret_rows(results) if row.experiment == "setting-1-fresh"]
+    assert {(row.published, row.ratio, row.within) for row in rows} == {(None, None, None)}
+    assert {(row.runs, row.environments) for row in rows} == {(6, 6)}
+    assert {row.experiment for row in numbers.read_out_rows(results)} == {"setting-1"}
+    assert [o.experiment.name for o in numbers.in_order(results)] == ["setting-1", "setting-1-fresh"]
+
+
+def test_all_read_outs_come_out_again_in_the_results_of_this_repository() -> None:
+    rows = numbers.read_out_rows(read_results(Path(__file__).parents[2] / "results"))
+    assert len(rows) == 110
+    assert [row for row in rows if not row.within] == []

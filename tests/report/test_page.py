@@ -14,7 +14,14 @@ from hybandits.paper.claims import Finding, Verdict
 from hybandits.report.figures import Figure
 from hybandits.report.numbers import regret_rows
 from hybandits.report.page import anchor, page_of
-from tests.support.fabricated_results import fabricate, fabricate_both, fabricate_log, on_a_log, small_setting
+from tests.support.fabricated_results import (
+    fabricate,
+    fabricate_both,
+    fabricate_log,
+    fresh_setting,
+    on_a_log,
+    small_setting,
+)
 from tests.support.html_page import Page, page_about
 
 
@@ -57,6 +64,16 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     for verdict in claims.judge(results):
         assert f"claim-{verdict.claim}-{verdict.protocol}" in page.ids
         assert verdict.summary in page.text
+
+
+def test_verdicts_on_fresh_environments_stand_beside_those_on_the_published(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
+    page = page_about(results)
+    assert {"claim-1-released", "claim-1-released-fresh"} <= set(page.ids)
+    assert len(set(page.ids)) == len(page.ids)
+    for basis in ("the 3 published environments", "6 fresh environments"):
+        assert page.text.count(f"on {basis}") >= 2, "in the table and at the evidence"
+    assert "all policies, HyRan too, play all 10,000 rounds, 1 trial each" in page.text
 
 
 def test_policies_beyond_the_paper_are_told_from_each_other(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hybandits.report.tables import (
     row_numbers,
     runs_of,
 )
-from tests.support.fabricated_results import fabricate, small_setting
+from tests.support.fabricated_results import fabricate, fresh_setting, small_setting
 
 
 def test_a_row_beside_the_published_number(tmp_path: Path) -> None:
@@ -92,3 +92,14 @@ def test_without_the_papers_policies_there_is_nothing_to_be_beyond(tmp_path: Pat
     assert beyond_section(rows) is None
     both = regret_rows(fabricate(tmp_path / "own", small_setting("setting-1", policies=("HyLinUCB", "HyIDS"))))
     assert beyond_section([replace(row, protocol="own") for row in both]) is None
+
+
+def test_fresh_environments_have_a_table_of_their_own_and_no_column_beyond_the_paper(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
+    rows, read_outs = regret_rows(results), read_out_rows(results)
+    ((_, tables),) = regret_section(rows, read_outs)["tables"]
+    assert [table.caption.partition(":")[0] for table in tables] == ["Setting 1", "Setting 1, fresh environments"]
+    assert [table.head[-1] for table in tables] == ["within", "highest"]
+    beyond = beyond_section(rows)
+    assert beyond is not None
+    assert beyond.table.head == ["policy", "Setting 1, released"]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hybandits.paper import claims
 from hybandits.report import terminal
-from tests.support.fabricated_results import fabricate, fabricate_log, on_a_log, small_setting
+from tests.support.fabricated_results import fabricate, fabricate_log, fresh_setting, on_a_log, small_setting
 
 
 def test_terminal_summary(tmp_path: Path) -> None:
@@ -56,3 +56,12 @@ def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
     assert lines[at + 4].startswith("uniform choice (expected)")
     (claim,) = [line for line in lines if line.startswith("8 ")]
     assert "undecided  No real data: the log is synthetic" in claim
+
+
+def test_the_terminal_says_what_a_verdict_rests_on(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
+    file = io.StringIO()
+    terminal.print_summary(results, claims.judge(results), Console(file=file, width=80))
+    lines = [line for line in file.getvalue().splitlines() if line.startswith("1  ")]
+    assert ["the 3 published environments" in line for line in lines] == [True, False]
+    assert ["6 fresh environments" in line for line in lines] == [False, True]

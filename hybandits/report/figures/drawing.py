@@ -14,12 +14,17 @@ from hybandits.report.figures.click_log import draw_click_log
 from hybandits.report.figures.eigenvalues import draw_eigenvalues
 from hybandits.report.figures.environments import draw_environments
 from hybandits.report.figures.looks import LOOK
-from hybandits.report.figures.outcomes import DEFECT, REPRODUCED, Figure, Published, present_in
+from hybandits.report.figures.outcomes import DEFECT, REPRODUCED, Figure, Published, ReadOutError, present_in
 from hybandits.report.figures.regret import PANELS, beyond_names, draw_beyond, draw_hyran, draw_panels, draw_setting
 
 
 def draw_all(
-    results: Results, out: Path, published: Published, *, read_out_error: float = 10.0, engine: Engine | None = None
+    results: Results,
+    out: Path,
+    published: Published,
+    *,
+    read_out_error: ReadOutError = paper.read_out_error,
+    engine: Engine | None = None,
 ) -> list[Figure]:
     """Draw every figure that there are results for.
 
@@ -31,8 +36,8 @@ def draw_all(
         The folder for the figures, each a PNG and an SVG.
     published : Published
         Read-outs of the published figure.
-    read_out_error : float
-        How far a published number may be off; drawn beside the ratios to it.
+    read_out_error : ReadOutError
+        How far an experiment's published numbers may be off; drawn beside the ratios to them.
     engine : Engine, optional
         Where to draw the protocols' figures; in this process if left out.
 
@@ -46,13 +51,13 @@ def draw_all(
     return [figure for i in range(len(tasks)) for figure in drawn[i]]
 
 
-def _draw(task: tuple[Results, str, Path, Published, float], report: Report) -> list[Figure]:
+def _draw(task: tuple[Results, str, Path, Published, ReadOutError], report: Report) -> list[Figure]:
     with matplotlib.rc_context(LOOK):
         return list(_of_protocol(*task))
 
 
 def _of_protocol(
-    results: Results, protocol: str, out: Path, published: Published, read_out_error: float
+    results: Results, protocol: str, out: Path, published: Published, read_out_error: ReadOutError
 ) -> Iterator[Figure]:
     outcomes = {name: outcome for (name, p), outcome in sorted(results.outcomes.items()) if p == protocol}
     if protocol == "own":

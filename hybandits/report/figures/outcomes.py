@@ -18,6 +18,9 @@ Published = Callable[[str, str, int | None], Mapping[int, float]]
 """(experiment, policy, arms) to the read-outs {rounds: regret} of the published figure; empty where there are none. In
 experiments on a click log they are of the regret beyond HyLinUCB's."""
 
+ReadOutError = Callable[[str], float]
+"""Experiment to how far its read-outs may be off."""
+
 Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
 REPRODUCED = ("HyLinUCB", "LinUCB", "DisLinUCB", HYRAN_RELEASED)

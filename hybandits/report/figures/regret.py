@@ -36,6 +36,7 @@ from hybandits.report.figures.outcomes import (
     SYNTHETIC,
     Figure,
     Published,
+    ReadOutError,
     Section,
     curve,
     dots_of,
@@ -67,7 +68,7 @@ def _plotted(outcome: Outcome) -> list[str]:
 
 
 def draw_panels(
-    outcomes: Mapping[str, Outcome], protocol: str, out: Path, published: Published, read_out_error: float
+    outcomes: Mapping[str, Outcome], protocol: str, out: Path, published: Published, read_out_error: ReadOutError
 ) -> Figure:
     """The published figure reproduced: settings 1 to 3, and the click log or else the ratios to the read-outs."""
     canvas = Canvas(figsize=(11, 9.2), layout="constrained")
@@ -90,7 +91,7 @@ def draw_panels(
         fourth = (
             "The published fourth panel shows a Yahoo! click log that may not be passed on (hybandits reproduce yahoo "
             "runs that experiment). In its place, panel (d) divides our mean regret at T by the published one; its "
-            f"bars show the ratio if the read-out is off by {read_out_error:g}."
+            f"bars show the ratio if the read-out is off by {_errors_in_words(drawn, read_out_error)}."
         )
     else:
         names = [name for name in REPRODUCED if name in names or name in clicks.policies]
@@ -117,27 +118,29 @@ def draw_panels(
 
 
 def _ratios(
-    axes: Axes, outcomes: Sequence[Outcome], names: Sequence[str], published: Published, read_out_error: float
+    axes: Axes, outcomes: Sequence[Outcome], names: Sequence[str], published: Published, read_out_error: ReadOutError
 ) -> None:
     """Our mean divided by the published read-out, one row per case."""
     axes.set_title("(d) our regret at T divided by the published one")
-    rows: dict[str, list[tuple[str, float, float]]] = {}
+    rows: dict[str, list[tuple[str, float, float, float]]] = {}
     for outcome in outcomes:
         for arms in outcome.arms:
             for name in present_in(outcome, names):
                 if read_out := last_read_out(outcome, name, arms, published):
                     rounds, mean, known = read_out
                     case = f"K = {arms}" if many_arms(outcome) else f"t = {rounds:,}"
-                    rows.setdefault(f"{name_of(outcome.experiment.name)}, {case}", []).append((name, mean, known))
+                    error = read_out_error(outcome.experiment.name)
+                    row = rows.setdefault(f"{name_of(outcome.experiment.name)}, {case}", [])
+                    row.append((name, mean, known, error))
     if not rows:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "no published read-out at these rounds", ha="center", transform=axes.transAxes)
         return
     styles = styles_of(names)
-    for row, entries in enumerate(rows.values()):
-        for name, mean, known in entries:
-            y = row + 0.2 * (names.index(name) - (len(names) - 1) / 2)
-            ends = [mean / (known + read_out_error), mean / max(known - read_out_error, 1.0)]
+    for place, entries in enumerate(rows.values()):
+        for name, mean, known, error in entries:
+            y = place + 0.2 * (names.index(name) - (len(names) - 1) / 2)
+            ends = [mean / (known + error), mean / max(known - error, 1.0)]
             axes.plot(ends, [y, y], color=styles[name].colour, linewidth=3, alpha=0.35, zorder=2)
             axes.plot([mean / known], [y], color=styles[name].colour, marker=styles[name].marker, markersize=5.5)
     axes.set_yticks(range(len(rows)), list(rows))
@@ -145,7 +148,17 @@ def _ratios(
     axes.grid(axis="y", visible=False)
     axes.axvline(1, color="#444444", linewidth=0.9, zorder=1)
     axes.set_xlabel("ratio (1: the same)\nThe published panel (d), Yahoo! clicks, needs logged data.")
-    _ratio_axis(axes, [mean / known for entries in rows.values() for _, mean, known in entries])
+    _ratio_axis(axes, [mean / known for entries in rows.values() for _, mean, known, _ in entries])
+
+
+def _errors_in_words(outcomes: Sequence[Outcome], read_out_error: ReadOutError) -> str:
+    """How far read-outs may be off, panel by panel where they differ."""
+    names: dict[float, list[str]] = {}
+    for outcome in outcomes:
+        names.setdefault(read_out_error(outcome.experiment.name), []).append(name_of(outcome.experiment.name).lower())
+    if len(names) == 1:
+        return f"{next(iter(names)):g}"
+    return ", ".join(f"{error:g} ({' and '.join(panels)})" for error, panels in names.items())
 
 
 def _ratio_axis(axes: Axes, ratios: Sequence[float]) -> None:
