@@ -60,6 +60,9 @@ def list_experiments() -> None:
         typer.echo(f"             d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
         short = f"T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}"
         typer.echo(f"             quick: {short}")
+        if name in paper.FRESH_ARMS:
+            arms = ", ".join(map(str, paper.FRESH_ARMS[name]))
+            typer.echo(f"             --environments N adds: K={arms}; N fresh environments x 1 trial")
     typer.echo("  yahoo      a reward model fitted to a click log; bandits are simulated on the rounds that follow")
     typer.echo(
         f"             d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}; "
