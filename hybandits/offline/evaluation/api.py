@@ -161,6 +161,8 @@ def gather(
     ridge = checks.ridge(ridge)
     if clip is not None:
         clip = checks.positive("clip", clip, "it is the largest weight; leave it out for none")
+    if keep is not None and not 0 < (keep := checks.real("keep", keep)) <= 1:
+        raise ValueError(f"keep must lie in (0, 1], got {keep!r}: rounds are kept with probability keep / propensity")
     start, stop = round_range(view, start, stop)
     layout = BlockLayout.of(start, stop, folds)
     arms = len(view.names)

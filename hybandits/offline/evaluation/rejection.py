@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.random import DECIDE, uniform
@@ -89,8 +88,6 @@ def rejection_for(survey: Survey, keep: float | None, seed: int | None) -> Rejec
     seed : int or None
         Seed of the random numbers.
     """
-    if keep is not None:
-        keep = checks.positive("keep", keep, "rounds are kept with the probability keep / propensity")
     if survey.missing or survey.wrong or (keep is None and not survey.uneven):
         return Rejection()
     if keep is None:
