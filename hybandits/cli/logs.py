@@ -282,8 +282,8 @@ def evaluate(
     estimators: Annotated[
         str | None,
         typer.Option(
-            help="Any of replay, ips, snips, dm, dr, separated by commas. By default replay for policies that learn, "
-            "the others for those that do not."
+            help="Any of replay, ips, snips, dm, dr, separated by commas. By default replay and snips for policies "
+            "that learn, and all but replay for those that do not."
         ),
     ] = None,
     interval: Annotated[
@@ -293,11 +293,22 @@ def evaluate(
     clip: Annotated[
         float | None, typer.Option(help="Largest weight allowed: a smaller one means less variance and more bias.")
     ] = None,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability with which replay keeps a choice of the policy on a log that was not uniform. By default "
+            "the smallest propensity, or somewhat more if that leaves too little."
+        ),
+    ] = None,
     reward_range: Annotated[
         str | None, typer.Option(help="Lowest and highest possible reward, for bernstein: 0,5.  [0,1]")
     ] = None,
     features: Annotated[
-        FeaturesName | None, typer.Option(help="As for fit; by default those of the saved policies.")
+        FeaturesName | None,
+        typer.Option(
+            help="As for fit: features of the reward model behind dm and dr and of policies that learn. Saved policies "
+            "keep the features that they were fitted with, and these are the default if they agree."
+        ),
     ] = None,
     start: Annotated[
         int, typer.Option("--from", min=0, help="First round to use, for example after those of fit --rounds.")
@@ -322,7 +333,7 @@ def evaluate(
         from hybandits.offline.by_name import only_suited, proper_spec, target_for, usual_estimators
         from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
-        from hybandits.offline.provenance import check_columns, common_features, rounds_learned
+        from hybandits.offline.provenance import check_columns, common_features, noted_features, rounds_learned
         from hybandits.report.log_report import print_evaluation
 
         policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]
@@ -331,7 +342,7 @@ def evaluate(
         if out is not None:
             make_writable_folder(out)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
-        common = common_features(saved, None if features is None else features.value)
+        common = common_features(saved) if features is None else features.value
         with _viewed(log, common, strict=strict, saved=saved) as view:
             for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
                 typer.echo(
@@ -345,8 +356,8 @@ def evaluate(
             with bar("evaluating", progress_total(view, targets, estimators=names, start=start, stop=stop)) as advance:
                 evaluation = evaluate_policies(
                     view, targets, estimators=names, interval=interval.value, level=level, seed=seed, clip=clip,
-                    reward_range=None if reward_range is None else _range(reward_range), start=start, stop=stop,
-                    engine=make_engine(engine, workers, address), progress=advance,
+                    keep=keep, reward_range=None if reward_range is None else _range(reward_range), start=start,
+                    stop=stop, engine=make_engine(engine, workers, address), progress=advance,
                 )  # fmt: skip
             for spec in saved:
                 if start < (last := rounds_learned(saved[spec], view)):
@@ -361,6 +372,12 @@ def evaluate(
             files = [out / "evaluation.json", *draw_running(evaluation, out)]
         print_evaluation(evaluation)
         _say_features(view.map.name, view.why)
+        own = {spec: name for spec, name in noted_features(saved).items() if name != view.map.name}
+        if own:
+            typer.echo(
+                f"features of the reward model behind dm and dr, and of policies that learn: {view.map.name}; of "
+                f"{', '.join(f'{spec}: {name}' for spec, name in own.items())}, as fitted"
+            )
         for file in files:
             typer.echo(f"wrote {file}")
 

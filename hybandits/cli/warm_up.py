@@ -185,3 +185,4 @@ def _use_logs(folder: Path) -> None:
         cumulative_regret(player, world, 2)
     evaluate(view, {"frozen": Frozen(policy), "uniform": "uniform"})
     evaluate(view, {"learning": Learning(policy)}, estimators=("replay",))
+    evaluate(view, {"learning": Learning(policy)}, estimators=("replay",), keep=0.01)

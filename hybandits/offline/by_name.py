@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hybandits.foundation import checks
-from hybandits.offline.evaluation import Evaluation, Frozen, Learning
+from hybandits.offline.evaluation import ESTIMATORS, Evaluation, Frozen, Learning
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
 from hybandits.policies.by_name import make_policy, parse_policy, policy_names, proper_name, with_noise
@@ -16,6 +16,9 @@ CLICK_NOISE = 0.5
 
 FIXED_ESTIMATORS = ("ips", "snips", "dm", "dr")
 """Estimators of the value of a policy that does not learn."""
+
+LEARNING_ESTIMATORS = ("replay", "snips")
+"""Estimators of the value of a policy that learns; both take one pass in all."""
 
 
 def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) -> Policy:
@@ -71,9 +74,10 @@ def target_for(
 
 
 def usual_estimators(targets: Mapping[str, object]) -> tuple[str, ...]:
-    """Replay if there are targets that learn, and `FIXED_ESTIMATORS` if there are others."""
+    """`LEARNING_ESTIMATORS` if there are targets that learn, and `FIXED_ESTIMATORS` if there are others."""
     learning = [isinstance(target, Learning) for target in targets.values()]
-    return ("replay",) * any(learning) + FIXED_ESTIMATORS * (not all(learning))
+    names = LEARNING_ESTIMATORS * any(learning) + FIXED_ESTIMATORS * (not all(learning))
+    return tuple(name for name in ESTIMATORS if name in names)
 
 
 def only_suited(evaluation: Evaluation, targets: Mapping[str, object]) -> Evaluation:
@@ -82,6 +86,6 @@ def only_suited(evaluation: Evaluation, targets: Mapping[str, object]) -> Evalua
         estimate
         for estimate in evaluation.estimates
         if estimate.value is not None
-        or isinstance(targets[estimate.policy], Learning) == (estimate.estimator == "replay")
+        or estimate.estimator != ("dm" if isinstance(targets[estimate.policy], Learning) else "replay")
     ]
     return replace(evaluation, estimates=estimates)

@@ -83,7 +83,7 @@ class Description:
     lowest_propensity, highest_propensity : float or None
         The extremes of the others.
     uniform : bool
-        Whether every propensity is 1 / candidates, up to rounding. Then policies can be replayed.
+        Whether every propensity is 1 / candidates, up to rounding. Then replay keeps all rounds that match.
     display_bias, display_limit : float or None
         For uniform logs: the largest deviation, over arms, of how often an arm was shown from how often it should have
         been, in standard deviations. If the display was fair, it is below the limit in 999 of 1,000 logs.

@@ -148,8 +148,9 @@ def _estimates(evaluation: Evaluation) -> list[Listing]:
     first = next(iter(evaluation.diagnostics))
     within = f"{float(f'{100 * evaluation.level:.6g}'):g} % interval"
     kind = "bootstrap" if evaluation.interval == "bootstrap" else "empirical Bernstein, at any time"
-    value_rows, difference_rows, refused = [], [], []
+    value_rows, difference_rows, refused, notes = [], [], [], []
     for estimate in evaluation.estimates:
+        notes += [(estimate.policy, estimate.estimator, note) for note in estimate.notes]
         if estimate.value is None:
             refused.append((estimate.policy, estimate.estimator, estimate.refusal or ""))
             continue
@@ -161,9 +162,12 @@ def _estimates(evaluation: Evaluation) -> list[Listing]:
             bounds = "-" if other.low is None or other.high is None else f"{other.low:+.5f} to {other.high:+.5f}"
             clear = "" if other.low is None or other.high is None else "no" if other.low <= 0 <= other.high else "yes"
             difference_rows.append((estimate.policy, estimate.estimator, f"{other.value:+.5f}", bounds, clear))
+    rejected = any(d.kept is not None for d in evaluation.diagnostics.values())
     support = [
         (
-            name, f"{d.rounds:,}", f"{d.matched:.2%}", "-" if d.effective is None else f"{d.effective:,.0f}",
+            name, f"{d.rounds:,}", f"{d.matched:.2%}",
+            *(["-" if d.kept is None else f"{d.kept:,.0f}"] if rejected else []),
+            "-" if d.effective is None else f"{d.effective:,.0f}",
             "-" if d.largest_weight is None else f"{d.largest_weight:.4g}",
             "-" if d.mean_weight is None else f"{d.mean_weight:.4g}",
         )
@@ -175,13 +179,17 @@ def _estimates(evaluation: Evaluation) -> list[Listing]:
             (2,),
         ),
         Listing(
-            "Support", ("policy", "rounds", "matched", "effective rounds", "largest weight", "mean weight"), support,
-            (1, 2, 3, 4, 5),
+            "Support",
+            ("policy", "rounds", "matched", *(["kept"] if rejected else []), "effective rounds", "largest weight",
+             "mean weight"),
+            support, tuple(range(1, 6 + rejected)),
         ),
     ]  # fmt: skip
     if difference_rows:
         head = ("policy", "by", "difference", within, "clear")
         listings.insert(1, Listing(f"Difference to {first}, on the same rounds", head, difference_rows, (2,)))
+    if notes:
+        listings.append(Listing("Notes", ("policy", "by", "note"), notes))
     if refused:
         listings.append(Listing("Refused", ("policy", "by", "because"), refused))
     return listings

@@ -19,7 +19,14 @@ from hybandits.logs.problems import Problems
 from hybandits.logs.store import convert
 from hybandits.model.feature_columns import Category, Number
 from hybandits.model.features import MAPS
-from hybandits.offline.provenance import check_columns, common_features, common_ids, note_fit, rounds_learned
+from hybandits.offline.provenance import (
+    check_columns,
+    common_features,
+    common_ids,
+    note_fit,
+    noted_features,
+    rounds_learned,
+)
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
 
@@ -178,14 +185,10 @@ def test_features_are_those_of_the_policies(tmp_path: Path) -> None:
     das, li = fitted(View(log)), fitted(View(log, features="li"))
     unknown = Greedy(d1=2, d2=1)
     assert common_features({}) is None
-    assert common_features({}, "shared") == "shared"
     assert common_features({"unknown": unknown}) is None
     assert common_features({"unknown": unknown, "li": li}) == "li"
-    assert common_features({"unknown": unknown}, "disjoint") == "disjoint"
-    with pytest.raises(ValueError, match="li was fitted with --features li, not das: evaluate it in a run of its own"):
-        common_features({"das": das, "li": li})
-    with pytest.raises(ValueError, match="das was fitted with --features das, not li"):
-        common_features({"das": das}, "li")
+    assert common_features({"das": das, "li": li}) is None
+    assert noted_features({"das": das, "unknown": unknown, "li": li}) == {"das": "das", "li": "li"}
 
 
 def test_other_columns_are_refused(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def evaluation(**changes: Any) -> Evaluation:
         "uniform": Diagnostics(rounds=1000, matched=0.2, mean_weight=1.0, largest_weight=1.0, effective=1000.0),
         "LinUCB": Diagnostics(rounds=1000, matched=0.21, warnings=("Few rounds carry most of the weight.",)),
     }
-    settings = {"rounds": 1000, "level": 0.95, "interval": "bootstrap", "estimates": estimates} | changes
-    return Evaluation(diagnostics=diagnostics, **settings)
+    settings = {"rounds": 1000, "level": 0.95, "interval": "bootstrap", "features": "das", "estimates": estimates}
+    return Evaluation(**{"diagnostics": diagnostics, **settings, **changes})
 
 
 def test_an_evaluation_has_values_differences_support_and_refusals() -> None:
@@ -92,6 +92,23 @@ def test_an_evaluation_has_values_differences_support_and_refusals() -> None:
     at = lines.index("Refused")
     assert [line.split()[0] for line in lines[at + 2 :]] == ["LinUCB", "always"]
     assert "a was never shown" in lines[-1]
+
+
+def test_rounds_kept_and_notes_are_shown_where_there_are_any() -> None:
+    assert not any(line.startswith("Notes") or "kept" in line for line in lines_of(print_evaluation, evaluation()))
+    noted = Estimate(
+        policy="it", estimator="replay", value=0.04, low=0.03, high=0.05, notes=("Kept 120.", "And so on.")
+    )
+    diagnostics = {
+        "it": Diagnostics(rounds=1000, matched=0.2, kept=120.0, keep=0.1),
+        "logged": Diagnostics(rounds=1000, matched=1.0),
+    }
+    lines = lines_of(print_evaluation, evaluation(estimates=[noted], diagnostics=diagnostics))
+    at = next(i for i, line in enumerate(lines) if line.startswith("Support"))
+    assert lines[at + 1].split()[:4] == ["policy", "rounds", "matched", "kept"]
+    assert lines[at + 2].split() == ["it", "1,000", "20.00%", "120", "-", "-", "-"]
+    assert lines[at + 3].split() == ["logged", "1,000", "100.00%", "-", "-", "-", "-"]
+    assert [line.split(maxsplit=2)[2] for line in lines[lines.index("Notes") + 2 :]] == ["Kept 120.", "And so on."]
 
 
 def test_no_difference_no_table_of_differences() -> None:

@@ -169,6 +169,8 @@ def test_bad_arguments_are_refused(view: View, trained: Greedy) -> None:
         ({"it": "uniform"}, "estimators must be some of", {"estimators": ["magic"]}),
         ({"it": "uniform"}, "interval must be one of", {"interval": "magic"}),
         ({"it": "uniform"}, "clip must be positive", {"clip": 0.0}),
+        ({"it": "uniform"}, "keep must lie in", {"keep": 0.0}),
+        ({"it": "uniform"}, "keep must lie in", {"keep": 5}),
         ({"it": "uniform"}, "folds must be at least 2", {"folds": 1}),
         ({"it": "uniform"}, "level must lie in", {"level": 95}),
         ({"it": "uniform"}, "reward_range must be", {"reward_range": (1, 0)}),

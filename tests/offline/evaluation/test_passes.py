@@ -133,4 +133,4 @@ def test_progress_of_replay(uniform_view: View) -> None:
     told: list[int] = []
     targets = {"a": HyLinUCB(d1=9, d2=3), "b": HyLinUCB(d1=9, d2=3), "c": "logged"}
     evaluate(uniform_view, targets, estimators=["replay"], progress=told.append)
-    assert sum(told) == progress_total(uniform_view, targets, estimators=["replay"]) == 1200
+    assert sum(told) == progress_total(uniform_view, targets, estimators=["replay"]) == 1600
