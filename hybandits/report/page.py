@@ -99,4 +99,4 @@ def _templates() -> Environment:
 
 def anchor(verdict: Verdict) -> str:
     """The id of a verdict's section, which links lead to."""
-    return re.sub(r"[^a-z0-9-]+", "-", f"claim-{verdict.claim}-{verdict.protocol}".lower())
+    return re.sub(r"[^a-z0-9-]+", "-", f"claim-{verdict.label}-{verdict.protocol}".lower())

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from hybandits import paper
 from hybandits.paper.claims import CONFIDENCE
 from hybandits.paper.claims.wording import percent
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
@@ -176,6 +177,8 @@ def _ratios_to_the_best(rows: Sequence[Row]) -> dict[tuple[str, tuple[str, str]]
             published.setdefault((row.protocol, row.experiment, row.arms), []).append(row.mean)
     ratios: dict[tuple[str, tuple[str, str]], list[float]] = {}
     for row in rows:
+        if row.experiment == paper.SMALL_DIVERSITY:
+            continue  # it is about the design matrix, and one of its policies is not meant to earn anything
         best = min(published.get((row.protocol, row.experiment, row.arms), [0.0]))
         if row.protocol != "own" and row.policy not in (*REPRODUCED, *ASIDE) and best > 0:
             ratios.setdefault((row.policy, (row.protocol, row.experiment)), []).append(row.mean / best)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hybandits.experiments.results import Results
 from hybandits.foundation import checks
+from hybandits.paper.claims.beyond_burn_in import judge_small_problem
 from hybandits.paper.claims.click_log import judge_claim_8
 from hybandits.paper.claims.design_matrix import judge_claim_5
 from hybandits.paper.claims.growth_in_rounds import judge_claim_4
@@ -14,7 +15,7 @@ from hybandits.paper.claims.key_lemma import judge_claim_6
 from hybandits.paper.claims.regret_bounds import judge_claim_7
 from hybandits.paper.claims.regret_order import judge_claim_1, judge_claim_2, judge_claim_3
 from hybandits.paper.claims.verdicts import CONFIDENCE, Verdict
-from hybandits.paper.settings import SETTINGS, YAHOO_EXPERIMENTS
+from hybandits.paper.settings import SETTINGS, SMALL_DIVERSITY, YAHOO_EXPERIMENTS
 
 
 def judge(results: Results, *, confidence: float = CONFIDENCE) -> list[Verdict]:
@@ -39,8 +40,10 @@ def judge(results: Results, *, confidence: float = CONFIDENCE) -> list[Verdict]:
         verdicts += [judge_claim(synthetic[name]) for name, judge_claim in _OF_SETTINGS.items() if name in synthetic]
         if "diversity" in synthetic:
             diversity = synthetic["diversity"]
-            others = [outcome for name, outcome in synthetic.items() if name != "diversity"]
+            others = [outcome for name, outcome in synthetic.items() if name not in ("diversity", SMALL_DIVERSITY)]
             verdicts += [judge_claim_4(diversity), judge_claim_5(diversity), judge_claim_6(diversity, others)]
+        if SMALL_DIVERSITY in synthetic:
+            verdicts += judge_small_problem(synthetic[SMALL_DIVERSITY])
         if synthetic:
             verdicts.append(judge_claim_7(list(synthetic.values()), protocol))
         on_logs = _judged_outcomes(results, YAHOO_EXPERIMENTS.values(), protocol, confidence)

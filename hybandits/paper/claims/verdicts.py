@@ -115,6 +115,8 @@ class Verdict:
         Why, in a sentence or two.
     evidence : tuple of Finding
         What was measured, part by part.
+    basis : str
+        What the verdict rests on, where it is not the runs that the claim is about: another problem, say.
     """
 
     claim: str
@@ -125,16 +127,29 @@ class Verdict:
     verdict: Answer
     summary: str
     evidence: tuple[Finding, ...]
+    basis: str = ""
+
+    @property
+    def label(self) -> str:
+        """The claim's number, and behind it what the verdict rests on."""
+        return f"{self.claim} ({self.basis})" if self.basis else self.claim
 
 
 def verdict_on(
-    claim: str, protocol: str, *, test: str, answer: Answer, summary: str, findings: Sequence[Finding] = ()
+    claim: str,
+    protocol: str,
+    *,
+    test: str,
+    answer: Answer,
+    summary: str,
+    findings: Sequence[Finding] = (),
+    basis: str = "",
 ) -> Verdict:
     """A verdict, with the title and the statement of its claim filled in."""
     title, statement = CLAIMS[claim]
     return Verdict(
         claim=claim, protocol=protocol, title=title, statement=statement, test=test, verdict=answer, summary=summary,
-        evidence=tuple(findings),
+        evidence=tuple(findings), basis=basis,
     )  # fmt: skip
 
 

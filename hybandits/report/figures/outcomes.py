@@ -38,6 +38,7 @@ _NAMES = {
     "setting-2": "Setting 2",
     "setting-3": "Setting 3",
     "diversity": "Diversity",
+    "diversity-small": "Diversity, small problem",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
 }
