@@ -204,14 +204,15 @@ def _judge_claim_6(judged: JudgedOutcome, basis: Basis) -> Verdict:
     # DisLinUCB's lemma is another one: it bounds every arm's own Z_i,t, after so many pulls of the arm.
     cases = [(arms, policy, decides and policy != DISJOINT, d) for arms, policy, decides, d in _cases(judged, basis)]
     parts = sum(decides for _, _, decides, _ in cases)
-    findings, clauses = [], []
+    findings: list[Finding] = []
+    clauses: dict[int, list[str]] = {}
     for arms, policy, decides, design in cases:
         finding, clause = _judge_coupling(judged, policy, arms, design, goal, parts)
         findings.append(finding if decides else _informing(finding))
         if decides:
-            clauses.append(clause)
+            clauses.setdefault(arms, []).append(clause)
     answer = combine_answers(findings)
-    summary = f"{join_names(clauses)}."
+    summary = "; ".join(f"K = {arms}: {join_names(said)}" for arms, said in clauses.items()) + "."
     findings += [_describe_burn_in(judged, policy, arms, design) for arms, policy, _, design in cases]
     return verdict_on("6", judged.protocol, basis=basis.words, test=test, answer=answer, summary=summary,
                       findings=findings)  # fmt: skip
@@ -241,16 +242,14 @@ def _judge_coupling(
         value += f"; T is before the burn-in of {number(start)}"
         return (
             Finding(f"K = {arms}, {policy}: sigma_max(Z_t)", value, answer),
-            f"T is before the burn-in of {policy} at K = {arms} ({number(start)} rounds; Z has a median of {at_end})",
+            f"T is before {policy}'s burn-in of {number(start)} rounds (its Z is {at_end})",
         )
     value += f"; at most {_LIMIT} since the burn-in in {small} of {trials} trials"
     if small == trials:
         verb = "and falls" if slope is not None and slope.high < -0.25 else "but does not fall"
-        clause = f"K = {arms}: {policy}'s Z is at most {_LIMIT} since T_o in all {trials} trials {verb} ({at_end})"
+        clause = f"{policy}'s Z is at most {_LIMIT} since T_o in all {trials} trials {verb} ({at_end})"
     else:
-        clause = (
-            f"K = {arms}: {policy}'s Z exceeds {_LIMIT} since T_o in {trials - small} of {trials} trials ({at_end})"
-        )
+        clause = f"{policy}'s Z exceeds {_LIMIT} since T_o in {trials - small} of {trials} trials ({at_end})"
     return Finding(f"K = {arms}, {policy}: sigma_max(Z_t)", value, answer), clause
 
 

@@ -9,11 +9,13 @@ import matplotlib
 
 from hybandits.engines import Engine, Here, Report
 from hybandits.experiments.results import Results
+from hybandits.paper.settings import SMALL_DIVERSITY
 from hybandits.report.figures.click_log import draw_click_log
 from hybandits.report.figures.eigenvalues import draw_eigenvalues
 from hybandits.report.figures.looks import LOOK
 from hybandits.report.figures.outcomes import DEFECT, REPRODUCED, Figure, Published, present_in
 from hybandits.report.figures.regret import PANELS, beyond_names, draw_beyond, draw_hyran, draw_panels, draw_setting
+from hybandits.report.figures.small_diversity import draw_small_diversity
 
 
 def draw_all(
@@ -58,13 +60,16 @@ def _of_protocol(
             yield draw_setting(outcome, out, published)
         return
     logged = [outcome for outcome in outcomes.values() if outcome.experiment.log is not None]
-    regret = [outcome for name, outcome in outcomes.items() if name != "diversity" and outcome not in logged]
+    of_matrices = ("diversity", SMALL_DIVERSITY)
+    regret = [outcome for name, outcome in outcomes.items() if name not in of_matrices and outcome not in logged]
     if any(name in outcomes and present_in(outcomes[name], REPRODUCED) for name in PANELS):
         yield draw_panels(outcomes, protocol, out, published, read_out_error)
     for outcome in regret:
         yield draw_setting(outcome, out, published)
     if "diversity" in outcomes:
         yield from draw_eigenvalues(outcomes["diversity"], out)
+    if SMALL_DIVERSITY in outcomes:
+        yield draw_small_diversity(outcomes[SMALL_DIVERSITY], out)
     for outcome in regret:
         if set(DEFECT) <= set(outcome.policies):
             yield draw_hyran(outcome, out)
