@@ -56,23 +56,26 @@ def list_experiments() -> None:
     typer.echo("experiments (hybandits reproduce NAME):")
     for name, s in paper.SETTINGS.items():
         arms = ", ".join(map(str, s.arms))
-        typer.echo(f"  {name:<10} {s.about}")
-        typer.echo(f"             d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
-        short = f"T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}"
-        typer.echo(f"             quick: {short}")
+        typer.echo(f"  {name:<15} {s.about}")
+        typer.echo(f"{_UNDER}d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
+        typer.echo(f"{_UNDER}quick: T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}")
         if name in paper.FRESH_ARMS:
             arms = ", ".join(map(str, paper.FRESH_ARMS[name]))
-            typer.echo(f"             --environments N adds: K={arms}; N fresh environments x 1 trial")
-    typer.echo("  yahoo      a reward model fitted to a click log; bandits are simulated on the rounds that follow")
+            typer.echo(f"{_UNDER}--environments N adds: K={arms}; N fresh environments x 1 trial")
+    typer.echo(f"  {'yahoo':<15} a reward model fitted to a click log; bandits are simulated on the rounds that follow")
     typer.echo(
-        f"             d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}; "
+        f"{_UNDER}d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}; "
         "runs only when it is named"
     )
-    typer.echo("             quick: fit on {:,}; T={:,}".format(*paper.QUICK_YAHOO))
+    typer.echo(_UNDER + "quick: fit on {:,}; T={:,}".format(*paper.QUICK_YAHOO))
     typer.echo("protocols:  released (parameters of the published figure), written (parameters of the paper's text)")
     in_the_paper = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
     typer.echo(f"policies:   for reproduce --policies: {', '.join(in_the_paper)}")
     typer.echo(f"            for simulate --policy: {', '.join(policy_names())}")
+
+
+_UNDER = " " * 18
+"""Where descriptions of experiments begin."""
 
 
 def _runs(environments: int, trials: int) -> str:
@@ -293,7 +296,7 @@ def simulate(
     noise: Annotated[float | None, typer.Option(help="Standard deviation of the reward's noise.  [0.1]")] = None,
     law: Annotated[
         str | None,
-        typer.Option(help="Distribution of the features: ball, cube-direction or inscribed-cube.  [ball]"),
+        typer.Option(help="Distribution of the features: ball, cube-direction, inscribed-cube or sphere.  [ball]"),
     ] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of theta.  [1]")] = None,
     beta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of every beta_i.  [1]")] = None,

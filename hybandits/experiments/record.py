@@ -29,6 +29,10 @@ DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b")
 """Measures of every arm's block, one number per probe and arm."""
 
 
+LATER_FIELDS = ("log", "world_settings", "design_ridge")
+"""Fields of a record that came after the first files."""
+
+
 class ResultsError(Exception):
     """Results that cannot be used: they belong to another record or version, or are unreadable or missing."""
 
@@ -98,6 +102,9 @@ class Experiment:
         The rounds after which the design matrix is measured.
     by_arm : bool
         Whether every arm's block of the design matrix is measured too.
+    design_ridge : float, optional
+        The ridge that design matrices are measured with, whatever the policies' own. Without it each is measured with
+        its own, and those of policies that learn their ridges are not measured.
     trials_per_unit : int
         How many trials make a unit; 0 for all.
     world_settings : mapping
@@ -135,6 +142,7 @@ class Experiment:
     points: tuple[int, ...]
     probes: tuple[int, ...] = ()
     by_arm: bool = False
+    design_ridge: float | None = None
     trials_per_unit: int = 0
     world_settings: Mapping[str, Any] = field(default_factory=dict)
     log: Mapping[str, Any] | None = None
@@ -154,6 +162,8 @@ class Experiment:
         checks.non_negative("noise", self.noise, "it is a standard deviation")
         checks.non_negative("theta_bound", self.theta_bound, "it bounds the norm of theta")
         checks.non_negative("beta_bound", self.beta_bound, "it bounds the norm of every beta_i")
+        if self.design_ridge is not None:
+            checks.ridge(self.design_ridge)
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
             raise ValueError(f"name must be letters, digits, - and _, got {self.name!r}: it names files")
         if self.law not in LAWS and self.log is None:
@@ -209,10 +219,9 @@ class Experiment:
         """The record as JSON-able values."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
         # Fields that came after the first files are left out unless used, so that old records stay equal.
-        if self.log is None:
-            del plain["log"]
-        if not self.world_settings:
-            del plain["world_settings"]
+        for name in LATER_FIELDS:
+            if not getattr(self, name):
+                del plain[name]
         for entry in plain["policies"]:
             if entry["learns_from"] is None:
                 del entry["learns_from"]
@@ -222,7 +231,7 @@ class Experiment:
     def from_plain(cls, plain: Mapping[str, Any]) -> Experiment:
         """The record that `plain` was called on."""
         known = {f.name for f in fields(cls)}
-        given = set(plain) | {"log", "world_settings"}  # they came after the first files
+        given = set(plain) | set(LATER_FIELDS)
         if given != known:
             differing = sorted(given ^ known)
             raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(differing)})")

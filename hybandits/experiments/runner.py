@@ -96,7 +96,7 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
 
     def probe(i: int, t: int, policy: Policy) -> None:
-        measured[i].append(measure(policy, unit.arms))
+        measured[i].append(measure(policy, unit.arms, experiment.design_ridge))
 
     regret = play(players, world, experiment.points, probe=probe, probes=experiment.probes, progress=report)
     names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())

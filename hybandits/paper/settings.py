@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from hybandits.experiments.record import Entry, Experiment, Protocol, environment_seeds, grid
 
 Scale = Literal["quick", "paper"]
@@ -54,6 +56,14 @@ FRESH_ARMS = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 100, 400
 """The settings that are also played in fresh environments, and the numbers of arms there."""
 FRESH_NAMES = {name: f"{name}-fresh" for name in FRESH_ARMS}
 """What the experiments in fresh environments are called, by the name of the setting."""
+SMALL_DIVERSITY = "diversity-small"
+"""Name of the diversity experiment on a problem that is small enough to be played beyond the burn-in."""
+UNIFORM = "Uniform"
+"""Uniform choice, by which the features of the arm played are independent of the choice."""
+SMALL_DELTA = 0.1
+"""Failure probability there: 10 trials can show a probability of 1 - 3 delta = 0.7 at 95 % confidence."""
+SMALL_RIDGE = 4.0
+"""The ridge there, of every policy that is given one and of what is measured: the proof asks for at least 1/rho."""
 
 YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
 """Names of the experiment on the click log, by what its arms are."""
@@ -140,6 +150,19 @@ SETTINGS = {
             quick_trials=10,
             policies=PAPER_POLICIES,
         ),
+        Setting(
+            name=SMALL_DIVERSITY,
+            about="the same on a small problem, beyond the burn-in; also with uniform choice",
+            d1=2,
+            d2=2,
+            arms=(3, 6),
+            horizon=2_500_000,
+            environments=1,
+            trials=10,
+            quick_horizon=100_000,
+            quick_trials=6,
+            policies=(UNIFORM, *PAPER_POLICIES, "HyIDS"),
+        ),
     )
 }
 
@@ -152,7 +175,7 @@ def experiment(
     Parameters
     ----------
     name : str
-        ``"setting-1"``, ``"setting-2"``, ``"setting-3"`` or ``"diversity"``.
+        ``"setting-1"``, ``"setting-2"``, ``"setting-3"``, ``"diversity"`` or ``"diversity-small"``.
     protocol : {"released", "written"}
         Parameters of the published code, or of the paper's text.
     scale : {"paper", "quick"}
@@ -184,6 +207,8 @@ def experiment(
         }
     else:
         world = {"noise": WRITTEN_NOISE, "law": "ball"}
+    if name == SMALL_DIVERSITY:
+        return _small_diversity(protocol, world, short, seed)
     trials = setting.quick_trials if short else setting.trials
     return Experiment(
         name=name,
@@ -201,6 +226,47 @@ def experiment(
         by_arm=diversity,
         trials_per_unit=min(25, trials) if diversity else 0,
         **world,
+    )
+
+
+def _small_diversity(protocol: Protocol, world: Mapping[str, Any], short: bool, seed: int) -> Experiment:
+    """The diversity experiment where the burn-in can be reached.
+
+    Features are unit vectors in all directions, under both protocols: rho = 1/d is the largest that |x|, |z| <= 1
+    allows, hence the burn-in the smallest. Norms of parameters are at their bounds, so the draw of the parameters is a
+    choice of coordinates and nothing else. Noise, bounds and gamma are those of the protocol.
+    """
+    setting = SETTINGS[SMALL_DIVERSITY]
+    horizon = setting.quick_horizon if short else setting.horizon
+    decades = np.log10(horizon / 100)
+    probes = np.geomspace(100, horizon, 1 + round(20 * decades)).round()
+    return Experiment(
+        name=SMALL_DIVERSITY,
+        protocol=protocol,
+        d1=setting.d1,
+        d2=setting.d2,
+        arms=setting.arms,
+        horizon=horizon,
+        seeds=environment_seeds(seed, setting.environments),
+        trials=setting.quick_trials if short else setting.trials,
+        fresh_contexts=True,
+        policies=tuple(_small_entry(policy, protocol) for policy in setting.policies),
+        points=grid(horizon, 40, keep=()),
+        probes=tuple(int(t) for t in probes),
+        by_arm=True,
+        design_ridge=SMALL_RIDGE,
+        trials_per_unit=3 if short else 5,
+        **{**world, "law": "sphere"},
+    )
+
+
+def _small_entry(name: str, protocol: Protocol) -> Entry:
+    """A policy with the ridge and the delta of the small diversity experiment."""
+    made = entry(name, protocol, ridge=SMALL_RIDGE)
+    if "exploration" not in made.settings:
+        return made
+    return replace(
+        made, settings={**made.settings, "exploration": {**made.settings["exploration"], "delta": SMALL_DELTA}}
     )
 
 
@@ -322,7 +388,8 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
         return Entry(name=name, policy="HyThompson", settings={"noise": noise, "scale": THOMPSON_SCALE})
     if name in ("HyThompson", "HyIDS"):
         return Entry(name=name, policy=name)
-    return Entry(name=name, policy=name, settings={"ridge": RELEASED_RIDGE if released else 1.0})
+    usual = RELEASED_RIDGE if released else 1.0
+    return Entry(name=name, policy=name, settings={"ridge": usual if ridge is None else ridge})
 
 
 def yahoo_entry(name: str, protocol: Protocol) -> Entry:

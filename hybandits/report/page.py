@@ -99,4 +99,5 @@ def _templates() -> Environment:
 
 def anchor(verdict: Verdict) -> str:
     """The id of a verdict's section, which links lead to."""
-    return re.sub(r"[^a-z0-9-]+", "-", f"claim-{verdict.claim}-{verdict.protocol}{'-fresh' * verdict.fresh}".lower())
+    words = f"claim-{verdict.claim}-{verdict.protocol}" + (f"-{verdict.basis}" if verdict.aside else "")
+    return re.sub(r"[^a-z0-9-]+", "-", words.lower())

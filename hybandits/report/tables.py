@@ -182,6 +182,8 @@ def _ratios_to_the_best(rows: Sequence[Row]) -> dict[tuple[str, tuple[str, str]]
             published.setdefault((row.protocol, row.experiment, row.arms), []).append(row.mean)
     ratios: dict[tuple[str, tuple[str, str]], list[float]] = {}
     for row in rows:
+        if row.experiment == paper.SMALL_DIVERSITY:
+            continue  # it is about the design matrix, and one of its policies is not meant to earn anything
         best = min(published.get((row.protocol, row.experiment, row.arms), [0.0]))
         if row.protocol != "own" and row.policy not in (*REPRODUCED, *ASIDE) and best > 0:
             ratios.setdefault((row.policy, (row.protocol, row.experiment)), []).append(row.mean / best)

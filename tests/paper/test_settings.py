@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from hybandits import HyLinUCB, paper
 from hybandits.experiments.record import Experiment, environment_seeds
 from hybandits.experiments.runner import Job, run_unit
+from hybandits.paper import theorems
 from hybandits.policies.by_name import make_policy
 
 
@@ -63,6 +64,7 @@ def test_shapes_and_lengths_are_those_of_the_paper() -> None:
         "setting-2": (5, 40, (25,), 80_000, 5, 5),
         "setting-3": (5, 5, (10, 25, 50, 100, 200, 300, 400), 30_000, 5, 5),
         "diversity": (10, 10, (25,), 5_000, 1, 100),
+        "diversity-small": (2, 2, (3, 6), 2_500_000, 1, 10),  # not in the paper
     }
     for name, setting in paper.SETTINGS.items():
         quick = paper.experiment(name, "released", scale="quick")
@@ -81,6 +83,22 @@ def test_worlds_are_those_of_the_protocols() -> None:
     diversity = paper.experiment("diversity", "released")
     assert (diversity.law, diversity.fresh_contexts, diversity.by_arm) == ("inscribed-cube", True, True)
     assert {entry.settings["ridge"] for entry in diversity.policies} == {1.0}
+
+
+def test_the_small_problem_is_as_the_proof_asks_and_reaches_the_burn_in() -> None:
+    for protocol, bounds in (("released", (0.8, 0.5)), ("written", (1.0, 1.0))):
+        record = paper.experiment("diversity-small", protocol)  # type: ignore[arg-type]
+        assert (record.law, record.fresh_contexts, record.by_arm) == ("sphere", True, True)
+        assert (record.theta_bound, record.beta_bound) == bounds
+        assert record.design_ridge == paper.SMALL_RIDGE
+        given = [entry.settings for entry in record.policies if entry.name != "HyIDS"]
+        assert {settings["ridge"] for settings in given} == {paper.SMALL_RIDGE}
+        assert {s["exploration"]["delta"] for s in given if "exploration" in s} == {paper.SMALL_DELTA}
+        for arms in record.arms:
+            world: dict[str, Any] = {"d1": 2, "d2": 2, "arms": arms, "horizon": record.horizon}
+            start = theorems.burn_in("LinUCB", **world, rho=1 / 2, delta=paper.SMALL_DELTA)
+            assert start < record.horizon / 2
+            assert record.probes[-2] > 0.85 * record.horizon, "probes are close enough to see what follows"
 
 
 def test_the_seed_moves_the_environments() -> None:

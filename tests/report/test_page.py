@@ -241,7 +241,20 @@ def test_settings_alone_have_nothing_of_a_log(tmp_path: Path) -> None:
     assert "is not reproduced here: the log may not be passed on" in page.text
 
 
+def test_what_a_verdict_rests_on_stands_beside_it(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"))
+    usual = claims.judge(results)[0]
+    other = replace(usual, basis="small problem, uniform choice", verdict="undecided", summary="Of the other basis.")
+    page = Page(page_of(results, tiny_figures(tmp_path), [usual, other], regret_rows(results), []))
+    assert len(set(page.ids)) == len(page.ids)
+    assert {anchor(usual), anchor(other)} <= set(page.ids)
+    assert "Small problem, uniform choice" in page.text
+    assert "Released protocol, small problem, uniform choice" in page.text
+    assert "Of the other basis." in page.text
+
+
 def test_anchors_are_plain_ids() -> None:
     words = dict.fromkeys(("title", "statement", "test", "summary"), "")
     verdict = Verdict(claim="8 (positions)", protocol="released", verdict="holds", evidence=(), **words)
     assert anchor(verdict) == "claim-8-positions--released"
+    assert anchor(replace(verdict, claim="5", basis="small problem")) == "claim-5-small-problem--released"

@@ -3,7 +3,8 @@
 `judge` (in `judging`) reads results and runs nothing. It judges every claim once per protocol: as the released code
 has it, and as the text has it. Claims 1 to 3 are also judged on fresh environments, where there are any. Every kind of
 claim has a file of its own: `regret_order` (claims 1 to 3, with `growth_in_arms`), `growth_in_rounds` (4),
-`design_matrix` (5), `key_lemma` (6), `regret_bounds` (7) and `click_log` (8).
+`design_matrix` (5), `key_lemma` (6), `beyond_burn_in` (5 and 6 on a problem small enough to reach the burn-in),
+`regret_bounds` (7) and `click_log` (8).
 
 **Intervals respect environments.** Policies are compared in pairs, since row i of both saw the same contexts and noise.
 The trials of an environment share their contexts and parameters, so they say little more than one trial does; counted

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hybandits.experiments.results import Results
 from hybandits.foundation import checks
+from hybandits.paper.claims.beyond_burn_in import judge_small_problem
 from hybandits.paper.claims.click_log import judge_claim_8
 from hybandits.paper.claims.design_matrix import judge_claim_5
 from hybandits.paper.claims.growth_in_rounds import judge_claim_4
@@ -16,7 +17,7 @@ from hybandits.paper.claims.regret_bounds import judge_claim_7
 from hybandits.paper.claims.regret_order import judge_claim_1, judge_claim_2, judge_claim_3
 from hybandits.paper.claims.verdicts import CONFIDENCE, Verdict
 from hybandits.paper.claims.wording import join_names
-from hybandits.paper.settings import FRESH_NAMES, SETTINGS, YAHOO_EXPERIMENTS
+from hybandits.paper.settings import FRESH_NAMES, SETTINGS, SMALL_DIVERSITY, YAHOO_EXPERIMENTS
 
 
 def judge(results: Results, *, confidence: float = CONFIDENCE) -> list[Verdict]:
@@ -43,12 +44,14 @@ def judge(results: Results, *, confidence: float = CONFIDENCE) -> list[Verdict]:
         for name, judge_claim in _OF_SETTINGS.items():
             verdicts += [_resting_on([synthetic[name]], judge_claim(synthetic[name]))] if name in synthetic else []
             if (other := fresh.get(FRESH_NAMES[name])) is not None:
-                verdicts.append(replace(_resting_on([other], judge_claim(other)), fresh=True))
+                verdicts.append(replace(_resting_on([other], judge_claim(other)), aside=True))
         if "diversity" in synthetic:
             diversity = synthetic["diversity"]
-            others = [outcome for name, outcome in synthetic.items() if name != "diversity"]
+            others = [outcome for name, outcome in synthetic.items() if name not in ("diversity", SMALL_DIVERSITY)]
             judged = [judge_claim_4(diversity), judge_claim_5(diversity), judge_claim_6(diversity, others)]
             verdicts += [_resting_on([diversity], verdict) for verdict in judged]
+        if SMALL_DIVERSITY in synthetic:
+            verdicts += [replace(verdict, aside=True) for verdict in judge_small_problem(synthetic[SMALL_DIVERSITY])]
         if synthetic:
             every = list(synthetic.values())
             verdicts.append(_resting_on(every, judge_claim_7(every, protocol)))

@@ -10,12 +10,14 @@ import matplotlib
 from hybandits import paper
 from hybandits.engines import Engine, Here, Report
 from hybandits.experiments.results import Results
+from hybandits.paper.settings import SMALL_DIVERSITY
 from hybandits.report.figures.click_log import draw_click_log
 from hybandits.report.figures.eigenvalues import draw_eigenvalues
 from hybandits.report.figures.environments import draw_environments
 from hybandits.report.figures.looks import LOOK
 from hybandits.report.figures.outcomes import DEFECT, REPRODUCED, Figure, Published, ReadOutError, present_in
 from hybandits.report.figures.regret import PANELS, beyond_names, draw_beyond, draw_hyran, draw_panels, draw_setting
+from hybandits.report.figures.small_diversity import draw_small_diversity
 
 
 def draw_all(
@@ -65,7 +67,7 @@ def _of_protocol(
             yield draw_setting(outcome, out, published)
         return
     logged = [outcome for outcome in outcomes.values() if outcome.experiment.log is not None]
-    aside = ("diversity", *paper.FRESH_NAMES.values())  # they have figures of their own
+    aside = ("diversity", SMALL_DIVERSITY, *paper.FRESH_NAMES.values())  # they have figures of their own
     regret = [outcome for name, outcome in outcomes.items() if name not in aside and outcome not in logged]
     if any(name in outcomes and present_in(outcomes[name], REPRODUCED) for name in PANELS):
         yield draw_panels(outcomes, protocol, out, published, read_out_error)
@@ -76,6 +78,8 @@ def _of_protocol(
             yield draw_environments(outcomes[fresh], outcomes.get(name), out)
     if "diversity" in outcomes:
         yield from draw_eigenvalues(outcomes["diversity"], out)
+    if SMALL_DIVERSITY in outcomes:
+        yield draw_small_diversity(outcomes[SMALL_DIVERSITY], out)
     for outcome in regret:
         if set(DEFECT) <= set(outcome.policies):
             yield draw_hyran(outcome, out)

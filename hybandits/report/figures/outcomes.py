@@ -44,6 +44,7 @@ _NAMES = {
     "setting-1-fresh": "Setting 1, fresh environments",
     "setting-2-fresh": "Setting 2, fresh environments",
     "setting-3-fresh": "Setting 3, fresh environments",
+    "diversity-small": "Diversity, small problem",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
 }

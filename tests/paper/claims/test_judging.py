@@ -55,13 +55,13 @@ def test_fresh_environments_are_judged_beside_the_published_ones() -> None:
         fabricated_outcome(written, power_curves(e, ORDER_1)),
     ]
     verdicts = [v for v in judge(as_results(*outcomes)) if v.claim == "1"]
-    assert [(v.protocol, v.basis, v.fresh, v.verdict) for v in verdicts] == [
+    assert [(v.protocol, v.basis, v.aside, v.verdict) for v in verdicts] == [
         ("released", "the 5 published environments", False, HOLDS),
         ("released", "30 fresh environments", True, FAILS),
         ("written", "5 environments", False, HOLDS),
     ]
     (alone,) = judge(as_results(outcomes[1]))
-    assert (alone.claim, alone.fresh) == ("1", True), "no other claim rests on fresh environments"
+    assert (alone.claim, alone.aside) == ("1", True), "no other claim rests on fresh environments"
 
 
 def test_every_verdict_says_what_it_rests_on() -> None:
