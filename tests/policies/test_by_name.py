@@ -136,7 +136,7 @@ def test_policies_that_learn_the_noise_are_told_it_only_by_their_settings(name: 
     [
         ("HyLinUBC", {}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): choose from DisLinUCB, "),
         ("RidgePolicy", {}, "there is no policy 'RidgePolicy'"),
-        ("EpsilonGreedy", {}, "there is no policy 'EpsilonGreedy'"),
+        ("EpsilonGreedy", {}, 'EpsilonGreedy wraps a policy: name it, as in EpsilonGreedy:policy="HyLinUCB:noise=0.1"'),
         ("HyLinUCB", {"ridgee": 1.0}, r"HyLinUCB has no setting 'ridgee' \(did you mean ridge\?\): it has noise, "),
         ("HyLinUCB", {"seed": 1}, "HyLinUCB has no setting 'seed'"),
         ("HyLinUCB", {"ridge": -1.0}, "ridge must be positive, got -1.0"),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.foundation.files import sha256
 from hybandits.simulation.kinds import KINDS, make_world
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import Relayed, World, delay_of, draw_rewards
@@ -113,14 +111,10 @@ def test_unknown_kinds_and_settings_are_named() -> None:
         make({"kind": "churn", "rate": 0.5})
 
 
-def test_a_data_set_comes_from_a_file_with_the_recorded_content(tmp_path: Path) -> None:
-    path = tmp_path / "flowers.csv"
-    path.write_text("length,width,kind\n1,2,rose\n2,2.5,lily\n3,1,rose\n")
-    settings = {"kind": "classification", "data": "flowers.csv", "sha256": sha256(path)}
+def test_a_data_set_decides_on_the_shape() -> None:
     shape: dict[str, Any] = {"d1": 0, "d2": 3, "arms": 2, "noise": 0.1, "seed": 0, "linear": {}}
-    assert next(make_world(settings, **shape, data=str(path)).rounds(3)).means.sum() == 3
+    table = [[1.0, 2.0], [2.0, 2.5], [3.0, 1.0]], ["rose", "lily", "rose"]
+    settings = {"kind": "classification", "data": "flowers.csv"}
+    assert next(make_world(settings, **shape, table=table).rounds(3)).means.sum() == 3
     with pytest.raises(ValueError, match="the data set has d1=0, d2=3, not d1=0, d2=4"):
-        make_world(settings, **{**shape, "d2": 4}, data=str(path))
-    path.write_text("length,width,kind\n1,2,rose\n2,2.5,lily\n")
-    with pytest.raises(ValueError, match="is not the data set that was recorded"):
-        make_world(settings, **shape, data=str(path))
+        make_world(settings, **{**shape, "d2": 4}, table=table)
