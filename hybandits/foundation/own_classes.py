@@ -78,6 +78,12 @@ def import_module(module: str) -> ModuleType:
 
     ValueError says what could not be imported and why.
     """
+    if module.endswith(".py") or module.startswith(".") or "/" in module or "\\" in module:
+        stem = module.removesuffix(".py").strip("./\\").replace("/", ".").replace("\\", ".")
+        raise ValueError(
+            f"{module!r} is not the name of a module: write it as import does, e.g. {stem}:Class, in the folder that "
+            "has it"
+        )
     _import_from_here()
     try:
         imported = importlib.import_module(module)
@@ -86,7 +92,11 @@ def import_module(module: str) -> ModuleType:
     except ModuleNotFoundError as problem:
         missing = problem.name or module
         if module == missing or module.startswith(missing + "."):
-            raise ValueError(_no_such_module(module, missing)) from None
+            files = [path.stem for path in Path.cwd().glob("*.py")]
+            raise ValueError(
+                f"there is no module {missing!r}{nearest(missing, files)} in the current folder or among those "
+                f"installed: name a class of your own as {FORM}"
+            ) from None
         reason = f"{_place_in(module, problem)}it needs the module {missing!r}, which is not installed"
     except SyntaxError as problem:
         where = f"{Path(problem.filename).name}, line {problem.lineno}: " if problem.filename else ""
@@ -97,20 +107,6 @@ def import_module(module: str) -> ModuleType:
         words = f": {problem}" if str(problem) else ""
         reason = f"{_place_in(module, problem)}{type(problem).__name__}{words}"
     raise ValueError(f"the module {module!r} cannot be imported ({reason}): correct it and try again")
-
-
-def _no_such_module(module: str, missing: str) -> str:
-    if module.endswith(".py") or "/" in module or "\\" in module:
-        stem = module.removesuffix(".py").strip("./\\").replace("/", ".").replace("\\", ".")
-        return (
-            f"{module!r} is not the name of a module: write it as import does, e.g. {stem}:Class, in the folder that "
-            "has it"
-        )
-    files = [path.stem for path in Path.cwd().glob("*.py")]
-    return (
-        f"there is no module {missing!r}{nearest(missing, files)} in the current folder or among those installed: name "
-        f"a class of your own as {FORM}"
-    )
 
 
 def _place_in(module: str, problem: BaseException) -> str:

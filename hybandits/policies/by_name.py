@@ -319,7 +319,13 @@ def make_policy(
     given = {key: value for key, value in (("d1", d1), ("d2", d2), ("seed", seed)) if key in known}
     if "policy" in known and "policy" not in values and known["policy"].default is inspect.Parameter.empty:
         raise ValueError(f'{name} wraps a policy: name it, as in {name}:policy="HyLinUCB:noise=0.1"')
-    own_classes.check_settings(name, kind, values, FROM_THE_PROBLEM)
+    try:
+        own_classes.check_settings(name, kind, values, FROM_THE_PROBLEM)
+    except ValueError as problem:
+        if "policy" not in known:
+            raise
+        words = f'put a wrapped policy and its settings in quotes, as in {name}:policy="HyLinUCB:noise=0.1,ridge=2"'
+        raise ValueError(f"{problem}; {words}") from None
     if "d1" not in given or "d2" not in given:
         _must_wrap(name, values, [argument for argument in known if argument != "seed"])
     policy: Policy = own_classes.construct(name, kind, {**given, **values})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hybandits import paper
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import Results
+from hybandits.foundation.own_classes import is_import_path
 from hybandits.report.figures.outcomes import is_synthetic, name_of
 from hybandits.report.numbers import in_order, on_logs
+from hybandits.simulation.kinds import split_settings
 
 
 def of_the_paper(results: Results) -> bool:
@@ -56,6 +60,56 @@ def lengths(results: Results) -> list[tuple[list[str], Experiment]]:
         if name_of(e.name) not in names:
             names.append(name_of(e.name))
     return list(alike.values())
+
+
+class WorldWords(NamedTuple):
+    """What the page says of the worlds that were played in."""
+
+    rewards: str
+    """How a reward comes about."""
+    where: str
+    """What kind of world it is."""
+    environment: str
+    """What an environment is."""
+
+
+_PARTS = "a part x·θ, whose parameters all arms share, and a part z·β, whose parameters are the arm's own"
+
+LINEAR_WORDS = WorldWords(
+    "a part x·θ, whose parameters all arms share, a part z·β, whose parameters are the arm's own, and noise",
+    "a synthetic world",
+    "its parameters and all its contexts",
+)
+CLICK_WORDS = WorldWords(
+    f"1 for a click and 0 for none. The log odds of a click are a base rate, {_PARTS}",
+    "a synthetic world of clicks",
+    "its parameters and all its contexts",
+)
+CLASS_WORDS = WorldWords(
+    "1 if it is the class of the row that the round shows and 0 if not. The arms are the classes, and z are the row's "
+    "features",
+    "a data set for classification",
+    "an order of the rows",
+)
+
+
+def world_words(results: Results) -> WorldWords:
+    """What to say of the worlds of these results; of the paper's world if there are several kinds."""
+    kinds = {split_settings(outcome.experiment.world_settings)[0] for outcome in in_order(results)}
+    if len(kinds) > 1:
+        return LINEAR_WORDS._replace(
+            rewards="what the world of the experiment gives, see “What was run”", where="worlds of several kinds",
+            environment="everything that its seed decides",
+        )  # fmt: skip
+    kind = kinds.pop()
+    if is_import_path(kind):
+        return WorldWords(
+            f"what the world {kind} gives, a class of the user's own",
+            f"the world {kind}",
+            "everything that its seed decides",
+        )
+    others = {"clicks": CLICK_WORDS, "products": CLICK_WORDS, "classification": CLASS_WORDS}
+    return others.get(kind, LINEAR_WORDS)
 
 
 def synthetic_note(results: Results) -> str:

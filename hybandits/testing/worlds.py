@@ -1,4 +1,4 @@
-"""The conformance suite of worlds: tests that every world passes, for the worlds here and for those that you write.
+"""The conformance suite of worlds: tests that every world passes, for those here and for those that you write.
 
 Subclass `WorldConformance` in a test file, say how your world is made, and run pytest::
 
@@ -89,8 +89,8 @@ class WorldConformance:
     horizon : int
         How many rounds are looked at.
     same_for_any_horizon : bool
-        Whether a shorter run is the beginning of a longer one. Set it to False where something happens at a share of the
-        horizon, such as a change in the middle.
+        Whether a shorter run is the beginning of a longer one. Set it to False where something happens at a share of
+        the horizon, such as a change in the middle.
     constant_noise : bool
         Whether every reward has the standard deviation `noise` around its mean. Set it to False where the noise depends
         on the mean, as that of clicks does, where there is none, or where its tails are too heavy for an estimate.
