@@ -16,9 +16,9 @@ from hybandits.foundation.files import sha256
 from hybandits.foundation.own_classes import changed_origin, class_name, is_import_path, parameters_of, split_spec
 from hybandits.foundation.version import __version__
 from hybandits.policies.by_name import CLASS, is_wrapped, make_policy, of_table, parse_policy, parse_spec, with_noise
-from hybandits.simulation.classification import TERRAIN, Classification, Table, terrain
+from hybandits.simulation.classification import TERRAIN, Classification, Table
 from hybandits.simulation.clicks import Clicks
-from hybandits.simulation.kinds import GAUSSIAN, KINDS, RELAY, make_world, split_settings, world_class
+from hybandits.simulation.kinds import GAUSSIAN, KINDS, RELAY, make_world, split_settings, usual_terrain, world_class
 from hybandits.simulation.worlds import LAWS, World
 
 DEFAULTS: dict[str, Any] = {
@@ -192,7 +192,7 @@ def _data_set_setup(world: dict[str, Any], values: Mapping[str, Any], given: Map
     if file == TERRAIN:
         if values["label"] or values["sha256"]:
             raise ValueError(f"label and sha256 are for a data set in a file: leave them out, or give data, not {file}")
-        table: Table = terrain()
+        table: Table = usual_terrain()
         world["data"] = TERRAIN
     else:
         digest = sha256(Path(file))

@@ -85,7 +85,7 @@ def make_world(
     if is_import_path(kind):
         world = _own_world(kind, own.get("settings", {}), {**shape, "noise": noise})
     elif kind == "classification":
-        features, labels = _terrain() if table is None else table
+        features, labels = usual_terrain() if table is None else table
         world = Classification(features=features, labels=labels, seed=seed)
         if (world.d1, world.d2) != (d1, d2):
             raise ValueError(f"the data set has d1={world.d1}, d2={world.d2}, not d1={d1}, d2={d2}: take its shape")
@@ -135,5 +135,6 @@ def _own_world(name: str, settings: Mapping[str, Any], told: Mapping[str, Any]) 
 
 
 @lru_cache(maxsize=1)
-def _terrain() -> tuple[Any, Any]:
+def usual_terrain() -> Table:
+    """The data set that is made, drawn once; do not write to it."""
     return terrain()

@@ -256,7 +256,10 @@ def test_wrapped_policies_to_any_depth() -> None:
         ("EpsilonGreedy:policy=3", "must take d1 and d2, the numbers of features, or wrap a policy that does"),
         ('EpsilonGreedy:policy="HyLinUBC"', r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB"),
         ('EpsilonGreedy:policy="Greedy",epsilon=2', r"epsilon must lie in \[0, 1\]"),
-        ("EpsilonGreedy:policy=HyLinUCB:noise=0.1,ridge=2", "has no setting 'ridge'.* put a wrapped policy and its settings in quotes"),
+        (
+            "EpsilonGreedy:policy=HyLinUCB:noise=0.1,ridge=2",
+            "has no setting 'ridge'.* put a wrapped policy and its settings in quotes",
+        ),
         ("HyThompson:scale", "expected setting=value after the colon, got 'scale'"),
         ("softmax:Softmax:temperature", "expected setting=value after the colon, got 'temperature'; quote a value"),
     ],

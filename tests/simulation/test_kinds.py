@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits.simulation.kinds import KINDS, make_world
+from hybandits.simulation.kinds import KINDS, make_world, world_class
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import Relayed, Synthetic, World, delay_of, draw_rewards
 from hybandits.testing import WorldConformance
+from tests.support.own_classes import write_drifting
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -104,3 +106,24 @@ def test_a_data_set_decides_on_the_shape() -> None:
     assert next(make_world(settings, **shape, table=table).rounds(3)).means.sum() == 3
     with pytest.raises(ValueError, match="the data set has d1=0, d2=3, not d1=0, d2=4"):
         make_world(settings, **{**shape, "d2": 4}, table=table)
+
+
+def test_a_world_of_ones_own_is_told_what_it_takes(own_folder: Path) -> None:
+    write_drifting(own_folder)
+    shape: dict[str, Any] = {"d1": 2, "d2": 1, "arms": 3, "noise": 0.3, "seed": 5, "linear": {}}
+    world: Any = make_world({"kind": "drifting:Drifting", "settings": {"speed": 0.5}, "delay": 4}, **shape)
+    assert (world.d1, world.world.arms, world.noise, world.world.speed, world.world.seed) == (2, 3, 0.3, 0.5, 5)
+    assert delay_of(world) == 4
+    with pytest.raises(ValueError, match=r"has no setting 'speed'.*it has settings, factor, offset, delay"):
+        make_world({"kind": "drifting:Drifting", "speed": 0.5}, **shape)
+
+
+class TestTheDocumentedWorld(WorldConformance):
+    @pytest.fixture(autouse=True)
+    def _module(self, own_folder: Path) -> None:
+        write_drifting(own_folder)
+
+    def make(self, seed: int) -> World:
+        kind: Any = world_class("drifting:Drifting")
+        world: World = kind(d1=3, d2=2, arms=4, seed=seed)
+        return world
