@@ -14,7 +14,6 @@ from hybandits.experiments.record import Entry, Experiment, environment_seeds, g
 from hybandits.foundation.checks import nearest
 from hybandits.foundation.files import sha256
 from hybandits.foundation.own_classes import changed_origin, class_name, is_import_path, parameters_of, split_spec
-from hybandits.foundation.version import __version__
 from hybandits.policies.by_name import CLASS, is_wrapped, make_policy, of_table, parse_policy, parse_spec, with_noise
 from hybandits.simulation.classification import TERRAIN, Classification, Table
 from hybandits.simulation.clicks import Clicks
@@ -330,7 +329,7 @@ def to_toml(record: Experiment) -> str:
         values |= {"law": record.law, "theta_bound": record.theta_bound, "beta_bound": record.beta_bound}
     tables = {"world_settings": own.pop("settings", {}), "origins": record.origins}
     values |= own | relayed
-    lines = [f"# An experiment of hybandits {__version__}: run it with hybandits simulate {record.name}.toml"]
+    lines = [f"# Run this experiment with: hybandits simulate {record.name}.toml"]
     lines += [f"{key} = {_value(value)}" for key, value in values.items()]
     for key, table in tables.items():
         if table:
