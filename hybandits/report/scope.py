@@ -7,7 +7,6 @@ from typing import NamedTuple
 from hybandits import paper
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import Results
-from hybandits.foundation.own_classes import is_import_path
 from hybandits.report.figures.outcomes import is_synthetic, name_of
 from hybandits.report.numbers import in_order, on_logs
 from hybandits.simulation.kinds import split_settings
@@ -68,48 +67,71 @@ class WorldWords(NamedTuple):
     rewards: str
     """How a reward comes about."""
     where: str
-    """What kind of world it is."""
-    environment: str
-    """What an environment is."""
+    """In or on what kind of world policies played."""
+    run: str
+    """What a run is."""
 
 
-_PARTS = "a part x·θ, whose parameters all arms share, and a part z·β, whose parameters are the arm's own"
+_OWN = "whose parameters are the arm's own"
+_PARTS = "a part x·θ, whose parameters all arms share,"
+_TRIAL = (
+    "played once with a draw of the noise of its own (a trial). All policies meet the same environments and the same "
+    "noise."
+)
+_RUN = f"one environment (its parameters and all its contexts) {_TRIAL}"
+_SEEDED = f"one environment (everything that its seed decides) {_TRIAL}"
 
-LINEAR_WORDS = WorldWords(
-    "a part x·θ, whose parameters all arms share, a part z·β, whose parameters are the arm's own, and noise",
-    "a synthetic world",
-    "its parameters and all its contexts",
-)
-CLICK_WORDS = WorldWords(
-    f"1 for a click and 0 for none. The log odds of a click are a base rate, {_PARTS}",
-    "a synthetic world of clicks",
-    "its parameters and all its contexts",
-)
-CLASS_WORDS = WorldWords(
-    "1 if it is the class of the row that the round shows and 0 if not. The arms are the classes, and z are the row's "
-    "features",
-    "a data set for classification",
-    "an order of the rows",
-)
+LINEAR_WORDS = WorldWords(f"{_PARTS} a part z·β, {_OWN}, and noise", "in a synthetic world", _RUN)
+
+KIND_WORDS = {
+    "linear": LINEAR_WORDS,
+    "churn": LINEAR_WORDS,
+    "clicks": WorldWords(
+        f"1 for a click and 0 for none. The log odds of a click are a base rate, {_PARTS} and a part z·β, {_OWN}",
+        "in a synthetic world of clicks",
+        _RUN,
+    ),
+    "classification": WorldWords(
+        "1 if it is the class of the row that the round shows and 0 if not. The arms are the classes, and z are the "
+        "features of the row",
+        "on a data set for classification",
+        "the rows in an order of their own (an environment). All policies see the same rows in the same order, and "
+        "there is no noise.",
+    ),
+}
+KIND_WORDS["products"] = KIND_WORDS["clicks"]
 
 
 def world_words(results: Results) -> WorldWords:
-    """What to say of the worlds of these results; of the paper's world if there are several kinds."""
-    kinds = {split_settings(outcome.experiment.world_settings)[0] for outcome in in_order(results)}
+    """What to say of the worlds of these results, be they of one kind or of several."""
+    records = [outcome.experiment for outcome in in_order(results)]
+    kinds = {split_settings(record.world_settings)[0] for record in records}
     if len(kinds) > 1:
-        return LINEAR_WORDS._replace(
-            rewards="what the world of the experiment gives, see “What was run”", where="worlds of several kinds",
-            environment="everything that its seed decides",
-        )  # fmt: skip
-    kind = kinds.pop()
-    if is_import_path(kind):
         return WorldWords(
-            f"what the world {kind} gives, a class of the user's own",
-            f"the world {kind}",
-            "everything that its seed decides",
+            "what the world of the experiment gives, see “What was run”", "in worlds of several kinds", _SEEDED
         )
-    others = {"clicks": CLICK_WORDS, "products": CLICK_WORDS, "classification": CLASS_WORDS}
-    return others.get(kind, LINEAR_WORDS)
+    kind = kinds.pop()
+    words = KIND_WORDS.get(
+        kind, WorldWords(f"what the world {kind} gives, a class of one's own", f"in the world {kind}", _SEEDED)
+    )
+    if len(records) > 1:
+        return words
+    return words._replace(rewards=". ".join([words.rewards, *_peculiarities(records[0])]))
+
+
+def _peculiarities(record: Experiment) -> list[str]:
+    """What is special about the world of a record, a phrase each."""
+    _, own, relayed = split_settings(record.world_settings)
+    settings = own | relayed
+    phrases = {
+        "jumps": "All parameters are drawn anew after every {:.0%} of the rounds".format(1 / (own.get("jumps", 0) + 1)),
+        "walk": f"Parameters walk, and have forgotten where they were after about {own.get('walk', 0):,g} rounds",
+        "every": f"A tenth of the arms is replaced after every {own.get('every', 0):,} rounds",
+        "factor": f"Rewards are multiplied by {relayed.get('factor', 1):g}",
+        "offset": f"All rewards have {relayed.get('offset', 0):g} added",
+        "delay": f"A reward is learned {relayed.get('delay', 0):,} rounds after its choice",
+    }
+    return [phrase for name, phrase in phrases.items() if name in settings]
 
 
 def synthetic_note(results: Results) -> str:
