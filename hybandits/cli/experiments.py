@@ -51,7 +51,8 @@ Out = Annotated[Path, typer.Option(help="Folder for results, figures and the rep
 def list_experiments() -> None:
     """List the paper's experiments and the available policies."""
     from hybandits import paper
-    from hybandits.policies.by_name import policy_names
+    from hybandits.policies.by_name import policy_names, wrapper_names
+    from hybandits.simulation.kinds import KINDS
 
     typer.echo("experiments (hybandits reproduce NAME):")
     for name, s in paper.SETTINGS.items():
@@ -71,7 +72,16 @@ def list_experiments() -> None:
     typer.echo("protocols:  released (parameters of the published figure), written (parameters of the paper's text)")
     in_the_paper = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
     typer.echo(f"policies:   for reproduce --policies: {', '.join(in_the_paper)}")
-    typer.echo(f"            for simulate --policy: {', '.join(policy_names())}")
+    typer.echo(f"            for simulate, fit and evaluate --policy: {', '.join(policy_names())}")
+    for name in wrapper_names():
+        typer.echo(f'            around another policy: {name}:policy="HyLinUCB:noise=0.1"')
+    typer.echo(
+        "            of your own, in a module that can be imported from here: package.module:Class:setting=value"
+    )
+    typer.echo("worlds:     for simulate --world:")
+    for kind, (words, _) in KINDS.items():
+        typer.echo(f"            {kind:<15}{words}")
+    typer.echo("            of your own, in the same way: package.module:Class:setting=value")
 
 
 _UNDER = " " * 18
@@ -283,8 +293,9 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. Repeat it for several.  "
-            "[HyLinUCB, LinUCB, DisLinUCB]"
+            help="A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. One of your own: "
+            'package.module:Class:setting=value. One around another: EpsilonGreedy:policy="HyLinUCB:ridge=2". '
+            "Repeat it for several.  [HyLinUCB, LinUCB, DisLinUCB]"
         ),
     ] = None,
     d1: Annotated[int | None, typer.Option(help="Number of shared features.  [10]")] = None,
@@ -302,7 +313,10 @@ def simulate(
     beta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of every beta_i.  [1]")] = None,
     world: Annotated[
         str | None,
-        typer.Option(help="Kind of world: linear, clicks, products, churn or classification.  [linear]"),
+        typer.Option(
+            help="Kind of world: linear, clicks, products, churn or classification; or one of your own: "
+            "package.module:Class:setting=value.  [linear]"
+        ),
     ] = None,
     jumps: Annotated[
         int | None, typer.Option(help="linear: how often all parameters are drawn anew, at even distances.  [0]")
@@ -330,10 +344,9 @@ def simulate(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            help="classification: a CSV file, whose last column is the class, or terrain, which is made.  [terrain]"
-        ),
+        typer.Option(help="classification: a CSV or Parquet file, or terrain, which is made.  [terrain]"),
     ] = None,
+    label: Annotated[str | None, typer.Option(help="classification: the column of the class.  [the last one]")] = None,
     factor: Annotated[float | None, typer.Option(help="Rewards are multiplied by it.  [1]")] = None,
     offset: Annotated[float | None, typer.Option(help="It is added to all rewards.  [0]")] = None,
     delay: Annotated[int | None, typer.Option(help="Rewards are learned so many rounds later.  [0]")] = None,
@@ -350,7 +363,9 @@ def simulate(
     the file. The file's list of policies is called policies and holds names or tables ([[policies]] policy =
     "HyThompson" scale = 0.5); --policy replaces the whole list. HyThompson and HyIDS learn the noise and the scale of
     the parameters unless their settings contain them. Other policies that need a noise level get that of the world
-    unless their settings contain one. All other settings have the policies' defaults.
+    unless their settings contain one. All other settings have the policies' defaults. Policies and worlds of your own
+    are imported from the current folder or from where Python finds modules; the settings of such a world are a table,
+    [world_settings].
     """
     interrupts.promise(interrupts.KEPT)
     with plain_errors():
@@ -362,6 +377,7 @@ def simulate(
             "noise": noise, "law": law, "theta_bound": theta_bound, "beta_bound": beta_bound, "seed": seed,
             "name": name, "world": world, "jumps": jumps, "walk": walk, "own": own, "constant": constant or None,
             "heavy_tails": heavy_tails or None, "rate": rate, "spread": spread, "every": every, "data": data,
+            "label": label,
             "factor": factor, "offset": offset, "delay": delay,
             "arms": None if arms is None else _whole_numbers("--arms", arms),
         }  # fmt: skip

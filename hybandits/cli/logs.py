@@ -219,7 +219,7 @@ def fit(
         str,
         typer.Option(
             help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2. HyIDS and HyThompson "
-            "need none."
+            "need none. One of your own: package.module:Class:setting=value."
         ),
     ] = "HyIDS",
     out: Annotated[
@@ -276,7 +276,8 @@ def evaluate(
         list[str],
         typer.Option(
             help="What to evaluate: a saved policy as it is (policy.npz), uniform, logged, always:ARM, or a policy "
-            "that learns as it goes and is replayed (HyIDS, HyLinUCB:noise=0.3). Repeat it for several."
+            "that learns as it goes and is replayed (HyIDS, HyLinUCB:noise=0.3, or one of your own: "
+            "package.module:Class:setting=value). Repeat it for several."
         ),
     ],
     estimators: Annotated[
@@ -321,6 +322,15 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Folder for evaluation.json and a figure of the running estimates.")
     ] = None,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            help="A module to import first, for saved policies of a class of your own: softmax. A file never imports "
+            "anything by itself. Repeat it for several.",
+            metavar="MODULE",
+        ),
+    ] = None,
     strict: Strict = False,
 ) -> None:
     """Estimate what a policy would have earned on a log, and how certain that is.
@@ -330,6 +340,7 @@ def evaluate(
     with plain_errors():
         from hybandits import load
         from hybandits.foundation.files import make_writable_folder
+        from hybandits.foundation.own_classes import import_module
         from hybandits.offline.by_name import only_suited, proper_spec, target_for, usual_estimators
         from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
@@ -341,6 +352,8 @@ def evaluate(
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
             make_writable_folder(out)
+        for module in modules or ():
+            import_module(module.partition(":")[0])
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         common = common_features(saved) if features is None else features.value
         with _viewed(log, common, strict=strict, saved=saved) as view:

@@ -21,6 +21,7 @@ from hybandits.report.click_log import click_log
 from hybandits.report.figures.outcomes import SYNTHETIC, Figure, name_of, twins, under, under_and_log
 from hybandits.report.numbers import Row, in_order, in_worlds, on_logs
 from hybandits.report.pictures import galleries
+from hybandits.report.repeat import repeats
 from hybandits.report.tables import beyond_section, number, regret_section
 
 
@@ -71,6 +72,8 @@ def page_of(
             beyond=beyond_section(of_worlds),
             click_log=click_log(results),
             galleries=galleries(drawn),
+            repeats=repeats(results),
+            world_words=scope.world_words(results),
         )
     )
 

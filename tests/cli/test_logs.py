@@ -15,7 +15,8 @@ import pytest
 
 import hybandits
 from hybandits.logs.store import Log
-from tests.support.command_line import complaints, run, said
+from tests.support.command_line import complaints, run, run_process, said
+from tests.support.own_classes import write_softmax
 
 
 def test_what_convert_writes_is_a_log(folder: Path) -> None:
@@ -319,3 +320,22 @@ def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> Non
     assert "interrupted" in process.stderr
     assert "Traceback" not in process.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_policy_of_ones_own_is_fitted_and_evaluated(folder: Path, own_folder: Path) -> None:
+    write_softmax(own_folder)
+    own = "softmax:Softmax:temperature=0.1"
+    fitted = run_process("fit", folder / "log", "--policy", own, "--rounds", 3000, "--workers", "1")
+    assert fitted.returncode == 0, fitted.stderr
+    assert "wrote policy.npz: Softmax with" in fitted.stdout
+    policies = ["--policy", "policy.npz", "--policy", own, "--policy", f'EpsilonGreedy:policy="{own}"']
+    evaluate = ["evaluate", folder / "log", *policies, "--from", 3000, "--rounds", 500, "--workers", "2"]
+    refused = run_process(*evaluate)
+    assert refused.returncode == 2
+    assert "import the module 'softmax' first (on the command line: evaluate --import softmax)" in refused.stderr
+    evaluated = run_process(*evaluate, "--import", "softmax")
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert own in evaluated.stdout
+    wrong = run_process(*evaluate, "--import", "sofmax")
+    assert "there is no module 'sofmax' (did you mean softmax?)" in wrong.stderr

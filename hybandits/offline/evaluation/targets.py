@@ -148,8 +148,9 @@ class _Saved:
 
 
 def _modules(policy: Policy) -> set[str]:
-    inner = _modules(policy.policy) if isinstance(policy, EpsilonGreedy) else set()
-    return {type(policy).__module__, *inner}
+    """The modules that define the policy and those that it wraps."""
+    wrapped = [inner for inner in policy._settings().values() if isinstance(inner, Policy)]
+    return {type(policy).__module__}.union(*map(_modules, wrapped))
 
 
 class Learning(_Saved):
