@@ -31,15 +31,15 @@ class Walker:
         self.view, self.task = view, task
         self.targets = [target.prepared(view) for target in task.targets]
         self._expander = Expander(view) if any(target.wants_features for target in task.targets) else None
-        arms, groups, du = len(view.names), len(view.group_arm), view.map.user
+        arms, groups, known = len(view.names), len(view.group_arm), view.map.user_and_pair
         self.modelled = bool(task.models)
-        self._weights, self._constant = np.zeros((1, 1, du)), np.zeros((1, 1))
+        self._weights, self._constant = np.zeros((1, 1, known)), np.zeros((1, 1))
         if self.modelled:
             self._weights, self._constant = stacked(task.models, view)
         many = len(task.targets)
         self.mass, self.eligible = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
         self.tally = np.zeros((many, 6))
-        shape = (many, task.layout.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
+        shape = (many, task.layout.folds, groups, known + 1) if task.features else (many, 1, 1, 1)
         self.features = np.zeros(shape)
 
     def _pieces(self, batch: Batch, start: int) -> Iterator[tuple[Batch, Rounds | None]]:
@@ -58,6 +58,7 @@ class Walker:
             real = view.log.pools.sizes[piece.pool]
             shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
             fold = task.layout.fold(start, n)
+            pair = view.pair(piece)
             every = []
             for j, target in enumerate(task.targets):
                 if isinstance(target, Logged):
@@ -74,9 +75,9 @@ class Walker:
                     )
                 terms = np.empty((n, len(TERMS)))
                 wrong = round_terms(
-                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, first, view.group, view.arm,
-                    self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64), self.modelled,
-                    task.low, task.high, task.clip, terms, self.mass[j], self.eligible[j], self.tally[j],
+                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, pair, first, view.group,
+                    view.arm, self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64),
+                    self.modelled, task.low, task.high, task.clip, terms, self.mass[j], self.eligible[j], self.tally[j],
                 )  # fmt: skip
                 if wrong >= 0:
                     raise ValueError(
@@ -84,7 +85,7 @@ class Walker:
                         f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
                     )
                 if task.features:
-                    add_features(pi, counts, piece.user, first, view.group, fold, self.features[j])
+                    add_features(pi, counts, piece.user, pair, first, view.group, fold, self.features[j])
                 every.append(terms)
             yield start, piece, fold, every
             start += n
@@ -186,7 +187,7 @@ def read(
             for part in parts
         ]  # fmt: skip
     survey = Survey(np.zeros(len(view.names), np.int64))
-    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user + 1))
+    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user_and_pair + 1))
     for i, result in enumerate(in_order(engine, do_part, todo, progress)):
         if i < len(learning):
             learning[i].replayed, learning[i].sums[:, :1] = result
