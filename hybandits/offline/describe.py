@@ -206,17 +206,10 @@ class _Tally:
     def add(self, batch: Batch) -> None:
         view = self.view
         add_moments(batch.user, batch.pool, view.offsets, view.group, self.users, self.moments, self.candidate)
-        if view.map.pair:
-            add_pair_moments(
-                batch.user,
-                view.pair(batch),
-                batch.pool,
-                view.offsets,
-                view.group,
-                self.moments,
-                self.pair_extremes,
-                self.pair_differs,
-            )
+        add_pair_moments(
+            batch.user, view.pair(batch), batch.pool, view.offsets, view.group, self.moments, self.pair_extremes,
+            self.pair_differs,
+        )  # fmt: skip
         entries = view.shown(batch)
         inside = entries >= 0
         arms = view.arm[entries[inside]]

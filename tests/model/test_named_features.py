@@ -353,7 +353,7 @@ def test_wrong_types_are_refused(settings: dict[str, Any], words: str) -> None:
             {"user": ["age"], "arm": ["price"], "interactions": [("agee", "price")]},
             r"names the user feature 'agee', which there is not \(did you mean age\?\): the user features are age",
         ),
-        ({"user": ["age"], "map": "disjoint", "interactions": []}, 'map "disjoint" has no x'),
+        ({"user": ["age"], "map": "disjoint", "interactions": []}, 'map "disjoint" has no products'),
     ],
 )
 def test_wrong_values_are_refused(settings: dict[str, Any], words: str) -> None:
