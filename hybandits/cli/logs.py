@@ -39,11 +39,13 @@ SyntheticFeaturesName = StrEnum("SyntheticFeaturesName", ["das", "li"])
 FeaturesName = StrEnum(
     "FeaturesName",
     [
-        (name, name)
-        for map_name in ("das", "li", "shared", "disjoint")
-        for name in (map_name, f"{map_name}+pair", f"{map_name}+pair:z", f"{map_name}+pair:xz")
+        ("das", "das"), ("das+pair", "das+pair"), ("das+pair:z", "das+pair:z"), ("das+pair:xz", "das+pair:xz"),
+        ("li", "li"), ("li+pair", "li+pair"), ("li+pair:z", "li+pair:z"), ("li+pair:xz", "li+pair:xz"),
+        ("shared", "shared"), ("shared+pair", "shared+pair"), ("shared+pair:z", "shared+pair:z"),
+        ("shared+pair:xz", "shared+pair:xz"), ("disjoint", "disjoint"), ("disjoint+pair", "disjoint+pair"),
+        ("disjoint+pair:z", "disjoint+pair:z"), ("disjoint+pair:xz", "disjoint+pair:xz"),
     ],
-)
+)  # fmt: skip
 IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[

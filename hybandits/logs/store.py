@@ -137,7 +137,7 @@ class Batch(_Columns):
         for part in pairs:
             pair[start : start + len(part), : part.shape[1]] = part
             start += len(part)
-        return Batch(*map(np.concatenate, columns), pair=pair)
+        return Batch(*(np.concatenate(parts) for parts in columns))._replace(pair=pair)
 
 
 def no_places(n: int) -> np.ndarray:

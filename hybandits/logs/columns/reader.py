@@ -429,7 +429,7 @@ class ColumnsReader:
             return f"column {columns[arm]!r} is empty or NaN"
 
         sheet.fault(unknown.any(axis=1), WITHOUT_PAIR, without)
-        sheet.fault(np.isnan(out).any(axis=1), "missing value", empty)
+        sheet.fault(np.asarray(np.isnan(out).any(axis=1)), "missing value", empty)
         return out
 
     def _among_listed(self, sheet: Sheet, arm: pa.Array, texts: pa.Array, tables: Tables) -> _Candidates:
