@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -36,7 +36,16 @@ if TYPE_CHECKING:
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
 Kind = StrEnum("Kind", [("R6A", "R6A"), ("R6B", "R6B")])
 SyntheticFeaturesName = StrEnum("SyntheticFeaturesName", ["das", "li"])
-FeaturesName = StrEnum("FeaturesName", ["das", "li", "shared", "disjoint"])
+FeaturesName = StrEnum(
+    "FeaturesName",
+    [
+        ("das", "das"), ("das+pair", "das+pair"), ("das+pair:z", "das+pair:z"), ("das+pair:xz", "das+pair:xz"),
+        ("li", "li"), ("li+pair", "li+pair"), ("li+pair:z", "li+pair:z"), ("li+pair:xz", "li+pair:xz"),
+        ("shared", "shared"), ("shared+pair", "shared+pair"), ("shared+pair:z", "shared+pair:z"),
+        ("shared+pair:xz", "shared+pair:xz"), ("disjoint", "disjoint"), ("disjoint+pair", "disjoint+pair"),
+        ("disjoint+pair:z", "disjoint+pair:z"), ("disjoint+pair:xz", "disjoint+pair:xz"),
+    ],
+)  # fmt: skip
 IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[
@@ -50,9 +59,12 @@ LogArgument = Annotated[
 Features = Annotated[
     FeaturesName | None,
     typer.Option(
+        metavar="MAP",
         help="How features are built from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
-        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user. By default das if the arms of the log "
-        "have features of their own, otherwise li."
+        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user. das+pair: x also ends with the log's "
+        "features of user and arm together; das+pair:z: z does; das+pair:xz: both do; likewise for the others. By "
+        "default das if the arms of the log have features of their own, otherwise li, with +pair if the log has such "
+        "features.",
     ),
 ]
 RoundsOption = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
@@ -154,10 +166,17 @@ def _read_mapping(path: Path | None) -> ColumnMapping | None:
         raise ValueError(f"{path}: {problem}") from None
 
 
-def _say_features(name: str, why: str | None) -> None:
-    """Say which feature map was chosen and why, unless it was given."""
+def _say_features(name: str, why: str | None, left_out: Sequence[str] = ()) -> None:
+    """Say which feature map was chosen and why, unless it was given, and which pair features it leaves out."""
     if why is not None:
         typer.echo(f"features: {name} by default, because {why}")
+    elif left_out:
+        some = ", ".join(left_out[:3]) + ", .." * (len(left_out) > 3)
+        typer.echo(f"features: {name} leaves out the pair features of the log ({some}); {name}+pair has them")
+
+
+def _say_features_of(view: View) -> None:
+    _say_features(view.map.name, view.why, () if view.map.pair else view.log.pair)
 
 
 @contextmanager
@@ -207,7 +226,7 @@ def describe(
             # A raw log is viewed in a temporary folder, whose name says nothing.
             description = replace(describe_log(view, progress=advance), path=log.name)
         print_description(replace(description, path=str(log)))
-        _say_features(view.map.name, view.why)
+        _say_features_of(view)
         if out is not None:
             _write_json(out, description.plain())
             typer.echo(f"wrote {out}")
@@ -265,7 +284,7 @@ def fit(
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )
-        _say_features(view.map.name, view.why)
+        _say_features_of(view)
         if fitted.learned is not None:
             print_learned(fitted.learned)
 
@@ -307,8 +326,9 @@ def evaluate(
     features: Annotated[
         FeaturesName | None,
         typer.Option(
+            metavar="MAP",
             help="As for fit: features of the reward model behind dm and dr and of policies that learn. Saved policies "
-            "keep the features that they were fitted with, and these are the default if they agree."
+            "keep the features that they were fitted with, and these are the default if they agree.",
         ),
     ] = None,
     start: Annotated[
@@ -384,7 +404,7 @@ def evaluate(
 
             files = [out / "evaluation.json", *draw_running(evaluation, out)]
         print_evaluation(evaluation)
-        _say_features(view.map.name, view.why)
+        _say_features_of(view)
         own = {spec: name for spec, name in noted_features(saved).items() if name != view.map.name}
         if own:
             typer.echo(

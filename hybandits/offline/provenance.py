@@ -22,8 +22,11 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
         "features": view.map.name, "user": view.log.user, "arm": view.log.arm,
         "fitted_to": {"content": view.log.about["content"], "rounds": rounds},
     }  # fmt: skip
+    if view.map.pair:
+        policy.notes["pair"] = view.log.pair
     if COLUMNS in view.log.about:
-        policy.notes[COLUMNS] = {"map": view.map.name, "interactions": "all", **view.log.about[COLUMNS]}
+        named = {what: each for what, each in view.log.about[COLUMNS].items() if what != "pair" or view.map.pair}
+        policy.notes[COLUMNS] = {"map": view.map.name, "interactions": "all", **named}
 
 
 def noted_features(policies: Mapping[str, Policy]) -> dict[str, str]:
@@ -40,7 +43,8 @@ def common_features(policies: Mapping[str, Policy]) -> str | None:
 def check_columns(policies: Mapping[str, Policy], view: View) -> None:
     """Raise if a policy was fitted to other columns than the log has: it would take one for another."""
     for name, policy in policies.items():
-        for what, columns in (("user", view.log.user), ("arm", view.log.arm)):
+        pair = view.log.pair if view.map.pair else []
+        for what, columns in (("user", view.log.user), ("arm", view.log.arm), ("pair", pair)):
             fitted = policy.notes.get(what, columns)
             if fitted != columns:
                 differing = [column for column in (*fitted, *columns) if (column in fitted) != (column in columns)]

@@ -51,8 +51,21 @@ def _listings(description: Description) -> list[Listing]:
         (str(s.arm), f"{s.candidate:,}", f"{s.shown:,}", "" if s.reward is None else f"{s.reward:.5g}")
         for s in description.most_shown
     ]
+    pairs = [
+        (
+            p.name,
+            f"{p.mean:.4g}",
+            f"{p.deviation:.4g}",
+            f"{p.lowest:.4g}",
+            f"{p.highest:.4g}",
+            f"{100 * p.differs:.3g} %",
+        )
+        for p in description.pair
+    ]
+    head = ("feature", "mean", "deviation", "lowest", "highest", "rounds in which it differs")
     return [
         Listing(f"{description.path} ({description.kind})", ("what", "value"), facts),
+        *([Listing("Features of a user and an arm together", head, pairs, (1, 2, 3, 4, 5))] if pairs else []),
         Listing(
             "Over time", ("from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"), time,
             (0, 1, 3, 4, 5, 6),
@@ -71,6 +84,17 @@ def _notes(description: Description) -> list[str]:
             f"Features are large: |(x, z)| is {description.size:.3g} in the root mean square. Policies take it to be "
             "about 1: rescale the features, or tell the policies (feature_bound)."
         )
+    for pair in description.pair:
+        if pair.size > 3.0:
+            notes.append(
+                f"The pair feature {pair.name} is large: {pair.size:.3g} in the root mean square. Policies take "
+                "features to be about 1: rescale it, or use HyIDS or HyThompson, which learn their scales."
+            )
+        if pair.differs == 0.0:
+            notes.append(
+                f"The pair feature {pair.name} is the same for all candidates of every round, so it decides nothing: "
+                "it belongs to the user's features."
+            )
     if (
         description.display_bias is not None
         and description.display_limit is not None

@@ -89,7 +89,7 @@ class BlockSums(NamedTuple):
     tally: Doubles
     groups: np.ndarray
     features: Doubles
-    """Phi (see `crossfit`) as sums of pi (u, 1) per fold and group, for these groups."""
+    """Phi (see `crossfit`) as sums of pi (u, p, 1) per fold and group, for these groups."""
 
 
 @dataclass

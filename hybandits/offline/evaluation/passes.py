@@ -43,17 +43,17 @@ class Walker:
         self._choices = [self._prepared(target) for target in task.targets]
         wanted = any(isinstance(target, Learning) or target.wants_features for target in task.targets)
         self._expander = Expander(view) if wanted else None
-        arms, groups, du = len(view.names), len(view.group_arm), view.map.user
+        arms, groups, known = len(view.names), len(view.group_arm), view.map.user_and_pair
         self.modelled = bool(task.models)
         # Without a model there is no need for folds, and a sum over all rounds of a block keeps its bits.
         self._alone = not self.modelled and any(isinstance(target, Learning) for target in task.targets)
-        self._weights, self._constant = np.zeros((1, 1, du)), np.zeros((1, 1))
+        self._weights, self._constant = np.zeros((1, 1, known)), np.zeros((1, 1))
         if self.modelled:
             self._weights, self._constant = stacked(task.models, view)
         many = len(task.targets)
         self.mass, self.eligible = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
         self.tally = np.zeros((many, COUNTS))
-        shape = (many, task.layout.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
+        shape = (many, task.layout.folds, groups, known + 1) if task.features else (many, 1, 1, 1)
         self.features = np.zeros(shape)
 
     def _prepared(self, target: Target | Learning) -> Callable[[Batch, Rounds | None, Doubles], Doubles]:
@@ -81,6 +81,7 @@ class Walker:
             shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
             fold = np.zeros(n, np.int64) if self._alone else task.layout.fold(start, n)
             chance = task.rejection.chance(piece.propensity)
+            pair = view.pair(piece)
             every = []
             for j, target in enumerate(task.targets):
                 if isinstance(target, Logged):
@@ -98,10 +99,10 @@ class Walker:
                     )
                 terms = np.empty((n, len(TERMS)))
                 wrong = round_terms(
-                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, first, view.group, view.arm,
-                    self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64), self.modelled,
-                    task.low, task.high, task.clip, task.rejection.keep, kept, terms, self.mass[j], self.eligible[j],
-                    self.tally[j],
+                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, pair, first, view.group,
+                    view.arm, self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64),
+                    self.modelled, task.low, task.high, task.clip, task.rejection.keep, kept, terms, self.mass[j],
+                    self.eligible[j], self.tally[j],
                 )  # fmt: skip
                 if wrong >= 0:
                     raise ValueError(
@@ -109,7 +110,7 @@ class Walker:
                         f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
                     )
                 if task.features:
-                    add_features(pi, counts, piece.user, first, view.group, fold, self.features[j])
+                    add_features(pi, counts, piece.user, pair, first, view.group, fold, self.features[j])
                 every.append(terms)
             yield start, piece, fold, every
             start += n
@@ -196,7 +197,7 @@ def read(
     if fixed:
         targets = tuple(target for _, target in fixed)
         todo += [whole._replace(start=part.start, stop=part.stop, targets=targets, features=direct) for part in parts]
-    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user + 1))
+    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user_and_pair + 1))
     for i, (part_survey, part_sums) in enumerate(in_order(engine, walk_part, todo, progress)):
         if i < len(learning):
             learning[i][0].add(part_sums[0])

@@ -43,16 +43,18 @@ COUNTS = SHORT + 1
 
 @kernel
 def round_terms(  # type: ignore[no-untyped-def]
-    pi, counts, real, shown, reward, propensity, user, first, group, arm, weights, constant, fold, modelled, low, high,
-    clip, keep, chance, out, mass, eligible, tally,
+    pi, counts, real, shown, reward, propensity, user, pair, first, group, arm, weights, constant, fold, modelled, low,
+    high, clip, keep, chance, out, mass, eligible, tally,
 ):  # fmt: skip
     """Write the TERMS of rounds. Returns the first round whose probabilities are invalid, -1 if there is none.
 
     counts: candidates; real: those that are not filled up; shown: the place of what was shown, -1 if it was cut off;
-    first: entry of the first candidate. The model's mean of group g in fold f is u.weights[f, g] + constant[f, g]; for
-    dr it is kept within low..high. chance: with which a match is kept in replay; keep: the c behind it (`rejection`).
-    Added to for every arm: mass, its probability, and eligible, the rounds with any.
+    first: entry of the first candidate. The model's mean of group g in fold f is (u, p).weights[f, g] + constant[f, g],
+    p being the pair features, if there are any; for dr it is kept within low..high. chance: with which a match is kept
+    in replay; keep: the c behind it (`rejection`). Added to for every arm: mass, its probability, and eligible, the
+    rounds with any.
     """
+    du = user.shape[1]
     for t in range(pi.shape[0]):
         f = fold[t]
         total, direct, kept, mine = 0.0, 0.0, 0.0, 0.0
@@ -70,8 +72,10 @@ def round_terms(  # type: ignore[no-untyped-def]
             if modelled and (p > 0.0 or k == shown[t]):
                 g = group[e]
                 q = constant[f, g]
-                for i in range(user.shape[1]):
+                for i in range(du):
                     q += user[t, i] * weights[f, g, i]
+                for i in range(pair.shape[2]):
+                    q += pair[t, k, i] * weights[f, g, du + i]
                 within = min(max(q, low), high)
                 direct += p * q
                 kept += p * within

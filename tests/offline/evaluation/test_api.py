@@ -29,10 +29,10 @@ TARGETS: dict[str, Callable[[Greedy], tuple[Any, Callable[..., np.ndarray]]]] = 
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint"])
+@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint", "das+pair", "li+pair:xz", "disjoint+pair:z"])
 @pytest.mark.parametrize("folds", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_plain_formulas(view: View, name: str, features: str, folds: int) -> None:
-    view = View(view.log, features=features)
+def test_plain_formulas(view: View, pair_view: View, name: str, features: str, folds: int) -> None:
+    view = View((pair_view if "+" in features else view).log, features=features)
     trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
     fit.warm_start(trained, fit.collect(view, 0, 150))
     target, propensities = TARGETS[name](trained)

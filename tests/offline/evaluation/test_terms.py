@@ -52,7 +52,13 @@ class Problem:
     """Random rounds, with every argument of `round_terms`."""
 
     def __init__(
-        self, *, clip: float = np.inf, low: float = -np.inf, high: float = np.inf, keep: float = np.inf
+        self,
+        *,
+        clip: float = np.inf,
+        low: float = -np.inf,
+        high: float = np.inf,
+        keep: float = np.inf,
+        pair: int = 0,
     ) -> None:
         random = np.random.default_rng(0)
         self.counts = random.integers(2, MOST + 1, ROUNDS)
@@ -66,7 +72,8 @@ class Problem:
         self.first = np.arange(ROUNDS) * MOST
         self.group = random.integers(0, GROUPS, ROUNDS * MOST)
         self.arm = self.group % ARMS
-        self.weights = random.normal(size=(FOLDS, GROUPS, 2))
+        self.weights = random.normal(size=(FOLDS, GROUPS, 2 + pair))
+        self.pair = random.normal(size=(ROUNDS, MOST, pair))
         self.constant = random.normal(size=(FOLDS, GROUPS))
         self.fold = np.arange(ROUNDS) % FOLDS
         self.clip, self.low, self.high, self.keep = clip, low, high, keep
@@ -76,16 +83,16 @@ class Problem:
         out, mass = np.empty((ROUNDS, len(TERMS))), np.zeros(ARMS)
         eligible, tally = np.zeros(ARMS, np.int64), np.zeros(COUNTS)
         wrong = function(
-            self.pi, self.counts, self.real, self.shown, self.reward, self.propensity, self.user, self.first,
-            self.group, self.arm, self.weights, self.constant, self.fold, True, self.low, self.high, self.clip,
-            self.keep, self.chance, out, mass, eligible, tally,
+            self.pi, self.counts, self.real, self.shown, self.reward, self.propensity, self.user, self.pair,
+            self.first, self.group, self.arm, self.weights, self.constant, self.fold, True, self.low, self.high,
+            self.clip, self.keep, self.chance, out, mass, eligible, tally,
         )  # fmt: skip
         return wrong, out, mass, eligible, tally
 
 
 @pytest.mark.parametrize("function", [round_terms, round_terms.py_func])
-@pytest.mark.parametrize("options", [{}, {"clip": 0.5}, {"low": -0.3, "high": 0.4}, {"keep": 0.3}])
-def test_terms_are_their_formulas(function: Any, options: dict[str, float]) -> None:
+@pytest.mark.parametrize("options", [{}, {"clip": 0.5}, {"low": -0.3, "high": 0.4}, {"keep": 0.3}, {"pair": 3}])
+def test_terms_are_their_formulas(function: Any, options: dict[str, Any]) -> None:
     problem = Problem(**options)
     wrong, out, mass, eligible, tally = problem.run(function)
     assert wrong == -1
@@ -94,7 +101,9 @@ def test_terms_are_their_formulas(function: Any, options: dict[str, float]) -> N
     for t in range(ROUNDS):
         entries = problem.first[t] + np.arange(problem.counts[t])
         f, pi, s = problem.fold[t], problem.pi[t, : problem.counts[t]], problem.shown[t]
-        q = problem.weights[f, problem.group[entries]] @ problem.user[t] + problem.constant[f, problem.group[entries]]
+        known = np.array([[*problem.user[t], *problem.pair[t, k]] for k in range(problem.counts[t])])
+        group = problem.group[entries]
+        q = (problem.weights[f, group] * known).sum(axis=1) + problem.constant[f, group]
         within = np.clip(q, problem.low, problem.high)
         w = pi[s] / problem.propensity[t]
         clipped += w > problem.clip
