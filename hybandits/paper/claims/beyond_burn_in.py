@@ -213,6 +213,8 @@ def _judge_claim_6(judged: JudgedOutcome, basis: Basis) -> Verdict:
             clauses.setdefault(arms, []).append(clause)
     answer = combine_answers(findings)
     summary = "; ".join(f"K = {arms}: {join_names(said)}" for arms, said in clauses.items()) + "."
+    if answer == FAILS and basis.words != BASES[0].words:
+        summary += " The lemma itself is not refuted: its assumption is not true of these choices."
     findings += [_describe_burn_in(judged, policy, arms, design) for arms, policy, _, design in cases]
     return verdict_on("6", judged.protocol, basis=basis.words, test=test, answer=answer, summary=summary,
                       findings=findings)  # fmt: skip

@@ -50,6 +50,7 @@ def test_each_way_of_choosing_has_its_own_verdicts() -> None:
         "K = 6: Uniform's Z is at most 1/2 since T_o in all 10 trials and falls (0.0" in verdicts["6", UNIFORM].summary
     )
     assert "; K = 6: HyLinUCB's Z exceeds 1/2 since T_o in 10 of 10 trials (0.6" in verdicts["6", PICKED].summary
+    assert "its assumption is not true of these choices" in verdicts["6", PICKED].summary
     what = "K = 3, LinUCB: sigma_max(B_i)"
     assert the_finding(verdicts["5", PICKED], what).value.startswith("exponent 1,")
     assert the_finding(verdicts["5", PICKED], what).verdict == FAILS
