@@ -84,6 +84,8 @@ def import_module(module: str) -> ModuleType:
             f"{module!r} is not the name of a module: write it as import does, e.g. {stem}:Class, in the folder that "
             "has it"
         )
+    if module == "__main__":
+        raise ValueError("classes of a script cannot be named, as workers do not have it: put the class into a module")
     _import_from_here()
     try:
         imported = importlib.import_module(module)

@@ -8,10 +8,10 @@ import pytest
 
 from hybandits.engines import Here, Local, Ray
 from hybandits.experiments.config import experiment
-from hybandits.experiments.record import Experiment, ResultsError, Unit
+from hybandits.experiments.record import Experiment, ResultsError
 from hybandits.experiments.results import read_results
-from hybandits.experiments.runner import Job, Unwatched, run, run_unit
-from tests.support.experiments import contents
+from hybandits.experiments.runner import Job, run, run_unit
+from tests.support.experiments import StopAfter, StopError, contents
 from tests.support.own_classes import write_drifting, write_softmax
 
 SETTINGS = {
@@ -25,15 +25,6 @@ def record(own_folder: Path) -> Experiment:
     write_softmax(own_folder)
     write_drifting(own_folder)
     return experiment(SETTINGS)
-
-
-class StopError(Exception):
-    pass
-
-
-class StopAfterOne(Unwatched):
-    def finish(self, unit: Unit) -> None:
-        raise StopError
 
 
 def change_softmax(folder: Path) -> None:
@@ -54,7 +45,7 @@ def test_every_engine_gives_the_same_bytes(engine: Local | Ray, record: Experime
 def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(record: Experiment, own_folder: Path) -> None:
     run([record], own_folder / "whole", engine=Here())
     with pytest.raises(StopError):
-        run([record], own_folder / "out", engine=Here(), watcher=StopAfterOne())
+        run([record], own_folder / "out", engine=Here(), watcher=StopAfter(1))
     before = contents(own_folder / "out")
     source = (own_folder / "softmax.py").read_text()
     change_softmax(own_folder)

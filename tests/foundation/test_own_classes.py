@@ -63,6 +63,7 @@ def test_names() -> None:
             "mine:Mine",
             r"mine\.py, line 1: it needs the module 'nowhere_at_all', which is not inst",
         ),
+        ("", "__main__:Mine", r"classes of a script cannot be named, .*put the class into a module"),
         ("x = 1\nclass Mine(", "mine:Mine", r"'mine' cannot be imported \(mine\.py, line 2: "),
         ("x = 1\ny = x / 0", "mine:Mine", r"\(mine\.py, line 2: ZeroDivisionError: division by zero\): correct it"),
         ("raise SystemExit(3)", "mine:Mine", "it ends Python when it is imported"),
