@@ -33,7 +33,7 @@ def draw_environments(fresh: Outcome, others: Outcome | None, out: Path) -> Figu
         axes.set_title(f"K={arms}" if len(fresh.arms) > 1 else f"{name_of(e.name)}: d1={e.d1}, d2={e.d2}, K={arms}")
     stamp_protocol(charts[-1], e.protocol)
     marked = others is not None and any(arms in others.arms for arms in fresh.arms)
-    put_legend(canvas, _keys(others if marked else None), 3)
+    put_legend(canvas, _keys(others if marked else None), 3 if len(fresh.arms) > 1 else 2)
     own = _name_of_others(others) if marked and others is not None else ""
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-environments",
@@ -87,7 +87,7 @@ def _name_of_others(others: Outcome) -> str:
 
 def _keys(others: Outcome | None) -> list[Line2D]:
     dot = Line2D([], [], linestyle="none", marker=".", color="#444444", label="a fresh environment")
-    box = Line2D([], [], color="#444444", linewidth=2, label="median, in a box that holds the middle half")
+    box = Line2D([], [], color="#444444", linewidth=2, label="median and middle half")
     if others is None:
         return [dot, box]
     look = {"linestyle": "none", "marker": "D", "markersize": 4.5, "color": "white", "markeredgecolor": "black"}
