@@ -115,6 +115,8 @@ class Verdict:
         Why, in a sentence or two.
     evidence : tuple of Finding
         What was measured, part by part.
+    basis : str
+        What the verdict rests on, e.g. ``"100 fresh environments"``; empty for the runs that the protocol itself names.
     """
 
     claim: str
@@ -125,6 +127,7 @@ class Verdict:
     verdict: Answer
     summary: str
     evidence: tuple[Finding, ...]
+    basis: str = ""
 
 
 def verdict_on(
