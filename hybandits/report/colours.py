@@ -15,7 +15,7 @@ def dark_counterpart(colour: str) -> str:
     lightest and those that differ still do; where the screen cannot show the result, it is a little paler.
 
     >>> dark_counterpart("#000000"), dark_counterpart("#0072b2")
-    ('#f5f5f5', '#7fb9ff')
+    ('#f5f5f5', '#64bbfe')
     """
     lightness, a, b = _oklab(colour)
     turned = LIGHTEST - (LIGHTEST - DARKEST) * min(1.0, lightness / 0.8)

@@ -50,7 +50,8 @@ def page_of(
     first = first_picture(drawn)
     others = [figure for figure in drawn if first is None or figure.name != first.figure.name]
     shown = galleries(others)
-    pictures = [picture for gallery in shown.values() for _, lines in gallery for line in lines for picture in line.pictures]
+    rows_shown = [row for gallery in shown.values() for _, lines in gallery for row in lines]
+    pictures = [*([first] if first else []), *(picture for row in rows_shown for picture in row.pictures)]
     return (
         _templates()
         .get_template("page.html")
@@ -77,7 +78,7 @@ def page_of(
             click_log=click_log(results),
             galleries=shown,
             first=first,
-            colours=colours_of("".join(_markup(picture) for picture in ([first] if first else []) + pictures)),
+            colours=colours_of("".join(_markup(picture) for picture in pictures)),
             counts=score.counts(verdicts),
             leaders=[] if scope.of_the_paper(results) else score.leaders(results),
         )

@@ -61,13 +61,13 @@ class PictureRow(NamedTuple):
 Gallery = Sequence[tuple[str, Sequence[PictureRow]]]
 """Protocols, and the rows of pictures of each."""
 
-FIRST_SHOWN: tuple[Section, ...] = ("panels", "regret", "yahoo", "diversity", "hyran", "beyond")
+FIRST_SHOWN: tuple[Section, ...] = ("panels", "regret", "yahoo", "diversity")
 """Where to look for the one figure that the page begins with."""
 
 
 def first_picture(drawn: Sequence[Figure]) -> Picture | None:
     """The figure that the page begins with: the published one reproduced, or else the first of a regret."""
-    ordered = sorted(drawn, key=lambda figure: FIRST_SHOWN.index(figure.section) if figure.section in FIRST_SHOWN else 9)
+    ordered = [figure for section in FIRST_SHOWN for figure in drawn if figure.section == section]
     return embedded(ordered[0], "f") if ordered else None
 
 
@@ -182,7 +182,7 @@ def _drop_children(element: ElementTree.Element, kinds: Sequence[str]) -> None:
 def _drop_background(panel: ElementTree.Element) -> None:
     """The white behind a panel: the page has a ground of its own."""
     for group in list(panel)[:1]:
-        if all("--cffffff" in path.get("style", "") for path in group):
+        if len(group) and all("--cffffff" in path.get("style", "") for path in group):
             panel.remove(group)
 
 
@@ -223,8 +223,8 @@ def _data(plotted: Plotted) -> str:
     series = []
     for one in kept:
         keep = thin(one.x, MOST_READ_OUTS)  # type: ignore[arg-type]
-        values = [_rounded([column[k] for k in keep]) for column in one.columns.values()]
-        series.append({"says": next(iter(one.columns)), "band": one.band, "x": _rounded([one.x[k] for k in keep]), "y": values})
+        x, *values = (_rounded([column[k] for k in keep]) for column in (one.x, *one.columns.values()))
+        series.append({"says": next(iter(one.columns)), "band": one.band, "x": x, "y": values})
     text = json.dumps({"names": plotted.names, "panels": panels, "series": series}, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

@@ -56,11 +56,11 @@ class Leader(NamedTuple):
 def leaders(results: Results) -> list[Leader]:
     """Who lost least in every case."""
     rows = regret_rows(results)
-    found = []
-    for outcome in in_order(results):
-        for arms in outcome.arms:
-            found.append(_leader(outcome, arms, [row for row in rows if _is_of(row, outcome, arms)]))
-    return found
+    return [
+        _leader(outcome, arms, [row for row in rows if _is_of(row, outcome, arms)])
+        for outcome in in_order(results)
+        for arms in outcome.arms
+    ]
 
 
 def _is_of(row: Row, outcome: Outcome, arms: int) -> bool:

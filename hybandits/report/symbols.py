@@ -6,9 +6,7 @@ import re
 
 from markupsafe import Markup, escape
 
-_GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ", "rho": "ρ", "sigma": "σ",
-}  # fmt: skip
+_GREEK = dict(zip(["alpha", "beta", "gamma", "delta", "theta", "lambda", "rho", "sigma"], "αβγδθλρσ", strict=True))
 _SIGNS = {"&lt;=": "≤", "&gt;=": "≥", "+-": "±", " x~": " x̃", "||": "‖"}
 _MATRIX = r"[MUVWBZR]"
 
@@ -25,7 +23,7 @@ def in_symbols(text: str) -> Markup:
     html = re.sub(r"\bsqrt\((\w+)\)", r"√\1", html)
     html = re.sub(r"\bsqrt\(", "√(", html)
     html = re.sub(rf"\b({'|'.join(_GREEK)})(?=_|\b)", lambda m: _GREEK[m[1]], html)
-    html = re.sub(r"([αβγδθλρσ])_(min|max|[a-z0-9])(?![A-Za-z0-9])", r"\1<sub>\2</sub>", html)
+    html = re.sub(rf"([{''.join(_GREEK.values())}])_(min|max|[a-z0-9])(?![A-Za-z0-9])", r"\1<sub>\2</sub>", html)
     html = re.sub(rf"\b({_MATRIX}|T)_((?:i,t|[ito0])(?![A-Za-z0-9]))", r"\1<sub>\2</sub>", html)
     html = re.sub(r"\bd([12])\b", r"d<sub>\1</sub>", html)
     html = re.sub(r"(?<=[\w)>])\^\(([^()]*)\)", r"<sup>\1</sup>", html)

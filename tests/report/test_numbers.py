@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from numpy.testing import assert_allclose
 
+from hybandits.experiments import statistics
 from hybandits.report import numbers
 from tests.support.fabricated_results import fabricate, fabricate_both, fabricate_log, on_a_log, small_setting
 
@@ -47,3 +49,17 @@ def test_the_papers_order_and_the_two_kinds_of_world(tmp_path: Path) -> None:
     assert [o.experiment.name for o in numbers.in_order(results)] == ["setting-1", "yahoo"]
     assert [o.experiment.name for o in numbers.in_worlds(results)] == ["setting-1"]
     assert [o.experiment.name for o in numbers.on_logs(results)] == ["yahoo"]
+
+
+def test_intervals_of_regret_end_at_0() -> None:
+    regrets, units = np.array([1.0, 2.0, 300.0]), np.arange(3)
+    whole = statistics.interval(regrets, units, 0.95)
+    shown = numbers.regret_interval(regrets, units)
+    assert whole is not None
+    assert shown is not None
+    assert whole.low < 0
+    assert shown == whole._replace(low=0.0), "the rest is as it was"
+    assert numbers.regret_interval(regrets - 100, units) == statistics.interval(regrets - 100, units, 0.95), (
+        "not a regret"
+    )
+    assert numbers.regret_interval(regrets[:1], units[:1]) is None

@@ -49,7 +49,6 @@ from hybandits.report.figures.outcomes import (
 from hybandits.report.figures.plotted import remember
 from hybandits.report.figures.regret import draw_relative, draw_setting
 
-
 RIGHT, WRONG = "learns from the arm it chose", "defect: learns from another candidate's reward"
 
 

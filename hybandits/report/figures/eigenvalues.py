@@ -90,9 +90,7 @@ def _draw_blocks(name: str, design: Design) -> tuple[Canvas, Sequence[Axes]]:
     return canvas, (shared, own, cross)
 
 
-def _blocks(
-    outcome: Outcome, name: str, design: Design, canvas: Canvas, panels: Sequence[Axes], out: Path
-) -> Figure:
+def _blocks(outcome: Outcome, name: str, design: Design, canvas: Canvas, panels: Sequence[Axes], out: Path) -> Figure:
     """The picture of the blocks of a policy with shared parameters."""
     e, style = outcome.experiment, styles_of([name])[name]
     stamp_protocol(panels[-1], e.protocol)

@@ -71,7 +71,7 @@ _MARKERS = {
 }
 DOTS_PER_INCH = 160
 PANEL = (4.6, 3.55)
-"""Width and height of one panel. The page shows panels by themselves, so large that their letters can be read on a phone."""
+"""Width and height of one panel. The page shows panels by themselves, and on a phone their letters can be read."""
 WIDE, NARROW = (2 * PANEL[0], PANEL[1]), PANEL
 """Two panels, or one; the legend makes a picture higher."""
 LOOK: dict[Any, Any] = {
