@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from numpy.testing import assert_allclose
 
+from hybandits.experiments import statistics
 from hybandits.experiments.results import read_results
 from hybandits.report import numbers
 from tests.support.fabricated_results import (
@@ -70,3 +72,17 @@ def test_all_read_outs_come_out_again_in_the_results_of_this_repository() -> Non
     rows = numbers.read_out_rows(read_results(Path(__file__).parents[2] / "results"))
     assert len(rows) == 110
     assert [row for row in rows if not row.within] == []
+
+
+def test_intervals_of_regret_end_at_0() -> None:
+    regrets, units = np.array([1.0, 2.0, 300.0]), np.arange(3)
+    whole = statistics.interval(regrets, units, 0.95)
+    shown = numbers.regret_interval(regrets, units)
+    assert whole is not None
+    assert shown is not None
+    assert whole.low < 0
+    assert shown == whole._replace(low=0.0), "the rest is as it was"
+    assert numbers.regret_interval(regrets - 100, units) == statistics.interval(regrets - 100, units, 0.95), (
+        "not a regret"
+    )
+    assert numbers.regret_interval(regrets[:1], units[:1]) is None

@@ -12,6 +12,7 @@ from hybandits.report.tables import (
     beyond_section,
     columns_used,
     read_out_table,
+    regret_matrix,
     regret_section,
     regret_table,
     row_numbers,
@@ -36,18 +37,26 @@ def test_only_columns_with_something_in_them(tmp_path: Path) -> None:
     assert runs_of(single) == "1 run"
 
 
-def test_several_numbers_of_arms_are_set_apart(tmp_path: Path) -> None:
-    rows = regret_rows(fabricate(tmp_path, small_setting("setting-3", policies=("HyLinUCB", "LinUCB"))))
-    table = regret_table(rows)
-    assert table.head[:3] == ["policy", "K", "mean"]
-    assert [[row[:2] for row in group] for group in table.groups] == [
-        [["HyLinUCB", "10"], ["LinUCB", "10"]], [["HyLinUCB", "50"], ["LinUCB", "50"]],
+def test_several_numbers_of_arms_make_a_matrix(tmp_path: Path) -> None:
+    records = [
+        small_setting("setting-3", protocol, policies=("HyLinUCB", "LinUCB")) for protocol in ("released", "written")
+    ]
+    rows = regret_rows(fabricate(tmp_path, *records))
+    released, written = regret_section(rows, [])["tables"][0][1]
+    assert released.arms == [10, 50]
+    assert [(policy, [round(cell.mean, 9) for cell in cells]) for policy, cells in released.rows] == [
+        ("HyLinUCB", [190.0, 230.0]), ("LinUCB", [170.0, 915.0]),
     ]  # fmt: skip
-    assert table.caption == "Setting 3: regret after 30,000 rounds; 6 runs, interval over environments"
-    assert list(table.right) == [1, 2, 3, 4, 5, 6, 7]
-    table = regret_table([row for row in rows if row.arms == 50])
+    assert released.caption.startswith(
+        "Setting 3, released protocol: regret after 30,000 rounds by number of arms K; 6 runs"
+    )
+    assert released.has_published
+    assert not written.has_published, "the published figure is of the released protocol"
+    table = regret_table([row for row in rows if row.arms == 50 and row.protocol == "released"])
     assert table.head == ["policy", *NUMBERS]
     assert "rounds, K = 50; 6 runs" in table.caption
+    alone = regret_matrix([row for row in rows if (row.policy, row.arms) != ("LinUCB", 10)])
+    assert alone.rows[1][1][0] is None, "a case that was not run"
 
 
 def test_the_read_out_that_is_furthest_off(tmp_path: Path) -> None:

@@ -14,9 +14,25 @@ from hybandits.paper.settings import SMALL_DIVERSITY
 from hybandits.report.figures.click_log import draw_click_log
 from hybandits.report.figures.eigenvalues import draw_eigenvalues
 from hybandits.report.figures.environments import draw_environments
-from hybandits.report.figures.looks import LOOK
-from hybandits.report.figures.outcomes import DEFECT, REPRODUCED, Figure, Published, ReadOutError, present_in
-from hybandits.report.figures.regret import PANELS, beyond_names, draw_beyond, draw_hyran, draw_panels, draw_setting
+from hybandits.report.figures.looks import LOOK, styles_for
+from hybandits.report.figures.outcomes import (
+    DEFECT,
+    REPRODUCED,
+    Figure,
+    Published,
+    ReadOutError,
+    many_arms,
+    present_in,
+)
+from hybandits.report.figures.regret import (
+    PANELS,
+    beyond_names,
+    draw_beyond,
+    draw_hyran,
+    draw_panels,
+    draw_rounds,
+    draw_setting,
+)
 from hybandits.report.figures.small_diversity import draw_small_diversity
 
 
@@ -35,7 +51,7 @@ def draw_all(
     results : Results
         What to draw.
     out : Path
-        The folder for the figures, each a PNG and an SVG.
+        The folder for the figures, each a PNG and an SVG, with its numbers as CSV.
     published : Published
         Read-outs of the published figure.
     read_out_error : ReadOutError
@@ -54,7 +70,8 @@ def draw_all(
 
 
 def _draw(task: tuple[Results, str, Path, Published, ReadOutError], report: Report) -> list[Figure]:
-    with matplotlib.rc_context(LOOK):
+    policies = [name for _, outcome in sorted(task[0].outcomes.items()) for name in outcome.policies]
+    with matplotlib.rc_context(LOOK), styles_for(policies):
         return list(_of_protocol(*task))
 
 
@@ -65,6 +82,8 @@ def _of_protocol(
     if protocol == "own":
         for outcome in outcomes.values():
             yield draw_setting(outcome, out, published)
+            if many_arms(outcome):
+                yield draw_rounds(outcome, out)
         return
     logged = [outcome for outcome in outcomes.values() if outcome.experiment.log is not None]
     aside = ("diversity", SMALL_DIVERSITY, *paper.FRESH_NAMES.values())  # they have figures of their own
