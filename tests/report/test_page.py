@@ -274,7 +274,8 @@ def test_a_claim_may_have_several_verdicts(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
     (first, *_) = claims.judge(results)
     fresh = replace(
-        first, basis="100 fresh environments", aside=True, verdict="does not hold", summary="Others say no: d1 <= d2.")
+        first, basis="100 fresh environments", aside=True, verdict="does not hold", summary="Others say no: d1 <= d2."
+    )
     page = Page(page_of(results, [], [first, fresh], regret_rows(results), []))
     assert {anchor(first), anchor(fresh)} <= set(page.ids)
     assert len(set(page.ids)) == len(page.ids)
