@@ -277,7 +277,7 @@ def test_the_yahoo_experiment_takes_policies_that_learn_their_settings(folder: P
     assert [entry.settings for entry in outcome.experiment.policies] == [{}, {}]
 
 
-SMALL = ["--d1", "2", "--d2", "1", "--arms", "3", "--rounds", "60", "--environments", "2"]
+SMALL_WORLD = ["--d1", "2", "--d2", "1", "--arms", "3", "--rounds", "60", "--environments", "2"]
 
 
 @pytest.mark.slow
@@ -285,7 +285,7 @@ def test_policies_and_worlds_of_ones_own_play_and_can_be_repeated_from_the_page(
     write_softmax(own_folder)
     write_drifting(own_folder)
     own = ["--policy", "softmax:Softmax:temperature=0.1", "--policy", 'EpsilonGreedy:policy="softmax:Softmax"']
-    own += ["--world", "drifting:Drifting:speed=0.5", *SMALL, "--name", "lab"]
+    own += ["--world", "drifting:Drifting:speed=0.5", *SMALL_WORLD, "--name", "lab"]
     first = run_process("simulate", *own, "--out", "out", "--workers", "2")
     assert first.returncode == 0, first.stderr
     assert "Softmax:temperature=0.1" in first.stdout
@@ -319,7 +319,7 @@ def test_policies_and_worlds_of_ones_own_play_and_can_be_repeated_from_the_page(
 def test_bad_classes_of_ones_own_are_one_clear_complaint(arguments: list[str], message: str, own_folder: Path) -> None:
     write_softmax(own_folder)
     (own_folder / "broken.py").write_text("class Broken(:\n")
-    result = run("simulate", *arguments, *SMALL)
+    result = run("simulate", *arguments, *SMALL_WORLD)
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(complaints(result.stderr)) == 1
