@@ -15,6 +15,7 @@ import pytest
 
 import hybandits
 from hybandits.logs.store import Log
+from tests.support.campaigns import HEADER, ROUNDS, campaign
 from tests.support.command_line import complaints, run, run_process, said
 from tests.support.own_classes import write_softmax
 
@@ -289,6 +290,32 @@ def test_a_policy_fitted_to_other_columns_is_refused(tmp_path: Path) -> None:
     refused = run("evaluate", tmp_path / "two", "--policy", out)
     assert refused.exit_code == 2
     assert "country=bb" in said(refused)
+
+
+@pytest.mark.slow
+def test_pair_features_from_a_campaign_to_an_evaluation(tmp_path: Path) -> None:
+    raw, log, policy = campaign(tmp_path, HEADER + ROUNDS * 40), tmp_path / "log", tmp_path / "policy.npz"
+    by_default = "features: das+pair by default, because the arms have features of their own; x ends with the pair "
+    commands: list[tuple[object, ...]] = [
+        ("convert", raw, log),
+        ("describe", log),
+        ("fit", log, "--policy", "Greedy", "--rounds", 60, "--out", policy),
+        ("evaluate", log, "--policy", "uniform"),
+    ]
+    for command in commands:
+        done = run(*command)
+        assert done.exit_code == 0, said(done)
+        assert by_default + "features (affinity)" in said(done)
+    fitted = hybandits.load(policy)
+    assert (fitted.notes["features"], fitted.notes["pair"]) == ("das+pair", ["affinity"])
+    assert hybandits.Features.of(fitted).names_x[-1] == "pair.affinity"
+    evaluated = run("evaluate", log, "--policy", policy, "--from", 60)
+    assert evaluated.exit_code == 0, said(evaluated)
+    assert "by default" not in said(evaluated)
+    left_out = run("describe", log, "--features", "li")
+    assert "features: li leaves out the pair features of the log (affinity); li+pair has them" in said(left_out)
+    assert "--features das+pair, not das" in said(run("evaluate", log, "--policy", policy, "--features", "das"))
+    assert run("describe", log, "--features", "das+pairs").exit_code == 2
 
 
 def test_what_lies_beside_a_log_and_is_not_read_is_named(folder: Path, tmp_path: Path) -> None:

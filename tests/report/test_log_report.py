@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from hybandits.model.learned import LearnedSettings
-from hybandits.offline.describe import Description, describe
+from hybandits.offline.describe import Description, PairFeature, describe
 from hybandits.offline.evaluation import Evaluation
 from hybandits.offline.evaluation.results import Diagnostics, Difference, Estimate
 from hybandits.offline.view import View
@@ -52,6 +52,20 @@ def test_a_description_has_facts_slices_and_arms(description: Description) -> No
 def test_what_to_beware_of_comes_first(description: Description, changes: dict[str, Any], note: str) -> None:
     assert note in lines_of(print_description, replace(description, **changes))[0]
     assert note not in "\n".join(lines_of(print_description, replace(description, without_propensity=0, size=1.0)))
+
+
+def test_pair_features_are_listed_and_warned_of(description: Description) -> None:
+    settings = {"mean": 40.0, "deviation": 30.0, "lowest": 1.0, "highest": 200.0}
+    price = PairFeature(name="price", **settings, size=50.0, differs=1.0)
+    hour = PairFeature(name="hour", **settings, size=0.5, differs=0.0)
+    lines = lines_of(print_description, replace(description, pair=[price, hour], without_propensity=0, size=1.0))
+    text = " ".join(lines)
+    assert "The pair feature price is large: 50 in the root mean square." in text
+    assert "The pair feature hour is the same for all candidates of every round" in text
+    assert "hour is large" not in text
+    at = lines.index("Features of a user and an arm together")
+    assert lines[at + 2].split() == ["price", "40", "30", "1", "200", "100", "%"]
+    assert "Features of a user and an arm together" not in lines_of(print_description, description)
 
 
 def test_times_that_are_no_dates_and_missing_numbers(description: Description) -> None:

@@ -129,6 +129,19 @@ def test_engines_agree_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: 
     engines_agree(Local(2), tmp_path / "log", trained, monkeypatch)
 
 
+@pytest.mark.slow
+def test_engines_agree_on_pair_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = View(write_log(tmp_path / "log", 600, parts=6, uniform=True, pools=SAME, pair=2))
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 150)
+    policy = Greedy(d1=view.d1, d2=view.d2, seed=0)
+    fit.warm_start(policy, fit.collect(view, 0, 200, engine=Local(2)))
+    targets = {"frozen": Frozen(policy), "learning": Learning(policy)}
+    estimators = ["replay", "ips", "snips", "dm", "dr"]
+    here, there = (evaluate(view, targets, estimators=estimators, engine=engine) for engine in (Here(), Local(2)))
+    assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
+    assert here.of("frozen", "dm").value is not None
+
+
 @pytest.mark.xdist_group("ray")
 def test_ray_agrees_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     engines_agree(Ray(2), tmp_path / "log", trained, monkeypatch)
