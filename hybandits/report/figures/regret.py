@@ -218,7 +218,7 @@ def draw_rounds(outcome: Outcome, out: Path) -> Figure:
     grid = canvas.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid[len(outcome.arms) :]:
         axes.remove()
-    panels = grid[: len(outcome.arms)]
+    panels = list(grid[: len(outcome.arms)])
     for axes, arms in zip(panels, outcome.arms, strict=True):
         draw_curves(axes, {name: curve_over_rounds(outcome, name, arms) for name in names}, {})
         axes.set_xlabel("rounds played, t")
