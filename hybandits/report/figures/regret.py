@@ -198,7 +198,7 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
         f"This is a {SYNTHETIC}." if is_synthetic(outcome) else "",
         "Edged markers: the published figure." if known else "",
         "Thin lines: baselines that the published figure does not show." if any(n in ASIDE for n in names) else "",
-        f"On the right the grey line has the {slope}.",
+        f"In the second panel the grey line has the {slope}.",
     ]
     return save_figure(
         canvas, out, e.protocol, e.name,
