@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-DARKEST, LIGHTEST = 0.66, 0.97
-"""Lightness on a dark page of what is white-like and of what is black on a light one."""
+DARKEST, LIGHTEST, LIGHTEST_COLOUR = 0.6, 0.97, 0.88
+"""Lightness on a dark page of what is lightest on a light one, of black, and of what is as dark but full of colour. If
+that were lighter still, nobody could tell what colour it is."""
 
 
 def dark_counterpart(colour: str) -> str:
@@ -15,10 +16,12 @@ def dark_counterpart(colour: str) -> str:
     lightest and those that differ still do; where the screen cannot show the result, it is a little paler.
 
     >>> dark_counterpart("#000000"), dark_counterpart("#0072b2")
-    ('#f5f5f5', '#64bbfe')
+    ('#f5f5f5', '#4aa4e8')
     """
     lightness, a, b = _oklab(colour)
-    turned = LIGHTEST - (LIGHTEST - DARKEST) * min(1.0, lightness / 0.8)
+    fullness = min(1.0, math.hypot(a, b) / 0.1)
+    lightest = LIGHTEST - fullness * (LIGHTEST - LIGHTEST_COLOUR)
+    turned = lightest - (lightest - DARKEST) * min(1.0, lightness / 0.8)
     chroma = 1.0
     while not all(-1e-9 <= channel <= 1 + 1e-9 for channel in _linear(turned, chroma * a, chroma * b)):
         chroma -= 0.02

@@ -100,7 +100,7 @@ def _twins(outcome: Outcome, out: Path) -> Figure:
     grid = canvas.subplots(rows, 2, squeeze=False).ravel()
     for axes in grid[len(pairs) :]:
         axes.remove()
-    row = grid[: len(pairs)]
+    row = list(grid[: len(pairs)])
     dash: Any = (0, (4, 2))
     for axes, (name, twin) in zip(row, pairs.items(), strict=True):
         # The twin is dark and on top: where the defect changes little, the same colour could not be seen.

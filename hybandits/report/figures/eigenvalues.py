@@ -102,7 +102,7 @@ def _blocks(outcome: Outcome, name: str, design: Design, canvas: Canvas, panels:
         title=f"{name}: the blocks of the design matrix, {under(e.protocol)}",
         caption=f"{runs_in_words(outcome)}, K = {outcome.arms[0]}. An eigenvalue that grows linearly follows the "
         "dashed line once there are more rows than dimensions; a singular value that grows like √pulls has the "
-        f"dotted slope. On the left: mean, lowest and highest run. {_FAN} Other policies have the same axes.",
+        f"dotted slope. First panel: mean, lowest and highest run. {_FAN} Other policies have the same axes.",
         alt=f"Three charts. After {e.horizon:,} rounds, medians: smallest eigenvalue of the shared block "
         f"{np.median(design.lambda_min_v[:, -1]):.1f}, of the arms' blocks {_middle(design.lambda_min_w)}, largest "
         f"singular value of the cross blocks {_middle(design.sigma_max_b)}.",

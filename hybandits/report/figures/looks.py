@@ -331,7 +331,7 @@ def save_figure(canvas: Canvas, out: Path, protocol: str, name: str, **about: An
     plotted = plotted_in(canvas)
     write_atomically(png, lambda file: _picture(canvas).save(file, format="png", optimize=True))
     write_atomically(svg, lambda file: Path(file).write_text(_drawing(canvas), encoding="utf-8", newline="\n"))
-    files = (png, svg)
+    files: tuple[Path, ...] = (png, svg)
     if plotted.series:
         text = numbers_csv(plotted)
         write_atomically(numbers, lambda file: Path(file).write_text(text, encoding="utf-8", newline="\n"))

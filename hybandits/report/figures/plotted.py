@@ -125,11 +125,11 @@ def plotted_in(canvas: Canvas) -> Plotted:
             Panel(
                 title.replace("$", ""), axes.get_xlabel().replace("$", "").split("\n")[0],
                 _box(canvas, tight if tight is not None else axes.bbox), _box(canvas, axes.bbox),
-                (axes.get_xscale() == "log", *map(float, axes.get_xlim())),
-                (axes.get_yscale() == "log", *map(float, axes.get_ylim())),
+                _axis(axes.get_xscale(), axes.get_xlim()),
+                _axis(axes.get_yscale(), axes.get_ylim()),
             )
         )  # fmt: skip
-    keys = []
+    keys: list[Key] = []
     for legend in canvas.legends:
         for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
             if handle is not None:
@@ -148,6 +148,10 @@ def _remember_lines(canvas: Canvas) -> None:
             if not name.startswith("_") and line.get_transform() == axes.transData:
                 x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
                 remember(axes, name, x, {"value": y}, [line])
+
+
+def _axis(scale: str, limits: tuple[float, float]) -> tuple[bool, float, float]:
+    return scale == "log", float(limits[0]), float(limits[1])
 
 
 def _box(canvas: Canvas, box: Bbox) -> Box:

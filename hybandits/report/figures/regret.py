@@ -210,7 +210,7 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
         f"This is a {SYNTHETIC}." if is_synthetic(outcome) else "",
         "Edged markers: the published figure." if known else "",
         "Thin lines: baselines that the published figure does not show." if any(n in ASIDE for n in names) else "",
-        f"On the right the grey line has the {slope}.",
+        f"In the second panel the grey line has the {slope}.",
     ]
     return save_figure(
         canvas, out, e.protocol, e.name,
@@ -230,7 +230,7 @@ def draw_rounds(outcome: Outcome, out: Path) -> Figure:
     grid = canvas.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid[len(outcome.arms) :]:
         axes.remove()
-    panels = grid[: len(outcome.arms)]
+    panels = list(grid[: len(outcome.arms)])
     for axes, arms in zip(panels, outcome.arms, strict=True):
         draw_curves(axes, {name: curve_over_rounds(outcome, name, arms) for name in names}, {})
         axes.set_xlabel("rounds played, t")
