@@ -5,7 +5,8 @@ probabilities of 3 to 15 % that are linear in the features. So the value of a fi
 repetition draws a log of 20,000 rounds, writes it, and evaluates policies that were trained on another one.
 
 Logging is uniform over lists of 12, or, over lists of 10 and 14, by a softmax of random scores mixed with uniform
-choice. For a policy that learns, the truth is its value averaged over the rounds that it learned from in replay.
+choice. For a policy that learns, the truth is its value averaged over the rounds that it learned from in replay and,
+for the other estimators, over all rounds, each as the policy was then.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogWriter, no_places
 from hybandits.offline import fit
 from hybandits.offline.evaluation import Frozen, Learning, Target, UniformChoice, gather
+from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.view import Expander, View
 from hybandits.simulation.play import play_rounds
 
@@ -118,11 +120,13 @@ class CoverageSetting:
         return self.value(np.vstack([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts]))
 
 
-def learned_value(setting: CoverageSetting, view: View, policy: Policy, every: int = 240) -> float:
-    """Replay by hand: the policy's value averaged over matched rounds, computed anew every so many rounds."""
+def learned_values(
+    setting: CoverageSetting, view: View, policy: Policy, rejection: Rejection, every: int = 240
+) -> tuple[float, float]:
+    """Replay by hand: the policy's value averaged over the rounds kept and over all, computed every so many rounds."""
     pieces = list(Expander(view)(setting.everything()))
     expander = Expander(view)
-    total, matched = 0.0, 0
+    total, kept, along = 0.0, 0, 0.0
 
     def now() -> float:
         wide = max(len(pool) for pool in setting.pools)
@@ -135,22 +139,25 @@ def learned_value(setting: CoverageSetting, view: View, policy: Policy, every: i
             at += piece.rounds
         return setting.value(pi)
 
-    before = None
+    before, number = None, 0
     for batch in view.log.batches():
         for piece, rounds in expander(batch):
             rewards = np.full(rounds.index.shape, np.nan)
-            rewards[np.arange(piece.rounds), piece.chosen] = piece.reward
+            drawn = rejection.drawn(number, piece.propensity)
+            number += piece.rounds
+            rewards[np.arange(piece.rounds), piece.chosen] = np.where(drawn > 0, piece.reward, np.nan)
             for start in range(0, piece.rounds, every):
                 stop = min(start + every, piece.rounds)
                 picks = np.empty(stop - start, np.int64)
                 before = now() if before is None else before
                 play_rounds(policy, rounds.part(start, stop), np.ascontiguousarray(rewards[start:stop]), picks)
                 after = now()
-                hits = int((picks == piece.chosen[start:stop]).sum())
+                hits = int(((picks == piece.chosen[start:stop]) & (drawn[start:stop] > 0)).sum())
                 total += hits * (before + after) / 2
-                matched += hits
+                along += (stop - start) * (before + after) / 2
+                kept += hits
                 before = after
-    return total / matched
+    return total / kept, along / number
 
 
 def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
@@ -170,18 +177,16 @@ def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
             }
             truth = {name: setting.true_value(target, view) for name, target in targets.items()}
             fresh = HyLinUCB(d1=view.d1, d2=view.d2, noise=0.1, ridge=1.0, seed=0)
-            estimators = ["ips", "snips", "dm", "dr"]
-            if logging == "uniform":
-                targets["learning"] = Learning(fresh)
-                estimators.append("replay")
+            estimators = ["ips", "snips", "dm", "dr", "replay"]
+            targets["learning"] = Learning(fresh)
             for i in range(repetitions):
                 path = Path(folder) / f"{logging}-{i}"
                 view = View(setting.log(path, i, rounds))
-                if logging == "uniform":
-                    truth["learning"] = learned_value(setting, view, Learning(fresh).policy())
-                gathered = gather(view, targets, estimators=estimators, reward_range=(0.0, 1.0))
+                gathered = gather(view, targets, estimators=estimators, reward_range=(0.0, 1.0), seed=i)
+                learned = learned_values(setting, view, Learning(fresh).policy(), gathered.rejection)
                 for kind in INTERVALS:
                     for e in gathered.evaluation(interval=kind, seed=i).estimates:
+                        truth["learning"] = learned[e.estimator != "replay"]
                         if e.low is not None and e.high is not None:
                             key = (logging, e.policy, e.estimator, kind)
                             held[key].append(e.low <= truth[e.policy] <= e.high)

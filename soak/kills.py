@@ -2,8 +2,9 @@
 
 Two servers share a log. Clients decide, give rewards and change arms, one by one and in batches, and remember every
 answer; a request without an answer is sent again, to either server. Now and then one server is killed with kill -9 and
-started again; with PostgreSQL, every fifth time PostgreSQL is killed too. In the end every answer must be in the log,
-exactly once, and every decision must come out the same when it is recomputed.
+started again; with PostgreSQL, every fifth time PostgreSQL is killed too. Every tenth time a server is asked to end,
+which keeps a snapshot. In the end every answer must be in the log, exactly once, and every decision must come out the
+same when it is recomputed.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ ENDED = (0, -signal.SIGTERM)
 """How a server ends that was asked to."""
 
 CLIENTS = 3
+PAUSE = 0.01
+"""Seconds between two requests of a client, on average."""
 BATCH = 20
 
 
@@ -71,7 +74,7 @@ class Client(threading.Thread):
     def run(self) -> None:
         try:
             self._put("always")
-            while not self.stopping.is_set():
+            while not self.stopping.wait(self.random.uniform(0, 2 * PAUSE)):
                 self._step()
             self._ask_again()
         except Exception as problem:  # whatever it is, the run has failed, and the others go on
@@ -183,6 +186,7 @@ def run(kind: str, kills: int, *, seed: int = 0, say: Callable[[str], None] = la
         for _ in range(2):
             services.append(Service(file, address))
             at_the_end.callback(services[-1].kill)
+        problems: list[str] = []
         clients = [Client(number, [service.url for service in services], seed) for number in range(CLIENTS)]
         for service in services:
             service.wait()
@@ -199,15 +203,26 @@ def run(kind: str, kills: int, *, seed: int = 0, say: Callable[[str], None] = la
             service.start()
             service.wait()
             if number % 10 == 0:
+                _end(service, problems)
+                service.start()
+                service.wait()
                 say(f"{kind}: {number} kills")
         for client in clients:
             client.stopping.set()
         for client in clients:
             client.join()
-        problems = [problem for client in clients for problem in client.problems]
-        problems += [f"a server ended with {code}" for service in services if (code := service.stop()) not in ENDED]
+            problems += client.problems
+        for service in services:
+            _end(service, problems)
         with contextlib.closing(open_store(address)) as store:
             return check(store, clients, kills, problems)
+
+
+def _end(service: Service, problems: list[str]) -> None:
+    """Ask a server to end."""
+    code = service.stop()
+    if code not in ENDED:
+        problems.append(f"a server that was asked to end did so with {code}")
 
 
 def check(store: Store, clients: list[Client], kills: int, problems: list[str]) -> Outcome:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,14 @@ def _with_ray(request: pytest.FixtureRequest) -> None:
     group = request.node.get_closest_marker("xdist_group")
     if group is not None and group.args == ("ray",):
         request.getfixturevalue("ray_of_two")
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current folder, in which modules can be written and imported; they are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]

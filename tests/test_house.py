@@ -75,7 +75,8 @@ def test_the_workflow_tests_the_versions_that_the_classifiers_claim() -> None:
         re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", c) for c in PROJECT["project"]["classifiers"]
     ]
     assert listed == [match[1] for match in claimed if match]
-    assert "make test" in workflow
+    assert "run: .ci/run" in workflow
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_hooks_run_what_make_lint_runs() -> None:

@@ -51,25 +51,41 @@ Out = Annotated[Path, typer.Option(help="Folder for results, figures and the rep
 def list_experiments() -> None:
     """List the paper's experiments and the available policies."""
     from hybandits import paper
-    from hybandits.policies.by_name import policy_names
+    from hybandits.policies.by_name import policy_names, wrapper_names
+    from hybandits.simulation.kinds import KINDS
 
     typer.echo("experiments (hybandits reproduce NAME):")
     for name, s in paper.SETTINGS.items():
         arms = ", ".join(map(str, s.arms))
-        typer.echo(f"  {name:<10} {s.about}")
-        typer.echo(f"             d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
-        short = f"T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}"
-        typer.echo(f"             quick: {short}")
-    typer.echo("  yahoo      a reward model fitted to a click log; bandits are simulated on the rounds that follow")
+        typer.echo(f"  {name:<15} {s.about}")
+        typer.echo(f"{_UNDER}d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
+        typer.echo(f"{_UNDER}quick: T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}")
+        if name in paper.FRESH_ARMS:
+            arms = ", ".join(map(str, paper.FRESH_ARMS[name]))
+            typer.echo(f"{_UNDER}--environments N adds: K={arms}; N fresh environments x 1 trial")
+    typer.echo(f"  {'yahoo':<15} a reward model fitted to a click log; bandits are simulated on the rounds that follow")
     typer.echo(
-        f"             d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}; "
+        f"{_UNDER}d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}; "
         "runs only when it is named"
     )
-    typer.echo("             quick: fit on {:,}; T={:,}".format(*paper.QUICK_YAHOO))
+    typer.echo(_UNDER + "quick: fit on {:,}; T={:,}".format(*paper.QUICK_YAHOO))
     typer.echo("protocols:  released (parameters of the published figure), written (parameters of the paper's text)")
     in_the_paper = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
     typer.echo(f"policies:   for reproduce --policies: {', '.join(in_the_paper)}")
-    typer.echo(f"            for simulate --policy: {', '.join(policy_names())}")
+    typer.echo(f"            for simulate, fit and evaluate --policy: {', '.join(policy_names())}")
+    for name in wrapper_names():
+        typer.echo(f'            around another policy: {name}:policy="HyLinUCB:noise=0.1"')
+    typer.echo(
+        "            of your own, in a module that can be imported from here: package.module:Class:setting=value"
+    )
+    typer.echo("worlds:     for simulate --world:")
+    for kind, (words, _) in KINDS.items():
+        typer.echo(f"            {kind:<15}{words}")
+    typer.echo("            of your own, in the same way: package.module:Class:setting=value")
+
+
+_UNDER = " " * 18
+"""Where descriptions of experiments begin."""
 
 
 def _runs(environments: int, trials: int) -> str:
@@ -95,6 +111,14 @@ def reproduce(
     out: Out = Path("out"),
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the environments; by default that of the released code.")
+    ] = None,
+    environments: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Also play settings 1, 2 and 3 in so many fresh environments, one trial each, and judge claims 1 to 3 "
+            "on them too.",
+        ),
     ] = None,
     policies: Annotated[
         str | None, typer.Option(help="Run only these policies, separated by commas: HyLinUCB,LinUCB.")
@@ -157,6 +181,15 @@ def reproduce(
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
         records = paper.experiments(synthetic, protocols, scale=scale.value, seed=start)
+        if environments is not None:
+            fresh = paper.fresh_experiments(
+                synthetic, protocols, environments=environments, scale=scale.value, seed=start
+            )
+            if not fresh:
+                raise ValueError(
+                    f"--environments is for {', '.join(paper.FRESH_NAMES)}: name one of them, or leave it out"
+                )
+            records += fresh
         kept = None if policies is None else _paper_policies(policies)
         if kept is not None:
             records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]
@@ -260,8 +293,9 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. Repeat it for several.  "
-            "[HyLinUCB, LinUCB, DisLinUCB]"
+            help="A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. One of your own: "
+            'package.module:Class:setting=value. One around another: EpsilonGreedy:policy="HyLinUCB:ridge=2". '
+            "Repeat it for several.  [HyLinUCB, LinUCB, DisLinUCB]"
         ),
     ] = None,
     d1: Annotated[int | None, typer.Option(help="Number of shared features.  [10]")] = None,
@@ -273,13 +307,16 @@ def simulate(
     noise: Annotated[float | None, typer.Option(help="Standard deviation of the reward's noise.  [0.1]")] = None,
     law: Annotated[
         str | None,
-        typer.Option(help="Distribution of the features: ball, cube-direction or inscribed-cube.  [ball]"),
+        typer.Option(help="Distribution of the features: ball, cube-direction, inscribed-cube or sphere.  [ball]"),
     ] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of theta.  [1]")] = None,
     beta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of every beta_i.  [1]")] = None,
     world: Annotated[
         str | None,
-        typer.Option(help="Kind of world: linear, clicks, products, churn or classification.  [linear]"),
+        typer.Option(
+            help="Kind of world: linear, clicks, products, churn or classification; or one of your own: "
+            "package.module:Class:setting=value.  [linear]"
+        ),
     ] = None,
     jumps: Annotated[
         int | None, typer.Option(help="linear: how often all parameters are drawn anew, at even distances.  [0]")
@@ -307,10 +344,9 @@ def simulate(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            help="classification: a CSV file, whose last column is the class, or terrain, which is made.  [terrain]"
-        ),
+        typer.Option(help="classification: a CSV or Parquet file, or terrain, which is made.  [terrain]"),
     ] = None,
+    label: Annotated[str | None, typer.Option(help="classification: the column of the class.  [the last one]")] = None,
     factor: Annotated[float | None, typer.Option(help="Rewards are multiplied by it.  [1]")] = None,
     offset: Annotated[float | None, typer.Option(help="It is added to all rewards.  [0]")] = None,
     delay: Annotated[int | None, typer.Option(help="Rewards are learned so many rounds later.  [0]")] = None,
@@ -327,7 +363,9 @@ def simulate(
     the file. The file's list of policies is called policies and holds names or tables ([[policies]] policy =
     "HyThompson" scale = 0.5); --policy replaces the whole list. HyThompson and HyIDS learn the noise and the scale of
     the parameters unless their settings contain them. Other policies that need a noise level get that of the world
-    unless their settings contain one. All other settings have the policies' defaults.
+    unless their settings contain one. All other settings have the policies' defaults. Policies and worlds of your own
+    are imported from the current folder or from where Python finds modules; the settings of such a world are a table,
+    [world_settings].
     """
     interrupts.promise(interrupts.KEPT)
     with plain_errors():
@@ -339,6 +377,7 @@ def simulate(
             "noise": noise, "law": law, "theta_bound": theta_bound, "beta_bound": beta_bound, "seed": seed,
             "name": name, "world": world, "jumps": jumps, "walk": walk, "own": own, "constant": constant or None,
             "heavy_tails": heavy_tails or None, "rate": rate, "spread": spread, "every": every, "data": data,
+            "label": label,
             "factor": factor, "offset": offset, "delay": delay,
             "arms": None if arms is None else _whole_numbers("--arms", arms),
         }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -36,7 +36,16 @@ if TYPE_CHECKING:
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
 Kind = StrEnum("Kind", [("R6A", "R6A"), ("R6B", "R6B")])
 SyntheticFeaturesName = StrEnum("SyntheticFeaturesName", ["das", "li"])
-FeaturesName = StrEnum("FeaturesName", ["das", "li", "shared", "disjoint"])
+FeaturesName = StrEnum(
+    "FeaturesName",
+    [
+        ("das", "das"), ("das+pair", "das+pair"), ("das+pair:z", "das+pair:z"), ("das+pair:xz", "das+pair:xz"),
+        ("li", "li"), ("li+pair", "li+pair"), ("li+pair:z", "li+pair:z"), ("li+pair:xz", "li+pair:xz"),
+        ("shared", "shared"), ("shared+pair", "shared+pair"), ("shared+pair:z", "shared+pair:z"),
+        ("shared+pair:xz", "shared+pair:xz"), ("disjoint", "disjoint"), ("disjoint+pair", "disjoint+pair"),
+        ("disjoint+pair:z", "disjoint+pair:z"), ("disjoint+pair:xz", "disjoint+pair:xz"),
+    ],
+)  # fmt: skip
 IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[
@@ -50,9 +59,12 @@ LogArgument = Annotated[
 Features = Annotated[
     FeaturesName | None,
     typer.Option(
+        metavar="MAP",
         help="How features are built from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
-        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user. By default das if the arms of the log "
-        "have features of their own, otherwise li."
+        "same x, z = user; shared: the same x, no z; disjoint: no x, z = user. das+pair: x also ends with the log's "
+        "features of user and arm together; das+pair:z: z does; das+pair:xz: both do; likewise for the others. By "
+        "default das if the arms of the log have features of their own, otherwise li, with +pair if the log has such "
+        "features.",
     ),
 ]
 RoundsOption = Annotated[int | None, typer.Option(min=1, help="Use only this many rounds; by default all of them.")]
@@ -154,10 +166,17 @@ def _read_mapping(path: Path | None) -> ColumnMapping | None:
         raise ValueError(f"{path}: {problem}") from None
 
 
-def _say_features(name: str, why: str | None) -> None:
-    """Say which feature map was chosen and why, unless it was given."""
+def _say_features(name: str, why: str | None, left_out: Sequence[str] = ()) -> None:
+    """Say which feature map was chosen and why, unless it was given, and which pair features it leaves out."""
     if why is not None:
         typer.echo(f"features: {name} by default, because {why}")
+    elif left_out:
+        some = ", ".join(left_out[:3]) + ", .." * (len(left_out) > 3)
+        typer.echo(f"features: {name} leaves out the pair features of the log ({some}); {name}+pair has them")
+
+
+def _say_features_of(view: View) -> None:
+    _say_features(view.map.name, view.why, () if view.map.pair else view.log.pair)
 
 
 @contextmanager
@@ -207,7 +226,7 @@ def describe(
             # A raw log is viewed in a temporary folder, whose name says nothing.
             description = replace(describe_log(view, progress=advance), path=log.name)
         print_description(replace(description, path=str(log)))
-        _say_features(view.map.name, view.why)
+        _say_features_of(view)
         if out is not None:
             _write_json(out, description.plain())
             typer.echo(f"wrote {out}")
@@ -219,7 +238,7 @@ def fit(
         str,
         typer.Option(
             help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2. HyIDS and HyThompson "
-            "need none."
+            "need none. One of your own: package.module:Class:setting=value."
         ),
     ] = "HyIDS",
     out: Annotated[
@@ -265,7 +284,7 @@ def fit(
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )
-        _say_features(view.map.name, view.why)
+        _say_features_of(view)
         if fitted.learned is not None:
             print_learned(fitted.learned)
 
@@ -276,14 +295,15 @@ def evaluate(
         list[str],
         typer.Option(
             help="What to evaluate: a saved policy as it is (policy.npz), uniform, logged, always:ARM, or a policy "
-            "that learns as it goes and is replayed (HyIDS, HyLinUCB:noise=0.3). Repeat it for several."
+            "that learns as it goes and is replayed (HyIDS, HyLinUCB:noise=0.3, or one of your own: "
+            "package.module:Class:setting=value). Repeat it for several."
         ),
     ],
     estimators: Annotated[
         str | None,
         typer.Option(
-            help="Any of replay, ips, snips, dm, dr, separated by commas. By default replay for policies that learn, "
-            "the others for those that do not."
+            help="Any of replay, ips, snips, dm, dr, separated by commas. By default replay and snips for policies "
+            "that learn, and all but replay for those that do not."
         ),
     ] = None,
     interval: Annotated[
@@ -293,11 +313,23 @@ def evaluate(
     clip: Annotated[
         float | None, typer.Option(help="Largest weight allowed: a smaller one means less variance and more bias.")
     ] = None,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability with which replay keeps a choice of the policy on a log that was not uniform. By default "
+            "the smallest propensity, or somewhat more if that leaves too little."
+        ),
+    ] = None,
     reward_range: Annotated[
         str | None, typer.Option(help="Lowest and highest possible reward, for bernstein: 0,5.  [0,1]")
     ] = None,
     features: Annotated[
-        FeaturesName | None, typer.Option(help="As for fit; by default those of the saved policies.")
+        FeaturesName | None,
+        typer.Option(
+            metavar="MAP",
+            help="As for fit: features of the reward model behind dm and dr and of policies that learn. Saved policies "
+            "keep the features that they were fitted with, and these are the default if they agree.",
+        ),
     ] = None,
     start: Annotated[
         int, typer.Option("--from", min=0, help="First round to use, for example after those of fit --rounds.")
@@ -310,6 +342,15 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Folder for evaluation.json and a figure of the running estimates.")
     ] = None,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            help="A module to import first, for saved policies of a class of your own: softmax. A file never imports "
+            "anything by itself. Repeat it for several.",
+            metavar="MODULE",
+        ),
+    ] = None,
     strict: Strict = False,
 ) -> None:
     """Estimate what a policy would have earned on a log, and how certain that is.
@@ -319,10 +360,11 @@ def evaluate(
     with plain_errors():
         from hybandits import load
         from hybandits.foundation.files import make_writable_folder
+        from hybandits.foundation.own_classes import import_module
         from hybandits.offline.by_name import only_suited, proper_spec, target_for, usual_estimators
         from hybandits.offline.evaluation import evaluate as evaluate_policies
         from hybandits.offline.evaluation import progress_total
-        from hybandits.offline.provenance import check_columns, common_features, rounds_learned
+        from hybandits.offline.provenance import check_columns, common_features, noted_features, rounds_learned
         from hybandits.report.log_report import print_evaluation
 
         policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]
@@ -330,8 +372,10 @@ def evaluate(
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
             make_writable_folder(out)
+        for module in modules or ():
+            import_module(module.partition(":")[0])
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
-        common = common_features(saved, None if features is None else features.value)
+        common = common_features(saved) if features is None else features.value
         with _viewed(log, common, strict=strict, saved=saved) as view:
             for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
                 typer.echo(
@@ -345,8 +389,8 @@ def evaluate(
             with bar("evaluating", progress_total(view, targets, estimators=names, start=start, stop=stop)) as advance:
                 evaluation = evaluate_policies(
                     view, targets, estimators=names, interval=interval.value, level=level, seed=seed, clip=clip,
-                    reward_range=None if reward_range is None else _range(reward_range), start=start, stop=stop,
-                    engine=make_engine(engine, workers, address), progress=advance,
+                    keep=keep, reward_range=None if reward_range is None else _range(reward_range), start=start,
+                    stop=stop, engine=make_engine(engine, workers, address), progress=advance,
                 )  # fmt: skip
             for spec in saved:
                 if start < (last := rounds_learned(saved[spec], view)):
@@ -360,7 +404,13 @@ def evaluate(
 
             files = [out / "evaluation.json", *draw_running(evaluation, out)]
         print_evaluation(evaluation)
-        _say_features(view.map.name, view.why)
+        _say_features_of(view)
+        own = {spec: name for spec, name in noted_features(saved).items() if name != view.map.name}
+        if own:
+            typer.echo(
+                f"features of the reward model behind dm and dr, and of policies that learn: {view.map.name}; of "
+                f"{', '.join(f'{spec}: {name}' for spec, name in own.items())}, as fitted"
+            )
         for file in files:
             typer.echo(f"wrote {file}")
 

@@ -1,10 +1,11 @@
-"""Bars for people at a terminal: how far the work has come, how fast it goes and how long it will still take.
+"""How far the work has come and how long it will still take: bars at a terminal, a line every half minute elsewhere.
 
-They are drawn on stderr, and not at all when stderr is not a terminal.
+Both go to stderr. Where that is a pipe or a file, work that takes less than half a minute says nothing.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -36,11 +37,89 @@ class Speed(ProgressColumn):
         return Text("" if not speed else f"{speed:,.0f} rounds/s")
 
 
+EVERY = 30.0
+"""Seconds between two lines."""
+
+Clock = Callable[[], float]
+"""The time in seconds."""
+
+
+class Lines:
+    """A plain line every half minute, for whoever reads the log of a run that has no terminal.
+
+    Parameters
+    ----------
+    console : Console
+        Where lines go; nowhere if it is a terminal, which shows bars.
+    clock : Clock
+        When is now.
+    """
+
+    def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
+        self._console, self._clock = console, clock
+        self._said = clock()
+        self._started: dict[str, float] = {}
+
+    def __call__(self, what: str, done: float, total: float | None, *, unit: str = "rounds", more: str = "") -> None:
+        """Say how far it is, if it is time to.
+
+        Parameters
+        ----------
+        what : str
+            What is being done; empty for everything at once.
+        done, total : float
+            How much of it has been done since its first call, and how much there is, None if that is not known.
+        unit : str
+            "rounds", or "B" for bytes; empty to say the share alone.
+        more : str
+            What else to say.
+        """
+        now = self._clock()
+        started = self._started.setdefault(what, now if self._started else self._said)
+        if self._console.is_terminal or now - self._said < EVERY:
+            return
+        self._said = now
+        parts = [f"{100 * done / total:.0f} % done"] if total else []
+        parts += [more] if more else []
+        parts += [_amount(done, total, unit)] if unit else []
+        if total and 0 < done <= total:
+            parts.append(f"about {_duration((now - started) * (total - done) / done)} left")
+        lead = f"{what}: " if what else ""
+        self._console.file.write(f"hybandits: {lead}{', '.join(parts)}\n")
+        self._console.file.flush()
+
+
+def _amount(done: float, total: float | None, unit: str) -> str:
+    """So much of so much.
+
+    >>> _amount(12_000, 60_000, "rounds"), _amount(2.5e6, None, "B")
+    ('12,000 of 60,000 rounds', '2.5 MB')
+    """
+    one, name = (lambda value: f"{value / 1e6:,.1f}", "MB") if unit == "B" else (lambda value: f"{value:,.0f}", unit)
+    return f"{one(done)} {name}" if total is None else f"{one(done)} of {one(total)} {name}"
+
+
+def _duration(seconds: float) -> str:
+    """A time to wait, as exactly as anybody needs it.
+
+    >>> _duration(42), _duration(600), _duration(9000)
+    ('42 seconds', '10 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
+
+
 @contextmanager
 def simple_bar(
-    what: str, total: int | None, *, unit: str = "rounds", console: Console | None = None
+    what: str,
+    total: int | None,
+    *,
+    unit: str = "rounds",
+    console: Console | None = None,
+    clock: Clock = time.monotonic,
 ) -> Iterator[Callable[[int], None]]:
-    """Show one bar.
+    """Show one bar, or a line every half minute.
 
     Parameters
     ----------
@@ -52,6 +131,8 @@ def simple_bar(
         "rounds", or "B" for bytes.
     console : Console, optional
         Where to draw; by default stderr.
+    clock : Clock
+        When is now.
 
     Yields
     ------
@@ -64,18 +145,25 @@ def simple_bar(
         moving = (DownloadColumn(), TransferSpeedColumn())
     columns = (TextColumn("{task.description}"), BarColumn(), *moving, TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.advance(task, done)
+        task, lines = progress.add_task(what, total=total), Lines(console, clock)
+
+        def advance(done: int) -> None:
+            progress.advance(task, done)
+            lines(what, progress.tasks[0].completed, total, unit=unit)
+
+        yield advance
 
 
 class StagedBar:
-    """A bar for each stage of some work.
+    """A bar for each stage of some work, or a line every half minute.
 
     Call it with the name of the stage, the amount done since the last call, and the amount there is in all.
     """
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, clock: Clock = time.monotonic) -> None:
         console = console or Console(stderr=True)
+        self._lines = Lines(console, clock)
+        self._done: dict[str, int] = {}
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         self._progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
         self._tasks: dict[str, TaskID] = {}
@@ -91,13 +179,19 @@ class StagedBar:
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=total)
         self._progress.advance(self._tasks[stage], done)
+        self._done[stage] = self._done.get(stage, 0) + done
+        self._lines(stage, self._done[stage], total, unit="")
 
 
 class Bars:
-    """A bar for each experiment of a run, with the number of finished units: a `runner.Watcher`."""
+    """A bar for each experiment of a run, with the number of finished units: a `runner.Watcher`.
 
-    def __init__(self, console: Console | None = None) -> None:
+    Without a terminal, a line every half minute on all experiments together.
+    """
+
+    def __init__(self, console: Console | None = None, clock: Clock = time.monotonic) -> None:
         console = console or Console(stderr=True)
+        self._lines = Lines(console, clock)
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -139,6 +233,9 @@ class Bars:
         before = self._so_far.get(unit.path, 0)
         self._so_far[unit.path] = rounds
         self._progress.advance(self._tasks[unit.experiment.key], rounds - before)
+        tasks = self._progress.tasks
+        units = f"{sum(self._count.values()) - sum(self._left.values())} of {sum(self._count.values())} units saved"
+        self._lines("", sum(task.completed for task in tasks), sum(task.total or 0.0 for task in tasks), more=units)
 
     def finish(self, unit: Unit) -> None:
         """Count a unit as finished."""

@@ -85,8 +85,8 @@ def command_line(context: typer.Context) -> str:
     """The command that gives the same results as this one, wherever it is typed.
 
     Only arguments and options that differ from their defaults and change results are in it, so that equal results
-    name equal commands; `--scale` is always named, for the reader. Folders are the user's own: `--data` is followed
-    by DIR, files by their bare names.
+    name equal commands; `--scale` is always named, for the reader. Folders are the user's own: the folder of a log is
+    DIR, and files go by their bare names.
     """
     words = ["hybandits", str(context.info_name)]
     for parameter in context.command.params:
@@ -99,8 +99,14 @@ def command_line(context: typer.Context) -> str:
             words += option
             continue
         for one in value if isinstance(value, list | tuple) else [value]:
-            words += [*option, "DIR" if parameter.name == "data" else one.name if isinstance(one, Path) else str(one)]
+            words += [*option, _as_named(str(parameter.name), one)]
     return shlex.join(words)
+
+
+def _as_named(parameter: str, value: object) -> str:
+    if parameter == "data":
+        return "DIR" if isinstance(value, Path) else Path(str(value)).name
+    return value.name if isinstance(value, Path) else str(value)
 
 
 @contextmanager

@@ -132,6 +132,7 @@ def _use_policies() -> None:
             repr(policy)
             policy.forget(choice.arm)
     FeatureMap("das", 2, 1)([1.0, 2.0], [3.0])
+    FeatureMap("das+pair", 2, 1, 1)([1.0, 2.0], [3.0], [4.0])
 
 
 def _play_rounds() -> None:
@@ -185,3 +186,4 @@ def _use_logs(folder: Path) -> None:
         cumulative_regret(player, world, 2)
     evaluate(view, {"frozen": Frozen(policy), "uniform": "uniform"})
     evaluate(view, {"learning": Learning(policy)}, estimators=("replay",))
+    evaluate(view, {"learning": Learning(policy)}, estimators=("replay",), keep=0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Generator, Sequence
@@ -17,7 +18,7 @@ from hybandits.engines.interface import (
     environment,
     uninterrupted,
 )
-from hybandits.foundation import checks, interrupts
+from hybandits.foundation import checks, interrupts, own_classes
 
 
 class Ray:
@@ -60,7 +61,9 @@ class Ray:
             if own:
                 with uninterrupted():  # a cluster that is interrupted as it starts leaves processes behind
                     self._start(ray)
-            options: dict[str, Any] = {"runtime_env": {"env_vars": ONE_THREAD}}
+            # Workers import classes of one's own from where this process does.
+            path = {"PYTHONPATH": os.pathsep.join(folders)} if (folders := own_classes.places()) else {}
+            options: dict[str, Any] = {"runtime_env": {"env_vars": {**ONE_THREAD, **path}}}
             remote = ray.remote(num_cpus=1, max_retries=TRIES - 1, **options)(_call_counted)
             counters: Any = ray.remote(num_cpus=0, **options)(Counters).remote()
             size = self.workers or int(ray.cluster_resources().get("CPU", 1))

@@ -19,7 +19,7 @@ from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
-def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
+def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, Any] | None:
     """Measure the design matrix of a policy.
 
     Parameters
@@ -28,12 +28,14 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
         It has played arms 0..arms-1.
     arms : int
         The number of arms.
+    ridge : float, optional
+        The ridge to measure with, whatever the policy's own. Policies that learn their ridges need it.
 
     Returns
     -------
     dict or None
         None if the policy keeps no design matrix, or one whose ridge differs from feature to feature because it is
-        learned. Otherwise numbers:
+        learned and no ridge is given, or if it forgets. Otherwise numbers:
 
         - lambda_min_v: lambda_min(V_t), ridge included;
         - rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all rows learned, which is the rho of the
@@ -47,24 +49,32 @@ def measure(policy: Policy, arms: int) -> dict[str, Any] | None:
     `DisLinUCB` keeps one matrix M_i,t per arm. For it lambda_min_v is NaN, lambda_min_w is lambda_min(M_i,t), and
     z_norm is the largest over arms.
     """
-    if not isinstance(policy, RidgePolicy) or isinstance(policy.estimator, LearnedRidge | MemoryMixture):
+    if not isinstance(policy, RidgePolicy) or isinstance(policy.estimator, MemoryMixture):
         return None
     estimator = policy.estimator
+    if isinstance(estimator, LearnedRidge) and (ridge is None or estimator.memory is not None):
+        return None
     ids = range(arms)
     t = max(estimator.rounds, 1)
-    v, b, w, eliminated = estimator.design(ids)
+    if ridge is None:
+        ridge = estimator.ridge
+        v, b, w, eliminated = estimator.design(ids)
+    else:
+        v, b, w = estimator.second_moments(ids)
+        v, w = v + ridge * np.eye(len(v)), w + ridge * np.eye(w.shape[1])
+        eliminated = (b @ np.linalg.solve(w, b.swapaxes(1, 2))).sum(axis=0)
     pulls = np.array([estimator.pulls_of(i) if estimator.knows(i) else 0 for i in ids])
     if isinstance(policy, DisLinUCB):
         d1 = policy.d1
-        whole, ridge = w, estimator.ridge * np.eye(w.shape[1])
+        whole = w
         v, b, w = whole[:, :d1, :d1], whole[:, :d1, d1:], whole[:, d1:, d1:]
-        rows = (whole - ridge).sum(axis=0)
+        rows = (whole - ridge * np.eye(whole.shape[1])).sum(axis=0)
         shared, own = rows[:d1, :d1], rows[d1:, d1:]
         lambda_min_v, lambda_min_w = np.nan, smallest(whole)
         z_norm = max(coupling(v[i], b[i], w[i]) for i in ids)
     else:
-        shared = v - estimator.ridge * np.eye(len(v))
-        own = (w - estimator.ridge * np.eye(w.shape[1])).sum(axis=0)
+        shared = v - ridge * np.eye(len(v))
+        own = (w - ridge * np.eye(w.shape[1])).sum(axis=0)
         lambda_min_v, lambda_min_w = float(smallest(v)), smallest(w)
         z_norm = np.sqrt(largest_ratio(eliminated, v))
     return {

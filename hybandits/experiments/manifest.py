@@ -11,6 +11,7 @@ from typing import Any
 
 from hybandits.experiments.record import Experiment, ResultsError, Unit
 from hybandits.foundation.files import write_atomically
+from hybandits.foundation.own_classes import changed_origin
 from hybandits.foundation.version import __version__
 
 MANIFEST = "manifest.json"
@@ -131,11 +132,14 @@ def difference(record: Mapping[str, Any], unit: Unit) -> str:
             words.append(f"the world has {there.get(name, {})} there and {wanted.get(name, {})} here")
         elif name == "policies":
             words.append("different policies or settings")
+        elif name == "origins":
+            old, new = there.get(name, {}), wanted.get(name, {})
+            words += [changed_origin(each, old[each], new[each]) for each in new if each in old]
         elif name == "log":
             old, new = there.get(name) or {}, wanted.get(name) or {}
             changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
             words.append(f"a different log ({', '.join(changed)})")
-    return f" ({', '.join(words) or 'in other fields'})"
+    return f" ({', '.join(filter(None, words)) or 'in other fields'})"
 
 
 WORDS = {"horizon": "the number of rounds"}

@@ -14,9 +14,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from hybandits.experiments.data_sets import recorded_table
 from hybandits.foundation import checks
-from hybandits.policies.by_name import proper_name, proper_settings
-from hybandits.simulation.kinds import make_world, split_settings
+from hybandits.foundation.own_classes import changed_origin, is_import_path, origin_of
+from hybandits.policies.by_name import class_names, policy_class, proper_name, proper_settings
+from hybandits.simulation.kinds import make_world, split_settings, world_class
 from hybandits.simulation.worlds import LAWS, World
 
 Protocol = Literal["released", "written", "own"]
@@ -27,6 +29,10 @@ DESIGN = ("lambda_min_v", "rho_x", "rho_z", "z_norm")
 
 DESIGN_BY_ARM = ("pulls", "lambda_min_w", "sigma_max_b")
 """Measures of every arm's block, one number per probe and arm."""
+
+
+LATER_FIELDS = ("log", "world_settings", "design_ridge", "origins")
+"""Fields of a record that came after the first files."""
 
 
 class ResultsError(Exception):
@@ -42,12 +48,12 @@ class Entry:
     name : str
         What results call it.
     policy : str
-        The name of its class, one of `hybandits.policies.by_name.policy_names`. Capitals do not matter; the record
-        keeps the class's own spelling.
+        The name of its class: one of `hybandits.policies.by_name.policy_names` or `wrapper_names`, in which capitals do
+        not matter, or ``package.module:Class``. The record keeps the class's own spelling.
     settings : mapping
         Keyword arguments of the class as JSON-able values; capitals do not matter in the kind of an exploration
-        coefficient either. The shape and the seed come from the unit, and so do the
-        number of arms and the horizon where the class takes them.
+        coefficient either. A wrapped policy is a table with the key `class` and its settings. The shape and the seed
+        come from the unit, and so do the number of arms and the horizon where the class takes them.
     learns_from : int, optional
         See `hybandits.simulation.play.Player`.
     """
@@ -98,6 +104,9 @@ class Experiment:
         The rounds after which the design matrix is measured.
     by_arm : bool
         Whether every arm's block of the design matrix is measured too.
+    design_ridge : float, optional
+        The ridge that design matrices are measured with, whatever the policies' own. Without it each is measured with
+        its own, and those of policies that learn their ridges are not measured.
     trials_per_unit : int
         How many trials make a unit; 0 for all.
     world_settings : mapping
@@ -107,6 +116,9 @@ class Experiment:
         Which log contexts and means come from, and how it is used (`hybandits.offline.log_world.LogWorld`). Then `law`
         and the bounds do not matter, the seeds are those of the noise alone, and every policy and trial is a unit of
         its own.
+    origins : mapping of str to mapping
+        Where each class of one's own that takes part comes from (`hybandits.foundation.own_classes.origin_of`). By
+        default this is looked up, for which the classes are imported. Reading a record imports nothing.
 
     Examples
     --------
@@ -135,9 +147,11 @@ class Experiment:
     points: tuple[int, ...]
     probes: tuple[int, ...] = ()
     by_arm: bool = False
+    design_ridge: float | None = None
     trials_per_unit: int = 0
     world_settings: Mapping[str, Any] = field(default_factory=dict)
     log: Mapping[str, Any] | None = None
+    origins: Mapping[str, Mapping[str, str]] = None  # type: ignore[assignment]  # looked up
 
     def __post_init__(self) -> None:
         checks.dimensions(self.d1, self.d2)
@@ -154,6 +168,8 @@ class Experiment:
         checks.non_negative("noise", self.noise, "it is a standard deviation")
         checks.non_negative("theta_bound", self.theta_bound, "it bounds the norm of theta")
         checks.non_negative("beta_bound", self.beta_bound, "it bounds the norm of every beta_i")
+        if self.design_ridge is not None:
+            checks.ridge(self.design_ridge)
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
             raise ValueError(f"name must be letters, digits, - and _, got {self.name!r}: it names files")
         if self.law not in LAWS and self.log is None:
@@ -166,6 +182,27 @@ class Experiment:
                 raise ValueError(f"{what} must be increasing rounds between 1 and {self.horizon}, got {rounds[:5]}..")
         if self.points[-1] != self.horizon:
             raise ValueError(f"points must end at the horizon {self.horizon}, got {self.points[-1]}: add it")
+        known = {name: self._origin(name) for name in self.own_classes} if self.origins is None else self.origins
+        if unknown := [name for name in self.own_classes if name not in known]:
+            raise ValueError(f"origins does not say where {unknown[0]} comes from: leave origins out to look it up")
+        object.__setattr__(self, "origins", {name: dict(known[name]) for name in self.own_classes})
+
+    @property
+    def own_classes(self) -> list[str]:
+        """The classes that are not of hybandits, by the names under which they are imported."""
+        names = [name for entry in self.policies for name in class_names(entry.policy, entry.settings)]
+        return sorted({name for name in (*names, self.world_settings.get("kind", "")) if is_import_path(name)})
+
+    def _origin(self, name: str) -> dict[str, str]:
+        """Where a class comes from as it is now."""
+        world_class(name) if name == self.world_settings.get("kind") else policy_class(name)  # says what is wrong
+        return origin_of(name)
+
+    def check_origins(self) -> None:
+        """Raise ResultsError unless the classes of one's own are those that were recorded."""
+        for name, recorded in self.origins.items():
+            if words := changed_origin(name, recorded, self._origin(name)):
+                raise ResultsError(f"{words}. Bring the old file back, or run into another folder.")
 
     @property
     def key(self) -> str:
@@ -173,14 +210,19 @@ class Experiment:
         return f"{self.name}/{self.protocol}"
 
     def world(self, arms: int, seed: int, data: str | None = None) -> World:
-        """The world of one number of arms and one seed; `data` is where the file of a data set is."""
+        """The world of one number of arms and one seed; `data` is where the file of a data set is.
+
+        The noise of the record is that of the rewards as the policies see them, after any factor.
+        """
         linear = {
             "theta_bound": self.theta_bound, "beta_bound": self.beta_bound, "law": self.law,
             "fresh_contexts": self.fresh_contexts,
         }  # fmt: skip
+        factor = checks.positive("factor", self.world_settings.get("factor", 1.0), "rewards are multiplied by it")
+        table = recorded_table(self.world_settings, data)
         return make_world(
-            self.world_settings, d1=self.d1, d2=self.d2, arms=arms, noise=self.noise, seed=seed, linear=linear,
-            data=data,
+            self.world_settings, d1=self.d1, d2=self.d2, arms=arms, noise=self.noise / factor, seed=seed, linear=linear,
+            table=table,
         )  # fmt: skip
 
     @property
@@ -192,7 +234,9 @@ class Experiment:
     def world_in_words(self) -> str:
         """How features and rewards are drawn, unless they come from a log."""
         kind, own, relayed = split_settings(self.world_settings)
-        values = ", ".join(f"{name} {value}" for name, value in (own | relayed).items() if name != "sha256")
+        own = {name: value for name, value in own.items() if name != "sha256"}
+        shown = own.pop("settings", {}) | own | relayed
+        values = ", ".join(f"{name} {value}" for name, value in shown.items())
         return (self.law if kind == "linear" else kind) + (f" ({values})" if values else "")
 
     def units(self) -> Iterator[Unit]:
@@ -209,10 +253,9 @@ class Experiment:
         """The record as JSON-able values."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
         # Fields that came after the first files are left out unless used, so that old records stay equal.
-        if self.log is None:
-            del plain["log"]
-        if not self.world_settings:
-            del plain["world_settings"]
+        for name in LATER_FIELDS:
+            if not getattr(self, name):
+                del plain[name]
         for entry in plain["policies"]:
             if entry["learns_from"] is None:
                 del entry["learns_from"]
@@ -222,7 +265,7 @@ class Experiment:
     def from_plain(cls, plain: Mapping[str, Any]) -> Experiment:
         """The record that `plain` was called on."""
         known = {f.name for f in fields(cls)}
-        given = set(plain) | {"log", "world_settings"}  # they came after the first files
+        given = set(plain) | set(LATER_FIELDS)
         if given != known:
             differing = sorted(given ^ known)
             raise ResultsError(f"the record's fields are not those of this version (differing: {', '.join(differing)})")
@@ -230,6 +273,7 @@ class Experiment:
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
         }
         values["policies"] = tuple(Entry(**entry) for entry in plain["policies"])
+        values.setdefault("origins", {})
         return cls(**values)
 
     def only(self, policies: Sequence[str]) -> Experiment:

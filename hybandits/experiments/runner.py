@@ -19,10 +19,11 @@ from hybandits.experiments.manifest import MANIFEST, REMEDY, difference, joined_
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.experiments.results import Results, Run, read_results, read_unit, write_unit
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
+from hybandits.foundation.own_classes import is_import_path
 from hybandits.foundation.version import __version__
 from hybandits.offline.log_world import LogWorld
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import make_policy
+from hybandits.policies.by_name import class_names, make_policy
 from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World
 
@@ -71,6 +72,7 @@ class Job(NamedTuple):
 def run_unit(job: Job, report: Report = lambda rounds: None) -> list[Run]:
     """Play all policies and trials of a unit; contexts that trials share are drawn once."""
     unit = job.unit
+    unit.experiment.check_origins()
     world: World
     if unit.experiment.log is None:
         world = unit.experiment.world(unit.arms, unit.seed, job.data)
@@ -96,7 +98,7 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
     measured: list[list[dict[str, Any] | None]] = [[] for _ in players]
 
     def probe(i: int, t: int, policy: Policy) -> None:
-        measured[i].append(measure(policy, unit.arms))
+        measured[i].append(measure(policy, unit.arms, experiment.design_ridge))
 
     regret = play(players, world, experiment.points, probe=probe, probes=experiment.probes, progress=report)
     names = DESIGN + (DESIGN_BY_ARM if experiment.by_arm else ())
@@ -128,16 +130,18 @@ def _peak_memory() -> float:
 
 def compile_loops(experiments: Iterable[Experiment], data: str | None = None) -> None:
     """Play two rounds of everything, so that workers find the machine code on disk instead of each compiling it."""
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, tuple[str, ...]]] = set()
     for experiment in experiments:
-        kinds = {entry.policy: entry for entry in experiment.policies}
+        kinds = {tuple(class_names(entry.policy, entry.settings)): entry for entry in experiment.policies}
         law = experiment.world_in_words if experiment.log is None else "log"
         new = {kind: entry for kind, entry in kinds.items() if (law, kind) not in seen}
         if new:
             seen |= {(law, kind) for kind in new}
+            # A world of one's own may not have every number of arms.
+            arms = min(experiment.arms) if is_import_path(experiment.world_settings.get("kind")) else 2
             short = replace(
-                experiment, arms=(2,), horizon=2, seeds=experiment.seeds[:1], trials=1, trials_per_unit=0, points=(2,),
-                probes=(), policies=tuple(new.values()),
+                experiment, arms=(arms,), horizon=2, seeds=experiment.seeds[:1], trials=1, trials_per_unit=0,
+                points=(2,), probes=(), policies=tuple(new.values()),
             )  # fmt: skip
             for unit in short.units():
                 run_unit(Job(unit, data if experiment.needs_data else None))

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, within_limit
+from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, usable, within_limit
 from hybandits.kernels.evidence import PLAYED
 from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import choose_by_information
-from hybandits.kernels.random import DECIDE, MIX, fill_normals, uniform
+from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
 from hybandits.kernels.tuning import COUNT, ROWS, SWEPT, TOLD, UNKNOWN, as_known, with_new_arms
 
@@ -27,6 +27,17 @@ def radius(coefficients, t):
     if scale == 0.0:
         return base
     return base + scale * math.sqrt(coefficients[2] + coefficients[3] * math.log1p(t * coefficients[4]))
+
+
+@kernel
+def choose_uniform(x, z, key, keyed, decision):
+    """One of the n candidates, each with probability 1/n, whatever its features; -1 if one of these is not usable.
+
+    key, keyed and decision say which random number decides, see `hybandits.model.lots.Lot`.
+    """
+    if not usable(x, z):
+        return -1
+    return place_among(uniform(key, DECIDE + keyed, decision), x.shape[0])
 
 
 @kernel

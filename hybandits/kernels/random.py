@@ -237,6 +237,12 @@ def uniform(key, purpose, decision):
 
 
 @kernel
+def place_among(u, n):
+    """One of the places 0..n-1 by a number u uniform in (0, 1): floor(u n)."""
+    return min(int(u * n), n - 1)
+
+
+@kernel
 def fill_coarse_normals(key, purpose, decision, out):
     """out: draws from `COARSE`, twelve from a block: ten bits choose a value. For averages over many draws."""
     ten = np.uint64(10)

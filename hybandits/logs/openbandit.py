@@ -4,7 +4,8 @@ All items of `item_context.csv` are candidates in every round. A user's vector i
 per category of `user_feature_0` to `_3`; an item's is a constant, `item_feature_0` (scaled to mean 0 and variance 1
 over the items) and the categories of its other features. The first category of each feature, in the order of the
 hashes, has no column: the constant and the other columns imply it. Beyond 200 columns the most frequent categories are
-kept and the others share a column `=other`. The affinities of users and items are not used.
+kept and the others share a column `=other`. The affinity of a user and an item (`user-item_affinity_0` and so on, one
+column per item) is the pair feature `affinity` of every candidate.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.columns.categories import one_hots
 from hybandits.logs.columns.cells import Sheet
+from hybandits.logs.columns.mapping import ARM
 from hybandits.logs.columns.reader import KnownArms, read_arms
 from hybandits.logs.columns.tabular import DamagedError, TableFile, open_table, require
 from hybandits.logs.input_files import given_paths, list_files
@@ -31,6 +33,7 @@ ITEMS = "item_context.csv"
 """The file that marks a campaign's folder."""
 
 _CHARACTERS = 8  # of a hash, in the name of a feature
+_AFFINITY = "user-item_affinity_"
 
 
 class OpenBanditReader(ColumnsReader):
@@ -48,6 +51,7 @@ class OpenBanditReader(ColumnsReader):
     """
 
     kind = "openbandit"
+    _named_by = "the format openbandit"
     _unknown_arm = f"item not in {ITEMS}", ""
 
     def __init__(self, path: Path | str) -> None:
@@ -55,9 +59,10 @@ class OpenBanditReader(ColumnsReader):
         self._items = campaign.items
         file = open_table(campaign.rounds)
         user = _numbered(file, "user_feature")
+        affinities = any(column.startswith(_AFFINITY) for column in file.columns)
         mapping = Mapping(
             arm="item_id", reward="click", time="timestamp", propensity="propensity_score", place="position",
-            user=user, categorical=user,
+            user=user, categorical=user, pair={"affinity": _AFFINITY + ARM} if affinities else {},
         )  # fmt: skip
         require(file, mapping.columns, "the format openbandit")
         super().__init__(campaign.rounds, mapping=mapping)

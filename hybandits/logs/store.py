@@ -13,6 +13,8 @@
         propensity  the probability with which it was chosen among the candidates (null: not known)
         place       where on the page it was shown (null: not known)
         user_NAME   the user's features, one column each
+        pair_NAME   features of the user and each candidate together, one column each: a list of numbers in the order
+                    of the pool's list
 
 An arm's vector is stored once, however often the arm is a candidate, and a list of candidates is stored once, however
 many rounds it lasts. A log is written under a temporary name and moved into place when it is complete.
@@ -27,7 +29,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +41,12 @@ from hybandits.foundation.version import __version__
 from hybandits.logs.ids import Id
 from hybandits.logs.problems import Problems
 
-FORMAT = 1
-"""The version of this layout."""
+FORMAT, PAIR_FORMAT = 1, 2
+"""The versions of this layout: a log with pair features is of the second, so that earlier versions refuse it instead of
+overlooking them."""
+
+GROUP_NUMBERS = 1 << 20
+"""About how many numbers a row group has."""
 
 NO_TIME = np.iinfo(np.int64).min
 """Stands for a missing time in arrays."""
@@ -59,7 +65,20 @@ class LogError(Exception):
     """A log that cannot be read or used."""
 
 
-class Batch(NamedTuple):
+class _Columns(NamedTuple):
+    """The columns of a batch."""
+
+    time: np.ndarray
+    pool: np.ndarray
+    chosen: np.ndarray
+    reward: Doubles
+    propensity: Doubles
+    place: np.ndarray
+    user: Doubles
+    pair: Doubles
+
+
+class Batch(_Columns):
     """Consecutive rounds of a log, column by column.
 
     Attributes
@@ -78,15 +97,26 @@ class Batch(NamedTuple):
         Where on the page it was shown; `NO_PLACE` where that is not known.
     user : array of float, shape (rounds, features)
         The users' vectors.
+    pair : array of float, shape (rounds, at least the most candidates, pair features)
+        The pair features of every candidate, in the order of its list; 0 beyond a round's last one. May be left out if
+        the log has none.
     """
 
-    time: np.ndarray
-    pool: np.ndarray
-    chosen: np.ndarray
-    reward: Doubles
-    propensity: Doubles
-    place: np.ndarray
-    user: Doubles
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        time: np.ndarray,
+        pool: np.ndarray,
+        chosen: np.ndarray,
+        reward: Doubles,
+        propensity: Doubles,
+        place: np.ndarray,
+        user: Doubles,
+        pair: Doubles | None = None,
+    ) -> Self:
+        pairs = np.empty((len(pool), 0, 0)) if pair is None else pair
+        return super().__new__(cls, time, pool, chosen, reward, propensity, place, user, pairs)
 
     @property
     def rounds(self) -> int:
@@ -96,6 +126,18 @@ class Batch(NamedTuple):
     def part(self, start: int, stop: int) -> Batch:
         """The rounds start..stop-1 of the batch."""
         return Batch(*(column[start:stop] for column in self))
+
+    @staticmethod
+    def joined(batches: Sequence[Batch]) -> Batch:
+        """Several batches in one; pair features are padded to the same number of candidates."""
+        *columns, pairs = zip(*batches, strict=True)
+        widest = max(pair.shape[1] for pair in pairs)
+        pair = np.zeros((sum(map(len, pairs)), widest, pairs[0].shape[2]))
+        start = 0
+        for part in pairs:
+            pair[start : start + len(part), : part.shape[1]] = part
+            start += len(part)
+        return Batch(*(np.concatenate(parts) for parts in columns))._replace(pair=pair)
 
 
 def no_places(n: int) -> np.ndarray:
@@ -162,6 +204,12 @@ class Tables:
             self._ends.append(len(self._listed))
         return row
 
+    def sizes(self, pools: np.ndarray) -> np.ndarray:
+        """How many candidates each of these pools has."""
+        ends = np.frombuffer(self._ends, np.int64)
+        sizes: np.ndarray = ends[pools + 1] - ends[pools]
+        return sizes
+
     @property
     def pools(self) -> Pools:
         """All lists of candidates so far."""
@@ -181,6 +229,8 @@ class Reader(Protocol):
         Whether all user features are 0 or 1.
     size : int
         How many bytes there are to read in all.
+    pair : sequence of str, optional
+        The names of the features of a user and a candidate together.
     about : mapping, optional
         What else the log's header should say.
     """
@@ -239,7 +289,10 @@ def convert(
     ReadError
         If `problems` is strict and a line cannot be used.
     """
-    with LogWriter(out, kind=reader.kind, user=reader.user, arm=reader.arm, binary_user=reader.binary_user) as writer:
+    with LogWriter(
+        out, kind=reader.kind, user=reader.user, arm=reader.arm, pair=getattr(reader, "pair", ()),
+        binary_user=reader.binary_user,
+    ) as writer:  # fmt: skip
         last = None
         for source, batch in reader.batches(writer.tables, problems, progress):
             if source != last:
@@ -250,8 +303,36 @@ def convert(
 
 
 def rows_per_group(user: int) -> int:
-    """How many rounds a row group has: those of about a million numbers."""
+    """How many rounds a row group of a log without pair features has: those of about a million numbers."""
     return max(4096, 1 << (20 - (user + 1).bit_length()))
+
+
+def group_ends(rows: int, widest: int, sizes: np.ndarray, user: int, pair: int) -> tuple[int, int]:
+    """After how many of these further rounds a row group is complete, and its most candidates by then.
+
+    Parameters
+    ----------
+    rows, widest : int
+        Rounds that the group has already, and their most candidates.
+    sizes : array
+        The numbers of candidates of the further rounds.
+    user, pair : int
+        How many features there are of each kind.
+
+    Returns
+    -------
+    int, int
+        The number of further rounds, 0 if the group is not complete after all of them; and the most candidates. With
+        pair features, batches are padded to the most candidates, so padding counts. Where batches end makes no
+        difference.
+    """
+    if not pair:
+        end = rows_per_group(user) - rows
+        return (end if end <= len(sizes) else 0), 0
+    most = np.maximum.accumulate(np.append(widest, sizes))[1:]
+    full = np.arange(rows + 1, rows + len(sizes) + 1) * (user + 1 + pair * most) >= GROUP_NUMBERS
+    end = int(full.argmax()) + 1 if full.any() else 0
+    return end, int(most[end - 1])
 
 
 class LogWriter:
@@ -265,6 +346,8 @@ class LogWriter:
         The name of the format that the rounds come from.
     user, arm : sequence of str
         The names of the users' and of the arms' features.
+    pair : sequence of str
+        The names of the features of a user and a candidate together, if there are any.
     binary_user : bool
         All user features are 0 or 1, and are stored as such.
 
@@ -289,13 +372,20 @@ class LogWriter:
     """
 
     def __init__(
-        self, path: Path | str, *, kind: str, user: Sequence[str], arm: Sequence[str], binary_user: bool = False
+        self,
+        path: Path | str,
+        *,
+        kind: str,
+        user: Sequence[str],
+        arm: Sequence[str],
+        pair: Sequence[str] = (),
+        binary_user: bool = False,
     ) -> None:
         self.path = Path(path)
         if self.path.exists():
             raise LogError(f"{self.path} exists already: give another name, or remove it")
         self.tables = Tables()
-        self.kind, self.user, self.arm = kind, list(user), list(arm)
+        self.kind, self.user, self.arm, self.pair = kind, list(user), list(arm), list(pair)
         self.rounds = 0
         number = pa.bool_() if binary_user else pa.float64()
         self._schema = pa.schema(
@@ -303,13 +393,15 @@ class LogWriter:
                 ("time", pa.int64()), ("arm", pa.int64()), ("pool", pa.int32()), ("chosen", pa.int32()),
                 ("reward", pa.float64()), ("propensity", pa.float64()), ("place", pa.int8()),
                 *((f"user_{name}", number) for name in self.user),
+                *((f"pair_{name}", pa.list_(pa.float64())) for name in self.pair),
             ]
         )  # fmt: skip
         self._integers = True
-        self._size = rows_per_group(len(self.user))
         self._waiting: list[Batch] = []
+        self._widest = 0
+        """The most candidates among the rounds that wait to be written, if there are pair features."""
         # One digest per column, so that it does not depend on how the rounds are cut into batches.
-        self._digests = [hashlib.blake2b(digest_size=16) for _ in _KINDS]
+        self._digests = [hashlib.blake2b(digest_size=16) for _ in (*_KINDS, *self.pair)]
         self._file: pq.ParquetWriter | None = None
         self._sources: list[str] = []
         self._part = part_of(self.path)
@@ -335,16 +427,38 @@ class LogWriter:
 
     def write(self, batch: Batch) -> None:
         """Write the next rounds of the current source file."""
-        for digest, column, kind in zip(self._digests, batch, _KINDS, strict=True):
+        listed = self._listed(batch)
+        for digest, column, kind in zip(
+            self._digests, (*batch[:-1], *listed), _KINDS + (np.float64,) * len(listed), strict=True
+        ):
             digest.update(np.ascontiguousarray(column, kind).data)
-        self._waiting.append(batch)
-        waiting = sum(b.rounds for b in self._waiting)
-        if waiting >= self._size:
-            whole = Batch(*(np.concatenate(parts) for parts in zip(*self._waiting, strict=True)))
-            cut = waiting - waiting % self._size
-            for start in range(0, cut, self._size):
-                self._write_group(whole.part(start, start + self._size))
-            self._waiting = [whole.part(cut, waiting)] if cut < waiting else []
+        sizes = self._sizes(batch)
+        while batch.rounds:
+            rows = sum(b.rounds for b in self._waiting)
+            end, self._widest = group_ends(rows, self._widest, sizes, len(self.user), len(self.pair))
+            if not end:
+                self._waiting.append(batch)
+                return
+            self._write_group(Batch.joined([*self._waiting, batch.part(0, end)]))
+            self._waiting, self._widest = [], 0
+            batch, sizes = batch.part(end, batch.rounds), sizes[end:]
+
+    def _sizes(self, batch: Batch) -> np.ndarray:
+        """How many candidates each round has."""
+        return self.tables.sizes(batch.pool) if self.pair else np.zeros(batch.rounds, np.int64)
+
+    def _listed(self, batch: Batch) -> list[Doubles]:
+        """The pair features without padding, one after the other."""
+        if not self.pair:
+            return []
+        sizes = self._sizes(batch)
+        inside = np.arange(batch.pair.shape[1]) < sizes[:, None]
+        if batch.pair.shape[2] != len(self.pair) or int(inside.sum()) != int(sizes.sum()):
+            raise LogError(
+                f"a batch has pair features of shape {batch.pair.shape}, but there are {len(self.pair)} of them and up "
+                f"to {sizes.max(initial=0)} candidates: give one number for each"
+            )
+        return [batch.pair[:, :, i][inside] for i in range(len(self.pair))]
 
     def _write_group(self, batch: Batch) -> None:
         if self._integers and not self.tables.integers:
@@ -361,10 +475,15 @@ class LogWriter:
             pa.array(batch.place, pa.int8(), mask=batch.place == NO_PLACE),
             *(pa.array(batch.user[:, i]).cast(self._schema.types[7 + i]) for i in range(len(self.user))),
         ]
+        if self.pair:
+            ends = pa.array(np.append(0, np.cumsum(self._sizes(batch))).astype(np.int32))
+            columns += [pa.ListArray.from_arrays(ends, pa.array(numbers)) for numbers in self._listed(batch)]
         with naming(self.path):
             if self._file is None:
                 self._file = self._open(self._part / "rounds" / f"{len(self._sources):05d}.parquet")
-            self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=self._size)
+            self._file.write_table(
+                pa.Table.from_arrays(columns, schema=self._schema), row_group_size=max(batch.rounds, 1)
+            )
         self.rounds += batch.rounds
 
     def _ids_of(self, rows: np.ndarray) -> pa.Array:
@@ -378,6 +497,7 @@ class LogWriter:
     def _open(self, path: Path) -> pq.ParquetWriter:
         repeated = ["time", "arm", "pool", "chosen", "reward", "propensity", "place"]
         split = [n for n in self._schema.names[len(repeated) :] if self._schema.field(n).type == pa.float64()]
+        split += [f"pair_{name}.list.element" for name in self.pair]
         return pq.ParquetWriter(
             path, self._schema, compression="zstd", compression_level=1, use_dictionary=repeated,
             use_byte_stream_split=split, write_page_checksum=True,
@@ -401,7 +521,7 @@ class LogWriter:
                         table = written.read_row_group(group)
                         ids = table.column(1).cast(pa.string()).dictionary_encode()
                         self._file.write_table(
-                            table.set_column(1, self._schema.field(1), ids), row_group_size=self._size
+                            table.set_column(1, self._schema.field(1), ids), row_group_size=len(table)
                         )
                 old.unlink()
             if not unfinished and self._file is not None:
@@ -410,8 +530,8 @@ class LogWriter:
 
     def _end_source(self) -> None:
         if self._waiting:
-            self._write_group(Batch(*(np.concatenate(parts) for parts in zip(*self._waiting, strict=True))))
-        self._waiting = []
+            self._write_group(Batch.joined(self._waiting))
+        self._waiting, self._widest = [], 0
         if self._file is not None:
             file, self._file = self._file, None
             with naming(self.path):
@@ -437,14 +557,16 @@ class LogWriter:
         listed = pa.ListArray.from_arrays(pa.array(pools.offsets.astype(np.int32)), pa.array(pools.rows))
         # Ids count as text, so that the digest of a log is the same as when all ids were text.
         names = list(map(str, ids))
-        content = hashlib.blake2b(json.dumps([names, self.user, self.arm]).encode(), digest_size=16)
+        pair = [self.pair] if self.pair else []
+        content = hashlib.blake2b(json.dumps([names, self.user, self.arm, *pair]).encode(), digest_size=16)
         for row in (*self.tables.vectors, pools.offsets, pools.rows):
             content.update(np.ascontiguousarray(row).data)
         for digest in self._digests:
             content.update(digest.digest())
         header = {
-            "format": FORMAT, "version": __version__, "kind": self.kind, "content": content.hexdigest(),
-            "rounds": self.rounds, "user": self.user, "arm": self.arm, "reading": problems.plain(), **(about or {}),
+            "format": PAIR_FORMAT if self.pair else FORMAT, "version": __version__, "kind": self.kind,
+            "content": content.hexdigest(), "rounds": self.rounds, "user": self.user, "arm": self.arm,
+            **({"pair": self.pair} if self.pair else {}), "reading": problems.plain(), **(about or {}),
         }  # fmt: skip
         with naming(self.path):
             pq.write_table(arms, self._part / "arms.parquet", compression="zstd", write_page_checksum=True)
@@ -482,6 +604,8 @@ class Log:
         How many rounds there are.
     user, arm : list of str
         The names of the users' and of the arms' features.
+    pair : list of str
+        The names of the features of a user and a candidate together; empty if the log has none.
     names : list of int or list of str
         The arm of every row of `vectors`. Ids are integers if all of them are, otherwise strings.
     vectors : array, shape (rows, features)
@@ -522,14 +646,16 @@ class Log:
             raise LogError(f"{self.path} is a file, not a converted log: {remedy}") from None
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise LogError(f"{header} is damaged ({problem}): convert the log again") from None
-        if version != FORMAT:
+        if version not in (FORMAT, PAIR_FORMAT):
             writer = self.about.get("version")
             raise LogError(
-                f"{self.path} has log format {version}, but this version reads {FORMAT}: use hybandits {writer}"
+                f"{self.path} has log format {version}, but this version reads {FORMAT} and {PAIR_FORMAT}: use "
+                f"hybandits {writer}"
             )
         try:
             self.user: list[str] = list(self.about["user"])
             self.arm: list[str] = list(self.about["arm"])
+            self.pair: list[str] = list(self.about.get("pair", ()))
             arms = pq.read_table(self.path / "arms.parquet")
             pools = pq.read_table(self.path / "pools.parquet")["arms"].combine_chunks()
             self.names: list[Id] = arms["arm"].to_pylist()
@@ -592,7 +718,8 @@ class Log:
 
     def read(self, shard: Shard) -> Batch:
         """The rounds of a shard."""
-        names = ["time", "pool", "chosen", "reward", "propensity", "place", *(f"user_{name}" for name in self.user)]
+        names = ["time", "pool", "chosen", "reward", "propensity", "place"]
+        names += [*(f"user_{name}" for name in self.user), *(f"pair_{name}" for name in self.pair)]
         if self._stamp() != self._opened:
             raise LogError(f"{self.path} has been replaced since it was opened: open it again")
         try:
@@ -616,7 +743,24 @@ class Log:
             user=user,
         )
         self._check(batch, shard)
+        if self.pair:
+            lists = [table.column(6 + len(self.user) + i).combine_chunks() for i in range(len(self.pair))]
+            batch = batch._replace(pair=self._padded(lists, self.pools.sizes[batch.pool], shard))
         return batch
+
+    def _padded(self, lists: list[pa.ListArray], sizes: np.ndarray, shard: Shard) -> Doubles:
+        """Lists of pair features as an array (rounds, most candidates, features), 0 beyond a list's last."""
+        most = int(sizes.max())
+        inside = np.arange(most) < sizes[:, None]
+        pair = np.zeros((len(sizes), most, len(lists)))
+        for i, column in enumerate(lists):
+            numbers = column.flatten().to_numpy(zero_copy_only=False)
+            if column.null_count or (np.diff(column.offsets.to_numpy()) != sizes).any():
+                self._refuse(shard, f"pair_{self.pair[i]} must have one number for every candidate")
+            if not np.abs(numbers).max(initial=0.0) <= LARGEST:
+                self._refuse(shard, f"pair_{self.pair[i]} must be finite and at most {LARGEST:g}")
+            pair[:, :, i][inside] = numbers
+        return pair
 
     def _check(self, batch: Batch, shard: Shard) -> None:
         """Kernels do not check what they are given, and somebody may have edited the tables."""
@@ -629,8 +773,11 @@ class Log:
         elif not (np.abs(batch.reward).max() <= LARGEST and np.abs(batch.user).max(initial=0.0) <= LARGEST):
             wrong = f"rewards and user features must be finite and at most {LARGEST:g}"
         if wrong:
-            where = f"rounds {shard.start:,} to {shard.start + shard.rounds - 1:,}"
-            raise LogError(f"{self.path / 'rounds' / shard.file}, {where}: {wrong}; convert the log again")
+            self._refuse(shard, wrong)
+
+    def _refuse(self, shard: Shard, wrong: str) -> NoReturn:
+        where = f"rounds {shard.start:,} to {shard.start + shard.rounds - 1:,}"
+        raise LogError(f"{self.path / 'rounds' / shard.file}, {where}: {wrong}; convert the log again")
 
     def batches(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """Read the rounds start..stop-1 in order, one row group at a time."""

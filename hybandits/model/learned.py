@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -436,6 +436,18 @@ class LearnedRidge(HybridRidge):
         return self.common_mean.copy() if slot < 0 else super().beta_at(slot)
 
     # -------------------------------------------------------------- whole estimators
+
+    def second_moments(self, arms: Sequence[Hashable]) -> tuple[Doubles, Doubles, Doubles]:
+        """As for `HybridRidge`: those of the data, which are kept without the prior.
+
+        Refused with a finite memory, as the data are then brought up to date only now and then.
+        """
+        if self.memory is not None:
+            raise ValueError(
+                f"rows that are forgotten have no second moments to read, got memory={self.memory!r}: "
+                "measure an estimator that never forgets"
+            )
+        return self._multiplied_out(self.arm_data, self.shared_data, 0.0, arms)[:3]
 
     def forget(self, arm: Hashable) -> None:
         """Drop an arm. What it taught about the shared part, and about what arms have in common, stays.

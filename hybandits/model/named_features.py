@@ -1,4 +1,4 @@
-"""Named features: x and z of candidates from what is known about a user and about arms, by name."""
+"""Named features: x and z of candidates from what is known about a user, about arms and about both, by name."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hybandits.model.feature_columns import (
     kind_of,
     plain_features,
 )
-from hybandits.model.features import MAPS, FeatureMap
-from hybandits.model.records import columns_of, entry_of, is_frame, listed, record_of, refuse_lazy
+from hybandits.model.features import MAPS, FeatureMap, split_name
+from hybandits.model.records import columns_of, entry_of, is_frame, is_record, listed, record_of, refuse_lazy
 
 CONSTANT = "constant"
 """The name of the feature that is always 1, in logs too."""
@@ -43,8 +43,8 @@ class Features:
 
     A user's features become a vector u and an arm's a vector v, each with a constant 1 first. The map says what x and z
     are: with "das", x has all products of u and v, and z = v; with "li", x is the same, and z = u. Because of the
-    constants, the products include every feature of a user and of an arm on its own. Numbers are taken as they are:
-    nothing is scaled.
+    constants, the products include every feature of a user and of an arm on its own. What is known of a user and an arm
+    together, such as a distance, is added at the end of x. Numbers are taken as they are: nothing is scaled.
 
     Parameters
     ----------
@@ -52,11 +52,14 @@ class Features:
         The names of the features and what they are: "number", "category", a list of categories, `Number` or `Category`
         with rules for what is missing or unknown. Features that are only named, in a list, become numbers or categories
         by what `fit` finds in the data.
+    pair : list of str, or mapping of str to feature, optional
+        The same for features of a user and an arm together: distance, price for this user, past purchases.
     interactions : "all" or list of pairs of str
         Which products of a user's and an arm's feature x has, as (user feature, arm feature). What each feature says
         on its own is in x in any case, unless `constant` is False.
     map : {"das", "li", "shared", "disjoint"}, optional
-        What x and z are; see `FeatureMap`. By default "das" if arms have features, otherwise "li".
+        What x and z are; see `FeatureMap`. By default "das" if arms have features, otherwise "li". Pair features stand
+        at the end of x, as "das+pair" says in full; "das+pair:z" puts them at the end of z, "das+pair:xz" of both.
     constant : bool
         Put a feature that is always 1 before the user's and before the arm's.
 
@@ -87,6 +90,13 @@ class Features:
     >>> policy.save("page.npz")
     >>> Features.of(load("page.npz"))
     Features(user=['age'], arm=['topic'], map='das'): d1=8, d2=4
+
+    What is known of the user and each candidate comes third:
+
+    >>> features = Features(user={"age": "number"}, pair={"distance": "number"})
+    >>> x, z = features({"age": 31}, ["a17", "b4"], [{"distance": 0.3}, {"distance": 1.2}])
+    >>> features.names_x, x.tolist()
+    (['constant', 'user.age', 'pair.distance'], [[1.0, 31.0, 0.3], [1.0, 31.0, 1.2]])
     """
 
     def __init__(
@@ -94,6 +104,7 @@ class Features:
         *,
         user: Iterable[str] | Mapping[str, Any] | None = None,
         arm: Iterable[str] | Mapping[str, Any] | None = None,
+        pair: Iterable[str] | Mapping[str, Any] | None = None,
         interactions: str | Iterable[tuple[str, str]] = "all",
         map: str | None = None,
         constant: bool = True,
@@ -102,21 +113,28 @@ class Features:
             raise TypeError(f"constant must be True or False, got {checks.short(constant)}")
         self.constant = constant
         self._user, self._arm = _Side("user", user, constant), _Side("arm", arm, constant)
+        self._pair = _Side("pair", pair, False)
         if map is None:
             map = "das" if self._arm.features else "li"
-        if map not in MAPS:
+        if not isinstance(map, str) or map.partition("+")[0] not in MAPS:
             raise ValueError(f"map must be one of {', '.join(MAPS)}, got {checks.short(map)}")
-        if map == "das" and not self._arm.features:
+        self._base, pair_in = split_name(map)
+        if pair_in and not self._pair.features:
+            raise ValueError(f'map "{map}" needs pair features: name them in pair, or use map="{self._base}"')
+        if self._pair.features and not pair_in:
+            map = f"{map}+pair"
+        if self._base == "das" and not self._arm.features and not self._pair.features:
             raise ValueError(
                 'map "das" needs features of the arms: without them x and z are the same for all candidates, and the '
                 'user makes no difference. Name features in arm, or use map="li"'
             )
         self.map = map
         self.interactions = self._checked_pairs(interactions)
-        for side, needed in ((self._user, map != "das"), (self._arm, map != "disjoint")):
+        for side, needed in ((self._user, self._base != "das"), (self._arm, self._base != "disjoint")):
             if needed and not side.features and not constant:
                 raise ValueError(
-                    f'there are no {side.what} features, which map "{map}" needs: name some, or leave constant at True'
+                    f'there are no {side.what} features, which map "{self._base}" needs: name some, or leave constant '
+                    "at True"
                 )
         self._settle()
 
@@ -125,8 +143,8 @@ class Features:
             if given != "all":
                 raise ValueError(f'interactions must be "all" or a list of pairs, got {given!r}')
             return given
-        if self.map == "disjoint":
-            raise ValueError('map "disjoint" has no x, so there are no interactions: leave them out')
+        if self._base == "disjoint":
+            raise ValueError('map "disjoint" has no products, so there are no interactions: leave them out')
         pairs = []
         for pair in given:
             if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
@@ -146,15 +164,15 @@ class Features:
 
     def _settle(self) -> None:
         """Work out what follows from the columns, if all of them are known."""
-        self.fitted = self._user.fitted and self._arm.fitted
+        self.fitted = not any(side.unfitted for side in self._sides)
         if not self.fitted:
             return
-        self._user.settle()
-        self._arm.settle()
-        full = FeatureMap(self.map, self._user.width, self._arm.width)
+        for side in self._sides:
+            side.settle()
+        full = FeatureMap(self.map, self._user.width, self._arm.width, self._pair.width)
         self._full: FeatureMap | None = full
         arm, user = (grid.ravel() for grid in np.indices((full.arm, full.user)))
-        if self.map == "disjoint":
+        if self._base == "disjoint":
             arm = user = np.zeros(0, np.int64)
         if self.interactions != "all":
             pairs = set(self.interactions)
@@ -166,17 +184,23 @@ class Features:
             if not all(keep):
                 self._full = None
             user, arm = user[keep], arm[keep]
-        if len(user) == 0 == full.d2:
-            raise ValueError("x and z would both be empty: name interactions, or leave constant at True")
+        self._pair_in_x, self._pair_in_z = "x" in full.pair_in, "z" in full.pair_in
         self._in_user, self._in_arm = user, arm
-        self._d1, self._d2 = len(user), full.d2
+        self._d1, self._d2 = len(user) + full.pair * self._pair_in_x, full.d2
+        if self._d1 == 0 == self._d2:
+            raise ValueError("x and z would both be empty: name interactions, or leave constant at True")
+
+    @property
+    def _sides(self) -> tuple[_Side, _Side, _Side]:
+        return self._user, self._arm, self._pair
 
     def _needs_fitting(self) -> None:
         if not self.fitted:
-            names = [f"{side.what} feature {name!r}" for side in (self._user, self._arm) for name in side.unfitted]
+            names = [f"{side.what} feature {name!r}" for side in self._sides for name in side.unfitted]
+            data = ", ".join(f"{side.what}=..." for side in self._sides if side.features or side is not self._pair)
             raise ValueError(
-                f"the features are not fitted: {', '.join(names)} must be found in data. Call fit(user=..., arm=...) "
-                "first, or declare the values"
+                f"the features are not fitted: {', '.join(names)} must be found in data. Call fit({data}) first, or "
+                "declare the values"
             )
 
     @property
@@ -188,6 +212,11 @@ class Features:
     def arm(self) -> dict[str, Feature | None]:
         """The arms' features by name; None for those that are only named so far."""
         return dict(self._arm.features)
+
+    @property
+    def pair(self) -> dict[str, Feature | None]:
+        """The features of a user and an arm together by name; None for those that are only named so far."""
+        return dict(self._pair.features)
 
     @property
     def user_columns(self) -> list[str]:
@@ -223,31 +252,34 @@ class Features:
         """The names of the columns of x."""
         self._needs_fitting()
         users, arms = self._user.names, self._arm.names
-        return [
+        products = [
             arms[j] if users[i] == CONSTANT else users[i] if arms[j] == CONSTANT else f"{users[i]}*{arms[j]}"
             for i, j in zip(self._in_user.tolist(), self._in_arm.tolist(), strict=True)
         ]
+        return products + self._pair.names * self._pair_in_x
 
     @property
     def names_z(self) -> list[str]:
         """The names of the columns of z."""
         self._needs_fitting()
-        own = {"das": self._arm.names, "shared": []}.get(self.map, self._user.names)
-        return list(own)
+        own = {"das": self._arm.names, "shared": []}.get(self._base, self._user.names)
+        return own + self._pair.names * self._pair_in_z
 
     def __repr__(self) -> str:
         size = f"d1={self._d1}, d2={self._d2}" if self.fitted else "not fitted"
-        return f"Features(user={list(self.user)}, arm={list(self.arm)}, map={self.map!r}): {size}"
+        pair = f", pair={list(self.pair)}" if self.pair else ""
+        return f"Features(user={list(self.user)}, arm={list(self.arm)}{pair}, map={self.map!r}): {size}"
 
     # -------------------------------------------------------------- fitting
 
-    def fit(self, user: Any = None, arm: Any = None) -> Self:
+    def fit(self, user: Any = None, arm: Any = None, pair: Any = None) -> Self:
         """Find in data what was left open: which features are categories, their values, means for missing numbers.
 
         Parameters
         ----------
-        user, arm : pandas or polars DataFrame, list of dicts, or mapping of names to columns
-            Many users and many arms, one row each. Either may be left out if nothing is to be found in it.
+        user, arm, pair : pandas or polars DataFrame, list of dicts, or mapping of names to columns
+            Many users, many arms and many pairs of both, one row each. Each may be left out if nothing is to be found
+            in it.
 
         Returns
         -------
@@ -272,9 +304,9 @@ class Features:
             )
         changed = Features.__new__(Features)
         changed.__dict__.update(self.__dict__)
-        changed._user, changed._arm = self._user.fit(user), self._arm.fit(arm)
+        changed._user, changed._arm, changed._pair = self._user.fit(user), self._arm.fit(arm), self._pair.fit(pair)
         changed._settle()
-        for side, data in ((changed._user, user), (changed._arm, arm)):
+        for side, data in zip(changed._sides, (user, arm, pair), strict=True):
             if data is not None and side.features:
                 side.matrix(data)  # what cannot be used should be known now
         self.__dict__.update(changed.__dict__)
@@ -329,7 +361,44 @@ class Features:
             raise TypeError(f"arms must be a list or a number of arms, got {checks.short(arms)}")
         return np.ones((len(arms), side.width))
 
-    def __call__(self, user: Any, arms: Any) -> tuple[Doubles, Doubles]:
+    def pair_vectors(self, pairs: Any) -> Doubles:
+        """Return the vectors p of a user and arms together, one row for every arm.
+
+        Parameters
+        ----------
+        pairs : pandas or polars DataFrame, list of dicts, mapping of ids to dicts, or mapping of names to columns
+            What is known of the user and each arm.
+        """
+        self._needs_fitting()
+        side = self._pair
+        if not side.features:
+            raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
+        if pairs is None:
+            raise ValueError(
+                f"pairs are missing: pass {', '.join(side.features)} of the user and every arm, such as a list of dicts"
+            )
+        if type(pairs) is np.ndarray and pairs.dtype.names is None:
+            if pairs.ndim == 2 and checks.ready(pairs, (len(pairs), side.width)):
+                return pairs
+            return checks.array("pairs", pairs, 2, side.width, f"shape (n, {side.width}), one row per arm")
+        return side.matrix(pairs)
+
+    def _pairs_for(self, pairs: Any, arms: Any, n: int) -> Doubles:
+        """The vectors p of these arms; where both are given by id, in the order of the arms."""
+        if isinstance(pairs, Mapping) and pairs and all(map(is_record, pairs.values())):
+            ids = list(arms) if _lists_ids(arms) else list(pairs)
+            if len(ids) != len(pairs) or any(name not in pairs for name in ids):
+                differing = [name for name in ids if name not in pairs] or [name for name in pairs if name not in ids]
+                raise ValueError(
+                    f"pairs and arms are of different arms, such as {checks.short(differing[0])}: pass the same ids"
+                )
+            pairs = [pairs[name] for name in ids]
+        p = self.pair_vectors(pairs)
+        if len(p) != n:
+            raise ValueError(f"there are {n} arms and {len(p)} pairs: pass one of each per row")
+        return p
+
+    def __call__(self, user: Any, arms: Any, pairs: Any = None) -> tuple[Doubles, Doubles]:
         """Return x (n, d1) and z (n, d2) for one user and n arms.
 
         Parameters
@@ -339,19 +408,26 @@ class Features:
         arms : pandas or polars DataFrame, list of dicts, mapping of ids to dicts, or mapping of names to columns
             The candidates, or what `arm_vectors` has returned, which is much faster. If arms have no features, a list
             of their ids or their number will do.
+        pairs : pandas or polars DataFrame, list of dicts, mapping of ids to dicts, or mapping of names to columns
+            What is known of the user and each candidate, in the order of the candidates, if there are pair features.
+            If both are mappings of ids to dicts, the ids say what belongs together. An array with one row per candidate
+            is taken as it is.
         """
         u, v = self.user_vector(user), self.arm_vectors(arms)
+        p = None if pairs is None and not self._pair.features else self._pairs_for(pairs, arms, len(v))
         if self._full is not None:
-            return self._full(u, v)
-        return v.take(self._in_arm, axis=1) * u[self._in_user], self._own(np.broadcast_to(u, (len(v), len(u))), v)
+            return self._full(u, v, p)
+        x, z = v.take(self._in_arm, axis=1) * u[self._in_user], self._own(np.broadcast_to(u, (len(v), len(u))), v)
+        return self._with_pairs(x, z, p)
 
-    def rows(self, users: Any, arms: Any) -> tuple[Doubles, Doubles]:
+    def rows(self, users: Any, arms: Any, pairs: Any = None) -> tuple[Doubles, Doubles]:
         """Return x (n, d1) and z (n, d2) for n users and one arm each, for `learn_many`.
 
         Parameters
         ----------
-        users, arms : pandas or polars DataFrame, list of dicts, or mapping of names to columns
-            One row for every reward: the user, and the arm that was played.
+        users, arms, pairs : pandas or polars DataFrame, list of dicts, or mapping of names to columns
+            One row for every reward: the user, the arm that was played and, if there are pair features, what is known
+            of the two together.
 
         Examples
         --------
@@ -364,12 +440,21 @@ class Features:
         u = self.user_vectors(users) if self._user.features else np.ones((len(v), self._user.width))
         if len(u) != len(v):
             raise ValueError(f"there are {len(u)} users and {len(v)} arms: pass one of each per row")
-        return v.take(self._in_arm, axis=1) * u.take(self._in_user, axis=1), self._own(u, v)
+        p = None if pairs is None and not self._pair.features else self._pairs_for(pairs, None, len(v))
+        return self._with_pairs(v.take(self._in_arm, axis=1) * u.take(self._in_user, axis=1), self._own(u, v), p)
 
     def _own(self, u: Doubles, v: Doubles) -> Doubles:
-        if self.map == "shared":
+        if self._base == "shared":
             return np.empty((len(v), 0))
-        return np.array(v if self.map == "das" else u, order="C")
+        return np.array(v if self._base == "das" else u, order="C")
+
+    def _with_pairs(self, x: Doubles, z: Doubles, p: Doubles | None) -> tuple[Doubles, Doubles]:
+        if p is None:
+            return x, z
+        return (
+            np.concatenate([x, p], axis=1) if self._pair_in_x else x,
+            np.concatenate([z, p], axis=1) if self._pair_in_z else z,
+        )
 
     # -------------------------------------------------------------- files
 
@@ -389,15 +474,17 @@ class Features:
             "interactions": "all" if self.interactions == "all" else [list(pair) for pair in self.interactions],
             "user": self._user.plain(),
             "arm": self._arm.plain(),
+            **({"pair": self._pair.plain()} if self._pair.features else {}),
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the features that `to_dict` turned into this."""
         try:
-            user, arm = ({each["name"]: from_plain(each) for each in plain[what]} for what in ("user", "arm"))
+            sides = plain["user"], plain["arm"], plain.get("pair", ())  # which files had not always
+            user, arm, pair = ({each["name"]: from_plain(each) for each in side} for side in sides)
             settings: dict[str, Any] = {name: plain[name] for name in ("map", "constant", "interactions")}
-            return cls(user=user, arm=arm, **settings)
+            return cls(user=user, arm=arm, pair=pair, **settings)
         except (KeyError, TypeError, ValueError) as problem:
             raise ValueError(f"these are not features as to_dict() returns them ({problem}): write them anew") from None
 
@@ -416,6 +503,8 @@ class Features:
         policy.notes.update(
             {"features": self.map, "user": self._user.bare, "arm": self._arm.bare, COLUMNS: self.to_dict()}
         )
+        if self._pair.features:
+            policy.notes["pair"] = self._pair.bare
 
     @classmethod
     def of(cls, policy: CarriesFeatures) -> Self:
@@ -436,7 +525,8 @@ class Features:
             named = list(notes["user"]), list(notes["arm"])
             constant = all(names[:1] == [CONSTANT] for names in named)
             user, arm = (dict.fromkeys(names[constant:], Number()) for names in named)
-            features = cls(user=user, arm=arm, map=notes["features"], constant=constant)
+            pair = dict.fromkeys(notes.get("pair", ()), Number())
+            features = cls(user=user, arm=arm, pair=pair, map=notes["features"], constant=constant)
         else:
             raise ValueError(
                 f"the {type(policy).__name__} carries no features: call features.attach(policy) before it is saved"
@@ -452,8 +542,15 @@ class Features:
             )
 
 
+def _lists_ids(arms: Any) -> bool:
+    """Return whether the arms are given by their ids: in a list, or as the keys of what is known about each."""
+    if isinstance(arms, Mapping):
+        return bool(arms) and all(map(is_record, arms.values()))
+    return isinstance(arms, Sequence) and not any(map(is_record, arms))
+
+
 class _Side:
-    """The features of users, or those of arms, and how they become a vector."""
+    """The features of users, those of arms or those of both together, and how they become a vector."""
 
     def __init__(self, what: str, given: Any, constant: bool) -> None:
         self.what, self.constant = what, constant

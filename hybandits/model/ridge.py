@@ -223,16 +223,27 @@ class HybridRidge(ArmTable):
 
         V and the sum are over all arms that have learned; B and W are those of the arms given.
         """
+        return self._multiplied_out(self.arm_factor, self.shared_factor, self.ridge, arms)
+
+    def second_moments(self, arms: Sequence[Hashable]) -> tuple[Doubles, Doubles, Doubles]:
+        """Return the sums of x x' (d1, d1), and for each of the arms those of x z' and of z z', without any ridge."""
+        v, b, w, _ = self.design(arms)
+        return v - self.ridge * np.eye(self.d1), b, w - self.ridge * np.eye(self.d2)
+
+    def _multiplied_out(
+        self, arm_factor: Doubles, shared_factor: Doubles, ridge: float, arms: Sequence[Hashable]
+    ) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+        """V, B, W and sum_i B_i W_i^-1 B_i' from factors; ridge: what W of an arm that has not learned has."""
         d1, d2, f = self.d1, self.d2, arrow.factor_size(self.d2, self.d1)
         upper = np.triu_indices(d2, m=d2 + d1)
         used = np.fromiter(self.learned.values(), np.int64)
         rows = np.zeros((len(used), d2, d2 + d1))
-        rows[:, upper[0], upper[1]] = self.arm_factor[: self._used * f].reshape(self._used, f)[used]
+        rows[:, upper[0], upper[1]] = arm_factor[: self._used * f].reshape(self._used, f)[used]
         r, t = rows[:, :, :d2], rows[:, :, d2:]
         shared = np.zeros((d1, d1))
-        shared[np.triu_indices(d1)] = self.shared_factor
+        shared[np.triu_indices(d1)] = shared_factor
         eliminated = np.einsum("aki,akj->ij", t, t)
-        b, w = np.zeros((len(arms), d1, d2)), np.tile(self.ridge * np.eye(d2), (len(arms), 1, 1))
+        b, w = np.zeros((len(arms), d1, d2)), np.tile(ridge * np.eye(d2), (len(arms), 1, 1))
         position = {int(slot): i for i, slot in enumerate(used)}
         for i, slot in enumerate(self.lookup(arms).tolist()):
             if slot >= 0:

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hybandits.foundation import checks
-from hybandits.offline.evaluation import Evaluation, Frozen, Learning
+from hybandits.foundation.own_classes import FORM, is_import_path
+from hybandits.offline.evaluation import ESTIMATORS, Evaluation, Frozen, Learning
 from hybandits.offline.view import View
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import make_policy, parse_policy, policy_names, proper_name, with_noise
+from hybandits.policies.by_name import (
+    make_policy,
+    parse_policy,
+    policy_names,
+    proper_name,
+    with_noise,
+    wrapper_names,
+)
 
 CLICK_NOISE = 0.5
 """A click is 0 or 1, so its standard deviation is at most 1/2."""
@@ -17,9 +25,15 @@ CLICK_NOISE = 0.5
 FIXED_ESTIMATORS = ("ips", "snips", "dm", "dr")
 """Estimators of the value of a policy that does not learn."""
 
+LEARNING_ESTIMATORS = ("replay", "snips")
+"""Estimators of the value of a policy that learns; both take one pass in all."""
+
 
 def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) -> Policy:
-    """A new policy for the features and arms of a log, such as ``"hylinucb:ridge=2"``; capitals do not matter."""
+    """A new policy for the features and arms of a log, such as ``"hylinucb:ridge=2"`` or ``"softmax:Softmax"``.
+
+    The text is read as `hybandits.policies.by_name.parse_policy` does.
+    """
     name, settings = parse_policy(spec)
     settings = with_noise(name, settings, CLICK_NOISE)
     return make_policy(name, settings, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
@@ -61,19 +75,20 @@ def target_for(
     name, colon, _ = spec.partition(":")
     if spec in ("uniform", "logged") or (name == "always" and colon):
         return spec
-    names = policy_names()
-    if name not in names:
+    names = [*policy_names(), *wrapper_names()]
+    if name not in names and not is_import_path(parse_policy(spec)[0]):
         raise ValueError(
             f"there is no policy {name!r}{checks.nearest(name, names)}: give uniform, logged, always:ARM, a saved "
-            f"policy (a .npz file), or one of {', '.join(names)}"
+            f"policy (a .npz file), one of {', '.join(names)}, or a class of your own as {FORM}"
         )
     return Learning(policy_for(view, spec, horizon=horizon, seed=seed))
 
 
 def usual_estimators(targets: Mapping[str, object]) -> tuple[str, ...]:
-    """Replay if there are targets that learn, and `FIXED_ESTIMATORS` if there are others."""
+    """`LEARNING_ESTIMATORS` if there are targets that learn, and `FIXED_ESTIMATORS` if there are others."""
     learning = [isinstance(target, Learning) for target in targets.values()]
-    return ("replay",) * any(learning) + FIXED_ESTIMATORS * (not all(learning))
+    names = LEARNING_ESTIMATORS * any(learning) + FIXED_ESTIMATORS * (not all(learning))
+    return tuple(name for name in ESTIMATORS if name in names)
 
 
 def only_suited(evaluation: Evaluation, targets: Mapping[str, object]) -> Evaluation:
@@ -82,6 +97,6 @@ def only_suited(evaluation: Evaluation, targets: Mapping[str, object]) -> Evalua
         estimate
         for estimate in evaluation.estimates
         if estimate.value is not None
-        or isinstance(targets[estimate.policy], Learning) == (estimate.estimator == "replay")
+        or estimate.estimator != ("dm" if isinstance(targets[estimate.policy], Learning) else "replay")
     ]
     return replace(evaluation, estimates=estimates)

@@ -4,7 +4,8 @@ Given an arm and its vector, features are linear in (u, 1), so all rows of a gro
 triangular factor R of their rows (u, 1, r): R'R = sum (u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no
 digits are lost, and factors of parts of a log are rotated into one another. The at most du + 2 rows of R stand for all
 rows of the group, and the arrow structure does the rest. What policies that learn their settings need beyond that are
-counts: how often each of the user's features was not 0, and the mean and the spread of the rewards.
+counts: how often each of the user's features was not 0, and the mean and the spread of the rewards. Where the map has
+pair features, u stands for (u, p) in all this, with the p of the arm shown: features are linear in them too.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class Statistics:
 
     Attributes
     ----------
-    triangles : array of shape (groups, du + 2, du + 2)
-        The triangular factor of every group of the view.
+    triangles : array of shape (groups, m + 2, m + 2)
+        The triangular factor of every group of the view, m being the length of (u, p).
     counts : array of shape (groups,)
         Rounds of every group.
-    seen : array of shape (groups, du)
-        In how many of them each of the user's features was not 0.
+    seen : array of shape (groups, m)
+        In how many of them each of the user's and of the pair's features was not 0.
     reward_mean, reward_spread : float
         The mean of all rewards, and the sum of their squared deviations from it.
     left_out : int
@@ -49,10 +50,10 @@ class Statistics:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        size = view.map.user + 2
+        size = view.map.user_and_pair + 2
         self.triangles: Doubles = np.zeros((len(view.group_arm), size, size))
         self.counts = np.zeros(len(view.group_arm), np.int64)
-        self.seen = np.zeros((len(view.group_arm), view.map.user), np.int64)
+        self.seen = np.zeros((len(view.group_arm), view.map.user_and_pair), np.int64)
         self.reward_mean = self.reward_spread = 0.0
         self.left_out = 0
 
@@ -71,7 +72,7 @@ class Statistics:
             shifted = rewards - rewards[0]  # exactly 0 where all rewards are the same
             mean = float(shifted.mean())
             self._add_moments(len(rewards), float(rewards[0]) + mean, float(((shifted - mean) ** 2).sum()))
-        rotate_rounds(batch.user, batch.reward, groups, self.triangles, self.counts, self.seen)
+        rotate_rounds(self.view.user_and_pair(batch), batch.reward, groups, self.triangles, self.counts, self.seen)
 
     def _add_moments(self, more: int, mean: float, spread: float) -> None:
         """Take so many further rewards into mean and spread; their rounds must not have been counted yet."""
@@ -108,29 +109,31 @@ class Statistics:
         """Rows that stand for all rounds: the same least squares problem, whose size does not grow with the rounds."""
         view = self.view
         groups = np.flatnonzero(self.counts)
-        size = view.map.user + 2
+        size = view.map.user_and_pair + 2
         n = len(groups) * size
         x, z, reward = np.zeros((n, view.d1)), np.zeros((n, view.d2)), np.zeros(n)
-        unfold(view.map.code, groups, self.triangles, view.group_vector, view.vectors, x, z, reward)
+        unfold(view.map.code, view.map.user, groups, self.triangles, view.group_vector, view.vectors, x, z, reward)
         return Summary(np.repeat(view.group_arm[groups], size), x, z, reward)
 
     def moments(self) -> Moments:
         """What the rows that stand for all rounds cannot say: counts and sums of features, and the rewards' moments.
 
         Feature vec(u v') is not 0 where u and v are not, so `fill` of the counts and of v != 0 gives the counts of x
-        and z. Likewise `fill` of the sums of u and of v gives their sums.
+        and z. Likewise `fill` of the sums of u and p and of v gives their sums.
         """
         view = self.view
         groups = np.flatnonzero(self.counts)
         x, z = np.zeros((len(groups), view.d1)), np.zeros((len(groups), view.d2))
-        user, present = self.seen[groups].astype(float), (view.vectors != 0).astype(float)
+        known, present = self.seen[groups].astype(float), (view.vectors != 0).astype(float)
+        code, du, m = view.map.code, view.map.user, view.map.user_and_pair
         for i, g in enumerate(groups):
-            fill(view.map.code, user[i], present[view.group_vector[g]], float(self.counts[g]), x[i], z[i])
+            v = present[view.group_vector[g]]
+            fill(code, known[i, :du], known[i, du:], v, float(self.counts[g]), x[i], z[i])
         seen = np.concatenate([x.sum(axis=0), z.sum(axis=0)])
-        m = view.map.user
         for i, g in enumerate(groups):
-            total = self.triangles[g, :, :m].T @ self.triangles[g, :, m]  # sum of 1 u: a column of R'R
-            fill(view.map.code, total, view.vectors[view.group_vector[g]], float(self.counts[g]), x[i], z[i])
+            total = self.triangles[g, :, :m].T @ self.triangles[g, :, m]  # sum of 1 (u, p): a column of R'R
+            v = view.vectors[view.group_vector[g]]
+            fill(code, total[:du], total[du:], v, float(self.counts[g]), x[i], z[i])
         sums = np.concatenate([x.sum(axis=0), z.sum(axis=0)])
         return Moments(np.rint(seen).astype(np.int64), sums, self.reward_mean, self.reward_spread)
 
@@ -219,15 +222,15 @@ def fold_triangles(groups, others, triangles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unfold(code, groups, triangles, group_vector, vectors, x, z, reward):  # type: ignore[no-untyped-def]
-    """Write row (u, c, r) of every triangle as a row of the model: features `fill`(u, v) with c for the constant."""
+def unfold(code, du, groups, triangles, group_vector, vectors, x, z, reward):  # type: ignore[no-untyped-def]
+    """Write row (u, p, c, r) of every triangle as a row of the model: features `fill`(u, p, v), c for the constant."""
     m = triangles.shape[1]
     for i in range(groups.shape[0]):
         triangle = triangles[groups[i]]
         v = vectors[group_vector[groups[i]]]
         for k in range(m):
             t = i * m + k
-            fill(code, triangle[k, : m - 2], v, triangle[k, m - 2], x[t], z[t])
+            fill(code, triangle[k, :du], triangle[k, du : m - 2], v, triangle[k, m - 2], x[t], z[t])
             reward[t] = triangle[k, m - 1]
 
 

@@ -13,7 +13,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import NO_TIME, Batch
 from hybandits.model.eigenvalues import canonical_correlation, rank, smallest_or_zero
-from hybandits.model.features import DAS, DISJOINT, SHARED
+from hybandits.model.features import FeatureMap, fill
 from hybandits.offline.fit import RCOND
 from hybandits.offline.propensities import is_uniform
 from hybandits.offline.view import View
@@ -62,6 +62,32 @@ class ArmCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairFeature:
+    """A feature of a user and a candidate together, over all candidates of all rounds.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the log.
+    mean, deviation, lowest, highest : float
+        Its mean, its standard deviation and its extremes.
+    size : float
+        Its root mean square. Policies take features to be of a size of about 1.
+    differs : float
+        The share of rounds in which it is not the same for all candidates. Where it is, it cannot decide anything as
+        part of x.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+    lowest: float
+    highest: float
+    size: float
+    differs: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Description:
     """What `describe` says about a log.
 
@@ -83,12 +109,14 @@ class Description:
     lowest_propensity, highest_propensity : float or None
         The extremes of the others.
     uniform : bool
-        Whether every propensity is 1 / candidates, up to rounding. Then policies can be replayed.
+        Whether every propensity is 1 / candidates, up to rounding. Then replay keeps all rounds that match.
     display_bias, display_limit : float or None
         For uniform logs: the largest deviation, over arms, of how often an arm was shown from how often it should have
         been, in standard deviations. If the display was fair, it is below the limit in 999 of 1,000 logs.
     most_shown : list of ArmCounts
         The ten arms shown most often.
+    pair : list of PairFeature
+        The pair features, if the feature map has any.
     features, d1, d2 : str, int, int
         The feature map, and the lengths of x and z.
     user_rank, arm_rank, x_rank, smallest_z_rank : (int, int)
@@ -129,6 +157,7 @@ class Description:
     display_bias: float | None
     display_limit: float | None
     most_shown: list[ArmCounts]
+    pair: list[PairFeature]
     features: str
     d1: int
     d2: int
@@ -154,8 +183,11 @@ class _Tally:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        size = view.map.user + 1
-        self.moments: Doubles = np.zeros((len(view.group_arm), size, size))
+        size, pairs = view.map.user + 1, view.map.pair
+        self.moments: Doubles = np.zeros((len(view.group_arm), size + pairs, size + pairs))
+        """Sums of (u, 1, p)(u, 1, p)' over the rounds in which a group is a candidate."""
+        self.pair_extremes = np.array([[np.inf], [-np.inf]]) * np.ones(pairs)
+        self.pair_differs = np.zeros(pairs, np.int64)
         self.candidate = np.zeros(len(view.group_arm), np.int64)
         self.shown = np.zeros(len(view.names), np.int64)
         self.reward = np.zeros(len(view.names))
@@ -174,6 +206,10 @@ class _Tally:
     def add(self, batch: Batch) -> None:
         view = self.view
         add_moments(batch.user, batch.pool, view.offsets, view.group, self.users, self.moments, self.candidate)
+        add_pair_moments(
+            batch.user, view.pair(batch), batch.pool, view.offsets, view.group, self.moments, self.pair_extremes,
+            self.pair_differs,
+        )  # fmt: skip
         entries = view.shown(batch)
         inside = entries >= 0
         arms = view.arm[entries[inside]]
@@ -240,7 +276,8 @@ class _Slicing:
 def add_moments(user, pool, offsets, group, users, moments, counts):  # type: ignore[no-untyped-def]
     """Add (u, 1)(u, 1)' of every round to the sum over all users and to those of its candidates' groups.
 
-    Consecutive rounds with the same pool are summed up first.
+    Consecutive rounds with the same pool are summed up first. Moments may have further rows and columns, which are left
+    alone.
     """
     n, du = user.shape
     own = np.zeros((du + 1, du + 1))
@@ -268,6 +305,40 @@ def add_moments(user, pool, offsets, group, users, moments, counts):  # type: ig
                 for j in range(du + 1):
                     own[i, j] = 0.0
             count = 0
+
+
+@kernel
+def add_pair_moments(user, pair, pool, offsets, group, moments, extremes, differs):  # type: ignore[no-untyped-def]
+    """Add p (u, 1, p)' of every candidate to the moments of its group, where p stands behind (u, 1), and its mirror.
+
+    Also: extremes (2, dp), the lowest and the highest of every pair feature, and differs (dp), the rounds in which it
+    is not the same for all candidates.
+    """
+    n, du = user.shape
+    dp = pair.shape[2]
+    for t in range(n):
+        first = offsets[pool[t]]
+        count = offsets[pool[t] + 1] - first
+        for a in range(dp):
+            lowest = pair[t, 0, a]
+            highest = lowest
+            for k in range(count):
+                p = pair[t, k, a]
+                lowest = min(lowest, p)
+                highest = max(highest, p)
+                own = moments[group[first + k]]
+                row = du + 1 + a
+                for i in range(du):
+                    own[row, i] += p * user[t, i]
+                    own[i, row] = own[row, i]
+                own[row, du] += p
+                own[du, row] = own[row, du]
+                for b in range(dp):
+                    own[row, du + 1 + b] += p * pair[t, k, b]
+            extremes[0, a] = min(extremes[0, a], lowest)
+            extremes[1, a] = max(extremes[1, a], highest)
+            if lowest < highest:
+                differs[a] += 1
 
 
 def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: None) -> Description:
@@ -355,6 +426,7 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
         display_bias=bias,
         display_limit=limit,
         most_shown=shown,
+        pair=_pair_features(view, tally),
         features=view.map.name,
         d1=view.d1,
         d2=view.d2,
@@ -362,35 +434,50 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     )
 
 
+def _pair_features(view: View, tally: _Tally) -> list[PairFeature]:
+    first = view.map.user + 1
+    total, rounds = tally.candidate.sum(), tally.rewards[0]
+    features = []
+    for i, name in enumerate(view.log.pair[: view.map.pair]):
+        mean = tally.moments[:, first + i, first - 1].sum() / total
+        square = tally.moments[:, first + i, first + i].sum() / total
+        features.append(
+            PairFeature(
+                name=name,
+                mean=float(mean),
+                deviation=float(np.sqrt(max(square - mean**2, 0.0))),
+                lowest=float(tally.pair_extremes[0, i]),
+                highest=float(tally.pair_extremes[1, i]),
+                size=float(np.sqrt(square)),
+                differs=float(tally.pair_differs[i] / rounds),
+            )
+        )
+    return features
+
+
 def _diversity(view: View, tally: _Tally) -> dict[str, Any]:
     """Ranks, and the eigenvalues behind the diversity assumption, with E over candidates.
 
-    With S_g the sum of u u' over the rounds in which group g is a candidate, sum x x' = sum_g (v v') (x) S_g.
+    Within group g, x = A_g w and z = B_g w with w = (u, 1, p). With S_g the sum of w w' over the rounds in which the
+    group is a candidate, sum x x' = sum_g A_g S_g A_g', and likewise for z.
     """
-    code, du = view.map.code, view.map.user
+    du = view.map.user
     d1, d2 = view.d1, view.d2
     v_sum, own = np.zeros((d1, d1)), np.zeros((len(view.names), d2, d2))
     cross = np.zeros((len(view.names), d1, d2))
     per_arm = np.zeros((len(view.names), d1, d1)) if d1 and d1 * d1 * len(view.names) <= 20_000_000 else None
     x_mean, z_mean = np.zeros(d1), np.zeros(d2)
     for g in np.flatnonzero(tally.candidate):
-        a, v, s = view.group_arm[g], view.vectors[view.group_vector[g]], tally.moments[g]
-        uu, u, n = s[:du, :du], s[:du, du], s[du, du]
-        if code != DISJOINT:
-            xx = np.kron(np.outer(v, v), uu)
-            v_sum += xx
-            x_mean += np.kron(v, u)
-            if per_arm is not None:
-                per_arm[a] += xx
-        if code == DAS:
-            own[a] += n * np.outer(v, v)
-            z_mean += n * v
-            cross[a] += np.outer(np.kron(v, u), v)
-        elif code != SHARED:
-            own[a] += uu
-            z_mean += u
-            if code != DISJOINT:
-                cross[a] += np.kron(v[:, None], uu)
+        a, s = view.group_arm[g], tally.moments[g]
+        of_x, of_z = _linear_maps(view.map, view.vectors[view.group_vector[g]])
+        xx = of_x @ s @ of_x.T
+        v_sum += xx
+        if per_arm is not None:
+            per_arm[a] += xx
+        own[a] += of_z @ s @ of_z.T
+        cross[a] += of_x @ s @ of_z.T
+        x_mean += of_x @ s[:, du]
+        z_mean += of_z @ s[:, du]
     total = tally.candidate.sum()
     counts = np.bincount(view.group_arm, tally.candidate, len(view.names))
     met = np.flatnonzero(counts)
@@ -417,6 +504,15 @@ def _diversity(view: View, tally: _Tally) -> dict[str, Any]:
         "diverse": not reasons,
         "guarantee": _guarantee(reasons),
     }
+
+
+def _linear_maps(feature_map: FeatureMap, v: Doubles) -> tuple[Doubles, Doubles]:
+    """A (d1, m) and B (d2, m) with x = A (u, 1, p) and z = B (u, 1, p) for an arm with this v."""
+    du, size = feature_map.user, feature_map.user_and_pair + 1
+    of_x, of_z = np.zeros((size, feature_map.d1)), np.zeros((size, feature_map.d2))
+    for i, unit in enumerate(np.eye(size)):
+        fill(feature_map.code, unit[:du], unit[du + 1 :], v, unit[du], of_x[i], of_z[i])
+    return of_x.T, of_z.T
 
 
 def _against(x_rank: int, d1: int, z_rank: int, d2: int, correlation: float | None, mean: float) -> list[str]:

@@ -108,7 +108,7 @@ def look_over(
     lost = 0.0
     for batch in view.log.batches(start, stop):
         pools[batch.pool] = True
-        lost += uniform_choice_regret(batch.user, batch.pool, view.offsets, *entries)
+        lost += uniform_choice_regret(batch.user, view.pair(batch), batch.pool, view.offsets, *entries)
         progress(batch.rounds)
     shown = np.repeat(pools, view.sizes)
     return Overview([view.names[a] for a in np.unique(view.arm[shown])], lost)

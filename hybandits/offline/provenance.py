@@ -22,39 +22,29 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
         "features": view.map.name, "user": view.log.user, "arm": view.log.arm,
         "fitted_to": {"content": view.log.about["content"], "rounds": rounds},
     }  # fmt: skip
+    if view.map.pair:
+        policy.notes["pair"] = view.log.pair
     if COLUMNS in view.log.about:
-        policy.notes[COLUMNS] = {"map": view.map.name, "interactions": "all", **view.log.about[COLUMNS]}
+        named = {what: each for what, each in view.log.about[COLUMNS].items() if what != "pair" or view.map.pair}
+        policy.notes[COLUMNS] = {"map": view.map.name, "interactions": "all", **named}
 
 
-def common_features(policies: Mapping[str, Policy], wanted: str | None = None) -> str | None:
-    """The map of features that all these policies were fitted with; None if neither they nor the caller say.
+def noted_features(policies: Mapping[str, Policy]) -> dict[str, str]:
+    """The map of features that each of these policies was fitted with; those that do not say are left out."""
+    return {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
 
-    Parameters
-    ----------
-    policies : mapping of str to Policy
-        Saved policies by name. Those without notes go along with any map.
-    wanted : str, optional
-        The map to use. By default that of the policies.
 
-    Raises
-    ------
-    ValueError
-        If a policy was fitted with another map.
-    """
-    noted = {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
-    features: str | None = next(iter(noted.values()), None) if wanted is None else wanted
-    for name, own in noted.items():
-        if own != features:
-            raise ValueError(
-                f"{name} was fitted with --features {own}, not {features}: evaluate it in a run of its own"
-            )
-    return features
+def common_features(policies: Mapping[str, Policy]) -> str | None:
+    """The map of features that all these policies were fitted with; None if they differ or none of them says."""
+    maps = set(noted_features(policies).values())
+    return maps.pop() if len(maps) == 1 else None
 
 
 def check_columns(policies: Mapping[str, Policy], view: View) -> None:
     """Raise if a policy was fitted to other columns than the log has: it would take one for another."""
     for name, policy in policies.items():
-        for what, columns in (("user", view.log.user), ("arm", view.log.arm)):
+        pair = view.log.pair if view.map.pair else []
+        for what, columns in (("user", view.log.user), ("arm", view.log.arm), ("pair", pair)):
             fitted = policy.notes.get(what, columns)
             if fitted != columns:
                 differing = [column for column in (*fitted, *columns) if (column in fitted) != (column in columns)]

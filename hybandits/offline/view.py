@@ -12,7 +12,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.ids import id_of
 from hybandits.logs.store import Batch, Log, LogError
-from hybandits.model.features import FeatureMap, fill
+from hybandits.model.features import FeatureMap, fill, split_name
 from hybandits.simulation.rounds import FeatureSource, Rounds
 from hybandits.simulation.worlds import BLOCK_NUMBERS
 
@@ -30,11 +30,16 @@ def usual_map(log: Log) -> tuple[str, str]:
     """The feature map that suits a log, by name, and why: "das" if arms differ in their features, otherwise "li".
 
     If they do not, das says nothing about which arm suits which user: x = vec(u v') is the same for all candidates,
-    and so is z = v, so that the same arm would be the best for everybody.
+    and so is z = v, so that the same arm would be the best for everybody. Pair features are added to x if the log has
+    any.
     """
+    name, why = "li", "the arms have no features that tell them apart, so each learns from the user's"
     if len(log.vectors) and (log.vectors != log.vectors[0]).any():
-        return "das", "the arms have features of their own"
-    return "li", "the arms have no features that tell them apart, so each learns from the user's"
+        name, why = "das", "the arms have features of their own"
+    if not log.pair:
+        return name, why
+    named = ", ".join(log.pair[:3]) + (f" and {len(log.pair) - 3} more" if len(log.pair) > 3 else "")
+    return f"{name}+pair", f"{why}; x ends with the pair features ({named})"
 
 
 class View:
@@ -44,9 +49,9 @@ class View:
     ----------
     log : Log
         The log.
-    features : {"das", "li", "shared", "disjoint"}, optional
-        How x and z are made from the vectors of a user and an arm; see `hybandits.model.features`. By default "das" if
-        the arms have features of their own, otherwise "li".
+    features : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz", optional
+        How x and z are made from the vectors of a user, an arm and their pair; see `hybandits.model.features`. By
+        default "das" if the arms have features of their own, otherwise "li", with "+pair" if the log has pair features.
     arms : {"articles", "positions"}
         What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's
         released code does; lists are cut to 20 places, and shorter ones are filled up with arms of zero features.
@@ -67,7 +72,8 @@ class View:
     offsets, arm, vector : arrays
         Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]].
     group, group_arm, group_vector : arrays
-        Entries with the same arm and vector form a group, group[e]. Within a group, features depend on the user alone.
+        Entries with the same arm and vector form a group, group[e]. Within a group, features are linear in (u, p, 1)
+        with the user's vector u and the pair features p.
     """
 
     def __init__(
@@ -88,7 +94,10 @@ class View:
         if features is None:
             features, self.why = usual_map(log)
         self.ids = ids
-        self.map = FeatureMap(features, len(log.user), len(log.arm))
+        base, pair_in = split_name(features)
+        if pair_in and not log.pair:
+            raise ValueError(f"the log has no pair features for the map {features}: use {base}")
+        self.map = FeatureMap(features, len(log.user), len(log.arm), len(log.pair) if pair_in else 0)
         self.vectors: Doubles = np.array(log.vectors)
         self.names: list[Hashable]
         if arms == "articles":
@@ -157,15 +166,32 @@ class View:
                 "places that are kept. Leave these rounds out first."
             )
         x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
-        fill_shown(self.map.code, np.ascontiguousarray(batch.user), self.vector[entries], self.vectors, x, z)
+        known = np.ascontiguousarray(self.user_and_pair(batch))
+        fill_shown(self.map.code, self.map.user, known, self.vector[entries], self.vectors, x, z)
         return [self.names[a] for a in self.arm[entries]], x, z
+
+    def pair(self, batch: Batch) -> Doubles:
+        """The pair features (rounds, most candidates, map.pair) of the candidates of every round."""
+        if not self.map.pair:
+            return np.empty((batch.rounds, 0, 0))
+        most = int(self.sizes[batch.pool].max(initial=0))
+        given = batch.pair[:, :most]
+        if given.shape[1] < most:  # lists that are filled up to PLACES
+            given = np.concatenate([given, np.zeros((batch.rounds, most - given.shape[1], self.map.pair))], axis=1)
+        return np.ascontiguousarray(given)
+
+    def user_and_pair(self, batch: Batch) -> Doubles:
+        """(u, p) of every round: the user's vector, then the pair features of the arm shown if the map has any."""
+        if not self.map.pair:
+            return batch.user
+        return np.concatenate([batch.user, batch.pair[np.arange(batch.rounds), batch.chosen]], axis=1)
 
 
 @kernel
-def fill_shown(code, user, vector, vectors, x, z):  # type: ignore[no-untyped-def]
-    """`fill` the features of one candidate per round."""
-    for t in range(user.shape[0]):
-        fill(code, user[t], vectors[vector[t]], 1.0, x[t], z[t])
+def fill_shown(code, du, known, vector, vectors, x, z):  # type: ignore[no-untyped-def]
+    """`fill` the features of one candidate per round, with its (u, p) in `known`."""
+    for t in range(known.shape[0]):
+        fill(code, known[t, :du], known[t, du:], vectors[vector[t]], 1.0, x[t], z[t])
 
 
 class Expander:
@@ -222,7 +248,8 @@ class Expander:
         index, vector = np.empty((n, most), np.int64), np.empty((n, most), np.int64)
         list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
         x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
-        source = FeatureSource(view.map, np.ascontiguousarray(batch.user), vector, view.vectors)
+        pair = view.pair(batch) if view.map.pair else None
+        source = FeatureSource(view.map, np.ascontiguousarray(batch.user), vector, view.vectors, pair)
         return Rounds(x, z, [view.names[a] for a in arms], index, counts, source, number)
 
 

@@ -11,9 +11,11 @@ records, which takes a log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from hybandits.experiments.record import Entry, Experiment, Protocol, environment_seeds, grid
 
@@ -46,6 +48,22 @@ BASELINES = ("HyRan", HYRAN_RELEASED, "SupLinUCB")
 """Algorithms of others that the paper compares with, and HyRan with its cross blocks."""
 BEYOND = (HYTHOMPSON_TOLD, "HyThompson", "HyIDS", "Greedy")
 """Policies that are not in the paper; they have figures of their own."""
+
+FRESH_POLICIES = (*PAPER_POLICIES, HYRAN_RELEASED, "HyRan", "HyThompson", "HyIDS")
+"""The policies of the fresh environments: those that claims 1 to 3 are about, HyRan with its cross blocks, and the two
+that are told nothing."""
+FRESH_ARMS = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 100, 400)}
+"""The settings that are also played in fresh environments, and the numbers of arms there."""
+FRESH_NAMES = {name: f"{name}-fresh" for name in FRESH_ARMS}
+"""What the experiments in fresh environments are called, by the name of the setting."""
+SMALL_DIVERSITY = "diversity-small"
+"""Name of the diversity experiment on a problem that is small enough to be played beyond the burn-in."""
+UNIFORM = "Uniform"
+"""Uniform choice, by which the features of the arm played are independent of the choice."""
+SMALL_DELTA = 0.1
+"""Failure probability there: 10 trials can show a probability of 1 - 3 delta = 0.7 at 95 % confidence."""
+SMALL_RIDGE = 4.0
+"""The ridge there, of every policy that is given one and of what is measured: the proof asks for at least 1/rho."""
 
 YAHOO_EXPERIMENTS = {"articles": "yahoo", "positions": "yahoo-positions"}
 """Names of the experiment on the click log, by what its arms are."""
@@ -132,6 +150,19 @@ SETTINGS = {
             quick_trials=10,
             policies=PAPER_POLICIES,
         ),
+        Setting(
+            name=SMALL_DIVERSITY,
+            about="the same on a small problem, beyond the burn-in; also with uniform choice",
+            d1=2,
+            d2=2,
+            arms=(3, 6),
+            horizon=2_500_000,
+            environments=1,
+            trials=10,
+            quick_horizon=100_000,
+            quick_trials=6,
+            policies=(UNIFORM, *PAPER_POLICIES, "HyIDS"),
+        ),
     )
 }
 
@@ -144,7 +175,7 @@ def experiment(
     Parameters
     ----------
     name : str
-        ``"setting-1"``, ``"setting-2"``, ``"setting-3"`` or ``"diversity"``.
+        ``"setting-1"``, ``"setting-2"``, ``"setting-3"``, ``"diversity"`` or ``"diversity-small"``.
     protocol : {"released", "written"}
         Parameters of the published code, or of the paper's text.
     scale : {"paper", "quick"}
@@ -176,6 +207,8 @@ def experiment(
         }
     else:
         world = {"noise": WRITTEN_NOISE, "law": "ball"}
+    if name == SMALL_DIVERSITY:
+        return _small_diversity(protocol, world, short, seed)
     trials = setting.quick_trials if short else setting.trials
     return Experiment(
         name=name,
@@ -196,11 +229,133 @@ def experiment(
     )
 
 
+def _small_diversity(protocol: Protocol, world: Mapping[str, Any], short: bool, seed: int) -> Experiment:
+    """The diversity experiment where the burn-in can be reached.
+
+    Features are unit vectors in all directions, under both protocols: rho = 1/d is the largest that |x|, |z| <= 1
+    allows, hence the burn-in the smallest. Norms of parameters are at their bounds, so the draw of the parameters is a
+    choice of coordinates and nothing else. Noise, bounds and gamma are those of the protocol.
+    """
+    setting = SETTINGS[SMALL_DIVERSITY]
+    horizon = setting.quick_horizon if short else setting.horizon
+    decades = np.log10(horizon / 100)
+    probes = np.geomspace(100, horizon, 1 + round(20 * decades)).round()
+    return Experiment(
+        name=SMALL_DIVERSITY,
+        protocol=protocol,
+        d1=setting.d1,
+        d2=setting.d2,
+        arms=setting.arms,
+        horizon=horizon,
+        seeds=environment_seeds(seed, setting.environments),
+        trials=setting.quick_trials if short else setting.trials,
+        fresh_contexts=True,
+        policies=tuple(_small_entry(policy, protocol) for policy in setting.policies),
+        points=grid(horizon, 40, keep=()),
+        probes=tuple(int(t) for t in probes),
+        by_arm=True,
+        design_ridge=SMALL_RIDGE,
+        trials_per_unit=3 if short else 5,
+        **{**world, "law": "sphere"},
+    )
+
+
+def _small_entry(name: str, protocol: Protocol) -> Entry:
+    """A policy with the ridge and the delta of the small diversity experiment."""
+    made = entry(name, protocol, ridge=SMALL_RIDGE)
+    if "exploration" not in made.settings:
+        return made
+    return replace(
+        made, settings={**made.settings, "exploration": {**made.settings["exploration"], "delta": SMALL_DELTA}}
+    )
+
+
 def experiments(
     names: Sequence[str], protocols: Sequence[Protocol], *, scale: Scale = "paper", seed: int = RELEASED_SEED
 ) -> list[Experiment]:
     """Several of the paper's experiments, each under several protocols; see `experiment`."""
     return [experiment(name, protocol, scale=scale, seed=seed) for protocol in protocols for name in names]
+
+
+def fresh_experiment(
+    name: str,
+    protocol: Protocol = "released",
+    *,
+    environments: int,
+    scale: Scale = "paper",
+    seed: int = RELEASED_SEED,
+) -> Experiment:
+    """One of the paper's settings in fresh environments, which are not those of `experiment`.
+
+    Parameters
+    ----------
+    name : str
+        ``"setting-1"``, ``"setting-2"`` or ``"setting-3"``.
+    protocol, scale, seed
+        As for `experiment`. The fresh environments' seeds are drawn from the seed that follows.
+    environments : int
+        How many there are. Each is played once, by `FRESH_POLICIES`.
+
+    Returns
+    -------
+    Experiment
+        An experiment of its own, beside the one of the published environments.
+
+    Examples
+    --------
+    >>> record = fresh_experiment("setting-3", environments=100)
+    >>> record.name, record.arms, len(record.seeds), record.trials
+    ('setting-3-fresh', (10, 100, 400), 100, 1)
+    >>> set(record.seeds) & set(experiment("setting-3").seeds)
+    set()
+    """
+    whole = experiment(name, protocol, scale=scale, seed=seed)
+    return replace(
+        whole,
+        name=FRESH_NAMES[name],
+        arms=FRESH_ARMS[name],
+        seeds=_fresh_seeds(environments, {*whole.seeds, *environment_seeds(RELEASED_SEED, len(whole.seeds))}, seed),
+        trials=1,
+        policies=tuple(entry(policy, protocol) for policy in FRESH_POLICIES),
+        points=grid(whole.horizon, 40),
+        probes=(),
+    )
+
+
+def _fresh_seeds(count: int, known: Collection[int], seed: int) -> tuple[int, ...]:
+    """Seeds of environments, none of them known or drawn before; more environments begin with the same ones."""
+    seeds: tuple[int, ...] = ()
+    drawn = count
+    while len(seeds) < count:
+        drawn += len(known)
+        seeds = tuple(new for new in dict.fromkeys(environment_seeds(seed + 1, drawn)) if new not in known)[:count]
+    return seeds
+
+
+def fresh_experiments(
+    names: Sequence[str],
+    protocols: Sequence[Protocol],
+    *,
+    environments: int,
+    scale: Scale = "paper",
+    seed: int = RELEASED_SEED,
+) -> list[Experiment]:
+    """Those of the named settings that are played in fresh environments; see `fresh_experiment`."""
+    return [
+        fresh_experiment(name, protocol, environments=environments, scale=scale, seed=seed)
+        for protocol in protocols
+        for name in names
+        if name in FRESH_NAMES
+    ]
+
+
+def setting_of(name: str) -> Setting | None:
+    """The setting that an experiment plays, in the published environments or in fresh ones; None if it is no setting.
+
+    >>> setting_of("setting-3-fresh").horizon, setting_of("yahoo")
+    (30000, None)
+    """
+    return SETTINGS.get({fresh: setting for setting, fresh in FRESH_NAMES.items()}.get(name, name))
 
 
 def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry:
@@ -233,7 +388,8 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
         return Entry(name=name, policy="HyThompson", settings={"noise": noise, "scale": THOMPSON_SCALE})
     if name in ("HyThompson", "HyIDS"):
         return Entry(name=name, policy=name)
-    return Entry(name=name, policy=name, settings={"ridge": RELEASED_RIDGE if released else 1.0})
+    usual = RELEASED_RIDGE if released else 1.0
+    return Entry(name=name, policy=name, settings={"ridge": usual if ridge is None else ridge})
 
 
 def yahoo_entry(name: str, protocol: Protocol) -> Entry:

@@ -13,6 +13,8 @@ Some of what is printed does not add up. It is listed here, so that nobody takes
 - T_o. The lemma behind it adds up K terms, each of which may be 1 / (2 K). For an arm with fewer than T_m pulls the
   proof's own inequalities give 2 / (K sqrt(lambda rho)) at t = T_o: the 4 T_m should be 64 T_m. The proof also asks for
   lambda >= 1 / rho, and rho <= 1 / max(d1, d2) because |x|, |z| <= 1: impossible for lambda = 1 unless d1 = d2 = 1.
+- The same lemma bounds all B_i at all t by Azuma's inequality, which is for one t; |B_i| > eps sqrt(tau) happens for
+  every eps at some t. At lengths that can be played it does not matter.
 - HyLinUCB's 2 T_o S takes rewards to lie in [-S, S]; x.theta + z.beta_i reaches 2 S, so it should be 4 T_o S.
 - alpha(lambda) carries S where the proof needs the norm of the embedded features, at most sqrt(2); and it takes the
   largest eigenvalue of U^-1/2 A U^1/2, which is not symmetric, for its norm.
@@ -25,7 +27,10 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from hybandits.foundation import checks
+from hybandits.foundation.checks import Doubles
 
 Policy = Literal["LinUCB", "HyLinUCB", "DisLinUCB"]
 
@@ -107,6 +112,45 @@ def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: f
     if _policy(policy) == "DisLinUCB":
         return max(128 / rho**2 * logarithm, least)
     return max(128 / rho**2, 4 * least) * arms**2 * logarithm
+
+
+def coupling_bound(
+    pulls: Doubles, *, d1: int, d2: int, horizon: int, rho: float, ridge: float, delta: float
+) -> Doubles:
+    """The key lemma's bound on sigma_max(Z_t) after t = sum_i tau_i rounds, tau_i of which went to arm i.
+
+    sum_i sqrt(8 tau_i log((d1 + d2) K/delta)) / sqrt(rho t/2) / sqrt(rho tau_i/2, or lambda if tau_i < T_m)
+
+    It is the proof's own inequality, before tau_i < T_m is put at T_m. Once every arm has T_m pulls, it is
+    4 K sqrt(2 log((d1 + d2) K/delta)) / (rho sqrt t): at most 1/2 from t = 128/rho^2 K^2 log((d1 + d2) K/delta) on,
+    without the 4 T_m of T_o and without lambda >= 1/rho.
+
+    Parameters
+    ----------
+    pulls : array of shape (.., K)
+        The pulls tau_i of every arm.
+    d1, d2, horizon, rho, ridge, delta
+        As for `regret_bound`.
+
+    Returns
+    -------
+    array of shape (..)
+        Infinite where t < T_m, since nothing is known of V_t yet.
+
+    Examples
+    --------
+    >>> pulls = np.array([[100, 100], [50_000, 50_000]])
+    >>> coupling_bound(pulls, d1=1, d2=1, horizon=100_000, rho=0.5, ridge=2.0, delta=0.1).round(3)
+    array([  inf, 0.137])
+    """
+    pulls = np.asarray(pulls, dtype=float)
+    arms = pulls.shape[-1]
+    least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
+    lam, t = checks.ridge(ridge), pulls.sum(axis=-1)
+    own = np.where(pulls >= least, rho * pulls / 2, lam)
+    terms = np.sqrt(8 * pulls * math.log((d1 + d2) * arms / delta) / own).sum(axis=-1)
+    bound: Doubles = np.where(t >= least, terms / np.sqrt(rho * np.maximum(t, 1.0) / 2), np.inf)
+    return bound
 
 
 def alpha(

@@ -160,7 +160,7 @@ class Policy(Guarded, WithSettings, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Policy._registry[cls.__name__] = cls
+        Policy._registry[cls.__name__] = Policy._registry[f"{cls.__module__}:{cls.__name__}"] = cls
 
     def __init__(self, *, d1: int, d2: int, seed: int | None) -> None:
         self.d1, self.d2 = checks.dimensions(d1, d2)
@@ -625,6 +625,8 @@ class Policy(Guarded, WithSettings, ABC):
             "random": {"key": self._key, "decisions": self._decisions},
             "parts": {name: part for name, (part, _) in parts.items()},
         }
+        if not (module := type(self).__module__).startswith("hybandits."):
+            header["module"] = module  # for a message; nothing is imported because a file says so
         if self.notes:
             header["notes"] = self.notes
         arrays = {f"{name}.{key}": value for name, (_, part) in parts.items() for key, value in part.items()}
@@ -644,13 +646,11 @@ class Policy(Guarded, WithSettings, ABC):
 
     @staticmethod
     def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray], expected: type[Policy] | None = None) -> Policy:
-        name = header.get("class")
-        kind = expected if expected and expected.__name__ == name else Policy._registry.get(str(name))
+        name, module = header.get("class"), header.get("module")
+        exact = Policy._registry.get(f"{module}:{name}", Policy._registry.get(str(name)))
+        kind = expected if expected and expected.__name__ == name else exact
         if kind is None:
-            raise FileError(
-                f"the file holds a policy of class {name!r}, which is not known here: "
-                "import the module that defines it first"
-            )
+            raise FileError(_unknown_class(name, module))
         try:
             parts: dict[str, Packed] = {}
             for name, part in header["parts"].items():
@@ -664,6 +664,18 @@ class Policy(Guarded, WithSettings, ABC):
         except Exception as problem:  # constructors and NumPy refuse wrong values in many ways
             raise policy_file.unfit_part(problem) from None
         return policy
+
+
+def _unknown_class(name: Any, module: Any) -> str:
+    """What to say of a file whose class has not been imported. Nothing is imported because a file says so."""
+    if not isinstance(module, str) or module == "__main__":
+        remedy = "import the module that defines it first"
+    else:
+        remedy = (
+            f"if you trust the file, import the module {module!r} first (on the command line: evaluate --import "
+            f"{module})"
+        )
+    return f"the file holds a policy of class {name!r}, which is not known here: {remedy}"
 
 
 def load(file: str | os.PathLike[str] | BinaryIO, *, seed: int | Keep | None = KEEP) -> Policy:

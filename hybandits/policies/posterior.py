@@ -188,12 +188,6 @@ class PosteriorPolicy(RidgePolicy):
             if (*held, memory) != (self.noise, self.scale, self.memory):
                 raise FileError("the estimator's noise, scale or memory is not the policy's: the file is corrupt")
 
-    def decision_numbers(self, count: int) -> tuple[int, int]:
-        """The key and the number of the next decision, for a compiled loop that takes `count` of them."""
-        first = self._decisions
-        self._decisions += count
-        return self._key, first
-
     def __repr__(self) -> str:
         settings = self.learned
         if settings is None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import arrow
+from hybandits.kernels import decisions
+from hybandits.kernels.random import place_among
 from hybandits.model.arms import CandidateSet, Slots
 from hybandits.model.inputs import check_finite
 from hybandits.model.learned import LearnedSettings
@@ -19,11 +20,6 @@ from hybandits.model.ridge import Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, ids_of, kept
 from hybandits.policies.places import Ranking, number_of_places
 from hybandits.policies.ridge_policy import RidgePolicy
-
-
-def place_of(uniform: float, n: int) -> int:
-    """Turn a number uniform in (0, 1) into one of n places."""
-    return min(int(uniform * n), n - 1)
 
 
 class Uniform(RidgePolicy):
@@ -58,9 +54,9 @@ class Uniform(RidgePolicy):
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
     def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
-        if not arrow.usable(x, z):
+        index = decisions.choose_uniform(x, z, lot.key, lot.keyed, lot.decision)
+        if index < 0:
             return -1, 0.0, 0.0, None
-        index = place_of(lot.uniforms(1)[0], len(slots))
         chosen = slice(index, index + 1)
         mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
         return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
@@ -159,7 +155,7 @@ class EpsilonGreedy(Policy):
         n = len(x) if x is not None else len(z)
         own = choice.propensity
         if inner is not None:
-            index = place_of(place, n)
+            index = place_among(place, n)
             if index != choice.index and own is not None:
                 own = float(inner[index])
             choice = self.policy._instead(choice, index, x, z, arms, inner_lot)
@@ -190,7 +186,7 @@ class EpsilonGreedy(Policy):
         own = ranking.propensities
         if inner is not None:
             indices = np.argsort(lot.uniforms(2 + n)[2:])
-            first = place_of(lot.uniforms(2)[1], n)  # as `choose` does
+            first = place_among(lot.uniforms(2)[1], n)  # as `choose` does
             indices = np.concatenate(([first], indices[indices != first]))[:places]
             own = inner[indices, np.arange(places)]
             mean, width = self.policy._scores(x, z, arms, inner_lot)

@@ -204,6 +204,12 @@ class RidgePolicy(Policy):
         chosen = [rows.arms[i] for i in indices.tolist()]
         return Ranking(chosen, indices, mean, width, chances, [None] * places)
 
+    def decision_numbers(self, count: int) -> tuple[int, int]:
+        """The key and the number of the next decision, for a compiled loop that takes `count` of them."""
+        first = self._decisions
+        self._decisions += count
+        return self._key, first
+
     def _of_rule(self, name: str) -> Callable[..., Any]:
         """A method that belongs to the rule `_pick`; that of `RidgePolicy` if a subclass has another rule."""
         if self._inherits_at(name) <= self._inherits_at("_pick"):

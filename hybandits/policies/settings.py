@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, ClassVar, Self
 
 from hybandits.foundation.checks import KeywordsOnly
+from hybandits.foundation.own_classes import parameters_of
 
 
 class WithSettings(KeywordsOnly):
@@ -17,17 +17,7 @@ class WithSettings(KeywordsOnly):
     @classmethod
     def _setting_names(cls) -> list[str]:
         """The names of the constructor's arguments, with those of the constructor that it passes ``**kwargs`` on to."""
-        names: dict[str, None] = {}
-        for kind in cls.__mro__:
-            if "__init__" not in kind.__dict__:
-                continue
-            _, *arguments = inspect.signature(kind.__dict__["__init__"]).parameters.values()
-            passes_on = any(argument.kind is argument.VAR_KEYWORD for argument in arguments)
-            starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-            names.update(dict.fromkeys(argument.name for argument in arguments if argument.kind not in starred))
-            if not passes_on:
-                break
-        return [name for name in names if name not in cls._not_settings]
+        return [name for name in parameters_of(cls) if name not in cls._not_settings]
 
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments with their present values, read from the attributes of the same names."""

@@ -44,7 +44,7 @@ def summary_of(
         "format": 1,
         **{key: results.manifest[key] for key in known if key in results.manifest},
         "verdicts": [
-            {name: getattr(verdict, name) for name in ("claim", "protocol", "title", "verdict", "summary")}
+            {name: getattr(verdict, name) for name in ("claim", "protocol", "basis", "title", "verdict", "summary")}
             | {"statement": verdict.statement, "test": verdict.test}
             | {"evidence": [{"what": e.what, "value": e.value, "verdict": e.verdict} for e in verdict.evidence]}
             for verdict in verdicts

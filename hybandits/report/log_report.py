@@ -51,8 +51,21 @@ def _listings(description: Description) -> list[Listing]:
         (str(s.arm), f"{s.candidate:,}", f"{s.shown:,}", "" if s.reward is None else f"{s.reward:.5g}")
         for s in description.most_shown
     ]
+    pairs = [
+        (
+            p.name,
+            f"{p.mean:.4g}",
+            f"{p.deviation:.4g}",
+            f"{p.lowest:.4g}",
+            f"{p.highest:.4g}",
+            f"{100 * p.differs:.3g} %",
+        )
+        for p in description.pair
+    ]
+    head = ("feature", "mean", "deviation", "lowest", "highest", "rounds in which it differs")
     return [
         Listing(f"{description.path} ({description.kind})", ("what", "value"), facts),
+        *([Listing("Features of a user and an arm together", head, pairs, (1, 2, 3, 4, 5))] if pairs else []),
         Listing(
             "Over time", ("from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"), time,
             (0, 1, 3, 4, 5, 6),
@@ -71,6 +84,17 @@ def _notes(description: Description) -> list[str]:
             f"Features are large: |(x, z)| is {description.size:.3g} in the root mean square. Policies take it to be "
             "about 1: rescale the features, or tell the policies (feature_bound)."
         )
+    for pair in description.pair:
+        if pair.size > 3.0:
+            notes.append(
+                f"The pair feature {pair.name} is large: {pair.size:.3g} in the root mean square. Policies take "
+                "features to be about 1: rescale it, or use HyIDS or HyThompson, which learn their scales."
+            )
+        if pair.differs == 0.0:
+            notes.append(
+                f"The pair feature {pair.name} is the same for all candidates of every round, so it decides nothing: "
+                "it belongs to the user's features."
+            )
     if (
         description.display_bias is not None
         and description.display_limit is not None
@@ -148,8 +172,9 @@ def _estimates(evaluation: Evaluation) -> list[Listing]:
     first = next(iter(evaluation.diagnostics))
     within = f"{float(f'{100 * evaluation.level:.6g}'):g} % interval"
     kind = "bootstrap" if evaluation.interval == "bootstrap" else "empirical Bernstein, at any time"
-    value_rows, difference_rows, refused = [], [], []
+    value_rows, difference_rows, refused, notes = [], [], [], []
     for estimate in evaluation.estimates:
+        notes += [(estimate.policy, estimate.estimator, note) for note in estimate.notes]
         if estimate.value is None:
             refused.append((estimate.policy, estimate.estimator, estimate.refusal or ""))
             continue
@@ -161,9 +186,12 @@ def _estimates(evaluation: Evaluation) -> list[Listing]:
             bounds = "-" if other.low is None or other.high is None else f"{other.low:+.5f} to {other.high:+.5f}"
             clear = "" if other.low is None or other.high is None else "no" if other.low <= 0 <= other.high else "yes"
             difference_rows.append((estimate.policy, estimate.estimator, f"{other.value:+.5f}", bounds, clear))
+    rejected = any(d.kept is not None for d in evaluation.diagnostics.values())
     support = [
         (
-            name, f"{d.rounds:,}", f"{d.matched:.2%}", "-" if d.effective is None else f"{d.effective:,.0f}",
+            name, f"{d.rounds:,}", f"{d.matched:.2%}",
+            *(["-" if d.kept is None else f"{d.kept:,.0f}"] if rejected else []),
+            "-" if d.effective is None else f"{d.effective:,.0f}",
             "-" if d.largest_weight is None else f"{d.largest_weight:.4g}",
             "-" if d.mean_weight is None else f"{d.mean_weight:.4g}",
         )
@@ -175,13 +203,17 @@ def _estimates(evaluation: Evaluation) -> list[Listing]:
             (2,),
         ),
         Listing(
-            "Support", ("policy", "rounds", "matched", "effective rounds", "largest weight", "mean weight"), support,
-            (1, 2, 3, 4, 5),
+            "Support",
+            ("policy", "rounds", "matched", *(["kept"] if rejected else []), "effective rounds", "largest weight",
+             "mean weight"),
+            support, tuple(range(1, 6 + rejected)),
         ),
     ]  # fmt: skip
     if difference_rows:
         head = ("policy", "by", "difference", within, "clear")
         listings.insert(1, Listing(f"Difference to {first}, on the same rounds", head, difference_rows, (2,)))
+    if notes:
+        listings.append(Listing("Notes", ("policy", "by", "note"), notes))
     if refused:
         listings.append(Listing("Refused", ("policy", "by", "because"), refused))
     return listings

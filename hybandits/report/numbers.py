@@ -35,7 +35,7 @@ class Row:
     """Standard deviation of the environments' means; None with one environment."""
     low: float | None
     high: float | None
-    """Interval of the mean at the level `CONFIDENCE`; None where there is nothing to tell it from."""
+    """Interval of the mean at the level `CONFIDENCE`, not below 0; None where there is nothing to tell it from."""
     lowest: float
     highest: float
     published: float | None = None
@@ -64,7 +64,7 @@ class _Series(NamedTuple):
         e = self.outcome.experiment
         values = self.regret[:, e.points.index(t)]
         means = self.means()[:, e.points.index(t)]
-        interval = statistics.interval(values, self.units, CONFIDENCE)
+        interval = regret_interval(values, self.units)
         mean = float(values.mean())
         absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
         known = paper.published(e.name, self.policy, self.arms).get(t) if absolute else None
@@ -84,8 +84,19 @@ class _Series(NamedTuple):
             highest=float(values.max()),
             published=known,
             ratio=None if known is None else mean / known,
-            within=None if known is None or not _comparable(self.outcome) else agrees(self.policy, mean, known),
+            within=None if known is None or not _comparable(self.outcome) else agrees(e.name, self.policy, mean, known),
         )
+
+
+def regret_interval(regrets: Doubles, units: NDArray[Any]) -> statistics.Interval | None:
+    """Student's interval of a mean regret, cut off at 0: no regret is negative, so neither is their mean.
+
+    Differences of regrets may be negative, and their intervals are not cut off.
+    """
+    interval = statistics.interval(regrets, units, CONFIDENCE)
+    if interval is None or regrets.min() < 0:
+        return interval
+    return interval._replace(low=max(0.0, interval.low))
 
 
 def _comparable(outcome: Outcome) -> bool:
@@ -96,8 +107,9 @@ def _comparable(outcome: Outcome) -> bool:
 
 
 def in_order(results: Results) -> list[Outcome]:
-    """All outcomes, protocol by protocol, the paper's experiments in the paper's order."""
-    places = {(p, n): i for i, (p, n) in enumerate((p, n) for p in results.protocols for n in paper.SETTINGS)}
+    """All outcomes, protocol by protocol, the paper's experiments in the paper's order and fresh environments after."""
+    names = (*paper.SETTINGS, *paper.FRESH_NAMES.values())
+    places = {(p, n): i for i, (p, n) in enumerate((p, n) for p in results.protocols for n in names)}
     ordered = sorted(results.outcomes.items(), key=lambda item: (places.get(item[0][::-1], len(places)), item[0]))
     return [outcome for protocol in results.protocols for (_, p), outcome in ordered if p == protocol]
 

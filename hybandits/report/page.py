@@ -1,4 +1,4 @@
-"""The page: a single file that needs no network and no scripts.
+"""The page: a single file that needs no network, and no scripts for reading; with scripts, figures tell their numbers.
 
 What it says stands in the templates; here it is prepared as plain data.
 """
@@ -16,12 +16,14 @@ from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper.claims import CONFIDENCE, Verdict
 from hybandits.paper.claims.wording import percent
-from hybandits.report import scope
+from hybandits.report import scope, score
 from hybandits.report.click_log import click_log
 from hybandits.report.figures.outcomes import SYNTHETIC, Figure, name_of, twins, under, under_and_log
 from hybandits.report.numbers import Row, in_order, in_worlds, on_logs
-from hybandits.report.pictures import galleries
-from hybandits.report.tables import beyond_section, number, regret_section
+from hybandits.report.pictures import Picture, colours_of, first_picture, galleries
+from hybandits.report.repeat import repeats
+from hybandits.report.symbols import in_symbols
+from hybandits.report.tables import beyond_section, interval_text, number, ratio_text, regret_section
 
 
 def page_of(
@@ -46,6 +48,11 @@ def page_of(
     """
     logged = on_logs(results)
     of_worlds = [row for row in rows if row.experiment not in paper.YAHOO_EXPERIMENTS.values()]
+    first = first_picture(drawn)
+    others = [figure for figure in drawn if first is None or figure.name != first.figure.name]
+    shown = galleries(others)
+    rows_shown = [row for gallery in shown.values() for _, lines in gallery for row in lines]
+    pictures = [*([first] if first else []), *(picture for row in rows_shown for picture in row.pictures)]
     return (
         _templates()
         .get_template("page.html")
@@ -70,9 +77,19 @@ def page_of(
             regret=regret_section(of_worlds, read_outs),
             beyond=beyond_section(of_worlds),
             click_log=click_log(results),
-            galleries=galleries(drawn),
+            galleries=shown,
+            first=first,
+            colours=colours_of("".join(_markup(picture) for picture in pictures)),
+            counts=score.counts(verdicts),
+            leaders=[] if scope.of_the_paper(results) else score.leaders(results),
+            repeats=repeats(results),
+            world_words=scope.world_words(results),
         )
     )
+
+
+def _markup(picture: Picture) -> str:
+    return picture.markup + "".join(key.markup for key in picture.keys)
 
 
 def _templates() -> Environment:
@@ -88,7 +105,10 @@ def _templates() -> Environment:
     filters: dict[str, Any] = {
         "anchor": anchor,
         "name_of": name_of,
+        "interval": lambda row: interval_text(row.low, row.high),
         "number": number,
+        "ratio": ratio_text,
+        "symbols": in_symbols,
         "thousands": lambda value: f"{value:,.0f}",
         "under": under,
         "under_and_log": under_and_log,
@@ -99,4 +119,5 @@ def _templates() -> Environment:
 
 def anchor(verdict: Verdict) -> str:
     """The id of a verdict's section, which links lead to."""
-    return re.sub(r"[^a-z0-9-]+", "-", f"claim-{verdict.claim}-{verdict.protocol}".lower())
+    words = f"claim-{verdict.claim}-{verdict.protocol}" + (f"-{verdict.basis}" if verdict.aside else "")
+    return re.sub(r"[^a-z0-9-]+", "-", words.lower())

@@ -6,10 +6,11 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from hybandits import paper
 from hybandits.paper.claims import CONFIDENCE
 from hybandits.paper.claims.wording import percent
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
-from hybandits.report.figures.outcomes import ASIDE, REPRODUCED, name_of
+from hybandits.report.figures.outcomes import ASIDE, REPRODUCED, name_of, under
 from hybandits.report.numbers import Row
 
 INTERVAL = f"{percent(CONFIDENCE)} interval"
@@ -44,10 +45,10 @@ def number(value: float | None) -> str:
 def interval_text(low: float | None, high: float | None) -> str:
     """An interval of regrets.
 
-    >>> interval_text(196.4, 1012.0), interval_text(None, None)
-    ('196.4 to 1,012', '-')
+    >>> interval_text(196.4, 1012.0), interval_text(0.0, 9.5), interval_text(None, None)
+    ('196.4 to 1,012', '0 to 9.5', '-')
     """
-    return "-" if low is None else f"{number(low)} to {number(high)}"
+    return "-" if low is None else f"{number(low) if low else 0} to {number(high)}"
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -84,9 +85,14 @@ def row_numbers(row: Row) -> list[str]:
     ]
 
 
+def has_published(rows: Sequence[Row]) -> bool:
+    """Whether there are published numbers to hold these against; they are all of the released protocol."""
+    return any(row.published is not None and row.protocol == "released" for row in rows)
+
+
 def columns_used(rows: Sequence[Row]) -> int:
     """How many of the numbers to show: only the regret of a single run, and nothing published where nothing is."""
-    if any(row.published is not None for row in rows):
+    if has_published(rows):
         return len(NUMBERS)
     return 1 if all(row.runs == 1 for row in rows) else 4
 
@@ -94,14 +100,16 @@ def columns_used(rows: Sequence[Row]) -> int:
 def regret_section(rows: Sequence[Row], read_outs: Sequence[Row]) -> dict[str, Any]:
     """What the page's section on regret at T needs."""
     return {
-        "has_published": any(row.published is not None for row in rows),
+        "has_published": has_published(rows),
         "tolerance": TOLERANCE,
         "hyran_tolerance": HYRAN_TOLERANCE,
         "agreement": agreement(read_outs),
         "tables": [
-            (protocol, [regret_table(list(case)) for _, case in groupby(group, key=lambda row: row.experiment)])
-            for protocol, group in groupby(rows, key=lambda row: row.protocol)
+            (experiment, [_regret_by_case(list(group)) for _, group in groupby(of_it, key=lambda row: row.protocol)])
+            for experiment in dict.fromkeys(row.experiment for row in rows)
+            if (of_it := [row for row in rows if row.experiment == experiment])
         ],
+        "cut_off": any(row.low == 0 for row in rows),
         "read_outs": read_out_table(read_outs) if read_outs else None,
         "read_out_count": len(read_outs),
     }
@@ -112,22 +120,46 @@ def agreement(read_outs: Sequence[Row]) -> dict[str, Any] | None:
     judged = [(row, row.published) for row in read_outs if row.published is not None and row.within is not None]
     if not judged:
         return None
-    furthest, _ = max(judged, key=lambda pair: abs(pair[0].mean - pair[1]) / tolerance(pair[0].policy, pair[1]))
+    furthest, _ = max(
+        judged, key=lambda pair: abs(pair[0].mean - pair[1]) / tolerance(pair[0].experiment, pair[0].policy, pair[1])
+    )
     return {"matched": sum(bool(row.within) for row, _ in judged), "compared": len(judged), "furthest": furthest}
 
 
+def _regret_by_case(rows: Sequence[Row]) -> Table | Matrix:
+    return regret_table(rows) if len({row.arms for row in rows}) == 1 else regret_matrix(rows)
+
+
 def regret_table(rows: Sequence[Row]) -> Table:
-    """Regret at T in one experiment, by number of arms."""
+    """Regret at T in one experiment with one number of arms, a row per policy."""
     first, shown = rows[0], columns_used(rows)
-    many = len({row.arms for row in rows}) > 1
-    head = ["policy", *(["K"] if many else []), *NUMBERS[:shown]]
-    groups = [
-        [[row.policy, *([str(arms)] if many else []), *row_numbers(row)[:shown]] for row in group]
-        for arms, group in groupby(rows, key=lambda row: row.arms)
-    ]
-    arms = "" if many else f", K = {first.arms}"
-    caption = f"{name_of(first.experiment)}: regret after {first.t:,} rounds{arms}; {runs_of(first)}"
-    return Table(head, groups, range(1, min(len(head), 7 + many)), caption)
+    head = ["policy", *NUMBERS[:shown]]
+    body = [[row.policy, *row_numbers(row)[:shown]] for row in rows]
+    caption = f"{_case(first)}: regret after {first.t:,} rounds, K = {first.arms}; {runs_of(first)}"
+    return Table(head, [body], range(1, min(len(head), 7)), caption)
+
+
+def _case(row: Row) -> str:
+    return f"{name_of(row.experiment)}, {under(row.protocol)}"
+
+
+class Matrix(NamedTuple):
+    """Regret at T by policy, a row each, and number of arms."""
+
+    arms: Sequence[int]
+    rows: Sequence[tuple[str, Sequence[Row | None]]]
+    caption: str
+    has_published: bool
+
+
+def regret_matrix(rows: Sequence[Row]) -> Matrix:
+    """Regret at T in one experiment with several numbers of arms."""
+    first, arms = rows[0], list(dict.fromkeys(row.arms for row in rows))
+    cells = {(row.policy, row.arms): row for row in rows}
+    policies = dict.fromkeys(row.policy for row in rows)
+    body = [(policy, [cells.get((policy, k)) for k in arms]) for policy in policies]
+    caption = f"{_case(first)}: regret after {first.t:,} rounds by number of arms K; {runs_of(first)}"
+    return Matrix(arms, body, caption, has_published(rows))
 
 
 def read_out_table(rows: Sequence[Row]) -> Table:
@@ -151,8 +183,11 @@ class Beyond(NamedTuple):
 
 
 def beyond_section(rows: Sequence[Row]) -> Beyond | None:
-    """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show."""
-    ratios = _ratios_to_the_best(rows)
+    """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show.
+
+    Fresh environments are left out: they repeat the same cases.
+    """
+    ratios = _ratios_to_the_best([row for row in rows if row.experiment not in paper.FRESH_NAMES.values()])
     if not ratios:
         return None
     policies = list(dict.fromkeys(policy for policy, _ in ratios))
@@ -176,6 +211,8 @@ def _ratios_to_the_best(rows: Sequence[Row]) -> dict[tuple[str, tuple[str, str]]
             published.setdefault((row.protocol, row.experiment, row.arms), []).append(row.mean)
     ratios: dict[tuple[str, tuple[str, str]], list[float]] = {}
     for row in rows:
+        if row.experiment == paper.SMALL_DIVERSITY:
+            continue  # it is about the design matrix, and one of its policies is not meant to earn anything
         best = min(published.get((row.protocol, row.experiment, row.arms), [0.0]))
         if row.protocol != "own" and row.policy not in (*REPRODUCED, *ASIDE) and best > 0:
             ratios.setdefault((row.policy, (row.protocol, row.experiment)), []).append(row.mean / best)

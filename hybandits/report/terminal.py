@@ -41,8 +41,9 @@ def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
         listings.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
     if verdicts:
         ordered = sorted(verdicts, key=lambda verdict: verdict.claim)
-        body = [[v.claim, v.title, v.protocol, v.verdict, first_sentence(v.summary)] for v in ordered]
-        listings.append(Listing("Claims", ("claim", "title", "protocol", "verdict", "summary"), body, (), _UNWRAPPED))
+        body = [[v.claim, v.title, v.protocol, v.basis, v.verdict, first_sentence(v.summary)] for v in ordered]
+        head = ["claim", "title", "protocol", "on", "verdict", "summary"]
+        listings.append(Listing("Claims", head, body, (), _UNWRAPPED))
     return listings
 
 

@@ -16,6 +16,7 @@ from hybandits.report import figures
 from hybandits.report.exports import regret_csv, summary_of
 from hybandits.report.numbers import read_out_rows, regret_rows
 from hybandits.report.page import page_of
+from hybandits.report.repeat import repeats
 
 
 def write_report(
@@ -26,6 +27,8 @@ def write_report(
     engine: Engine | None = None,
 ) -> Path:
     """Write figures/, report/index.html, report/summary.json and report/regret.csv into a results folder.
+
+    Beside the page is a TOML file for every experiment of one's own, report/NAME.toml, which runs it again.
 
     Parameters
     ----------
@@ -50,7 +53,7 @@ def write_report(
     """
     results = read_results(folder) if results is None else results
     drawn = figures.draw_all(
-        results, folder / "figures", paper.published, read_out_error=paper.READ_OUT_ERROR, engine=engine
+        results, folder / "figures", paper.published, read_out_error=paper.read_out_error, engine=engine
     )
     verdicts = claims.judge(results) if verdicts is None else verdicts
     rows, read_outs = regret_rows(results), read_out_rows(results)
@@ -62,6 +65,7 @@ def write_report(
         out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
         page: page_of(results, drawn, verdicts, rows, read_outs),
     }
+    texts |= {out / repeat.file: repeat.toml for repeat in repeats(results) if repeat.toml}
     for path, text in texts.items():
         _write_text(path, text)
     clear_parts([*texts, *(file for figure in drawn for file in figure.files)])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,9 @@ from hybandits.simulation.worlds import BLOCK, every_arm
 
 TERRAIN = "terrain"
 """The name of the data set that is made (`terrain`)."""
+
+Table = tuple[Any, Any]
+"""Features and labels, as `Classification` takes them."""
 
 
 class Classification:
@@ -90,35 +91,6 @@ class Classification:
     def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
         """The means themselves: an answer is right or wrong, and there is no noise."""
         return means.copy()
-
-
-def read_table(path: Path | str) -> tuple[Doubles, list[str]]:
-    """Features and labels from a CSV file with a header: the last column is the class, all others are numbers.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "flowers.csv"
-    ...     _ = path.write_text("length,width,kind\\n1.5,2,lily\\n3,1,rose\\n")
-    ...     read_table(path)
-    (array([[1.5, 2. ], [3. , 1. ]]), ['lily', 'rose'])
-    """
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if len(rows) < 2 or len(rows[0]) < 2:
-        raise ValueError(f"{path} must have a header, rows, and a column of features before that of the class")
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"{path}: row {number} has {len(row)} cells and the header {len(rows[0])}: mend the row")
-        for name, cell in zip(rows[0][:-1], row[:-1], strict=True):
-            try:
-                finite = math.isfinite(float(cell))
-            except ValueError:
-                finite = False
-            if not finite:
-                raise ValueError(
-                    f"{path}: row {number} has {cell!r} as {name}: all columns but the last must be finite numbers"
-                )
-    return np.array([row[:-1] for row in rows[1:]], dtype=float), [row[-1] for row in rows[1:]]
 
 
 def terrain(rows: int = 20_000, seed: int = 0) -> tuple[Doubles, np.ndarray]:

@@ -1,16 +1,19 @@
-"""Worlds by name: the kind of a world and its settings, as a record keeps them, become a world."""
+"""Worlds by name: the kind of a world and its settings, as a record keeps them, become a world.
+
+A world of one's own is named ``package.module:Class``; its settings are the arguments of its constructor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from hybandits.foundation import own_classes
 from hybandits.foundation.checks import nearest
-from hybandits.foundation.files import sha256
+from hybandits.foundation.own_classes import is_import_path, parameters_of
 from hybandits.simulation.churn import Churn
-from hybandits.simulation.classification import TERRAIN, Classification, read_table, terrain
+from hybandits.simulation.classification import Classification, Table, terrain
 from hybandits.simulation.clicks import Clicks, Products
 from hybandits.simulation.worlds import Relayed, Synthetic, World
 
@@ -22,12 +25,18 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "clicks": ("rewards of 0 and 1", ("rate", "spread")),
     "products": ("clicks on products with features of their own", ("rate", "spread")),
     "churn": ("arms that come and go", ("every",)),
-    "classification": ("a data set: the arms are the classes", ("data", "sha256")),
+    "classification": ("a data set: the arms are the classes", ("data", "label", "sha256")),
 }
 """The kinds of worlds: what they are, and their settings beside those of `RELAY`."""
 
 GAUSSIAN = ("linear", "churn")
 """Kinds whose noise is given; the noise of the others follows from their settings."""
+
+FROM_THE_EXPERIMENT = ("d1", "d2", "arms", "noise", "seed")
+"""What a world of one's own is told by the experiment, as far as its constructor takes it; the rest are settings."""
+
+PROMISED = ("d1", "d2", "noise", "fresh_contexts", "rounds", "noise_stream")
+"""What every world has (`hybandits.simulation.World`)."""
 
 
 def make_world(
@@ -39,14 +48,15 @@ def make_world(
     noise: float,
     seed: int,
     linear: Mapping[str, Any],
-    data: str | None = None,
+    table: Table | None = None,
 ) -> World:
     """The world of some settings.
 
     Parameters
     ----------
     settings : mapping
-        The `kind`, one of `KINDS` ("linear" if it is not there), and settings of that kind.
+        The `kind`, one of `KINDS` ("linear" if it is not there), and settings of that kind; or as kind
+        ``package.module:Class``, and the constructor's arguments as a mapping under `settings`.
     d1, d2, arms : int
         Its shape.
     noise : float
@@ -55,8 +65,8 @@ def make_world(
         What everything is drawn from.
     linear : mapping
         What "linear" is told beside all this: law, bounds, and whether contexts are fresh.
-    data : str, optional
-        Where the file of a data set is, if it is not where the settings say.
+    table : (features, labels), optional
+        The data set of "classification"; by default `terrain`.
 
     Returns
     -------
@@ -71,8 +81,12 @@ def make_world(
     """
     kind, own, relayed = split_settings(settings)
     shape: dict[str, Any] = {"d1": d1, "d2": d2, "arms": arms, "seed": seed}
-    if kind == "classification":
-        world: World = _classification(own, data, seed)
+    world: World
+    if is_import_path(kind):
+        world = _own_world(kind, own.get("settings", {}), {**shape, "noise": noise})
+    elif kind == "classification":
+        features, labels = usual_terrain() if table is None else table
+        world = Classification(features=features, labels=labels, seed=seed)
         if (world.d1, world.d2) != (d1, d2):
             raise ValueError(f"the data set has d1={world.d1}, d2={world.d2}, not d1={d1}, d2={d2}: take its shape")
     else:
@@ -88,27 +102,39 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[str, dict[str, Any], di
     """The kind, its own settings, and those of `RELAY`; an unknown one is an error that names the nearest known one."""
     own = dict(settings)
     kind = own.pop("kind", "linear")
-    if kind not in KINDS:
-        raise ValueError(f"world must be one of {', '.join(KINDS)}, got {kind!r}{nearest(kind, KINDS)}")
-    known = (*KINDS[kind][1], *RELAY)
+    if kind not in KINDS and not is_import_path(kind):
+        raise ValueError(
+            f"world must be one of {', '.join(KINDS)}, or a class of your own as {own_classes.FORM}, got {kind!r}"
+            f"{nearest(kind, KINDS)}"
+        )
+    known = (*(KINDS[kind][1] if kind in KINDS else ("settings",)), *RELAY)
     for name in own:
         if name not in known:
             raise ValueError(f"a world of the kind {kind} has no setting {name!r}: it has {', '.join(known)}")
     return kind, own, {name: own.pop(name) for name in RELAY if name in own}
 
 
-def _classification(settings: Mapping[str, Any], data: str | None, seed: int) -> Classification:
-    source = settings.get("data", TERRAIN)
-    if source == TERRAIN:
-        features, labels = _terrain()
-    else:
-        path = Path(data or source)
-        if "sha256" in settings and sha256(path) != settings["sha256"]:
-            raise ValueError(f"{path} is not the data set that was recorded: its content differs. Bring the old file.")
-        features, labels = read_table(path)
-    return Classification(features=features, labels=labels, seed=seed)
+def world_class(name: str) -> type:
+    """The class of a world of one's own, which is imported."""
+    return own_classes.import_class(name, object, "a world")
+
+
+def _own_world(name: str, settings: Mapping[str, Any], told: Mapping[str, Any]) -> World:
+    kind = world_class(name)
+    own_classes.check_settings(name, kind, settings, FROM_THE_EXPERIMENT)
+    known = parameters_of(kind)
+    arguments = {key: value for key, value in told.items() if key in known} | dict(settings)
+    world: World = own_classes.construct(name, kind, arguments)
+    missing = [each for each in PROMISED if not hasattr(world, each)]
+    if missing:
+        raise ValueError(
+            f"{name} is not a world, because it has no {', '.join(missing)}: a world has {', '.join(PROMISED)}, see "
+            "docs/adding-a-world.md"
+        )
+    return world
 
 
 @lru_cache(maxsize=1)
-def _terrain() -> tuple[Any, Any]:
+def usual_terrain() -> Table:
+    """The data set that is made, drawn once; do not write to it."""
     return terrain()

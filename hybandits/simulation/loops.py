@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from hybandits.foundation.checks import Doubles
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
-from hybandits.kernels.decisions import best_mean, choose_posterior, choose_tuned, choose_ucb, walk_level
+from hybandits.kernels.decisions import (
+    best_mean,
+    choose_posterior,
+    choose_tuned,
+    choose_ucb,
+    choose_uniform,
+    walk_level,
+)
 from hybandits.kernels.gram import estimate, learn_round
 from hybandits.kernels.memories import choose_mixed, go_on, learn_row_mixed
 from hybandits.kernels.random import LEARN, uniform
@@ -31,6 +38,7 @@ from hybandits.policies.base import Policy
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.information import HyIDS
 from hybandits.policies.posterior import PosteriorPolicy
+from hybandits.policies.randomised import Uniform
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson
 from hybandits.policies.ucb import UCBPolicy
@@ -159,6 +167,52 @@ def play_ucb(  # type: ignore[no-untyped-def]
         taken = take_slot(index[t, i], slots, fresh, taken)
         learn_played(
             slots[index[t, i]], shared[i], own[i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
+            rounds + learned,
+        )  # fmt: skip
+        learned += 1
+    return n, learned
+
+
+def _play_uniform(policy: Uniform, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+    estimator = policy.estimator
+    _admit(estimator, rounds)
+    slots, fresh = policy.meet(rounds.arms)
+    key, first = policy.decision_numbers(len(picks))
+    played, learned = play_uniform(
+        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
+        estimator.shared_factor, estimator.shared_score, key, first, estimator.rounds, picks,
+    )  # fmt: skip
+    estimator.settle(rounds.arms, slots, fresh, learned)
+    policy.decision_numbers(played - len(picks))
+    _check_played(rounds, rewards, picks, played)
+
+
+@kernel
+def play_uniform(  # type: ignore[no-untyped-def]
+    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, key, first, rounds, picks
+):  # fmt: skip
+    """`play_ucb` with the choice by `choose_uniform`; round t takes decision number first + t."""
+    source, x, z, index, counts = shown
+    x, z = room_for(source, x, z)
+    n = counts.shape[0]
+    unkeyed = 0 * n
+    learned = 0
+    taken = 0
+    for t in range(n):
+        count = counts[t]
+        row = lay_out(source, t, count, x, z)
+        i = choose_uniform(x[row, :count], z[row, :count], key, unkeyed, first + t)
+        if i < 0:
+            return t, learned
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, learned
+        taken = take_slot(index[t, i], slots, fresh, taken)
+        learn_played(
+            slots[index[t, i]], x[row, i], z[row, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
             rounds + learned,
         )  # fmt: skip
         learned += 1
@@ -452,6 +506,7 @@ COMPILED_LOOPS: tuple[CompiledLoop, ...] = (
     CompiledLoop(UCBPolicy, _play_ucb),
     CompiledLoop(HyThompson, _play_posterior, samples=True),
     CompiledLoop(HyIDS, _play_posterior, samples=True),
+    CompiledLoop(Uniform, _play_uniform, samples=True),
     CompiledLoop(SupLinUCB, _play_sup),
     CompiledLoop(HyRan, _play_hyran),
 )

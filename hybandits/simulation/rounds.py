@@ -21,7 +21,8 @@ from hybandits.model.features import GIVEN, FeatureMap, lay_out, room_for
 class FeatureSource(NamedTuple):
     """What the features of rounds are computed from while they are played, so that memory for one round is enough.
 
-    The features of candidate k of round t are those that `map` gives for user[t] and vectors[vector[t, k]].
+    The features of candidate k of round t are those that `map` gives for user[t], vectors[vector[t, k]] and, if it has
+    pair features, pair[t, k].
 
     Attributes
     ----------
@@ -33,12 +34,15 @@ class FeatureSource(NamedTuple):
         For every candidate, the row of `vectors` that describes it; any row for padding.
     vectors : array of shape (number of vectors, map.arm)
         The arms' vectors, each stored once.
+    pair : array of shape (rounds, n, map.pair), optional
+        The pair features of every candidate, if the map has any; anything for padding.
     """
 
     map: FeatureMap
     user: Doubles
     vector: NDArray[np.int64]
     vectors: Doubles
+    pair: Doubles | None = None
 
 
 class Rounds(NamedTuple):
@@ -90,7 +94,8 @@ class Rounds(NamedTuple):
         if source is None:
             x, z = x[first:last], z[first:last]
         else:
-            source = source._replace(user=source.user[first:last], vector=source.vector[first:last])
+            pair = None if source.pair is None else source.pair[first:last]
+            source = source._replace(user=source.user[first:last], vector=source.vector[first:last], pair=pair)
         return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], source, self.first + first)
 
     def features(self, t: int) -> tuple[Doubles, Doubles]:
@@ -107,9 +112,10 @@ class Rounds(NamedTuple):
     @property
     def for_kernels(self) -> tuple[Any, Doubles, Doubles, NDArray[np.int64], NDArray[np.int64]]:
         """Everything but the ids: the source as `lay_out` takes it, x, z, index and counts."""
-        source: Any = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0))
+        source: Any = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), np.empty((0, 0, 0))
         if self.source is not None:
-            source = self.source.map.code, self.source.user, self.source.vector, self.source.vectors
+            feature_map, user, vector, vectors, pair = self.source
+            source = feature_map.code, user, vector, vectors, source[4] if pair is None else pair
         return source, self.x, self.z, self.index, self.counts
 
     def check(self, d1: int, d2: int) -> None:
@@ -155,6 +161,9 @@ class Rounds(NamedTuple):
                 f"source.vector has numbers from {source.vector.min()} to {source.vector.max()} but there are "
                 f"{len(source.vectors)} vectors: every entry, padding too, must be a row of source.vectors"
             )
+        if source.pair is not None or source.map.pair:
+            pair = np.empty((0, 0, 0)) if source.pair is None else source.pair
+            check_array("source.pair", pair, np.float64, (len(source.user), n, source.map.pair))
         return len(source.user)
 
 

@@ -31,6 +31,7 @@ LAWS = {
     "cube-direction": "the direction of a uniform point of a cube, times a radius uniform in [0, bound]",
     "ball": "uniform in the ball of radius bound",
     "inscribed-cube": "features uniform in the cube inscribed in the unit ball, parameters uniform in a ball",
+    "sphere": "uniform on the sphere of radius bound",
 }
 """How features and parameters may be drawn; the bound is 1 for features, theta_bound and beta_bound for parameters."""
 
@@ -41,7 +42,7 @@ OWN = {
 }
 """What arms may have of their own."""
 
-_CUBE_DIRECTION, _BALL, _INSCRIBED = range(3)
+_CUBE_DIRECTION, _BALL, _INSCRIBED, _SPHERE = range(4)
 
 WALK_STEP = 50
 """Rounds between two steps of parameters that walk."""
@@ -266,6 +267,9 @@ class Synthetic:
         if self.law == "cube-direction":
             theta = self.theta_bound * _cube_direction(random.random(self.d1 + 1))
             beta = self.beta_bound * _cube_direction(random.random((self.arms, self.d2 + 1)))
+        elif self.law == "sphere":
+            theta = self.theta_bound * _sphere(random, (self.d1,))
+            beta = self.beta_bound * _sphere(random, (self.arms, self.d2))
         else:
             theta = self.theta_bound * _ball(random, (self.d1,))
             beta = self.beta_bound * _ball(random, (self.arms, self.d2))
@@ -288,7 +292,7 @@ class Synthetic:
         radii = np.random.default_rng((self.seed, 2, trial if self.fresh_contexts else 0))
         d1, d2, arms = self.d1, self.d2, self.arms
         size = max(1, BLOCK_NUMBERS // (arms * (d1 + d2 + 2)))
-        laws = {"cube-direction": _CUBE_DIRECTION, "ball": _BALL, "inscribed-cube": _INSCRIBED}
+        laws = {"cube-direction": _CUBE_DIRECTION, "ball": _BALL, "inscribed-cube": _INSCRIBED, "sphere": _SPHERE}
         wide = min(size, horizon), arms, d1 + d2 + (2 if self.law == "cube-direction" else 0)
         room = np.empty(wide)
         index, counts = every_arm(wide[0], arms)
@@ -299,9 +303,10 @@ class Synthetic:
             x, z, means, best = np.empty((n, arms, d1)), np.empty((n, arms, d2)), np.empty((n, arms)), np.empty(n)
             raw = room[:n]
             lengths, first = raw, d1 + d2
-            if self.law == "ball":
+            if self.law in ("ball", "sphere"):
                 random.standard_normal(out=raw)
-                lengths, first = radii.random((n, arms, 2)), 0
+                if self.law == "ball":
+                    lengths, first = radii.random((n, arms, 2)), 0
             else:
                 random.random(out=raw)
             within = [t - start for t in changes if start <= t < start + n]
@@ -344,25 +349,27 @@ def place(law, raw, radii, first, theta, beta, constant, x, z, means, best):  # 
     If `constant`, the last feature of z is 1, whatever was drawn for it.
 
     With v = 2 raw - 1 (uniform draws) or v = raw (normals): v r / |v| for a direction and a radius r (uniform, or
-    u^(1/d) in the ball), or v / sqrt(d) for the inscribed cube, which has no radii. Those of x and z are in radii, from
-    column `first` on.
+    u^(1/d) in the ball), v / |v| on the sphere, or v / sqrt(d) for the inscribed cube; the last two have no radii.
+    Those of x and z are in radii, from column `first` on.
     """
     n, arms, d1 = x.shape
     d2 = z.shape[2]
+    normal = law in (_BALL, _SPHERE)
+    without_radii = law in (_INSCRIBED, _SPHERE)
     for t in range(n):
         highest = -np.inf
         for a in range(arms):
             sum_x = 0.0
             for k in range(d1):
-                v = raw[t, a, k] if law == _BALL else 2.0 * raw[t, a, k] - 1.0
+                v = raw[t, a, k] if normal else 2.0 * raw[t, a, k] - 1.0
                 x[t, a, k] = v
                 sum_x += v * v
             sum_z = 0.0
             for k in range(d2):
-                v = raw[t, a, d1 + k] if law == _BALL else 2.0 * raw[t, a, d1 + k] - 1.0
+                v = raw[t, a, d1 + k] if normal else 2.0 * raw[t, a, d1 + k] - 1.0
                 z[t, a, k] = v
                 sum_z += v * v
-            u_x, u_z = (0.0, 0.0) if law == _INSCRIBED else (radii[t, a, first], radii[t, a, first + 1])
+            u_x, u_z = (0.0, 0.0) if without_radii else (radii[t, a, first], radii[t, a, first + 1])
             scale_x = scale_to_law(law, u_x, sum_x, d1)
             scale_z = scale_to_law(law, u_z, sum_z, d2)
             mean = 0.0
@@ -386,6 +393,8 @@ def scale_to_law(law, u, squares, d):  # type: ignore[no-untyped-def]
         return 0.0
     if law == _INSCRIBED:
         return 1.0 / math.sqrt(d)
+    if law == _SPHERE:
+        return 1.0 / math.sqrt(squares)
     if law == _BALL:
         u = u ** (1.0 / d)
     return u / math.sqrt(squares)
@@ -405,4 +414,12 @@ def _ball(random: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
     norm = np.linalg.norm(direction, axis=-1, keepdims=True)
     radius = random.random((*shape[:-1], 1)) ** (1.0 / max(shape[-1], 1))
     point: Doubles = direction * (radius / np.where(norm == 0, 1.0, norm))
+    return point
+
+
+def _sphere(random: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
+    """Points uniform on the unit sphere in dimension shape[-1]."""
+    direction = random.standard_normal(shape)
+    norm = np.linalg.norm(direction, axis=-1, keepdims=True)
+    point: Doubles = direction / np.where(norm == 0, 1.0, norm)
     return point

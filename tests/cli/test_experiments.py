@@ -6,11 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hybandits import paper
 from hybandits.experiments.results import read_results
 from tests.support.command_line import complaints, run, run_process, said
+from tests.support.own_classes import write_drifting, write_softmax
 
 QUICK = ["reproduce", "diversity", "--protocol", "released", "--policies", "HyLinUCB"]
 
@@ -38,6 +41,25 @@ def test_reproduce_prints_tables_writes_a_page_and_does_nothing_twice(tmp_path: 
     assert other.exit_code == 2
     assert "holds results with seed 194821263, this run has 3" in other.stderr
     assert len(complaints(other.stderr)) == 1
+
+
+@pytest.mark.slow
+def test_fresh_environments_join_the_published_ones_in_one_folder(tmp_path: Path) -> None:
+    small = ["reproduce", "setting-3", "--protocol", "released", "--policies", "HyLinUCB,DisLinUCB", "--out", tmp_path]
+    small += ["--workers", "1"]
+    published = run(*small)
+    assert published.exit_code == 0, said(published)
+    both = run(*small, "--environments", "2")
+    assert both.exit_code == 0, said(both)
+    assert "Setting 3, fresh environments, released protocol: regret after 10,000 rounds (2 runs" in both.stdout
+    assert "2 fresh environments" in both.stdout
+    results = read_results(tmp_path)
+    assert {name for name, _ in results.outcomes} == {"setting-3", "setting-3-fresh"}
+    assert run(*small).stdout == both.stdout, "neither resuming without them nor a report loses them"
+    assert run("report", tmp_path).stdout == both.stdout
+    more = run(*small, "--environments", "3")
+    assert more.exit_code == 2
+    assert "environments: 2 there and 3 here" in more.stderr
 
 
 @pytest.mark.slow
@@ -117,6 +139,8 @@ def test_list_names_what_there_is() -> None:
         (["reproduce", "--policies", "HyLinUBC"], "there is no policy 'HyLinUBC' (did you mean HyLinUCB?)"),
         (["reproduce", "--protocol", "published"], "--protocol"),
         (["reproduce", "--scale", "huge"], "--scale"),
+        (["reproduce", "--environments", "1"], "--environments"),
+        (["reproduce", "diversity", "--environments", "9"], "--environments is for setting-1, setting-2, setting-3"),
         (["reproduce", "--engine", "slurm"], "--engine"),
         (["reproduce", "--workers", "0"], "--workers"),
         (["reproduce", "--seed", "-1"], "--seed"),
@@ -251,3 +275,71 @@ def test_the_yahoo_experiment_takes_policies_that_learn_their_settings(folder: P
     assert outcome is not None
     assert outcome.policies == ["HyThompson", "HyIDS"]
     assert [entry.settings for entry in outcome.experiment.policies] == [{}, {}]
+
+
+SMALL_WORLD = ["--d1", "2", "--d2", "1", "--arms", "3", "--rounds", "60", "--environments", "2"]
+
+
+@pytest.mark.slow
+def test_policies_and_worlds_of_ones_own_play_and_can_be_repeated_from_the_page(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    write_drifting(own_folder)
+    own = ["--policy", "softmax:Softmax:temperature=0.1", "--policy", 'EpsilonGreedy:policy="softmax:Softmax"']
+    own += ["--world", "drifting:Drifting:speed=0.5", *SMALL_WORLD, "--name", "lab"]
+    first = run_process("simulate", *own, "--out", "out", "--workers", "2")
+    assert first.returncode == 0, first.stderr
+    assert "Softmax:temperature=0.1" in first.stdout
+    again = run("simulate", "out/report/lab.toml", "--out", "again", "--workers", "1")
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout.splitlines()[:-1] == first.stdout.splitlines()[:-1]
+    units = [path.relative_to("out") for path in Path("out").rglob("*.parquet")]
+    assert len(units) == 2
+    for unit in units:
+        assert ("again" / unit).read_bytes() == ("out" / unit).read_bytes()
+    (own_folder / "softmax.py").write_text((own_folder / "softmax.py").read_text() + "\n")
+    changed = run("simulate", *own, "--out", "out")
+    assert changed.exit_code == 2
+    assert "the source of softmax:Softmax has changed" in changed.stderr
+    assert len(complaints(changed.stderr)) == 1
+    assert run("report", "out").stdout == first.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "softmx:Softmax"], "there is no module 'softmx' (did you mean softmax?)"),
+        (["--policy", "softmax:Softmx"], "the module 'softmax' has no class 'Softmx' (did you mean Softmax?)"),
+        (["--policy", "softmax.py:Softmax"], "'softmax.py' is not the name of a module"),
+        (["--policy", "broken:Broken"], "the module 'broken' cannot be imported (broken.py, line 1: "),
+        (["--policy", "EpsilonGreedy"], 'name it, as in EpsilonGreedy:policy="HyLinUCB:noise=0.1"'),
+        (["--world", "softmax:Softmax"], "softmax:Softmax is not a world"),
+        (["--world", "clickz"], "world must be one of linear, clicks, products, churn, classification, or a class of"),
+    ],
+)
+def test_bad_classes_of_ones_own_are_one_clear_complaint(arguments: list[str], message: str, own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "broken.py").write_text("class Broken(:\n")
+    result = run("simulate", *arguments, *SMALL_WORLD)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(complaints(result.stderr)) == 1
+
+
+@pytest.mark.slow
+def test_a_data_set_in_parquet_is_named_on_its_page(own_folder: Path) -> None:
+    table = {"label": ["a", "b", "a", "c"], "height": [1.0, 2.0, 1.5, 7.0]}
+    pq.write_table(pa.table(table), own_folder / "trees.parquet")
+    flags = ["--world", "classification", "--data", str(own_folder / "trees.parquet"), "--label", "label"]
+    result = run("simulate", *flags, "--rounds", "30", "--policy", "Uniform", "--workers", "1", "--out", "out")
+    assert result.exit_code == 0, result.stderr
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    (command,) = manifest["commands"]
+    assert "--data trees.parquet" in command
+    assert "trees.parquet, class in the column label, SHA-256" in Path("out/report/index.html").read_text()
+
+
+def test_list_says_how_ones_own_are_named() -> None:
+    text = run("list").stdout
+    assert 'EpsilonGreedy:policy="HyLinUCB:noise=0.1"' in text
+    assert text.count("package.module:Class:setting=value") == 2
+    assert "classification" in text

@@ -15,7 +15,9 @@ import pytest
 
 import hybandits
 from hybandits.logs.store import Log
-from tests.support.command_line import complaints, run, said
+from tests.support.campaigns import HEADER, ROUNDS, campaign
+from tests.support.command_line import complaints, run, run_process, said
+from tests.support.own_classes import write_softmax
 
 
 def test_what_convert_writes_is_a_log(folder: Path) -> None:
@@ -184,8 +186,9 @@ def test_fit_then_use_online_and_evaluate(folder: Path, tmp_path: Path) -> None:
     assert {e["estimator"] for e in plain["estimates"]} == {"ips", "snips", "dm", "dr"}
     assert (evaluation / "running.png").stat().st_size > 5000
     assert (evaluation / "running.svg").read_text().startswith("<?xml")
-    # Features are those noted in the policy; asking for others is a mistake, and so is forgetting what it has seen.
-    assert "--features li, not das" in said(run("evaluate", folder / "log", "--policy", out, "--features", "das"))
+    # The features of the policy are those noted in it; the model behind dm and dr may have others.
+    other = said(run("evaluate", folder / "log", "--policy", out, "--features", "das"))
+    assert f"and of policies that learn: das; of {out}: li, as fitted" in other
     assert "looks better" in said(run("evaluate", folder / "log", "--policy", out))
 
 
@@ -215,7 +218,8 @@ def test_policies_that_learn_are_replayed(folder: Path) -> None:
     rows = [line.split()[:2] for line in evaluated.stdout.splitlines()]
     for spec in ["HyIDS", "HyThompson", "HyLinUCB:noise=0.3"]:
         assert [spec, "replay"] in rows
-        assert [spec, "ips"] not in rows
+        assert [spec, "snips"] in rows
+        assert [spec, "dm"] not in rows
     assert ["uniform", "dr"] in rows
 
 
@@ -288,6 +292,32 @@ def test_a_policy_fitted_to_other_columns_is_refused(tmp_path: Path) -> None:
     assert "country=bb" in said(refused)
 
 
+@pytest.mark.slow
+def test_pair_features_from_a_campaign_to_an_evaluation(tmp_path: Path) -> None:
+    raw, log, policy = campaign(tmp_path, HEADER + ROUNDS * 40), tmp_path / "log", tmp_path / "policy.npz"
+    by_default = "features: das+pair by default, because the arms have features of their own; x ends with the pair "
+    commands: list[tuple[object, ...]] = [
+        ("convert", raw, log),
+        ("describe", log),
+        ("fit", log, "--policy", "Greedy", "--rounds", 60, "--out", policy),
+        ("evaluate", log, "--policy", "uniform"),
+    ]
+    for command in commands:
+        done = run(*command)
+        assert done.exit_code == 0, said(done)
+        assert by_default + "features (affinity)" in said(done)
+    fitted = hybandits.load(policy)
+    assert (fitted.notes["features"], fitted.notes["pair"]) == ("das+pair", ["affinity"])
+    assert hybandits.Features.of(fitted).names_x[-1] == "pair.affinity"
+    evaluated = run("evaluate", log, "--policy", policy, "--from", 60)
+    assert evaluated.exit_code == 0, said(evaluated)
+    assert "by default" not in said(evaluated)
+    left_out = run("describe", log, "--features", "li")
+    assert "features: li leaves out the pair features of the log (affinity); li+pair has them" in said(left_out)
+    assert "--features das+pair, not das" in said(run("evaluate", log, "--policy", policy, "--features", "das"))
+    assert run("describe", log, "--features", "das+pairs").exit_code == 2
+
+
 def test_what_lies_beside_a_log_and_is_not_read_is_named(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "raw", tmp_path / "raw")
     (tmp_path / "raw" / "README.txt").write_text("of the data")
@@ -317,3 +347,22 @@ def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> Non
     assert "interrupted" in process.stderr
     assert "Traceback" not in process.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_policy_of_ones_own_is_fitted_and_evaluated(folder: Path, own_folder: Path) -> None:
+    write_softmax(own_folder)
+    own = "softmax:Softmax:temperature=0.1"
+    fitted = run_process("fit", folder / "log", "--policy", own, "--rounds", 3000, "--workers", "1")
+    assert fitted.returncode == 0, fitted.stderr
+    assert "wrote policy.npz: Softmax with" in fitted.stdout
+    policies = ["--policy", "policy.npz", "--policy", own, "--policy", f'EpsilonGreedy:policy="{own}"']
+    evaluate = ["evaluate", folder / "log", *policies, "--from", 3000, "--rounds", 500, "--workers", "2"]
+    refused = run_process(*evaluate)
+    assert refused.returncode == 2
+    assert "import the module 'softmax' first (on the command line: evaluate --import softmax)" in refused.stderr
+    evaluated = run_process(*evaluate, "--import", "softmax")
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert own in evaluated.stdout
+    wrong = run_process(*evaluate, "--import", "sofmax")
+    assert "there is no module 'sofmax' (did you mean softmax?)" in wrong.stderr

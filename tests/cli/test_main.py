@@ -17,7 +17,7 @@ from hybandits.cli import experiments, logs
 from hybandits.cli.main import app
 from hybandits.logs.formats import FORMATS
 from hybandits.logs.synthetic import KINDS, SyntheticLog
-from hybandits.model.features import MAPS
+from hybandits.model.features import MAPS, PAIR_PLACES
 from hybandits.offline.evaluation import INTERVALS
 from hybandits.offline.view import ARMS
 from hybandits.simulation import kinds
@@ -53,7 +53,7 @@ def test_the_list_of_commands_has_whole_sentences() -> None:
     ("offered", "known"),
     [
         (logs.Format, FORMATS),
-        (logs.FeaturesName, MAPS),
+        (logs.FeaturesName, [name + suffix for name in MAPS for suffix in PAIR_PLACES]),
         (logs.IntervalName, INTERVALS),
         (logs.Kind, KINDS),
         (experiments.ArmsName, ARMS),

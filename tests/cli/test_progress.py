@@ -1,4 +1,4 @@
-"""Bars follow a run at a terminal and say nothing elsewhere."""
+"""Bars follow a run at a terminal; elsewhere there is a line every half minute."""
 
 from __future__ import annotations
 
@@ -60,3 +60,87 @@ def test_stages_have_bars_of_their_own() -> None:
         assert (reading.completed, reading.total) == (4, 4)
         assert (fitting.completed, fitting.total) == (1, 2)
     assert "fitting" in told.getvalue()
+
+
+# ------------------------------------------------------------------ without a terminal
+
+
+class Clock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def elsewhere() -> tuple[io.StringIO, Console]:
+    """A file, and a console that writes there."""
+    told = io.StringIO()
+    return told, Console(file=told, force_terminal=False, width=40)
+
+
+def test_a_run_says_every_half_minute_how_far_it_is() -> None:
+    clock, (told, console) = Clock(), elsewhere()
+    units = list(RECORD.units())
+    with Bars(console, clock) as bars:
+        bars.plan(units[1:], units[:1])
+        rounds = units[1].rounds
+        clock.now += 29
+        bars.advance(units[1], rounds // 4)
+        assert told.getvalue() == ""
+        clock.now += 1
+        bars.advance(units[1], rounds // 2)  # a quarter of all, in half a minute
+        clock.now += 29
+        bars.finish(units[1])
+        clock.now += 31
+        bars.advance(units[2], rounds // 2)
+        bars.finish(units[2])
+    total = f"{2 * rounds:,} rounds"
+    assert told.getvalue().splitlines() == [
+        f"hybandits: 25 % done, 1 of 3 units saved, {rounds // 2:,} of {total}, about 2 minutes left",
+        f"hybandits: 75 % done, 2 of 3 units saved, {3 * rounds // 2:,} of {total}, about 30 seconds left",
+    ]
+
+
+def test_short_work_stays_quiet() -> None:
+    clock, (told, console) = Clock(), elsewhere()
+    with simple_bar("fitting", 100, console=console, clock=clock) as advance:
+        clock.now += 29.9
+        advance(100)
+    assert told.getvalue() == ""
+
+
+def test_rounds_and_bytes_are_counted_and_an_unknown_total_has_no_share() -> None:
+    for unit, total, line in (
+        ("rounds", 8_000_000, "hybandits: reading: 25 % done, 2,000,000 of 8,000,000 rounds, about 3 minutes left"),
+        ("B", 8_000_000, "hybandits: reading: 25 % done, 2.0 of 8.0 MB, about 3 minutes left"),
+        ("B", None, "hybandits: reading: 2.0 MB"),
+    ):
+        clock, (told, console) = Clock(), elsewhere()
+        with simple_bar("reading", total, unit=unit, console=console, clock=clock) as advance:
+            clock.now += 60
+            advance(2_000_000)
+            advance(1)
+        assert told.getvalue() == f"{line}\n"
+
+
+def test_stages_say_their_share() -> None:
+    clock, (told, console) = Clock(), elsewhere()
+    with StagedBar(console, clock) as progress:
+        progress("reading", 3, 4)
+        clock.now += 20
+        progress("reading", 1, 4)
+        progress("fitting", 0, 2)
+        clock.now += 10
+        progress("fitting", 1, 2)
+    assert told.getvalue() == "hybandits: fitting: 50 % done, about 10 seconds left\n"
+
+
+def test_a_terminal_gets_no_lines() -> None:
+    clock, told = Clock(), io.StringIO()
+    with simple_bar("reading", 10, console=Console(file=told, force_terminal=True, width=120), clock=clock) as advance:
+        clock.now += 100
+        advance(5)
+    assert "% done" not in told.getvalue()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits import DisLinUCB, HyIDS, HyLinUCB, HyRan, HyThompson, Policy
+from hybandits import DisLinUCB, HyIDS, HyLinUCB, HyRan, HyThompson, Policy, Uniform
 from hybandits.experiments.design_matrix import measure
 
 D1, D2, ARMS, N = 4, 3, 5, 60
@@ -85,10 +87,43 @@ def test_a_matrix_whose_ridges_are_learned_is_not_measured(policy: Policy) -> No
     assert measure(policy, ARMS) is None
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [HyIDS(d1=D1, d2=D2), HyThompson(d1=D1, d2=D2, noise=0.5), Uniform(d1=D1, d2=D2), HyLinUCB(d1=D1, d2=D2, ridge=9)],
+    ids=repr,
+)
+def test_every_matrix_can_be_measured_with_a_ridge_that_is_given(policy: Policy) -> None:
+    data = Data()
+    policy.learn_many(data.arms, data.x, data.z, data.x.sum(axis=1))
+    measures, usual = measure(policy, ARMS, 0.7), HyLinUCB(d1=D1, d2=D2, ridge=0.7)
+    usual.learn_many(data.arms, data.x, data.z, np.zeros(N))
+    expected = measure(usual, ARMS)
+    assert measures is not None
+    assert expected is not None
+    for name, value in expected.items():
+        assert_allclose(measures[name], value, atol=1e-10)
+
+
+def test_a_ridge_that_is_given_counts_for_the_disjoint_reduction_too() -> None:
+    data, policy, usual = Data(), DisLinUCB(d1=D1, d2=D2, ridge=9), DisLinUCB(d1=D1, d2=D2, ridge=0.7)
+    for each in (policy, usual):
+        each.learn_many(data.arms, data.x, data.z, np.zeros(N))
+    measures, expected = measure(policy, ARMS, 0.7), measure(usual, ARMS)
+    assert measures is not None
+    assert expected is not None
+    for name, value in expected.items():
+        assert_allclose(measures[name], value, atol=1e-10)
+
+
+@pytest.mark.parametrize("memory", [50, "auto"])
+def test_a_policy_that_forgets_is_not_measured(memory: Any) -> None:
+    assert measure(HyIDS(d1=D1, d2=D2, memory=memory), ARMS, 0.7) is None
+
+
 @pytest.mark.parametrize(("d1", "d2"), [(0, 2), (2, 0)])
 def test_one_half_of_the_model_may_be_missing(d1: int, d2: int) -> None:
     for policy in (HyLinUCB(d1=d1, d2=d2), DisLinUCB(d1=d1, d2=d2)):
         policy.learn("a", np.ones(d1), np.ones(d2), 1.0)
-        measures = measure(policy, 2)
-        assert measures is not None
-        assert measures["z_norm"] == 0
+        for measures in (measure(policy, 2), measure(policy, 2, 1.0)):
+            assert measures is not None
+            assert measures["z_norm"] == 0

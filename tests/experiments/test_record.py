@@ -61,7 +61,14 @@ def test_on_a_log_every_policy_and_trial_is_a_unit_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [SMALL, EIGEN, replace(EIGEN, log={"start": 7}), replace(SMALL, world_settings={"jumps": 1})]
+    "record",
+    [
+        SMALL,
+        EIGEN,
+        replace(EIGEN, log={"start": 7}),
+        replace(SMALL, world_settings={"jumps": 1}),
+        replace(EIGEN, design_ridge=4.0),
+    ],
 )
 def test_a_record_goes_to_json_and_back(record: Experiment) -> None:
     assert Experiment.from_plain(json.loads(json.dumps(record.plain()))) == record
@@ -72,6 +79,7 @@ def test_fields_that_are_not_used_are_not_written() -> None:
     plain = SMALL.plain()
     assert "log" not in plain
     assert "world_settings" not in plain
+    assert "design_ridge" not in plain
     assert all("learns_from" not in entry for entry in plain["policies"])
     slip = replace(SMALL, policies=(Entry(name="slip", policy="Greedy", learns_from=0),))
     assert slip.plain()["policies"][0]["learns_from"] == 0

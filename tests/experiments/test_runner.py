@@ -23,23 +23,7 @@ from hybandits.experiments.runner import Job, Unwatched, run, run_unit
 from hybandits.paper import HYTHOMPSON_TOLD
 from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import cumulative_regret
-from tests.support.experiments import EIGEN, SMALL, contents
-
-
-class StopError(Exception):
-    pass
-
-
-class StopAfter(Unwatched):
-    """Ends the run after so many units, as Ctrl-C would."""
-
-    def __init__(self, units: int) -> None:
-        self.left = units
-
-    def finish(self, unit: Unit) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise StopError
+from tests.support.experiments import EIGEN, SMALL, StopAfter, StopError, contents
 
 
 def test_results_are_what_each_policy_does_alone(whole: Path) -> None:

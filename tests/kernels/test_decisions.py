@@ -32,6 +32,17 @@ class Candidates:
         return mean, width
 
 
+def test_uniform_choice_is_that_of_its_random_number(mode: str) -> None:
+    x, z = np.ones((5, 2)), np.ones((5, 1))
+    chosen = [decisions.choose_uniform(x, z, 7, 0, t) for t in range(200)]
+    assert chosen == [int(5 * random.uniform(7, random.DECIDE, t)) for t in range(200)]
+    assert set(chosen) == set(range(5))
+    keyed = [decisions.choose_uniform(x, z, 7, random.KEYED, t) for t in range(200)]
+    assert keyed == [int(5 * random.uniform(7, random.DECIDE + random.KEYED, t)) for t in range(200)]
+    assert decisions.choose_uniform(np.full((5, 2), np.nan), z, 7, 0, 1) == -1
+    assert random.place_among(1.0, 5) == 4, "a number that was rounded up still is a place"
+
+
 def test_the_radius_is_its_formula(mode: str) -> None:
     coefficients = np.array([0.5, 0.1, 2.0, 7.0, 0.25])
     assert_allclose(decisions.radius(coefficients, 10), 0.5 + 0.1 * np.sqrt(2 + 7 * np.log(1 + 10 * 0.25)))

@@ -43,6 +43,8 @@ def test_a_campaign(tmp_path: Path) -> None:
     assert batch.place.tolist() == [3, 1, 2]
     assert batch.user.tolist() == [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 0, 1, 1, 1]]
     assert log.names == [0, 1, 2]
+    assert log.pair == ["affinity"]
+    assert batch.pair[:, :, 0].tolist() == [[0, 0, 0.5], [0, 1, 0], [0, 0, 2]]
     root = np.sqrt(1.5)
     np.testing.assert_allclose(log.vectors, [[1, -root, 0, 0], [1, 0, 1, 0], [1, root, 0, 1]], atol=1e-15)
 
@@ -68,7 +70,28 @@ def test_columns_may_come_in_any_order(tmp_path: Path) -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
-TAIL = "u00000000,v00000000,w00000000,x00000000,0.0,0.0"
+def test_affinities_are_found_by_the_id_of_the_item(tmp_path: Path) -> None:
+    items = "\n".join([ITEMS.splitlines()[0], *reversed(ITEMS.splitlines()[1:])]) + "\n"
+    log, batch, _ = read(campaign(tmp_path, items=items), tmp_path)
+    assert log.names == [2, 1, 0]
+    assert batch.pair[:, :, 0].tolist() == [[0.5, 0, 0], [0, 1, 0], [2, 0, 0]]
+
+
+def test_a_campaign_without_affinities_has_no_pair_features(tmp_path: Path) -> None:
+    lines = [line.rsplit(",", 3)[0] for line in (HEADER + ROUNDS).splitlines()]
+    log, batch, _ = read(campaign(tmp_path, "\n".join(lines) + "\n"), tmp_path)
+    assert log.pair == []
+    assert batch.pair.shape == (3, 0, 0)
+    assert log.about["format"] == 1
+
+
+def test_an_item_without_affinities_is_refused(tmp_path: Path) -> None:
+    lines = [line.rsplit(",", 1)[0] for line in (HEADER + ROUNDS).splitlines()]
+    with pytest.raises(LogError, match=r"the format openbandit .* no column 'user-item_affinity_2' for the arm '2'"):
+        OpenBanditReader(campaign(tmp_path, "\n".join(lines) + "\n"))
+
+
+TAIL = "u00000000,v00000000,w00000000,x00000000,0.0,0.0,0.0"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +106,10 @@ TAIL = "u00000000,v00000000,w00000000,x00000000,0.0,0.0"
         (f"3,2019-11-24 00:00:53+00:00,0,4,0,0.5,{TAIL}", "position not 1, 2 or 3"),
         (f"3,2019-11-24 00:00:53+00:00,0,,0,0.5,{TAIL}", "position not 1, 2 or 3"),
         (f"3,yesterday,0,1,0,0.5,{TAIL}", "unparsable time"),
-        ("3,2019-11-24 00:00:53+00:00,0,1,0,0.5,,v00000000,w00000000,x00000000,0.0,0.0", "missing value"),
+        ("3,2019-11-24 00:00:53+00:00,0,1,0,0.5,,v00000000,w00000000,x00000000,0.0,0.0,0.0", "missing value"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,0,0.5,{TAIL[:-3]}", "missing value"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,0,0.5,{TAIL[:-3]}much", "unparsable number"),
+        (f"3,2019-11-24 00:00:53+00:00,0,1,0,0.5,{TAIL[:-3]}inf", "number that is not finite"),
         ("3,2019-11-24 00:00:53+00:00,0,1,0,0.5", "wrong number of fields"),
         (f"3,2019-11-24 00:00:53+00:00,0,1,0,0.5,{TAIL},9", "wrong number of fields"),
     ],

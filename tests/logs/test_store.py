@@ -14,7 +14,7 @@ import pytest
 
 from hybandits.logs import store
 from hybandits.logs.problems import Problems
-from hybandits.logs.store import Batch, Log, LogError, LogWriter, convert, no_places
+from hybandits.logs.store import Batch, Log, LogError, LogWriter, Tables, convert, no_places
 from tests.support.loglike import LittleLog, little_log
 
 
@@ -237,3 +237,114 @@ def test_a_full_disk_names_the_log_and_leaves_nothing(tmp_path, monkeypatch):
         ids_log(tmp_path / "log", [[5]])
     assert problem.value.filename == str(tmp_path / "log")
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ pair features
+
+
+def pairs_of(log: Log) -> list[list[list[float]]]:
+    """The pair features of every round, without padding."""
+    sizes = log.pools.sizes
+    return [
+        rows[: sizes[p]].tolist() for batch in log.batches() for p, rows in zip(batch.pool, batch.pair, strict=True)
+    ]
+
+
+class Recut(LittleLog):
+    """The same rounds in batches of another size."""
+
+    def __init__(self, size: int, **settings: object) -> None:
+        super().__init__(**settings)
+        self._size = size
+
+    def batches(self, tables, problems, progress):
+        for source, batch in super().batches(tables, problems, progress):
+            for start in range(0, batch.rounds, self._size):
+                yield source, batch.part(start, start + self._size)
+
+
+def test_pair_features_come_back_as_they_were(tmp_path):
+    """Whatever the batches are."""
+    tables = Tables()
+    expected = []
+    for _, batch in LittleLog(pair=3).batches(tables, Problems(), lambda read: None):
+        expected += [rows[:n].tolist() for rows, n in zip(batch.pair, tables.sizes(batch.pool), strict=True)]
+    log = little_log(tmp_path, pair=3)
+    assert (log.pair, log.about["format"]) == (["p1", "p2", "p3"], 2)
+    assert pairs_of(log) == expected
+    again = convert(Recut(7, pair=3), tmp_path / "again", Problems())
+    assert again.about["content"] == log.about["content"]
+    assert pairs_of(again) == expected
+    assert little_log(tmp_path, "fewer", pair=2).about["content"] != log.about["content"]
+
+
+def test_row_groups_count_pair_features_and_their_padding(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "GROUP_NUMBERS", 1000)
+    log = little_log(tmp_path, pair=4)
+    assert log.shards == convert(Recut(10, pair=4), tmp_path / "again", Problems()).shards
+    ends = {*log.source_starts[1:], log.rounds}
+    for shard, batch in zip(log.shards, log.batches(), strict=True):
+        most = np.maximum.accumulate(log.pools.sizes[batch.pool])
+        numbers = (1 + np.arange(batch.rounds)) * (7 + 4 * most)
+        assert numbers[-1] >= 1000 or shard.start + shard.rounds in ends
+        assert (numbers[:-1] < 1000).all()
+        assert batch.pair.shape == (batch.rounds, most[-1], 4)
+
+
+def test_a_log_without_pair_features_is_what_it_was(tmp_path):
+    """The first version of the form: same columns, same digest, and it reads as before."""
+    log = little_log(tmp_path)
+    assert log.about["format"] == 1
+    assert "pair" not in log.about
+    assert log.pair == []
+    assert next(log.batches()).pair.shape[1:] == (0, 0)
+    names = pq.read_schema(tmp_path / "log" / "rounds" / log.shards[0].file).names
+    assert not [name for name in names if name.startswith("pair")]
+    assert log.about["content"] == OLD_CONTENT
+
+
+OLD_CONTENT = "b74611241ca34552f45ac5564930293c"
+"""The digest that the version before pair features gave this log."""
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda lists: [lists[0][:-1], *lists[1:]], "pair_p1 must have one number for every candidate"),
+        (lambda lists: [None, *lists[1:]], "pair_p1 must have one number for every candidate"),
+        (lambda lists: [[float("nan")] * len(lists[0]), *lists[1:]], "pair_p1 must be finite and at most 1e.20"),
+        (lambda lists: [[1e21] * len(lists[0]), *lists[1:]], "pair_p1 must be finite and at most 1e.20"),
+    ],
+)
+def test_pair_features_that_somebody_has_changed_are_refused(tmp_path, damage, message):
+    log = little_log(tmp_path, pair=1)
+    path = log.path / "rounds" / log.shards[0].file
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("pair_p1")
+    lists = pa.array(damage(table.column(at).to_pylist()), pa.list_(pa.float64()))
+    pq.write_table(table.set_column(at, table.schema.field(at), lists), path)
+    with pytest.raises(LogError, match=rf"rounds 0 to 299: {message}; convert the log again"):
+        Log(log.path).read(log.shards[0])
+
+
+def test_a_batch_with_other_pair_features_is_refused(tmp_path):
+    with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"], pair=["near"]) as writer:
+        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
+        one, first = np.ones(1), np.zeros(1, int)
+        writer.source("it")
+        for shape in ((1, 2, 2), (1, 1, 1), None):
+            pair = None if shape is None else np.zeros(shape)
+            batch = Batch(first, np.array([pool]), first, one, one, no_places(1), np.ones((1, 1)), pair)
+            with pytest.raises(
+                LogError, match=r"a batch has pair features of shape .* there are 1 of them and up to 2"
+            ):
+                writer.write(batch)
+        writer.write(batch._replace(pair=np.zeros((1, 2, 1))))
+        assert writer.finish(Problems()).rounds == 1
+
+
+def test_ids_that_become_strings_late_keep_their_pair_features(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "GROUP_NUMBERS", 100)
+    log = little_log(tmp_path, pair=2, ids=lambda i: i if i < 7 else "seven")
+    assert not log.integer_ids
+    assert pairs_of(log) == pairs_of(little_log(tmp_path, "integers", pair=2, ids=int))

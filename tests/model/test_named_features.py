@@ -353,7 +353,7 @@ def test_wrong_types_are_refused(settings: dict[str, Any], words: str) -> None:
             {"user": ["age"], "arm": ["price"], "interactions": [("agee", "price")]},
             r"names the user feature 'agee', which there is not \(did you mean age\?\): the user features are age",
         ),
-        ({"user": ["age"], "map": "disjoint", "interactions": []}, 'map "disjoint" has no x'),
+        ({"user": ["age"], "map": "disjoint", "interactions": []}, 'map "disjoint" has no products'),
     ],
 )
 def test_wrong_values_are_refused(settings: dict[str, Any], words: str) -> None:
@@ -384,3 +384,107 @@ def test_mistakes_in_calls_get_one_line() -> None:
         assert "\n" not in str(refused.value)
     with pytest.raises(ValueError, match="there are 2 users and 3 arms: pass one of each per row"):
         features.rows([USER] * 2, ARMS)
+
+
+# ------------------------------------------------------------------ pair features
+
+PAIRS = [{"near": 0.1, "bought": "yes"}, {"near": 0.2, "bought": "no"}, {"near": 0.3, "bought": "never"}]
+P = [[0.1, 1.0, 0.0, 0.0], [0.2, 0.0, 1.0, 0.0], [0.3, 0.0, 0.0, 1.0]]
+KINDS = {"near": "number", "bought": ["yes", "no"]}
+
+
+@pytest.mark.parametrize("name", [base + suffix for base in MAPS for suffix in ("", "+pair", "+pair:z", "+pair:xz")])
+def test_pair_features_stand_at_the_end_of_x_or_z(name: str) -> None:
+    features = declared(map=name, pair=KINDS)
+    full = FeatureMap(name if "+" in name else f"{name}+pair", 5, 5, 4)
+    assert features.map == full.name
+    assert (features.d1, features.d2) == (full.d1, full.d2) == (len(features.names_x), len(features.names_z))
+    names = ["pair.near", "pair.bought=yes", "pair.bought=no", "pair.bought=other"]
+    assert (features.names_x[-4:] == names) == ("x" in full.pair_in)
+    assert (features.names_z[-4:] == names) == ("z" in full.pair_in)
+    for given in (features(USER, ARMS, PAIRS), features.rows([USER] * 3, ARMS, PAIRS)):
+        for array, expected in zip(given, full(U, V, P), strict=True):
+            assert_array_equal(array, expected)
+            assert array.flags.carray
+    again = Features.from_dict(json.loads(json.dumps(features.to_dict())))
+    assert again.names_x == features.names_x
+    assert_array_equal(again(USER, ARMS, PAIRS)[0], features(USER, ARMS, PAIRS)[0])
+
+
+def test_pairs_of_every_kind() -> None:
+    features = declared(pair=KINDS)
+    expected = features(USER, ARMS, PAIRS)[0]
+    columns = {name: [pair[name] for pair in PAIRS] for name in KINDS}
+    arms = dict(zip("abc", ARMS, strict=True))
+    by_id = {name: PAIRS["abc".index(name)] for name in "cab"}
+    vectors = features.pair_vectors(PAIRS)
+    assert_array_equal(vectors, P)
+    for pairs in (columns, pandas.DataFrame(columns), polars.DataFrame(columns), by_id, vectors, np.array(P)):
+        assert_array_equal(features(USER, arms, pairs)[0], expected)
+    alone = Features(pair={"near": "number"})
+    assert_array_equal(
+        alone(None, list("cab"), {"a": {"near": 1}, "b": {"near": 2}, "c": {"near": 3}})[0][:, -1], [3, 1, 2]
+    )
+
+
+def test_interactions_leave_pair_features_alone() -> None:
+    features = declared(pair=KINDS, interactions=[("age", "price")])
+    x, z = features(USER, ARMS, PAIRS)
+    assert x.shape == (3, features.d1)
+    assert_array_equal(x[:, -4:], P)
+    assert z.shape == (3, 5)
+    assert_array_equal(features.rows([USER] * 3, ARMS, PAIRS)[0], x)
+
+
+def test_pair_features_are_found_in_data_and_saved_with_the_policy(tmp_path: Path) -> None:
+    features = Features(user={"age": "number"}, pair=["near", "bought"])
+    with pytest.raises(
+        ValueError, match=r"pair feature 'near', pair feature 'bought' must be found in data. Call fit\(u"
+    ):
+        _ = features.d1
+    features.fit(pair=PAIRS)
+    assert repr(features) == "Features(user=['age'], arm=[], pair=['near', 'bought'], map='li+pair'): d1=7, d2=2"
+    policy = HyIDS(d1=features.d1, d2=features.d2, seed=0)
+    features.attach(policy)
+    assert policy.notes["pair"] == ["near", "bought=never", "bought=no", "bought=yes", "bought=other"]
+    policy.save(tmp_path / "policy.npz")
+    again = Features.of(load(tmp_path / "policy.npz"))
+    x, z = again({"age": 3}, ["a", "b"], PAIRS[:2])
+    assert policy.choose(x, z, ["a", "b"]).arm in ("a", "b")
+
+
+def test_files_from_before_pair_features_are_read() -> None:
+    """Neither the columns nor the notes of a policy said anything about pairs."""
+    plain = declared().to_dict()
+    assert "pair" not in plain
+    assert Features.from_dict(plain).names_x == declared().names_x
+    policy = HyLinUCB(d1=25, d2=5)
+    policy.notes = {"features": "das", "user": ["constant", *"abcd"], "arm": ["constant", *"efgh"]}
+    assert Features.of(policy).pair == {}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (None, "pairs are missing: pass near, bought of the user and every arm"),
+        (PAIRS[:2], "there are 3 arms and 2 pairs"),
+        ([{"near": 1}] * 3, "the pair 0 has no feature 'bought'"),
+        ([{**pair, "near": None} for pair in PAIRS], "pair feature 'near' is missing in row 0"),
+        ({"a": PAIRS[0], "b": PAIRS[1], "d": PAIRS[2]}, "pairs and arms are of different arms, such as 'c'"),
+        (np.ones((3, 3)), "pairs has 3 columns, expected 4"),
+    ],
+)
+def test_pairs_that_cannot_be_used(pairs: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        declared(pair=KINDS)(USER, dict(zip("abc", ARMS, strict=True)), pairs)
+
+
+def test_pairs_where_there_are_none() -> None:
+    with pytest.raises(
+        ValueError, match="pairs are given, but there are no pair features: name them in pair, or leave"
+    ):
+        declared()(USER, ARMS, PAIRS)
+    with pytest.raises(ValueError, match=r'map "li\+pair" needs pair features: name them in pair, or use map="li"'):
+        Features(user=["age"], map="li+pair")
+    with pytest.raises(ValueError, match=r"'li\+pairs' is not known"):
+        Features(user=["age"], map="li+pairs")

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import stat
+import sys
 import zipfile
 from enum import StrEnum
 from pathlib import Path
@@ -17,8 +18,21 @@ import numpy as np
 import pytest
 
 import hybandits
-from hybandits import AsWritten, EpsilonGreedy, FileError, Greedy, HyLinUCB, HyRan, HyThompson, LinUCB, SelfNormalised
+from hybandits import (
+    AsWritten,
+    EpsilonGreedy,
+    FileError,
+    Greedy,
+    HyLinUCB,
+    HyRan,
+    HyThompson,
+    LinUCB,
+    Policy,
+    SelfNormalised,
+)
+from hybandits.foundation.own_classes import import_class, import_module
 from hybandits.model import policy_file
+from tests.support.own_classes import write_softmax
 
 
 @pytest.fixture
@@ -275,3 +289,50 @@ def test_exploration_of_the_users_own_cannot_be_saved_but_works(tmp_path: Path) 
     assert policy.radius == 0.5
     with pytest.raises(TypeError, match="type Mine cannot be saved"):
         policy.save(tmp_path / "p.npz")
+
+
+def test_a_file_names_the_module_of_its_class_and_imports_nothing(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a file names would run with the rights of whoever loads it."""
+    write_softmax(own_folder)
+    kind: Any = import_class("softmax:Softmax", Policy, "a policy")
+    policy = kind(d1=2, d2=1, temperature=0.3, seed=1)
+    around = EpsilonGreedy(kind(d1=2, d2=1, seed=1), seed=1)
+    policy.save("softmax.npz")
+    around.save("around.npz")
+    assert repr(hybandits.load("softmax.npz")) == repr(policy)
+    monkeypatch.setattr(Policy, "_registry", {"EpsilonGreedy": EpsilonGreedy})
+    monkeypatch.delitem(sys.modules, "softmax")
+    for file in ("softmax.npz", "around.npz"):
+        with pytest.raises(
+            FileError,
+            match=r"class 'Softmax', which is not known here: if you trust .*'softmax' first .*--import softmax",
+        ):
+            hybandits.load(file)
+    assert "softmax" not in sys.modules
+    import_module("softmax")
+    assert repr(hybandits.load("softmax.npz")) == repr(policy)
+
+
+def test_a_class_of_a_script_has_no_module_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mine(Greedy):
+        pass
+
+    Mine.__module__ = "__main__"
+    Mine(d1=1, d2=1).save(tmp_path / "mine.npz")
+    monkeypatch.setattr(Policy, "_registry", {})
+    with pytest.raises(
+        FileError, match="class 'Mine', which is not known here: import the module that defines it first"
+    ):
+        hybandits.load(tmp_path / "mine.npz")
+
+
+def test_of_two_classes_with_one_name_the_saved_one_is_loaded(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "other.py").write_text((own_folder / "softmax.py").read_text())
+    first: Any = import_class("softmax:Softmax", Policy, "a policy")
+    second: Any = import_class("other:Softmax", Policy, "a policy")
+    for kind in (first, second):
+        kind(d1=1, d2=1).save("policy.npz")
+        assert type(hybandits.load("policy.npz")) is kind

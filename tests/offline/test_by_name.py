@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from hybandits.offline.evaluation import Evaluation, Frozen, Learning, evaluate
 from hybandits.offline.view import View
 from hybandits.policies.posterior import PosteriorPolicy
 from tests.support.loglike import little_log
+from tests.support.own_classes import WRAPPERS, write_softmax
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def test_targets(view: View) -> None:
 
 def test_estimators_suit_the_targets(view: View) -> None:
     learning, fixed = target(view, "greedy"), "uniform"
-    assert by_name.usual_estimators({"a": learning}) == ("replay",)
+    assert by_name.usual_estimators({"a": learning}) == ("replay", "snips")
     assert by_name.usual_estimators({"a": fixed}) == ("ips", "snips", "dm", "dr")
     assert by_name.usual_estimators({"a": fixed, "b": learning}) == ("replay", "ips", "snips", "dm", "dr")
 
@@ -70,8 +72,7 @@ def test_refusals_that_are_only_of_kind_are_left_out(view: View) -> None:
     everything = evaluate(view, targets, estimators=by_name.usual_estimators(targets))
     suited = by_name.only_suited(everything, targets)
     pairs = [(estimate.policy, estimate.estimator) for estimate in suited.estimates]
-    assert ("greedy", "replay") in pairs
-    assert not [pair for pair in pairs if pair[0] == "greedy" and pair[1] != "replay"]
+    assert [pair[1] for pair in pairs if pair[0] == "greedy"] == ["replay", "ips", "snips", "dr"]
     assert [pair[1] for pair in pairs if pair[0] == "uniform"] == ["replay", "ips", "snips", "dm", "dr"]
 
 
@@ -79,3 +80,22 @@ def test_other_refusals_stay() -> None:
     refused: Any = SimpleNamespace(policy="uniform", estimator="ips", value=None)
     evaluation = Evaluation(**dict.fromkeys(Evaluation.__dataclass_fields__) | {"estimates": [refused]})
     assert by_name.only_suited(evaluation, {"uniform": "uniform"}).estimates == [refused]
+
+
+def test_policies_of_ones_own_and_around_others_are_targets(view: View, own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "wrappers.py").write_text(WRAPPERS)
+    specs = ["softmax:Softmax:temperature=0.5", 'epsilongreedy:policy="hylinucb"', "wrappers:Cautious:policy=Greedy"]
+    targets = {by_name.proper_spec(spec): target(view, spec) for spec in specs}
+    assert list(targets) == [specs[0], 'EpsilonGreedy:policy="hylinucb"', specs[2]]
+    assert [each.kind for each in targets.values()] == ["Softmax", "EpsilonGreedy", "Cautious"]
+    told: Any = by_name.policy_for(view, specs[1], horizon=10)
+    assert told.policy.exploration.noise == by_name.CLICK_NOISE
+    evaluation = evaluate(view, targets, estimators=("replay",))
+    assert all(estimate.value is not None for estimate in evaluation.estimates)
+    with pytest.raises(ValueError, match=r"has no class 'Sofmax' \(did you mean Softmax\?\)"):
+        target(view, "softmax:Sofmax")
+    with pytest.raises(
+        ValueError, match=r"there is no policy 'greddy' .*or a class of your own as package\.module:Class"
+    ):
+        target(view, "greddy")

@@ -17,11 +17,15 @@ from tests.support.loglike import little_log
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [Local, pytest.param(Ray, marks=pytest.mark.xdist_group("ray"))])
-def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine):
+@pytest.mark.parametrize(
+    ("engine", "pair"), [(Local, 0), (Local, 2), pytest.param(Ray, 0, marks=pytest.mark.xdist_group("ray"))]
+)
+def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine, pair):
     monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
+    monkeypatch.setattr(table, "GROUP_NUMBERS", 1200)
     monkeypatch.setattr(tasks, "TASK_ROUNDS", 100)
-    view = View(little_log(tmp_path))
+    view = View(little_log(tmp_path, pair=pair))
+    assert len(view.log.shards) > 5
     here = collect(view, 10, 530, engine=Here())
     there = collect(view, 10, 530, engine=engine(2))
     np.testing.assert_array_equal(here.triangles, there.triangles)

@@ -11,7 +11,7 @@ import pytest
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, LogWriter, no_places
 from hybandits.model.features import MAPS
-from hybandits.offline.describe import add_moments, describe
+from hybandits.offline.describe import add_moments, add_pair_moments, describe
 from hybandits.offline.view import Expander, View
 from tests.support.loglike import little_log
 
@@ -38,9 +38,9 @@ def uniform_cube(random, n):
     return random.uniform(-1, 1, size=(n, 3))
 
 
-@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("features", [*MAPS, "das+pair", "li+pair:z", "disjoint+pair:xz"])
 def test_moments_against_dense_ones(tmp_path, features):
-    log = little_log(tmp_path, user=uniform_cube)
+    log = little_log(tmp_path, user=uniform_cube, pair=2)
     view = View(log, features=features)
     description = describe(view)
     x, z, arm = [], [], []
@@ -57,7 +57,7 @@ def test_moments_against_dense_ones(tmp_path, features):
         assert description.x_rank[0] == np.linalg.matrix_rank(x, tol=1e-5 * np.linalg.norm(x, 2))
         if description.x_rank[0] == view.d1:
             np.testing.assert_allclose(description.rho_x, smallest, rtol=1e-9)
-    if view.d2 and features != "das":
+    if view.d2 and not features.startswith("das"):
         rho = min(np.linalg.eigvalsh(z[arm == a].T @ z[arm == a] / (arm == a).sum())[0] for a in set(arm))
         np.testing.assert_allclose(description.rho_z, rho, rtol=1e-9)
     both = np.column_stack([x, z])
@@ -69,6 +69,51 @@ def test_moments_against_dense_ones(tmp_path, features):
             qx, qz = np.linalg.qr(_span(x[arm == a]))[0], np.linalg.qr(_span(z[arm == a]))[0]
             largest = max(largest, np.linalg.norm(qx.T @ qz, 2))
         np.testing.assert_allclose(description.correlation, largest, atol=1e-6)
+
+
+def test_pair_features_are_described(tmp_path):
+    log = little_log(tmp_path, pair=2)
+    description = describe(View(log))
+    sizes = log.pools.sizes
+    pairs = [rows[: sizes[p]] for b in log.batches() for p, rows in zip(b.pool, b.pair, strict=True)]
+    every = np.vstack(pairs)
+    for i, pair in enumerate(description.pair):
+        assert pair.name == f"p{i + 1}"
+        values = every[:, i]
+        numbers = [pair.mean, pair.deviation, pair.lowest, pair.highest, pair.size]
+        expected = [values.mean(), values.std(), values.min(), values.max(), np.sqrt((values**2).mean())]
+        np.testing.assert_allclose(numbers, expected, rtol=1e-9)
+        assert pair.differs == 1.0
+    assert len(description.pair) == 2
+    assert json.loads(json.dumps(description.plain()))["pair"][0]["name"] == "p1"
+    assert describe(View(log, features="das")).pair == []
+
+
+def test_a_pair_feature_that_is_the_same_for_all_candidates(tmp_path):
+    with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"], pair=["hour", "near"]) as writer:
+        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "abc"])
+        writer.source("f")
+        n, zeros = 8, np.zeros(8, int)
+        pair = np.ones((n, 3, 2)) * np.arange(n)[:, None, None]
+        pair[:2, 0, 1] += 1.0
+        writer.write(Batch(zeros, zeros + pool, zeros, zeros + 0.0, zeros + 0.5, no_places(n), np.ones((n, 1)), pair))
+        hour, near = describe(View(writer.finish(Problems()))).pair
+    assert (hour.differs, near.differs) == (0.0, 0.25)
+    assert (hour.lowest, hour.highest, hour.mean) == (0.0, 7.0, 3.5)
+
+
+def test_pair_moments_plain_and_compiled(tmp_path):
+    view = View(little_log(tmp_path, pair=2))
+    batch = next(view.log.batches()).part(0, 30)
+    outputs = []
+    for function in (add_pair_moments, add_pair_moments.py_func):
+        size = view.map.user + 3
+        moments, extremes = np.zeros((len(view.group_arm), size, size)), np.zeros((2, 2))
+        differs = np.zeros(2, np.int64)
+        function(batch.user, view.pair(batch), batch.pool, view.offsets, view.group, moments, extremes, differs)
+        outputs.append((moments, extremes, differs))
+    for a, b in zip(*outputs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def _span(rows):

@@ -13,6 +13,8 @@ from hybandits.offline.reward_model import RewardModel
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
 
+WITH_PAIRS = [*MAPS, "das+pair", "li+pair:xz", "shared+pair", "disjoint+pair:z"]
+
 
 def dense(view, start=0, stop=None):
     """All rows of the embedded problem, and their rewards."""
@@ -39,10 +41,10 @@ def stacked(model: RewardModel) -> np.ndarray:
 
 
 @pytest.mark.parametrize("arms", ["articles", "positions"])
-@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("features", WITH_PAIRS)
 @pytest.mark.parametrize("user", ["memberships", "normal"])
 def test_least_squares_is_the_dense_minimum_norm_solution(tmp_path, features, arms, user):
-    log = little_log(tmp_path, **({"user": normal} if user == "normal" else {}))
+    log = little_log(tmp_path, pair=2, **({"user": normal} if user == "normal" else {}))
     view = View(log, features=features, arms=arms)
     fitted = fit.least_squares(fit.collect(view))
     a, y = dense(view)
@@ -65,9 +67,9 @@ def test_of_two_equal_fits_the_shorter_one_is_found(tmp_path):
     assert abs(null @ mine).max() < 1e-6
 
 
-@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("features", WITH_PAIRS)
 def test_ridge_is_the_dense_ridge(tmp_path, features):
-    view = View(little_log(tmp_path), features=features)
+    view = View(little_log(tmp_path, pair=2), features=features)
     model, _ = fit.ridge_model(fit.collect(view), ridge=0.7)
     a, y = dense(view)
     solution = np.linalg.solve(a.T @ a + 0.7 * np.eye(a.shape[1]), a.T @ y)
@@ -97,10 +99,10 @@ def now_and_then(random, n):
 
 
 @pytest.mark.parametrize("arms", ["articles", "positions"])
-@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("features", WITH_PAIRS)
 @pytest.mark.parametrize("settings", [{}, {"noise": 0.2}, {"scale": 0.5}], ids=["all", "noise held", "scale held"])
 def test_settings_learned_from_sums_are_those_learned_row_by_row(tmp_path, features, arms, settings):
-    view = View(little_log(tmp_path, user=now_and_then), features=features, arms=arms)
+    view = View(little_log(tmp_path, user=now_and_then, pair=2), features=features, arms=arms)
     warm, slow = (hybandits.HyThompson(d1=view.d1, d2=view.d2, **settings, seed=0) for _ in range(2))
     fit.warm_start(warm, fit.collect(view))
     fit.learn_log(slow, view)

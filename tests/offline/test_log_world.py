@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from hybandits.logs.store import LogError
 from hybandits.offline.log_world import LogWorld, look_over
 from hybandits.offline.view import View
 from hybandits.simulation.play import Player, play
+from hybandits.simulation.worlds import World
+from hybandits.testing import WorldConformance
 from tests.support.loglike import little_log, random_model
 
 
@@ -46,3 +50,16 @@ def test_a_world_must_be_of_its_log(tmp_path):
     np.testing.assert_array_equal(good.model.beta, model.beta)
     with pytest.raises(ValueError, match="same features"):
         LogWorld(View(log, features="li"), model, start=0, noise=0.1)
+
+
+class TestConformance(WorldConformance):
+    """The world of a log promises what all worlds do."""
+
+    horizon = 150
+
+    @pytest.fixture(autouse=True)
+    def _log(self, tmp_path: Path) -> None:
+        self.view = View(little_log(tmp_path))
+
+    def make(self, seed: int) -> World:
+        return LogWorld(self.view, random_model(self.view), start=100, noise=0.1, seed=seed)

@@ -19,7 +19,14 @@ from hybandits.logs.problems import Problems
 from hybandits.logs.store import convert
 from hybandits.model.feature_columns import Category, Number
 from hybandits.model.features import MAPS
-from hybandits.offline.provenance import check_columns, common_features, common_ids, note_fit, rounds_learned
+from hybandits.offline.provenance import (
+    check_columns,
+    common_features,
+    common_ids,
+    note_fit,
+    noted_features,
+    rounds_learned,
+)
 from hybandits.offline.view import View
 from tests.support.loglike import little_log
 
@@ -49,6 +56,48 @@ def test_a_fitted_policy_makes_the_features_of_the_log(tmp_path: Path, features:
     for array, expected in zip(online.rows(users, arms), view.rows(batch)[1:], strict=True):
         assert_array_equal(array, expected)
     assert_array_equal(np.hstack(online(users[0], arms)), np.hstack(view.map(batch.user[0], vectors)))
+
+
+@pytest.mark.parametrize("features", ["das+pair", "li+pair:xz", "das"])
+def test_a_policy_fitted_to_pair_features_takes_them_by_name(tmp_path: Path, features: str) -> None:
+    text = "item,clicked,shown,age,price,near_hat,near_shoe\n"
+    text += "shoe,1,hat|shoe,31,2|3,0.1,0.2\nhat,0,shoe|hat,52,4|5,0.3,0.4\nhat,1,hat,7,6,0.5,\n"
+    (tmp_path / "shop.csv").write_text(text)
+    (tmp_path / "items.csv").write_text("item,size\nhat,1\nshoe,2.5\n")
+    mapping = Mapping(
+        arm="item", reward="clicked", candidates="shown", user=["age"], arms_file=tmp_path / "items.csv",
+        pair={"price": "price", "near": "near_{arm}"},
+    )  # fmt: skip
+    reader = ColumnsReader(tmp_path / "shop.csv", mapping=mapping)
+    view = View(convert(reader, tmp_path / "shop", Problems()), features=features)
+    fitted(view).save(tmp_path / "policy.npz")
+    policy = load(tmp_path / "policy.npz")
+    check_columns({"it": policy}, view)
+    online = Features.of(policy)
+    arms = {"shoe": {"size": 2.5}, "hat": {"size": 1}}
+    pairs = {"hat": {"price": 5, "near": 0.3}, "shoe": {"price": 4, "near": 0.4}}
+    (batch,) = view.log.batches()
+    expected = view.map(batch.user[1], view.vectors[[1, 0]], batch.pair[1] if view.map.pair else None)
+    given = online({"age": 52}, arms, pairs) if view.map.pair else online({"age": 52}, arms)
+    for array, same in zip(given, expected, strict=True):
+        assert_array_equal(array, same)
+    assert list(online.pair) == (["price", "near"] if view.map.pair else [])
+    if view.map.pair:
+        assert "pair.near" in online.names_x + online.names_z
+        other = View(little_log(tmp_path, pair=2), features=features)
+        policy.notes.update(user=other.log.user, arm=other.log.arm)
+        with pytest.raises(
+            ValueError, match=r"fitted to a log with other pair features \(differing: price, near, p1\)"
+        ):
+            check_columns({"it": policy}, other)
+
+
+def test_policies_with_and_without_pair_features_are_told_apart(tmp_path: Path) -> None:
+    log = little_log(tmp_path, pair=1)
+    policies = {"with": fitted(View(log)), "without": fitted(View(log, features="das"))}
+    assert "pair" not in policies["without"].notes
+    with pytest.raises(ValueError, match=r"without was fitted with --features das, not das\+pair"):
+        common_features(policies)
 
 
 ITEMS: dict[str, dict[str, Any]] = {"hat": {"price": 0.3, "size": 2.0}, "shoe": {"price": 1.1, "size": -1.0}}
@@ -178,14 +227,10 @@ def test_features_are_those_of_the_policies(tmp_path: Path) -> None:
     das, li = fitted(View(log)), fitted(View(log, features="li"))
     unknown = Greedy(d1=2, d2=1)
     assert common_features({}) is None
-    assert common_features({}, "shared") == "shared"
     assert common_features({"unknown": unknown}) is None
     assert common_features({"unknown": unknown, "li": li}) == "li"
-    assert common_features({"unknown": unknown}, "disjoint") == "disjoint"
-    with pytest.raises(ValueError, match="li was fitted with --features li, not das: evaluate it in a run of its own"):
-        common_features({"das": das, "li": li})
-    with pytest.raises(ValueError, match="das was fitted with --features das, not li"):
-        common_features({"das": das}, "li")
+    assert common_features({"das": das, "li": li}) is None
+    assert noted_features({"das": das, "unknown": unknown, "li": li}) == {"das": "das", "li": "li"}
 
 
 def test_other_columns_are_refused(tmp_path: Path) -> None:

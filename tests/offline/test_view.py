@@ -128,11 +128,11 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("features", MAPS)
+@pytest.mark.parametrize("features", [*MAPS, "das+pair", "li+pair:xz"])
 @pytest.mark.parametrize("name", MAKERS)
 def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name, features):
     """To the bit, for every loop and for policies played by the contract."""
-    view = View(little_log(tmp_path), features=features)
+    view = View(little_log(tmp_path, pair=2 * ("+" in features)), features=features)
     model = random_model(view)
     states = []
     for given in (False, True):
@@ -161,8 +161,9 @@ def test_rounds_played_are_the_same_with_features_made_and_given(tmp_path, name,
         np.testing.assert_array_equal(array, other_arrays[key])
 
 
-def test_rounds_may_be_played_by_several_threads_at_once(tmp_path):
-    view = View(little_log(tmp_path, every=10_000))
+@pytest.mark.parametrize("pair", [0, 2])
+def test_rounds_may_be_played_by_several_threads_at_once(tmp_path, pair):
+    view = View(little_log(tmp_path, every=10_000, pair=pair))
     model = random_model(view)
     piece, rounds = next(Expander(view)(next(view.log.batches())))
     means = model.means(view, piece)
@@ -192,6 +193,32 @@ def test_features_of_a_round_by_its_number(tmp_path):
         for beyond in (5, -6):
             with pytest.raises(IndexError):
                 each.features(beyond)
+
+
+@pytest.mark.parametrize("arms", ["articles", "positions"])
+@pytest.mark.parametrize("features", ["das+pair", "li+pair:z", "shared+pair:xz", "disjoint+pair"])
+def test_pair_features_are_those_of_their_candidates(tmp_path, features, arms):
+    """Those of arms beyond the last place are cut off, and places that are filled up have zeros."""
+    view = View(little_log(tmp_path, arms=30, pool=22, every=13, pair=2), features=features, arms=arms)
+    expander = Expander(view)
+    seen = set()
+    for batch in view.log.batches():
+        for piece, rounds in expander(batch):
+            rounds.check(view.d1, view.d2)
+            for t in range(0, piece.rounds, 9):
+                first, n = view.offsets[piece.pool[t]], rounds.counts[t]
+                pair = np.vstack([piece.pair[t], np.zeros((20, 2))])[:n]
+                real = view.log.pools.sizes[piece.pool[t]]
+                pair[real:] = 0.0
+                seen.add(np.sign(n - real))
+                expected = view.map(piece.user[t], view.vectors[view.vector[first : first + n]], pair)
+                for array, wanted in zip(rounds.features(t), expected, strict=True):
+                    np.testing.assert_array_equal(array, wanted)
+                if piece.chosen[t] < n:
+                    _, x, z = view.rows(piece.part(t, t + 1))
+                    np.testing.assert_array_equal(x[0], expected[0][piece.chosen[t]])
+                    np.testing.assert_array_equal(z[0], expected[1][piece.chosen[t]])
+    assert seen == ({0} if arms == "articles" else {-1})
 
 
 def test_rows_of_a_batch_in_any_layout(tmp_path):
@@ -232,6 +259,20 @@ def test_the_map_is_chosen_by_what_the_arms_have(tmp_path):
     for given in MAPS:
         view = View(log, features=given)
         assert (view.map.name, view.why) == (given, None)
+
+
+def test_pair_features_are_in_x_unless_they_are_left_out(tmp_path):
+    log = little_log(tmp_path, pair=2)
+    view = View(log)
+    assert (view.map.name, view.map.pair) == ("das+pair", 2)
+    assert view.why == "the arms have features of their own; x ends with the pair features (p1, p2)"
+    assert View.from_recipe(view.recipe()).map == view.map
+    many = little_log(tmp_path, "many", pair=5)
+    assert View(many).why.endswith("(p1, p2, p3 and 2 more)")
+    left_out = View(log, features="das")
+    assert (left_out.map.name, left_out.map.pair, left_out.d1) == ("das", 0, view.d1 - 2)
+    with pytest.raises(ValueError, match=r"the log has no pair features for the map li\+pair: use li"):
+        View(little_log(tmp_path, "without"), features="li+pair")
 
 
 @pytest.mark.parametrize("vectors", [np.ones((3, 1)), np.tile([1.0, 0.5], (3, 1))])

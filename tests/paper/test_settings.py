@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from hybandits import HyLinUCB, paper
 from hybandits.experiments.record import Experiment, environment_seeds
 from hybandits.experiments.runner import Job, run_unit
+from hybandits.paper import theorems
 from hybandits.policies.by_name import make_policy
 
 
@@ -63,6 +64,7 @@ def test_shapes_and_lengths_are_those_of_the_paper() -> None:
         "setting-2": (5, 40, (25,), 80_000, 5, 5),
         "setting-3": (5, 5, (10, 25, 50, 100, 200, 300, 400), 30_000, 5, 5),
         "diversity": (10, 10, (25,), 5_000, 1, 100),
+        "diversity-small": (2, 2, (3, 6), 2_500_000, 1, 10),  # not in the paper
     }
     for name, setting in paper.SETTINGS.items():
         quick = paper.experiment(name, "released", scale="quick")
@@ -83,10 +85,60 @@ def test_worlds_are_those_of_the_protocols() -> None:
     assert {entry.settings["ridge"] for entry in diversity.policies} == {1.0}
 
 
+def test_the_small_problem_is_as_the_proof_asks_and_reaches_the_burn_in() -> None:
+    for protocol, bounds in (("released", (0.8, 0.5)), ("written", (1.0, 1.0))):
+        record = paper.experiment("diversity-small", protocol)  # type: ignore[arg-type]
+        assert (record.law, record.fresh_contexts, record.by_arm) == ("sphere", True, True)
+        assert (record.theta_bound, record.beta_bound) == bounds
+        assert record.design_ridge == paper.SMALL_RIDGE
+        given = [entry.settings for entry in record.policies if entry.name != "HyIDS"]
+        assert {settings["ridge"] for settings in given} == {paper.SMALL_RIDGE}
+        assert {s["exploration"]["delta"] for s in given if "exploration" in s} == {paper.SMALL_DELTA}
+        for arms in record.arms:
+            world: dict[str, Any] = {"d1": 2, "d2": 2, "arms": arms, "horizon": record.horizon}
+            start = theorems.burn_in("LinUCB", **world, rho=1 / 2, delta=paper.SMALL_DELTA)
+            assert start < record.horizon / 2
+            assert record.probes[-2] > 0.85 * record.horizon, "probes are close enough to see what follows"
+
+
 def test_the_seed_moves_the_environments() -> None:
     assert paper.experiment("setting-1").seeds == environment_seeds(paper.RELEASED_SEED, 5)
     other = paper.experiment("setting-1", seed=1)
     assert not set(other.seeds) & set(paper.experiment("setting-1").seeds)
+
+
+@pytest.mark.parametrize("name", list(paper.FRESH_NAMES))
+def test_fresh_environments_are_the_same_setting_with_other_seeds(name: str) -> None:
+    whole, fresh = paper.experiment(name), paper.fresh_experiment(name, environments=100)
+    assert fresh.name == f"{name}-fresh"
+    assert (len(set(fresh.seeds)), fresh.trials, fresh.horizon) == (100, 1, whole.horizon)
+    assert not set(fresh.seeds) & set(whole.seeds)
+    assert set(fresh.arms) <= set(whole.arms)
+    same = ("protocol", "d1", "d2", "noise", "law", "theta_bound", "beta_bound", "fresh_contexts", "world_settings")
+    for field in same:
+        assert getattr(fresh, field) == getattr(whole, field)
+    entries = {entry.name: entry for entry in whole.policies}
+    assert [entry.name for entry in fresh.policies] == list(paper.FRESH_POLICIES)
+    assert all(entry == entries[entry.name] for entry in fresh.policies)
+    assert Experiment.from_plain(json.loads(json.dumps(fresh.plain()))) == fresh
+    fewer = paper.fresh_experiment(name, environments=7)
+    assert fewer.seeds == fresh.seeds[:7]
+    setting = paper.setting_of(fresh.name)
+    assert setting is paper.setting_of(name) is paper.SETTINGS[name]
+
+
+def test_fresh_environments_are_never_the_published_ones() -> None:
+    """With the seed before the released one, the seeds drawn begin with the published five, which are passed over."""
+    published = set(environment_seeds(paper.RELEASED_SEED, 5))
+    fresh = paper.fresh_experiment("setting-1", environments=50, seed=paper.RELEASED_SEED - 1)
+    assert len(set(fresh.seeds)) == 50
+    assert not set(fresh.seeds) & published
+
+
+def test_settings_without_fresh_environments_are_passed_over() -> None:
+    records = paper.fresh_experiments(["diversity", "setting-2"], ["released", "written"], environments=3)
+    assert [record.key for record in records] == ["setting-2-fresh/released", "setting-2-fresh/written"]
+    assert paper.setting_of("yahoo") is None
 
 
 def test_several_experiments_come_protocol_by_protocol() -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybandits import AsWritten, Constant, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
-from hybandits.policies.by_name import make_policy, parse_policy, policy_names, setting_names, with_noise
+from hybandits.policies.by_name import (
+    class_names,
+    make_policy,
+    of_table,
+    parse_policy,
+    policy_names,
+    setting_names,
+    with_noise,
+    wrapper_names,
+)
+from tests.support.own_classes import WRAPPERS, write_softmax
 
 SHAPE = {"d1": 3, "d2": 2, "arms": 5, "horizon": 100}
 
@@ -136,7 +147,7 @@ def test_policies_that_learn_the_noise_are_told_it_only_by_their_settings(name: 
     [
         ("HyLinUBC", {}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\): choose from DisLinUCB, "),
         ("RidgePolicy", {}, "there is no policy 'RidgePolicy'"),
-        ("EpsilonGreedy", {}, "there is no policy 'EpsilonGreedy'"),
+        ("EpsilonGreedy", {}, 'EpsilonGreedy wraps a policy: name it, as in EpsilonGreedy:policy="HyLinUCB:noise=0.1"'),
         ("HyLinUCB", {"ridgee": 1.0}, r"HyLinUCB has no setting 'ridgee' \(did you mean ridge\?\): it has noise, "),
         ("HyLinUCB", {"seed": 1}, "HyLinUCB has no setting 'seed'"),
         ("HyLinUCB", {"ridge": -1.0}, "ridge must be positive, got -1.0"),
@@ -156,3 +167,113 @@ def test_capitals_do_not_matter() -> None:
     assert setting_names("HYTHOMPSON") == setting_names("HyThompson")
     with pytest.raises(ValueError, match="HyLinUCB has no setting 'nose'"):
         make_policy("hylinucb", {"nose": 1}, **SHAPE)
+
+
+# ------------------------------------------------------------------ classes of one's own, and policies around others
+
+
+@pytest.fixture
+def own_policies(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "wrappers.py").write_text(WRAPPERS)
+
+
+@pytest.mark.usefixtures("own_policies")
+def test_a_policy_of_ones_own_is_made_by_name() -> None:
+    name, settings = parse_policy("softmax:Softmax:temperature=0.1")
+    policy = make_policy(name, settings, **SHAPE, seed=1)
+    assert repr(policy).startswith("Softmax(d1=3, d2=2, temperature=0.1")
+    assert setting_names("softmax:Softmax") == ["temperature", "ridge"]
+    assert with_noise("softmax:Softmax", {}, 0.1) == {}
+
+
+NESTED: list[tuple[str, dict[str, Any]]] = [
+    (
+        'EpsilonGreedy:policy="HyLinUCB:noise=0.1",epsilon=0.2',
+        {"class": "EpsilonGreedy", "policy": {"policy": "HyLinUCB", "noise": 0.1}, "epsilon": 0.2},
+    ),
+    (
+        "epsilongreedy:policy='EpsilonGreedy:policy=\"hylinucb:noise=0.1\",epsilon=0.3'",
+        {
+            "class": "EpsilonGreedy",
+            "policy": {"class": "EpsilonGreedy", "policy": "HyLinUCB:noise=0.1", "epsilon": 0.3},
+        },
+    ),
+    (
+        'EpsilonGreedy:policy={class="EpsilonGreedy", policy={policy="wrappers:Cautious", policy2=1}}',
+        {
+            "class": "EpsilonGreedy",
+            "policy": {"class": "EpsilonGreedy", "policy": {"class": "wrappers:Cautious", "policy2": 1}},
+        },
+    ),
+    ("wrappers:Inner:inner={class='Greedy'}", {"policy": "wrappers:Inner", "inner": {"policy": "Greedy"}}),
+]
+
+
+@pytest.mark.parametrize(("text", "table"), NESTED, ids=range(len(NESTED)))
+def test_text_and_table_say_the_same(text: str, table: dict[str, Any]) -> None:
+    assert parse_policy(text) == of_table(table)
+
+
+@pytest.mark.usefixtures("own_policies")
+def test_wrapped_policies_to_any_depth() -> None:
+    name, settings = parse_policy(
+        'EpsilonGreedy:policy={class="wrappers:Cautious", policy={class="wrappers:Inner", inner="HyLinUCB"}}'
+    )
+    assert class_names(name, settings) == ["EpsilonGreedy", "wrappers:Cautious", "wrappers:Inner"]
+    settings["policy"]["policy"]["inner"] = {"policy": "HyLinUCB"}
+    assert class_names(name, settings) == ["EpsilonGreedy", "wrappers:Cautious", "wrappers:Inner", "HyLinUCB"]
+    told = with_noise(name, settings, 0.3)
+    policy: Any = make_policy(name, told, **SHAPE, seed=5)
+    assert [type(each).__name__ for each in (policy, policy.policy, policy.policy.policy)] == [
+        "EpsilonGreedy", "Cautious", "Inner",
+    ]  # fmt: skip
+    assert policy.policy.policy.policy.exploration.noise == 0.3
+    assert (policy.d1, policy.d2) == (3, 2)
+    x, z = [[0.0] * 3] * 5, [[0.0] * 2] * 5
+    again: Any = make_policy(name, told, **SHAPE, seed=5)
+    assert [policy.choose(x, z).index for _ in range(20)] == [again.choose(x, z).index for _ in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("softmax:Softmx", r"has no class 'Softmx' \(did you mean Softmax\?\)"),
+        ("softmax:Softmax:temp=1", r"softmax:Softmax has no setting 'temp': it has temperature, ridge"),
+        ("wrappers:helper", "wrappers:helper is a function, not a class"),
+        (
+            "wrappers:Other",
+            r"wrappers:Other is not a policy: let the class be a subclass of hybandits\.policies\.base\.Policy",
+        ),
+        ("wrappers:Unfinished", "wrappers:Unfinished is abstract: define .*choose"),
+        ("wrappers:Shapeless", "wrappers:Shapeless takes height: its constructor must take d1 and d2"),
+        ("wrappers:Demanding", r"needs the setting 'temperature': give it, as in wrappers:Demanding:temperature=VALUE"),
+        (
+            "wrappers:Demanding:temperature=1",
+            r"cannot be constructed with d1=3, .*wrappers\.py, line \d+: ZeroDivisionError",
+        ),
+        ("wrappers:Cautious", 'wraps a policy: name it, as in wrappers:Cautious:policy="HyLinUCB:noise=0.1"'),
+        ("EpsilonGreedy:policy=3", "must take d1 and d2, the numbers of features, or wrap a policy that does"),
+        ('EpsilonGreedy:policy="HyLinUBC"', r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB"),
+        ('EpsilonGreedy:policy="Greedy",epsilon=2', r"epsilon must lie in \[0, 1\]"),
+        (
+            "EpsilonGreedy:policy=HyLinUCB:noise=0.1,ridge=2",
+            "has no setting 'ridge'.* put a wrapped policy and its settings in quotes",
+        ),
+        ("HyThompson:scale", "expected setting=value after the colon, got 'scale'"),
+        ("softmax:Softmax:temperature", "expected setting=value after the colon, got 'temperature'; quote a value"),
+    ],
+)
+@pytest.mark.usefixtures("own_policies")
+def test_mistakes_of_ones_own_are_named(spec: str, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make_policy(*parse_policy(spec), **SHAPE)
+
+
+def test_a_table_without_a_class_is_refused() -> None:
+    with pytest.raises(ValueError, match="a policy must be text or a table that names its class"):
+        of_table({"noise": 0.1})
+
+
+def test_wrappers_are_listed() -> None:
+    assert wrapper_names() == ["EpsilonGreedy"]

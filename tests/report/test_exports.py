@@ -41,6 +41,10 @@ def test_programs_get_the_numbers_of_the_page(tmp_path: Path) -> None:
     assert rows["setting-3", "released", "LinUCB", 10]["published"] is None, "hidden in the figure"
     assert rows["diversity", "released", "LinUCB", 6]["low"] is not None, "one environment: over its trials"
     assert [v["claim"] for v in summary["verdicts"]] == [v.claim for v in claims.judge(results)]
+    assert {v["basis"] for v in summary["verdicts"] if v["claim"] == "1"} == {
+        "the 3 published environments",
+        "3 environments",
+    }
     assert {(r["t"], r["published"]) for r in summary["read_outs"] if r["policy"] == "LinUCB" and r["arms"] == 25} == {
         (1000, 76), (2500, 129), (5000, 178), (10_000, 243),
     }  # fmt: skip

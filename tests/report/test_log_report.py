@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from hybandits.model.learned import LearnedSettings
-from hybandits.offline.describe import Description, describe
+from hybandits.offline.describe import Description, PairFeature, describe
 from hybandits.offline.evaluation import Evaluation
 from hybandits.offline.evaluation.results import Diagnostics, Difference, Estimate
 from hybandits.offline.view import View
@@ -54,6 +54,20 @@ def test_what_to_beware_of_comes_first(description: Description, changes: dict[s
     assert note not in "\n".join(lines_of(print_description, replace(description, without_propensity=0, size=1.0)))
 
 
+def test_pair_features_are_listed_and_warned_of(description: Description) -> None:
+    settings = {"mean": 40.0, "deviation": 30.0, "lowest": 1.0, "highest": 200.0}
+    price = PairFeature(name="price", **settings, size=50.0, differs=1.0)
+    hour = PairFeature(name="hour", **settings, size=0.5, differs=0.0)
+    lines = lines_of(print_description, replace(description, pair=[price, hour], without_propensity=0, size=1.0))
+    text = " ".join(lines)
+    assert "The pair feature price is large: 50 in the root mean square." in text
+    assert "The pair feature hour is the same for all candidates of every round" in text
+    assert "hour is large" not in text
+    at = lines.index("Features of a user and an arm together")
+    assert lines[at + 2].split() == ["price", "40", "30", "1", "200", "100", "%"]
+    assert "Features of a user and an arm together" not in lines_of(print_description, description)
+
+
 def test_times_that_are_no_dates_and_missing_numbers(description: Description) -> None:
     odd = [replace(part, first_time=time) for part, time in zip(description.slices, (None, 10**18), strict=False)]
     changed = replace(description, slices=odd, lowest_propensity=None, rho_x=None)
@@ -78,8 +92,8 @@ def evaluation(**changes: Any) -> Evaluation:
         "uniform": Diagnostics(rounds=1000, matched=0.2, mean_weight=1.0, largest_weight=1.0, effective=1000.0),
         "LinUCB": Diagnostics(rounds=1000, matched=0.21, warnings=("Few rounds carry most of the weight.",)),
     }
-    settings = {"rounds": 1000, "level": 0.95, "interval": "bootstrap", "estimates": estimates} | changes
-    return Evaluation(diagnostics=diagnostics, **settings)
+    settings = {"rounds": 1000, "level": 0.95, "interval": "bootstrap", "features": "das", "estimates": estimates}
+    return Evaluation(**{"diagnostics": diagnostics, **settings, **changes})
 
 
 def test_an_evaluation_has_values_differences_support_and_refusals() -> None:
@@ -92,6 +106,23 @@ def test_an_evaluation_has_values_differences_support_and_refusals() -> None:
     at = lines.index("Refused")
     assert [line.split()[0] for line in lines[at + 2 :]] == ["LinUCB", "always"]
     assert "a was never shown" in lines[-1]
+
+
+def test_rounds_kept_and_notes_are_shown_where_there_are_any() -> None:
+    assert not any(line.startswith("Notes") or "kept" in line for line in lines_of(print_evaluation, evaluation()))
+    noted = Estimate(
+        policy="it", estimator="replay", value=0.04, low=0.03, high=0.05, notes=("Kept 120.", "And so on.")
+    )
+    diagnostics = {
+        "it": Diagnostics(rounds=1000, matched=0.2, kept=120.0, keep=0.1),
+        "logged": Diagnostics(rounds=1000, matched=1.0),
+    }
+    lines = lines_of(print_evaluation, evaluation(estimates=[noted], diagnostics=diagnostics))
+    at = next(i for i, line in enumerate(lines) if line.startswith("Support"))
+    assert lines[at + 1].split()[:4] == ["policy", "rounds", "matched", "kept"]
+    assert lines[at + 2].split() == ["it", "1,000", "20.00%", "120", "-", "-", "-"]
+    assert lines[at + 3].split() == ["logged", "1,000", "100.00%", "-", "-", "-", "-"]
+    assert [line.split(maxsplit=2)[2] for line in lines[lines.index("Notes") + 2 :]] == ["Kept 120.", "And so on."]
 
 
 def test_no_difference_no_table_of_differences() -> None:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from numpy.testing import assert_allclose
 
+from hybandits.experiments import statistics
+from hybandits.experiments.results import read_results
 from hybandits.report import numbers
-from tests.support.fabricated_results import fabricate, fabricate_both, fabricate_log, on_a_log, small_setting
+from tests.support.fabricated_results import (
+    fabricate,
+    fabricate_both,
+    fabricate_log,
+    fresh_setting,
+    on_a_log,
+    small_setting,
+)
 
 
 def test_other_seeds_are_other_environments(tmp_path: Path) -> None:
@@ -47,3 +57,32 @@ def test_the_papers_order_and_the_two_kinds_of_world(tmp_path: Path) -> None:
     assert [o.experiment.name for o in numbers.in_order(results)] == ["setting-1", "yahoo"]
     assert [o.experiment.name for o in numbers.in_worlds(results)] == ["setting-1"]
     assert [o.experiment.name for o in numbers.on_logs(results)] == ["yahoo"]
+
+
+def test_published_numbers_are_not_compared_with_fresh_environments(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, fresh_setting("setting-1"), small_setting("setting-1"))
+    rows = [row for row in numbers.regret_rows(results) if row.experiment == "setting-1-fresh"]
+    assert {(row.published, row.ratio, row.within) for row in rows} == {(None, None, None)}
+    assert {(row.runs, row.environments) for row in rows} == {(6, 6)}
+    assert {row.experiment for row in numbers.read_out_rows(results)} == {"setting-1"}
+    assert [o.experiment.name for o in numbers.in_order(results)] == ["setting-1", "setting-1-fresh"]
+
+
+def test_all_read_outs_come_out_again_in_the_results_of_this_repository() -> None:
+    rows = numbers.read_out_rows(read_results(Path(__file__).parents[2] / "results"))
+    assert len(rows) == 110
+    assert [row for row in rows if not row.within] == []
+
+
+def test_intervals_of_regret_end_at_0() -> None:
+    regrets, units = np.array([1.0, 2.0, 300.0]), np.arange(3)
+    whole = statistics.interval(regrets, units, 0.95)
+    shown = numbers.regret_interval(regrets, units)
+    assert whole is not None
+    assert shown is not None
+    assert whole.low < 0
+    assert shown == whole._replace(low=0.0), "the rest is as it was"
+    assert numbers.regret_interval(regrets - 100, units) == statistics.interval(regrets - 100, units, 0.95), (
+        "not a regret"
+    )
+    assert numbers.regret_interval(regrets[:1], units[:1]) is None

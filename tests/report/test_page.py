@@ -11,10 +11,19 @@ from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper import claims
 from hybandits.paper.claims import Finding, Verdict
+from hybandits.report.colours import dark_counterpart
 from hybandits.report.figures import Figure
 from hybandits.report.numbers import regret_rows
 from hybandits.report.page import anchor, page_of
-from tests.support.fabricated_results import fabricate, fabricate_both, fabricate_log, on_a_log, small_setting
+from hybandits.report.symbols import in_symbols
+from tests.support.fabricated_results import (
+    fabricate,
+    fabricate_both,
+    fabricate_log,
+    fresh_setting,
+    on_a_log,
+    small_setting,
+)
 from tests.support.html_page import Page, page_about
 
 
@@ -28,7 +37,10 @@ def tiny_figures(folder: Path) -> list[Figure]:
     """Two pictures of nothing: drawing takes seconds and is tested elsewhere."""
     png, svg = folder / "one.png", folder / "one.svg"
     png.write_bytes(b"\x89PNG")
-    svg.write_text('<svg viewBox="0 0 9 9"><path id="a" d="M 1 2"/><use xlink:href="#a"/></svg>')
+    svg.write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9">'
+        '<path id="a" d="M 1 2" style="fill: #123456"/><use xlink:href="#a"/></svg>'
+    )
     words = {"title": "A <title>", "caption": "A & caption.", "alt": 'Says "so".', "protocol": "released"}
     return [
         Figure(name="one", files=(png, svg), section="panels", wide=True, **words),
@@ -41,10 +53,13 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     page = page_about(results, tiny_figures(tmp_path))
     text = page.html
     assert len(set(page.ids)) == len(page.ids), "ids are unique"
-    for reference in page.references:
+    figures = {"../figures/one.png", "../figures/one.svg", "data:,"}
+    for reference in set(page.references) - figures:
         assert reference.startswith("#"), f"{reference} is not in the page"
         assert reference[1:] in page.ids, f"{reference} leads nowhere"
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 1, "its own, inside it"
+    assert "--c123456: #123456;" in text
+    assert f"--c123456: {dark_counterpart('#123456')};" in text, "figures follow the dark page"
     for tag in ("header", "nav", "main", "section", "figure", "figcaption", "table", "caption", "footer"):
         assert tag in page.tags
     assert "@media print" in text
@@ -56,7 +71,17 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     assert "hybandits reproduce <out>" not in text, "what comes from the manifest is escaped"
     for verdict in claims.judge(results):
         assert f"claim-{verdict.claim}-{verdict.protocol}" in page.ids
-        assert verdict.summary in page.text
+        assert in_symbols(verdict.summary) in page.html
+
+
+def test_verdicts_on_fresh_environments_stand_beside_those_on_the_published(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
+    page = page_about(results)
+    assert {"claim-1-released", "claim-1-released-6-fresh-environments"} <= set(page.ids)
+    assert len(set(page.ids)) == len(page.ids)
+    for basis in ("the 3 published environments", "6 fresh environments"):
+        assert page.text.count(f"on {basis}") >= 2, "in the table and at the evidence"
+    assert "all policies, HyRan too, play all 10,000 rounds, 1 trial each" in page.text
 
 
 def test_policies_beyond_the_paper_are_told_from_each_other(tmp_path: Path) -> None:
@@ -109,7 +134,9 @@ def test_own_experiments_are_not_called_the_papers(tmp_path: Path) -> None:
     for not_said in ("Das", "published", "short version", "Limits"):
         assert not_said.lower() not in page.text.lower()
     assert "Greedy with ridge = 0.1" in page.text, "what its policies are told"
-    assert page.ids[0] == "regret", "there are no verdicts"
+    assert page.ids[:2] == ["score", "regret"], "there are no verdicts"
+    assert "Least regret Greedy 185.0" in page.text
+    assert "next HyLinUCB, which lost 20.0 more" in page.text
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
@@ -161,13 +188,13 @@ def test_the_page_of_a_synthetic_log(tmp_path: Path) -> None:
         "synthetic: 300,000 rounds from a known model, seed 0",
         "100,000, from the first on",
         "200,000, from round 120,001 on",
-        "d1 = 36 shared, d2 = 6 of each arm's own",
+        "d₁ = 36 shared, d₂ = 6 of each arm's own",
         "22 articles",
         "20 articles; at least 2 of those played",
         "45 of 162 parameters; many models fit equally well",
         "standard deviation 0.2491",
         "3 of 100,000 rounds",
-        "noise 1e-05; HyLinUCB SelfNormalised, ridge 1,000; LinUCB SelfNormalised, ridge 1,000; DisLinUCB "
+        "noise 1·10-5; HyLinUCB SelfNormalised, ridge 1,000; LinUCB SelfNormalised, ridge 1,000; DisLinUCB "
         "SelfNormalised, ridge 100",
         "noise 0.01; HyLinUCB AsWritten, the ridge of the theorem",
         "What the defect does",
@@ -208,7 +235,7 @@ def test_the_page_of_both_kinds_of_experiment(tmp_path: Path) -> None:
         "their experiments are run",
         "Setting 1: 10,000 of 80,000 rounds",
         "Yahoo: 200,000 of 10,000,000 rounds",
-        "On the click log: noise with standard deviation 1e-05",
+        "On the click log: noise with standard deviation 1·10-5",
         "Yahoo, released protocol: regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data",
         "Five environments are few",
         "There is only one log",
@@ -224,7 +251,34 @@ def test_settings_alone_have_nothing_of_a_log(tmp_path: Path) -> None:
     assert "is not reproduced here: the log may not be passed on" in page.text
 
 
+def test_what_a_verdict_rests_on_stands_beside_it(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"))
+    usual = claims.judge(results)[0]
+    other = replace(usual, basis="small problem, uniform choice", verdict="undecided", summary="Of the other basis.")
+    page = Page(page_of(results, tiny_figures(tmp_path), [usual, other], regret_rows(results), []))
+    assert len(set(page.ids)) == len(page.ids)
+    assert {anchor(usual), anchor(other)} <= set(page.ids)
+    assert "Small problem, uniform choice" in page.text
+    assert "Released protocol, small problem, uniform choice" in page.text
+    assert "Of the other basis." in page.text
+
+
 def test_anchors_are_plain_ids() -> None:
     words = dict.fromkeys(("title", "statement", "test", "summary"), "")
     verdict = Verdict(claim="8 (positions)", protocol="released", verdict="holds", evidence=(), **words)
     assert anchor(verdict) == "claim-8-positions--released"
+    assert anchor(replace(verdict, basis="100 fresh runs", aside=True)) == "claim-8-positions--released-100-fresh-runs"
+
+
+def test_a_claim_may_have_several_verdicts(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
+    (first, *_) = claims.judge(results)
+    fresh = replace(
+        first, basis="100 fresh environments", aside=True, verdict="does not hold", summary="Others say no: d1 <= d2."
+    )
+    page = Page(page_of(results, [], [first, fresh], regret_rows(results), []))
+    assert {anchor(first), anchor(fresh)} <= set(page.ids)
+    assert len(set(page.ids)) == len(page.ids)
+    assert "on 100 fresh environments: ✗ 1 does not" in page.text
+    assert "Others say no: d1 ≤ d2." in page.text
+    assert "d<sub>1</sub> ≤ d<sub>2</sub>" in page.html

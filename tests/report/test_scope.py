@@ -7,7 +7,14 @@ from pathlib import Path
 
 from hybandits.experiments.results import read_results
 from hybandits.report import scope
-from tests.support.fabricated_results import fabricate, fabricate_both, fabricate_log, on_a_log, small_setting
+from tests.support.fabricated_results import (
+    fabricate,
+    fabricate_both,
+    fabricate_log,
+    fresh_setting,
+    on_a_log,
+    small_setting,
+)
 
 
 def test_what_falls_short_of_the_paper(tmp_path: Path) -> None:
@@ -51,3 +58,11 @@ def test_a_synthetic_log_is_warned_of(tmp_path: Path) -> None:
     assert "not on Yahoo's data" in scope.synthetic_note(fabricate_log(tmp_path, on_a_log()))
     (tmp_path / "real").mkdir()
     assert scope.synthetic_note(fabricate_log(tmp_path / "real", on_a_log(synthetic=False))) == ""
+
+
+def test_fresh_environments_fall_short_in_rounds_only(tmp_path: Path) -> None:
+    """They have one trial each, and there are as many as were asked for."""
+    results = fabricate(tmp_path, fresh_setting("setting-1"))
+    assert scope.shortened(results) == ["Setting 1, fresh environments: 10,000 of 80,000 rounds"]
+    ((names, experiment),) = scope.lengths(results)
+    assert (names, len(experiment.seeds)) == (["Setting 1, fresh environments"], 6)

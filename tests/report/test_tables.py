@@ -12,12 +12,13 @@ from hybandits.report.tables import (
     beyond_section,
     columns_used,
     read_out_table,
+    regret_matrix,
     regret_section,
     regret_table,
     row_numbers,
     runs_of,
 )
-from tests.support.fabricated_results import fabricate, small_setting
+from tests.support.fabricated_results import fabricate, fresh_setting, small_setting
 
 
 def test_a_row_beside_the_published_number(tmp_path: Path) -> None:
@@ -36,18 +37,26 @@ def test_only_columns_with_something_in_them(tmp_path: Path) -> None:
     assert runs_of(single) == "1 run"
 
 
-def test_several_numbers_of_arms_are_set_apart(tmp_path: Path) -> None:
-    rows = regret_rows(fabricate(tmp_path, small_setting("setting-3", policies=("HyLinUCB", "LinUCB"))))
-    table = regret_table(rows)
-    assert table.head[:3] == ["policy", "K", "mean"]
-    assert [[row[:2] for row in group] for group in table.groups] == [
-        [["HyLinUCB", "10"], ["LinUCB", "10"]], [["HyLinUCB", "50"], ["LinUCB", "50"]],
+def test_several_numbers_of_arms_make_a_matrix(tmp_path: Path) -> None:
+    records = [
+        small_setting("setting-3", protocol, policies=("HyLinUCB", "LinUCB")) for protocol in ("released", "written")
+    ]
+    rows = regret_rows(fabricate(tmp_path, *records))
+    released, written = regret_section(rows, [])["tables"][0][1]
+    assert released.arms == [10, 50]
+    assert [(policy, [round(cell.mean, 9) for cell in cells]) for policy, cells in released.rows] == [
+        ("HyLinUCB", [190.0, 230.0]), ("LinUCB", [170.0, 915.0]),
     ]  # fmt: skip
-    assert table.caption == "Setting 3: regret after 30,000 rounds; 6 runs, interval over environments"
-    assert list(table.right) == [1, 2, 3, 4, 5, 6, 7]
-    table = regret_table([row for row in rows if row.arms == 50])
+    assert released.caption.startswith(
+        "Setting 3, released protocol: regret after 30,000 rounds by number of arms K; 6 runs"
+    )
+    assert released.has_published
+    assert not written.has_published, "the published figure is of the released protocol"
+    table = regret_table([row for row in rows if row.arms == 50 and row.protocol == "released"])
     assert table.head == ["policy", *NUMBERS]
     assert "rounds, K = 50; 6 runs" in table.caption
+    alone = regret_matrix([row for row in rows if (row.policy, row.arms) != ("LinUCB", 10)])
+    assert alone.rows[1][1][0] is None, "a case that was not run"
 
 
 def test_the_read_out_that_is_furthest_off(tmp_path: Path) -> None:
@@ -92,3 +101,14 @@ def test_without_the_papers_policies_there_is_nothing_to_be_beyond(tmp_path: Pat
     assert beyond_section(rows) is None
     both = regret_rows(fabricate(tmp_path / "own", small_setting("setting-1", policies=("HyLinUCB", "HyIDS"))))
     assert beyond_section([replace(row, protocol="own") for row in both]) is None
+
+
+def test_fresh_environments_have_a_table_of_their_own_and_no_column_beyond_the_paper(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
+    rows, read_outs = regret_rows(results), read_out_rows(results)
+    ((_, tables),) = regret_section(rows, read_outs)["tables"]
+    assert [table.caption.partition(":")[0] for table in tables] == ["Setting 1", "Setting 1, fresh environments"]
+    assert [table.head[-1] for table in tables] == ["within", "highest"]
+    beyond = beyond_section(rows)
+    assert beyond is not None
+    assert beyond.table.head == ["policy", "Setting 1, released"]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hybandits.paper import claims
 from hybandits.report import terminal
-from tests.support.fabricated_results import fabricate, fabricate_log, on_a_log, small_setting
+from tests.support.fabricated_results import fabricate, fabricate_log, fresh_setting, on_a_log, small_setting
 
 
 def test_terminal_summary(tmp_path: Path) -> None:
@@ -29,7 +29,9 @@ def test_terminal_summary(tmp_path: Path) -> None:
     row = next(line for line in lines[at:] if line.startswith("LinUCB"))
     assert row.split() == ["LinUCB", "25", "243.0", "182.6", "to", "303.4", "217.5", "268.5", "243", "1.000", "yes"]
     written = lines.index(next(line for line in lines if line.startswith("Setting 1, written protocol")))
-    assert next(line for line in lines[written:] if line.startswith("LinUCB")).split()[-1] == "-"
+    assert next(line for line in lines[written:] if line.startswith("LinUCB")).split()[-1] == "268.5", (
+        "nothing published"
+    )
     for verdict in verdicts:
         (line,) = [x for x in lines if x.startswith(f"{verdict.claim}  ") and f" {verdict.protocol} " in x]
         assert verdict.title in line
@@ -56,3 +58,12 @@ def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
     assert lines[at + 4].startswith("uniform choice (expected)")
     (claim,) = [line for line in lines if line.startswith("8 ")]
     assert "undecided  No real data: the log is synthetic" in claim
+
+
+def test_the_terminal_says_what_a_verdict_rests_on(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
+    file = io.StringIO()
+    terminal.print_summary(results, claims.judge(results), Console(file=file, width=80))
+    lines = [line for line in file.getvalue().splitlines() if line.startswith("1  ")]
+    assert ["the 3 published environments" in line for line in lines] == [True, False]
+    assert ["6 fresh environments" in line for line in lines] == [False, True]

@@ -13,7 +13,11 @@ import pytest
 import hybandits.service.postgres
 from hybandits.service.rows import FEW, Arm, Closed, Opened, Retired, Row
 from hybandits.service.store import Found, Snapshot, Store, StoreError, open_store
+from hybandits.service.verify import verify
+from hybandits.service.writer import Writer
 from tests.support import log_rows
+from tests.support.bandits import CLICKS, Clock, bandit, decide, models, put
+from tests.support.bandits import reward as reward_of
 from tests.support.log_rows import append, decision, reward
 
 IDS = (
@@ -197,6 +201,32 @@ def test_a_log_can_be_opened_again(store: Store, address: str) -> None:
     append(again, decision(2, "b"))
     again.close()
     assert store.last() == (2, 2)
+
+
+def test_services_on_one_log_have_one_model(address: str) -> None:
+    """Whatever ids the clients use, and whichever service they ask."""
+    clock = Clock()
+    services = [Writer(open_store(address), bandit(CLICKS), clock=clock) for _ in range(2)]
+    answers = {}
+    for i, event in enumerate(IDS):
+        one, other = services[i % 2], services[1 - i % 2]
+        put(one, event, "b")
+        answers[event] = decide(one, event).body
+        assert decide(other, event).body == answers[event]
+        assert reward_of(other, event, i / len(IDS)).status == 201
+        assert reward_of(one, event, i / len(IDS)).status == 200
+        clock.advance(2)
+    clock.advance(10)
+    for service in (*services, services[0]):
+        service.serve([])
+    assert services[0].fold.summary.reward.n == len(IDS)
+    services[0].keep_snapshot()
+    services.append(Writer(open_store(address), clock=clock))
+    assert models(services[0]) == models(services[1]) == models(services[2])
+    assert list(services[2].fold.arms) == list(dict.fromkeys(arm for event in IDS for arm in (event, "b")))
+    assert verify(services[0].store).different == 0
+    for service in services:
+        service.store.close()
 
 
 def _start(*arguments: str) -> subprocess.Popen[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits.simulation.classification import Classification, read_table, terrain
+from hybandits.simulation.classification import Classification, terrain
 
 
 def test_rows_are_shown_once_before_any_is_shown_again() -> None:
@@ -35,22 +33,6 @@ def test_columns_that_never_change_are_left_out() -> None:
 def test_labels_must_fit() -> None:
     with pytest.raises(ValueError, match="there are 1 labels and 2 rows of features"):
         Classification(features=[[1.0], [2.0]], labels=["a"])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b\n", "must have a header, rows"),
-        ("a\n1\n", "must have a header, rows, and a column of features"),
-        ("a,b\n1,x\n2\n", "row 3 has 1 cells and the header 2"),
-        ("a,b\none,x\n", "row 2 has 'one' as a: all columns but the last must be finite numbers"),
-        ("a,b\nnan,x\n", "row 2 has 'nan' as a"),
-    ],
-)
-def test_faults_of_a_file_are_named(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_table(tmp_path / "data.csv")
 
 
 def test_terrain_is_unbalanced_and_curved() -> None:

@@ -1,4 +1,4 @@
-"""Every kind of world keeps the promises of a world, whatever its settings."""
+"""Worlds by name: every kind, with its settings, keeps what worlds promise; and worlds of one's own."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from hybandits.foundation.files import sha256
-from hybandits.simulation.kinds import KINDS, make_world
+from hybandits.simulation.kinds import KINDS, make_world, world_class
 from hybandits.simulation.rounds import Block
-from hybandits.simulation.worlds import Relayed, World, delay_of, draw_rewards
+from hybandits.simulation.worlds import Relayed, Synthetic, World, delay_of, draw_rewards
+from hybandits.testing import WorldConformance
+from tests.support.own_classes import write_drifting
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -44,49 +45,34 @@ def test_every_kind_is_tried() -> None:
     assert {settings.get("kind", "linear") for settings in SETTINGS} == set(KINDS)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_a_world_keeps_its_promises(settings: dict[str, Any]) -> None:
-    """The seed decides everything, blocks fit, the best is the best, and arms enter with a block's first round."""
-    world = make(settings)
-    met: set[Any] = set()
-    rounds = 0
-    for (block, rewards), (again, rewards_again) in zip(drawn(world, 1500), drawn(make(settings), 1500), strict=True):
-        block.rounds.check(world.d1, world.d2)
-        first = {block.rounds.arms[j] for j in block.rounds.index[0, : block.rounds.counts[0]].tolist()}
-        assert set(block.rounds.arms) - met <= first
-        met |= first
-        assert_array_equal(block.best, block.means.max(axis=1))
-        assert_array_equal(block.means, again.means)
-        assert_array_equal(block.rounds.z, again.rounds.z)
-        assert_array_equal(rewards, rewards_again)
-        assert rewards.shape == block.means.shape
-        rounds += len(block.best)
-    assert rounds == 1500
-    other = next(make(settings, seed=4).rounds(1500))
-    assert not np.array_equal(other.means, next(world.rounds(1500)).means)
+@pytest.fixture(params=SETTINGS, ids=str)
+def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    chosen: dict[str, Any] = request.param
+    return chosen
 
 
-@pytest.mark.parametrize("settings", [each for each in SETTINGS if "jumps" not in each], ids=str)
-def test_a_shorter_run_is_the_beginning_of_a_longer_one(settings: dict[str, Any]) -> None:
-    """Jumps are placed by the number of rounds, so they are left out here."""
-    long, short = (
-        [np.concatenate(parts) for parts in zip(*((block.means, rewards) for block, rewards in run), strict=True)]
-        for run in (drawn(make(settings), 1500), drawn(make(settings), 1234))
-    )
-    for whole, beginning in zip(long, short, strict=True):
-        assert_array_equal(whole[:1234], beginning)
+class TestEveryKind(WorldConformance):
+    """What all worlds promise, whatever their kind and settings."""
+
+    @pytest.fixture(autouse=True)
+    def _of_the_kind(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self.same_for_any_horizon = "jumps" not in settings  # they are placed by the number of rounds
+        kind = settings.get("kind", "linear")
+        self.constant_noise = kind in ("linear", "churn") and "heavy_tails" not in settings
+
+    def make(self, seed: int) -> World:
+        return make(self.settings, seed)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_rewards_have_the_means_of_the_world(settings: dict[str, Any]) -> None:
-    """Averages over 20 trials; seeded, within 6 standard errors, which fails for 1 seed in 50 million."""
-    world = make(settings)
-    errors = [
-        np.mean([(rewards - block.means)[:, 0].mean() for block, rewards in drawn(world, 1000, trial)])
-        for trial in range(20)
-    ]
-    largest = float(world.noise) * (np.sqrt(0.25 / 0.05 / 0.95) if settings.get("kind") == "products" else 1.1)
-    assert abs(np.mean(errors)) <= 6 * largest / np.sqrt(20_000)
+class TestFreshContexts(WorldConformance):
+    def make(self, seed: int) -> World:
+        return Synthetic(d1=3, d2=2, arms=4, noise=0.1, law="ball", fresh_contexts=True, seed=seed)
+
+
+class TestTheReleasedWorld(WorldConformance):
+    def make(self, seed: int) -> World:
+        return Synthetic(d1=3, d2=2, arms=4, seed=seed)
 
 
 def test_relayed_rewards_are_those_of_the_world_times_a_factor_plus_an_offset() -> None:
@@ -113,14 +99,31 @@ def test_unknown_kinds_and_settings_are_named() -> None:
         make({"kind": "churn", "rate": 0.5})
 
 
-def test_a_data_set_comes_from_a_file_with_the_recorded_content(tmp_path: Path) -> None:
-    path = tmp_path / "flowers.csv"
-    path.write_text("length,width,kind\n1,2,rose\n2,2.5,lily\n3,1,rose\n")
-    settings = {"kind": "classification", "data": "flowers.csv", "sha256": sha256(path)}
+def test_a_data_set_decides_on_the_shape() -> None:
     shape: dict[str, Any] = {"d1": 0, "d2": 3, "arms": 2, "noise": 0.1, "seed": 0, "linear": {}}
-    assert next(make_world(settings, **shape, data=str(path)).rounds(3)).means.sum() == 3
+    table = [[1.0, 2.0], [2.0, 2.5], [3.0, 1.0]], ["rose", "lily", "rose"]
+    settings = {"kind": "classification", "data": "flowers.csv"}
+    assert next(make_world(settings, **shape, table=table).rounds(3)).means.sum() == 3
     with pytest.raises(ValueError, match="the data set has d1=0, d2=3, not d1=0, d2=4"):
-        make_world(settings, **{**shape, "d2": 4}, data=str(path))
-    path.write_text("length,width,kind\n1,2,rose\n2,2.5,lily\n")
-    with pytest.raises(ValueError, match="is not the data set that was recorded"):
-        make_world(settings, **shape, data=str(path))
+        make_world(settings, **{**shape, "d2": 4}, table=table)
+
+
+def test_a_world_of_ones_own_is_told_what_it_takes(own_folder: Path) -> None:
+    write_drifting(own_folder)
+    shape: dict[str, Any] = {"d1": 2, "d2": 1, "arms": 3, "noise": 0.3, "seed": 5, "linear": {}}
+    world: Any = make_world({"kind": "drifting:Drifting", "settings": {"speed": 0.5}, "delay": 4}, **shape)
+    assert (world.d1, world.world.arms, world.noise, world.world.speed, world.world.seed) == (2, 3, 0.3, 0.5, 5)
+    assert delay_of(world) == 4
+    with pytest.raises(ValueError, match=r"has no setting 'speed'.*it has settings, factor, offset, delay"):
+        make_world({"kind": "drifting:Drifting", "speed": 0.5}, **shape)
+
+
+class TestTheDocumentedWorld(WorldConformance):
+    @pytest.fixture(autouse=True)
+    def _module(self, own_folder: Path) -> None:
+        write_drifting(own_folder)
+
+    def make(self, seed: int) -> World:
+        kind: Any = world_class("drifting:Drifting")
+        world: World = kind(d1=3, d2=2, arms=4, seed=seed)
+        return world

@@ -49,27 +49,28 @@ def sourced(map_: FeatureMap, *, rounds: int = 5, n: int = 3) -> Rounds:
     random = np.random.default_rng(0)
     source = FeatureSource(
         map_, random.normal(size=(rounds, map_.user)), random.integers(0, 4, size=(rounds, n)),
-        random.normal(size=(4, map_.arm)),
+        random.normal(size=(4, map_.arm)), random.normal(size=(rounds, n, map_.pair)) if map_.pair else None,
     )  # fmt: skip
     x, z = np.empty((0, n, map_.d1)), np.empty((0, n, map_.d2))
     return Rounds(x, z, range(n), np.tile(np.arange(n), (rounds, 1)), np.array([n, n - 1] * rounds)[:rounds], source)
 
 
-@pytest.mark.parametrize("name", ["das", "li", "shared", "disjoint"])
+@pytest.mark.parametrize("name", ["das", "li", "shared", "disjoint", "das+pair", "li+pair:z", "disjoint+pair:xz"])
 def test_features_are_those_of_the_map(name: str) -> None:
-    map_ = FeatureMap(name, 3, 2)
+    map_ = FeatureMap(name, 3, 2, 2 * ("+" in name))
     rounds = sourced(map_)
     rounds.check(map_.d1, map_.d2)
     assert rounds.source is not None
     for t, count in enumerate(rounds.counts):
-        x, z = map_(rounds.source.user[t], rounds.source.vectors[rounds.source.vector[t, :count]])
+        pair = None if rounds.source.pair is None else rounds.source.pair[t, :count]
+        x, z = map_(rounds.source.user[t], rounds.source.vectors[rounds.source.vector[t, :count]], pair)
         assert_array_equal(rounds.features(t)[0], x)
         assert_array_equal(rounds.features(t)[1], z)
 
 
-@pytest.mark.parametrize("stored", [True, False])
-def test_a_part_has_the_features_of_its_rounds(stored: bool) -> None:
-    rounds = together(changing(0, length=5))[0] if stored else sourced(FeatureMap("das", 3, 2))
+@pytest.mark.parametrize("map_", [None, FeatureMap("das", 3, 2), FeatureMap("das+pair", 3, 2, 2)])
+def test_a_part_has_the_features_of_its_rounds(map_: FeatureMap | None) -> None:
+    rounds = together(changing(0, length=5))[0] if map_ is None else sourced(map_)
     part = rounds.part(2, 4)
     assert len(part.counts) == 2
     for t in range(2):
@@ -94,6 +95,11 @@ def test_a_source_that_does_not_fit_is_refused() -> None:
     refused("source.vector must be .* of int64", vector=rounds.source.vector.astype(float))
     refused(r"source.vectors must be .* of shape \(4, 2\)", vectors=np.zeros((4, 1)))
     refused("source.vector has numbers from 4 to 4 but there are 4 vectors", vector=np.full((5, 3), 4))
+    refused(r"source.pair must be .* of shape \(5, 3, 0\)", pair=np.zeros((5, 3, 1)))
+    missing = sourced(FeatureMap("das+pair", 3, 2, 2))
+    assert missing.source is not None
+    with pytest.raises(ValueError, match=r"source.pair must be .* of shape \(5, 3, 2\), got float64 \(0, 0, 0\)"):
+        missing._replace(source=missing.source._replace(pair=None)).check(8, 2)
 
 
 def test_the_remedy_for_an_array_names_it() -> None:

@@ -42,7 +42,7 @@ def test_noise_differs_between_trials_only() -> None:
     assert (first != second).all()
 
 
-@pytest.mark.parametrize("law", ["ball", "inscribed-cube"])
+@pytest.mark.parametrize("law", ["ball", "inscribed-cube", "sphere"])
 @pytest.mark.parametrize("fresh", [False, True])
 def test_noise_has_nothing_to_do_with_the_world(law: str, fresh: bool) -> None:
     """No number of the world's first draws is among the noise's, for the first trials."""
@@ -141,6 +141,21 @@ def test_the_ball_is_filled_evenly() -> None:
         assert_allclose(np.einsum("tad,tae->de", points, points) / n, np.eye(d) / (d + 2), atol=5 / np.sqrt(n))
 
 
+def test_the_sphere_is_covered_evenly() -> None:
+    """|x| = 1, mean 0 and second moments I/d; so are parameters, at their bounds. Seeded, 5 standard errors."""
+    world = Synthetic(d1=3, d2=2, arms=20, seed=1, law="sphere", theta_bound=0.8, beta_bound=0.5)
+    rounds = next(world.rounds(1000)).rounds
+    for points, d in ((rounds.x, 3), (rounds.z, 2)):
+        n = points.size // d
+        assert_allclose(np.linalg.norm(points, axis=2), 1.0)
+        assert (np.abs(points.mean(axis=(0, 1))) < 5 / np.sqrt(d * n)).all()
+        assert_allclose(np.einsum("tad,tae->de", points, points) / n, np.eye(d) / d, atol=5 / np.sqrt(n))
+    theta, beta = world.parameters()
+    assert_allclose(np.linalg.norm(theta), 0.8)
+    assert_allclose(np.linalg.norm(beta, axis=1), 0.5)
+    assert_allclose(beta.mean(axis=0), 0.0, atol=5 * 0.5 / np.sqrt(2 * 20))
+
+
 def test_the_inscribed_cube_has_its_corners_on_the_sphere() -> None:
     rounds = next(Synthetic(d1=4, d2=1, arms=30, seed=1, law="inscribed-cube").rounds(500)).rounds
     assert np.abs(rounds.x).max() <= 0.5
@@ -159,8 +174,8 @@ def test_fresh_contexts_differ_between_trials_and_parameters_do_not() -> None:
 
 
 def test_an_unknown_law_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"law must be one of .*got 'sphere'"):
-        Synthetic(d1=1, d2=1, arms=2, law="sphere")
+    with pytest.raises(ValueError, match=r"law must be one of .*got 'spheres'"):
+        Synthetic(d1=1, d2=1, arms=2, law="spheres")
 
 
 @pytest.mark.parametrize("bad", [{"arms": 0}, {"d1": 0, "d2": 0}, {"noise": -1.0}, {"seed": -1}])

@@ -31,6 +31,7 @@ def write_log(
     clicks: bool = False,
     order: list[int] | None = None,
     parts: int = 1,
+    pair: int = 0,
     change: Callable[[dict[str, Any]], None] = lambda columns: None,
 ) -> Log:
     """A small log with vectors (1, ..) and a reward that is linear but for noise.
@@ -51,15 +52,17 @@ def write_log(
     chosen = np.array([random.choice(len(p), p=p) for p in shares])
     shown = np.array([pools[p][c] for p, c in zip(pool, chosen, strict=True)])
     mean = np.einsum("ti,ij,tj->t", user, theta, vectors[shown]) + (vectors[shown] * beta[shown]).sum(axis=1)
+    pairs = np.random.default_rng((seed, 1)).normal(size=(rounds, int(sizes.max()), pair))
+    mean = mean + 0.5 * pairs[np.arange(rounds), chosen].sum(axis=1)
     reward = mean + random.normal(size=rounds)
     if clicks:
         reward = (random.random(rounds) < 0.1 + 0.3 / (1 + np.exp(-mean))).astype(float)
     columns: dict[str, Any] = {
-        "pool": pool, "chosen": chosen, "reward": reward, "user": user,
+        "pool": pool, "chosen": chosen, "reward": reward, "user": user, "pair": pairs,
         "propensity": shares[np.arange(rounds), chosen],
     }  # fmt: skip
     change(columns)
-    with LogWriter(path, kind="test", user=list("abc"), arm=list("abc")) as writer:
+    with LogWriter(path, kind="test", user=list("abc"), arm=list("abc"), pair=list("pqr"[:pair])) as writer:
         rows: dict[int, int] = {}
         for i in order or range(ARMS):
             rows[i] = writer.tables.arm(f"a{i}", vectors[i])
@@ -85,7 +88,10 @@ class Plain:
         size = view.d1 + len(view.names) * view.d2
         for t in range(self.n):
             entries = range(view.offsets[batch.pool[t]], view.offsets[batch.pool[t] + 1])
-            pairs = [view.map(batch.user[t], view.vectors[view.vector[e]]) for e in entries]
+            pairs = [
+                view.map(batch.user[t], view.vectors[view.vector[e]], batch.pair[t, k] if view.map.pair else None)
+                for k, e in enumerate(entries)
+            ]
             x, z = np.array([x for x, _ in pairs]), np.array([z for _, z in pairs])
             self.pi.append(propensities(x, z, [view.names[view.arm[e]] for e in entries]))
             wide = np.zeros((len(x), size))

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybandits import paper
-from hybandits.experiments.runner import TIMINGS
+from hybandits.experiments.record import Unit
+from hybandits.experiments.runner import TIMINGS, Unwatched
 
 SMALL = replace(
     paper.experiment("setting-1", "released"), d1=4, d2=3, arms=(3, 5), horizon=60, trials=2, seeds=(5, 6),
@@ -25,3 +26,19 @@ def contents(folder: Path) -> dict[str, bytes]:
     """Every file but the timings."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != TIMINGS)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+class StopError(Exception):
+    """What `StopAfter` raises."""
+
+
+class StopAfter(Unwatched):
+    """Ends the run after so many units, as Ctrl-C would."""
+
+    def __init__(self, units: int) -> None:
+        self.left = units
+
+    def finish(self, unit: Unit) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise StopError

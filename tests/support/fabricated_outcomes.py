@@ -157,3 +157,38 @@ def root_curves(experiment: Experiment, shape: float) -> Curve:
         return 10 * t ** (shape + np.random.default_rng([trial, len(policy)]).normal(0, 0.02))
 
     return curve
+
+
+# ------------------------------------------------------------------ the small diversity problem
+
+
+def small_problem(**changes: Any) -> Experiment:
+    """The small diversity problem at full length, in one unit per number of arms."""
+    return replace(paper.experiment("diversity-small", "released"), **({"trials_per_unit": 0} | changes))
+
+
+def small_measures(
+    experiment: Experiment, *, w: float = 1.0, b: float = 0.5, z: float = 0.01, falls: float = 0.5, rho: float = 0.5
+) -> DesignOf:
+    """Blocks that follow known powers from the first round on; z is the median of sigma_max(Z_T).
+
+    Arms are pulled alike. For DisLinUCB nothing is shared.
+    """
+    t = np.array(experiment.probes, dtype=float)
+
+    def design(unit: Unit, policy: str, trial: int) -> dict[str, Any]:
+        random = np.random.default_rng([trial, len(policy), unit.arms])
+        pulls = np.floor(t[:, None] / unit.arms) * np.ones(unit.arms)
+        noise = np.exp(random.normal(0, 0.1, unit.arms) + random.normal(0, 0.001, pulls.shape))
+        shared = np.nan if policy == "DisLinUCB" else 1.0
+        return {
+            "lambda_min_v": shared * (4.0 + rho * t),
+            "rho_x": np.full(len(t), rho * random.uniform(0.99, 1)),
+            "rho_z": np.full(len(t), rho),
+            "z_norm": z * (t / t[-1]) ** -falls * np.exp(random.normal(0, 0.01)),
+            "pulls": pulls.astype(int),
+            "lambda_min_w": 4.0 + rho * pulls**w * noise,
+            "sigma_max_b": 0.3 * pulls**b * noise,
+        }
+
+    return design

@@ -38,6 +38,12 @@ def small_setting(
     return record.only(policies) if policies else record
 
 
+def fresh_setting(name: str, protocol: Any = "released") -> Experiment:
+    """One of the paper's settings in six fresh environments, with few points."""
+    record = paper.fresh_experiment(name, protocol, environments=6, scale="quick")
+    return replace(record, points=(1000, 2500, 5000, 10_000))
+
+
 def level_of(experiment: Experiment, policy: str, arms: int) -> float:
     """The mean regret at T that is fabricated: the published one where it is known."""
     known = paper.published(experiment.name, policy, arms).get(experiment.horizon)

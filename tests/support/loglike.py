@@ -38,6 +38,7 @@ class LittleLog:
         clicks: bool = False,
         batch: int = 211,
         ids: Callable[[int], str | int] = "a{}".format,
+        pair: int = 0,
     ) -> None:
         self.rounds, self.arms, self.pool, self.every, self.sources = rounds, arms, pool, every, sources
         self.seed, self.clicks, self.batch = seed, clicks, batch
@@ -50,6 +51,9 @@ class LittleLog:
         self.vectors[-1, 1:] = 0.0
         self.theta = random.normal(size=(6, du)) * 0.05
         self.beta = random.normal(size=(arms, 6)) * 0.05
+        self.pair = [f"p{i + 1}" for i in range(pair)]
+        self.gamma = random.normal(size=pair) * 0.2
+        """The effects of the pair features, which all arms share."""
 
     def batches(
         self, tables: Tables, problems: Problems, progress: Callable[[int], None]
@@ -71,6 +75,8 @@ class LittleLog:
                 arm = members[chosen]
                 mean = np.einsum("ti,tj,ji->t", user, self.vectors[arm], self.theta)
                 mean += (self.vectors[arm] * self.beta[arm]).sum(axis=1)
+                pairs = random.normal(size=(n, len(members), len(self.pair)))
+                mean += pairs[np.arange(n), chosen] @ self.gamma
                 if self.clicks:
                     reward = (random.random(n) < np.clip(mean + 0.3, 0, 1)).astype(float)
                 else:
@@ -85,6 +91,7 @@ class LittleLog:
                         propensity=np.full(n, 1 / len(members)),
                         place=no_places(n),
                         user=user,
+                        pair=pairs if self.pair else None,
                     ),
                 )
                 t += n

@@ -22,6 +22,7 @@ from hybandits import (
     Policy,
     SelfNormalised,
     SupLinUCB,
+    Uniform,
 )
 from hybandits.simulation.rounds import Block, Rounds
 
@@ -44,6 +45,7 @@ MAKERS: dict[str, Callable[[], Policy]] = {
     "HyIDS, memory auto": lambda: HyIDS(d1=4, d2=3, memory="auto", seed=2),
     "HyIDS, told the noise": lambda: HyIDS(d1=4, d2=3, noise=0.1, seed=2),
     "HyIDS, told": lambda: HyIDS(d1=4, d2=3, noise=0.1, scale=1.0, seed=2),
+    "Uniform": lambda: Uniform(d1=4, d2=3, seed=2),
     "SupLinUCB": lambda: SupLinUCB(d1=4, d2=3, horizon=1300, alpha=0.3, seed=2),
     "SupLinUCB, arms counted": lambda: SupLinUCB(d1=4, d2=3, horizon=50, delta=0.9, seed=2),
     "HyRan": lambda: HyRan(d1=4, d2=3, arm_count=6, seed=3),

@@ -107,6 +107,33 @@ class Sheet:
         )
         return values
 
+    def number_lists(self, name: str, separator: str) -> tuple[Doubles, np.ndarray]:
+        """A column of lists of numbers: all numbers one after the other, and how many each row has.
+
+        Text may be a JSON list, or numbers with the separator or else with spaces between them.
+        """
+        column = self.columns[name]
+        if not is_list(column.type):
+            text = pc.fill_null(self.text(name), "")
+            escaped = separator.replace("\\", "\\\\")
+            bracketed = pc.match_substring_regex(text, r"^\[.*\]$")
+            inside = pc.replace_substring(pc.replace_substring_regex(text, r"^\[(.*)\]$", r"\1"), ",", separator)
+            spaced = pc.if_else(
+                pc.match_substring(text, separator), text, pc.replace_substring_regex(text, r"\s+", escaped)
+            )
+            column = pc.split_pattern(pc.if_else(bracketed, inside, spaced), separator)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        flat = column.flatten()
+        inner = Sheet(ColumnBlock({name: flat}, np.zeros(len(flat), np.int64), [], 0))
+        numbers = inner.numbers(name)
+        row = np.repeat(np.arange(self.n), lengths)
+        for code, (kind, detail) in enumerate(inner._reasons):
+            wrong = np.flatnonzero(inner._reason == code)
+            at = np.full(self.n, -1)
+            at[row[wrong[::-1]]] = wrong[::-1]  # the first of each row
+            self.fault(at >= 0, kind, lambda i, at=at, detail=detail: detail(int(at[i])))  # type: ignore[misc]
+        return numbers, lengths
+
     def seconds(self, name: str) -> np.ndarray:
         """A column as seconds since 1970; NO_TIME where a cell is empty."""
         column = self.columns[name]
@@ -164,6 +191,11 @@ def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds text."""
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(check(kind) for check in text) or str(kind) in ("string_view", "binary_view")
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds lists."""
+    return any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
 def _nulls(column: pa.Array) -> np.ndarray:
@@ -247,8 +279,7 @@ def _moment(text: str) -> float | None:
 def candidate_texts(sheet: Sheet, name: str, *, integers: bool = False) -> pa.Array:
     """The lists of candidates in a column, each as text; null where there is none. For `integers` see `Sheet.ids`."""
     column = sheet.columns[name]
-    kind = column.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+    if not is_list(column.type):
         return sheet.text(name)
     inner = ColumnBlock({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64), [], 0)
     names = Sheet(inner).ids(name, integers=integers, optional=True)

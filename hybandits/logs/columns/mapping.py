@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from hybandits.foundation.checks import nearest, short
+
+ARM = "{arm}"
+"""Stands for the id of an arm in the names of columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,10 @@ class Mapping:
     categorical : list of str
         Columns with further features of the user, or some of those in `user`, whose values are categories. Every
         category becomes a column of 0 and 1.
+    pair : mapping of str to str
+        Features of a user and a candidate together, which are numbers: the name of each, and where it is. That is a
+        pattern such as "affinity_{arm}", for a column per arm, or the name of a column that holds a list with one
+        number per candidate, in their order: a list column of Parquet, or text as for `candidates`.
     arms_file : path, optional
         A CSV or Parquet file with the arms' features, one row per arm.
     arm_id : str, optional
@@ -64,6 +72,7 @@ class Mapping:
     separator: str = "|"
     user: Sequence[str] = ()
     categorical: Sequence[str] = ()
+    pair: collections.abc.Mapping[str, str] = field(default_factory=dict)
     arms_file: Path | str | None = None
     arm_id: str | None = None
     arm_features: Sequence[str] | None = None
@@ -96,6 +105,7 @@ class Mapping:
             twice = [name for name, n in Counter(value).items() if n > 1]
             if twice:
                 raise ValueError(f"{key} names the column {twice[0]!r} twice: name it once")
+        self._check_pair()
         if not isinstance(self.separator, str) or not self.separator:
             raise ValueError(f"separator must be the text between two candidates, got {short(self.separator)}")
         if self.uniform and self.propensity:
@@ -111,6 +121,26 @@ class Mapping:
             raise ValueError("a column is called 'constant': leave it out, or pass constant=False")
         if not self.features and not self.constant:
             raise ValueError("there are no user features: name columns in user, or leave constant at True")
+
+    def _check_pair(self) -> None:
+        if not isinstance(self.pair, collections.abc.Mapping) or not all(
+            isinstance(text, str) and text for item in self.pair.items() for text in item
+        ):
+            raise ValueError(
+                f"pair must name features and their columns, such as {{ price = 'prices' }}, got {short(self.pair)}"
+            )
+        object.__setattr__(self, "pair", dict(self.pair))
+        for name, column in self.pair.items():
+            if column.count(ARM) > 1:
+                raise ValueError(f"pair gives {name!r} as {column!r}: {ARM} may stand there once")
+            for what in ("arm", "reward", "time", "propensity", "place", "candidates"):
+                if column == getattr(self, what):
+                    raise ValueError(f"pair gives {name!r} as the column {column!r}, which is the {what}: name another")
+        if self.pair_lists and self.candidates is None and self.arms_file is None:
+            raise ValueError(
+                f"pair gives {next(iter(self.pair_lists))!r} as lists in the order of the candidates, and nothing says "
+                f"which order that is: name the column of candidates, give arms_file, or use a column per arm ({ARM})"
+            )
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Self:
@@ -135,7 +165,18 @@ class Mapping:
         return (*self.user, *(name for name in self.categorical if name not in self.user))
 
     @property
+    def pair_lists(self) -> dict[str, str]:
+        """The pair features that are columns of lists."""
+        return {name: column for name, column in self.pair.items() if ARM not in column}
+
+    @property
+    def pair_patterns(self) -> dict[str, str]:
+        """The pair features that have a column per arm."""
+        return {name: column for name, column in self.pair.items() if ARM in column}
+
+    @property
     def columns(self) -> list[str]:
-        """All columns of the log that are used, each once."""
+        """All columns of the log that are used, each once, but for those of `pair_patterns`."""
         named = (self.arm, self.reward, self.time, self.propensity, self.place, self.candidates)
-        return list(dict.fromkeys([*(name for name in named if name is not None), *self.features]))
+        used = [*(name for name in named if name is not None), *self.features, *self.pair_lists.values()]
+        return list(dict.fromkeys(used))

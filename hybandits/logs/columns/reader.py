@@ -19,7 +19,7 @@ from hybandits.foundation.checks import Doubles, short
 from hybandits.logs.columns import tabular
 from hybandits.logs.columns.categories import OneHot, one_hots
 from hybandits.logs.columns.cells import Sheet, candidate_texts, is_text, split_candidates
-from hybandits.logs.columns.mapping import Mapping
+from hybandits.logs.columns.mapping import ARM, Mapping
 from hybandits.logs.columns.tabular import DamagedError, Fault, TableFile, open_table, require, table_files
 from hybandits.logs.ids import Id, id_of
 from hybandits.logs.input_files import Paths, source_names
@@ -31,6 +31,9 @@ from hybandits.model.named_features import COLUMNS
 DISTINCT = 100_000
 """A column with more distinct values than this is not taken for categorical."""
 
+
+WITHOUT_PAIR = "candidate without pair feature"
+"""The fault of a row that has a candidate for which there is no column of a pair feature."""
 
 _NOT_LISTED = "arm not among the candidates"
 _NOT_IN_FILE = "arm missing from the arms' file"
@@ -57,11 +60,12 @@ class _UsableRows(NamedTuple):
 
 
 class _Candidates(NamedTuple):
-    """For every row: its pool, the place in it of the arm shown, and how many candidates it has."""
+    """For every row: its pool, the place in it of the arm shown, how many candidates it has, their pair features."""
 
     pool: np.ndarray
     chosen: np.ndarray
     sizes: np.ndarray
+    pair: Doubles
 
 
 class ColumnsReader:
@@ -76,8 +80,8 @@ class ColumnsReader:
 
     Attributes
     ----------
-    user, arm : list of str
-        The names of the users' and of the arms' features.
+    user, arm, pair : list of str
+        The names of the users' and of the arms' features, and of those of a user and a candidate together.
     files : list of Path
         The files to read.
     ignored : dict
@@ -106,6 +110,7 @@ class ColumnsReader:
     """
 
     kind = "columns"
+    _named_by = "the mapping"
 
     @property
     def _unknown_arm(self) -> tuple[str, str]:
@@ -121,7 +126,8 @@ class ColumnsReader:
         self._sources = source_names(self.files)
         self.size = sum(file.stat().st_size for file in self.files)
         for file in self._tables:
-            require(file, mapping.columns, "the mapping")
+            require(file, mapping.columns, self._named_by)
+        self._by_arm = {name: self._columns_by_arm(name) for name in mapping.pair_patterns}
         self._numeric = [name for name in mapping.user if name not in mapping.categorical]
         for file in self._tables:
             _refuse_text(file, self._numeric, "user feature", "list it in categorical too, or leave it out of user")
@@ -137,6 +143,7 @@ class ColumnsReader:
         named = (self._hots[name].names if name in self._hots else [name] for name in mapping.features)
         self.user: Sequence[str] = [*first, *itertools.chain.from_iterable(named)]
         self.arm: Sequence[str] = first + arm_features
+        self.pair: Sequence[str] = list(mapping.pair)
         self.binary_user = not self._numeric
         for names, what in ((self.user, "user"), (self.arm, "arm")):
             twice = [name for name, n in Counter(names).items() if n > 1]
@@ -148,6 +155,50 @@ class ColumnsReader:
             "user": plain_features(named_user),
             "arm": plain_features(self._named_arm),
         }
+        if self.pair:
+            self.about[COLUMNS]["pair"] = plain_features(dict.fromkeys(self.pair, Number()))
+
+    def _columns_by_arm(self, name: str) -> dict[str, str]:
+        """The columns of a pair feature that has a column per arm, by the text of the arm's id."""
+        pattern = self.mapping.pair[name]
+        before, _, after = pattern.partition(ARM)
+        first = self._tables[0]
+        columns = {
+            column[len(before) : len(column) - len(after)]: column
+            for column in first.columns
+            if column.startswith(before) and column.endswith(after) and len(column) > len(before) + len(after)
+            if column not in self.mapping.columns
+        }
+        if not columns:
+            named = ", ".join(map(repr, first.columns[:40]))
+            raise LogError(
+                f"{self._named_by} gives the pair feature {name!r} as {pattern!r}, but {first.path} has no such column "
+                f"for any arm: its columns are {named}"
+            )
+        for file in self._tables:
+            require(file, columns.values(), self._named_by)
+        return columns
+
+    def _require_pair_columns(self) -> None:
+        """Raise LogError if an arm that is a candidate in every row has no column of a pair feature."""
+        if self._arms is None or self.mapping.candidates is not None:
+            return
+        for name, columns in self._by_arm.items():
+            missing = next((arm for arm in self._arms if arm not in columns), None)
+            if missing is not None:
+                column = self.mapping.pair[name].replace(ARM, missing)
+                raise LogError(
+                    f"{self._named_by} gives the pair feature {name!r} as {self.mapping.pair[name]!r}, but "
+                    f"{self._tables[0].path} has no column {column!r} for the arm {missing!r}: add it, or leave the "
+                    "feature out"
+                )
+            self._by_arm[name] = {arm: columns[arm] for arm in self._arms}
+
+    @property
+    def _columns(self) -> list[str]:
+        """All columns to read."""
+        per_arm = itertools.chain.from_iterable(columns.values() for columns in self._by_arm.values())
+        return list(dict.fromkeys([*self.mapping.columns, *per_arm]))
 
     def _find_arms(self) -> list[str]:
         """Find out which arms and categories there are; the names of the arms' features."""
@@ -158,6 +209,7 @@ class ColumnsReader:
         self._all_whole = self._arms is None or _all_whole(self._arms)
         if self._arms is not None and self._integers and not self._all_whole:
             return features
+        self._require_pair_columns()
         columns = [mapping.arm, mapping.candidates or mapping.arm]
         typed = all(
             kind is not None and pa.types.is_integer(kind)
@@ -166,6 +218,7 @@ class ColumnsReader:
         )
         if mapping.categorical or (self._arms is None and not listed) or (listed and self._integers and not typed):
             self._collect_categories()
+            self._require_pair_columns()
         return features
 
     def _named(self, name: str) -> Feature | None:
@@ -200,7 +253,7 @@ class ColumnsReader:
         tables = Tables()
         for file in self._tables:
             try:
-                for block in file.blocks(self.mapping.columns):
+                for block in file.blocks(self._columns):
                     rows = self._usable_rows(Sheet(block), tables, None)
                     if not known and self.mapping.candidates is None:
                         arms.update(dict.fromkeys(rows.arm.unique().to_pylist()))
@@ -252,7 +305,7 @@ class ColumnsReader:
         for source, file in zip(self._sources, self._tables, strict=True):
             lines = rounds = 0
             try:
-                for block in file.blocks(self.mapping.columns):
+                for block in file.blocks(self._columns):
                     sheet = Sheet(block)
                     batch = self._usable_rows(sheet, tables, all_arms).batch
                     lines += sheet.n + len(block.faults)
@@ -284,9 +337,9 @@ class ColumnsReader:
         categories = {name: sheet.text(name) for name in m.categorical}
         if m.candidates:
             texts = candidate_texts(sheet, m.candidates, integers=self._integers)
-            pool, chosen, sizes = self._among_listed(sheet, arm, texts, tables)
+            pool, chosen, sizes, pair = self._among_listed(sheet, arm, texts, tables)
         else:
-            pool, chosen, sizes = self._among_all(sheet, arm, all_arms)
+            pool, chosen, sizes, pair = self._among_all(sheet, arm, all_arms)
         if m.uniform:
             propensity = 1.0 / sizes
         good = sheet.good
@@ -301,6 +354,7 @@ class ColumnsReader:
             propensity=propensity[good],
             place=np.where(np.isnan(place[good]), NO_PLACE, place[good]).astype(np.int8),
             user=np.concatenate(parts, axis=1)[good],
+            pair=pair[good],
         )
         kept = pa.array(good)
         return _UsableRows(arm.filter(kept), {name: text.filter(kept) for name, text in categories.items()}, batch)
@@ -311,19 +365,79 @@ class ColumnsReader:
     def _among_all(self, sheet: Sheet, arm: pa.Array, all_arms: int | None) -> _Candidates:
         """The candidates of every row if all arms are."""
         if self._arms is None:
-            return _Candidates(np.zeros(sheet.n, np.int64), np.zeros(sheet.n, np.int64), np.ones(sheet.n))
+            nothing = np.zeros(sheet.n, np.int64)
+            return _Candidates(nothing, nothing, np.ones(sheet.n), np.empty((sheet.n, 0, 0)))
         chosen = pc.index_in(arm, value_set=pa.array(list(self._arms), pa.string())).fill_null(-1)
         places = chosen.to_numpy(zero_copy_only=False)
         unknown, where = self._unknown_arm
         sheet.fault(places < 0, unknown, lambda i: f"got {short(arm[i].as_py())}{where}")
-        return _Candidates(np.full(sheet.n, all_arms or 0), places, np.full(sheet.n, float(len(self._arms))))
+        pair = self._pairs(sheet, [list(self._arms)], np.zeros(sheet.n, np.int64))
+        return _Candidates(np.full(sheet.n, all_arms or 0), places, np.full(sheet.n, float(len(self._arms))), pair)
+
+    def _pairs(self, sheet: Sheet, lists: list[list[str]], codes: np.ndarray) -> Doubles:
+        """The pair features of every row's candidates, which are lists[codes[row]]; 0 beyond the last."""
+        sizes = np.array([len(names) for names in lists])[codes]
+        most = max(map(len, lists), default=0) if self.mapping.pair else 0
+        inside = np.arange(most) < sizes[:, None]
+        pair = np.zeros((sheet.n, most, len(self.mapping.pair)))
+        for i, name in enumerate(self.mapping.pair):
+            columns = self._by_arm.get(name)
+            if columns is None:
+                pair[:, :, i] = self._listed_pairs(sheet, self.mapping.pair[name], sizes, inside)
+            else:
+                pair[:, :, i] = self._pairs_by_arm(sheet, name, columns, lists, codes, inside)
+        return pair
+
+    def _listed_pairs(self, sheet: Sheet, column: str, sizes: np.ndarray, inside: np.ndarray) -> Doubles:
+        """A pair feature from a column of lists."""
+        numbers, lengths = sheet.number_lists(column, self.mapping.separator)
+        sheet.fault(
+            lengths != sizes,
+            "wrong number of values",
+            lambda i: f"column {column!r} has {lengths[i]} for {sizes[i]} candidates",
+        )
+        fits = lengths == sizes
+        out = np.zeros(inside.shape)
+        out[inside & fits[:, None]] = numbers[np.repeat(fits, lengths)]
+        return out
+
+    def _pairs_by_arm(
+        self,
+        sheet: Sheet,
+        name: str,
+        columns: dict[str, str],
+        lists: list[list[str]],
+        codes: np.ndarray,
+        inside: np.ndarray,
+    ) -> Doubles:
+        """A pair feature from a column per arm; cells of arms that are no candidates may be empty."""
+        wide = np.column_stack([sheet.numbers(column, optional=True) for column in columns.values()])
+        place = {arm: i for i, arm in enumerate(columns)}
+        places = np.full((len(lists), inside.shape[1]), -1)
+        for code, names in enumerate(lists):
+            places[code, : len(names)] = [place.get(arm, -1) for arm in names]
+        of_row = places[codes]
+        unknown = (of_row < 0) & inside
+        out: Doubles = np.where(inside & ~unknown, np.take_along_axis(wide, np.maximum(of_row, 0), axis=1), 0.0)
+
+        def without(i: int) -> str:
+            arm = lists[codes[i]][int(unknown[i].argmax())]
+            return f"there is no column {self.mapping.pair[name].replace(ARM, arm)!r}"
+
+        def empty(i: int) -> str:
+            arm = lists[codes[i]][int(np.isnan(out[i]).argmax())]
+            return f"column {columns[arm]!r} is empty or NaN"
+
+        sheet.fault(unknown.any(axis=1), WITHOUT_PAIR, without)
+        sheet.fault(np.asarray(np.isnan(out).any(axis=1)), "missing value", empty)
+        return out
 
     def _among_listed(self, sheet: Sheet, arm: pa.Array, texts: pa.Array, tables: Tables) -> _Candidates:
         """The candidates of every row if each row lists its own."""
         pool, chosen, sizes = np.zeros(sheet.n, np.int64), np.zeros(sheet.n, np.int64), np.ones(sheet.n)
         rows = np.flatnonzero(sheet.good)
         if not len(rows):
-            return _Candidates(pool, chosen, sizes)
+            return _Candidates(pool, chosen, sizes, np.empty((sheet.n, 0, len(self.mapping.pair))))
         lists, arms = (column.take(pa.array(rows)).dictionary_encode() for column in (texts, arm))
         list_codes, arm_codes = (coded.indices.to_numpy(zero_copy_only=False) for coded in (lists, arms))
         parsed: list[list[str]] = []
@@ -355,6 +469,7 @@ class ColumnsReader:
             place_of_key[k] = places[code].get(shown[name], -1)
         chosen[rows] = place_of_key[back]
         sheet.fault(chosen < 0, _NOT_LISTED, lambda i: f"got {short(arm[i].as_py())}")
+        pair = self._pairs(sheet, parsed, of_row)
         good = sheet.good[rows]
         # Pools are entered in the order of the rounds, so that where blocks end makes no difference.
         codes, firsts = np.unique(list_codes[good], return_index=True)
@@ -365,7 +480,7 @@ class ColumnsReader:
             entered[code] = tables.pool(list(map(tables.arm, map(self._id, parsed[code]), vectors)))
         pool[rows] = entered[list_codes]
         sizes[rows] = np.array([max(len(names), 1) for names in parsed])[list_codes]
-        return _Candidates(pool, chosen, sizes)
+        return _Candidates(pool, chosen, sizes, pair)
 
 
 def _all_whole(names: Iterable[str]) -> bool:

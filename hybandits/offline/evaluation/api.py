@@ -17,7 +17,7 @@ from hybandits.logs.store import LogError
 from hybandits.offline.evaluation.estimates import Gathered, checked
 from hybandits.offline.evaluation.parts import BlockLayout, LogPart
 from hybandits.offline.evaluation.passes import Walker, read
-from hybandits.offline.evaluation.refusals import LEARNS, enter_refusals
+from hybandits.offline.evaluation.refusals import enter_refusals
 from hybandits.offline.evaluation.results import Evaluation
 from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.targets import Learning, Target, target_of
@@ -28,7 +28,7 @@ from hybandits.offline.view import View
 from hybandits.policies.base import Policy
 
 ESTIMATORS = {
-    "replay": "mean reward of the rounds in which the policy would have shown what was shown",
+    "replay": "mean reward of the rounds in which the policy would have shown what was shown, and which are kept",
     "ips": "inverse propensity scores",
     "snips": "self-normalised inverse propensity scores",
     "dm": "direct method: the mean rewards that a model predicts",
@@ -51,6 +51,7 @@ def evaluate(
     folds: int = 2,
     clip: float | None = None,
     reward_range: tuple[float, float] | None = None,
+    keep: float | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evaluation:
     """Estimate what policies would have earned per round on a log, each with an interval.
@@ -58,21 +59,22 @@ def evaluate(
     Parameters
     ----------
     view : View
-        The log, with its features and its notion of arms.
+        The log, with its features and its notion of arms. Its feature map is that of the reward model behind dm and dr.
     targets : dict
         The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
         `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen, but learns if replay
-        is the only estimator. Policies are copied, never changed. The first policy is the one that the others are
-        compared with.
+        is the only estimator. Policies are copied, never changed. One that was fitted to a log has
+        the feature map that it was fitted with (`features` of `Frozen` and `Learning`), others that of the view. The
+        first policy is the one that the others are compared with.
     estimators : sequence of str
-        Some of "replay", "ips", "snips", "dm" and "dr". Learning policies can only be replayed.
+        Some of "replay", "ips", "snips", "dm" and "dr". "dm" is for fixed policies only.
     interval : {"bootstrap", "bernstein"}
         A bootstrap over blocks of rounds, or a confidence sequence that holds at all rounds at once. The latter needs
         rewards in `reward_range`, and takes the smallest propensity of the log for the smallest that was possible.
     level : float
         The confidence level of the intervals.
     seed : int or None
-        Seed of the bootstrap.
+        Seed of the bootstrap, and of the random numbers that say which rounds are kept in replay.
     engine : Engine, optional
         Where the work runs; in this process if left out. Every engine gives the same bits.
     start, stop : int
@@ -85,6 +87,11 @@ def evaluate(
     reward_range : (float, float), optional
         The lowest and highest reward possible; (0, 1) for "bernstein" if left out. With a range, dr keeps the model's
         means within it.
+    keep : float, optional
+        The probability with which a choice of the policy is kept in replay, whatever the log's own policy did: a round
+        that matches is kept with the probability keep / propensity. By default every round that matches is kept if the
+        log was uniform. Otherwise it is the smallest propensity of these rounds, or somewhat more if that would leave
+        too little; see `rejection`. Above the smallest propensity there is a bias, and the estimate's notes bound it.
     progress : callable, optional
         Called with the number of rounds done since the last call; they add up to `progress_total`.
 
@@ -102,8 +109,10 @@ def evaluate(
     -----
     The value of a fixed policy is its mean reward over the distribution that the log's users and candidates come from,
     not over these very rounds. The value of a learning policy by replay is its value averaged over the rounds that it
-    learned from, each as the policy was then. Replay (Li et al. 2011) needs uniformly logged rounds; where lists of
-    candidates differ in length, short lists match more often and count more.
+    learned from, each as the policy was then; by ips, snips and dr it is averaged over all rounds, each as the policy
+    was then, and it learned the same rounds as in replay. On a uniform log these are the rounds that match (Li et al.
+    2011); where lists of candidates differ in length, short lists match more often and count more. On other logs
+    rounds that match are kept with the probability keep / propensity (Dudik et al. 2012), so that all count alike.
 
     Memory does not grow with the log.
 
@@ -124,7 +133,7 @@ def evaluate(
         reward_range = (0.0, 1.0)
     gathered = gather(
         view, targets, estimators=estimators, engine=engine, start=start, stop=stop, ridge=ridge, folds=folds,
-        clip=clip, reward_range=reward_range, progress=progress,
+        clip=clip, reward_range=reward_range, keep=keep, seed=seed, progress=progress,
     )  # fmt: skip
     return gathered.evaluation(interval=interval, level=level, seed=seed)
 
@@ -141,6 +150,8 @@ def gather(
     folds: int = 2,
     clip: float | None = None,
     reward_range: tuple[float, float] | None = None,
+    keep: float | None = None,
+    seed: int | None = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Gathered:
     """Read the log as `evaluate` does, and keep the sums from which estimates and intervals of any kind follow."""
@@ -150,6 +161,8 @@ def gather(
     ridge = checks.ridge(ridge)
     if clip is not None:
         clip = checks.positive("clip", clip, "it is the largest weight; leave it out for none")
+    if keep is not None and not 0 < (keep := checks.real("keep", keep)) <= 1:
+        raise ValueError(f"keep must lie in (0, 1], got {keep!r}: rounds are kept with probability keep / propensity")
     start, stop = round_range(view, start, stop)
     layout = BlockLayout.of(start, stop, folds)
     arms = len(view.names)
@@ -157,9 +170,11 @@ def gather(
         LogSupport.empty(name, target_of(given, view, learns=names == ["replay"]), layout, arms)
         for name, given in targets.items()
     ]
-    survey, unfitted = read(view, policies, names, layout, ridge, clip, reward_range, engine or Here(), progress)
+    survey, rejection, unfitted = read(
+        view, policies, names, layout, ridge, clip, reward_range, keep, seed, engine or Here(), progress
+    )
     for policy in policies:
-        enter_refusals(policy, view, survey, names, layout, unfitted=unfitted)
+        enter_refusals(policy, view, survey, names, layout, rejection, reward_range, unfitted=unfitted)
     if reward_range is not None and not reward_range[0] <= survey.lowest <= survey.highest <= reward_range[1]:
         raise LogError(
             f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}, beyond "
@@ -170,8 +185,9 @@ def gather(
         reasons = " ".join(f"{policy.name} by {name}: {policy.refusals[name]}" for policy, name in refused)
         raise LogError(f"Nothing can be estimated from this log. {reasons}")
     return Gathered(
-        policies=policies, estimators=names, layout=layout, survey=survey, clip=clip, reward_range=reward_range
-    )
+        policies=policies, estimators=names, layout=layout, survey=survey, rejection=rejection, features=view.map.name,
+        clip=clip, reward_range=reward_range,
+    )  # fmt: skip
 
 
 def _check(names: list[str], targets: Mapping[str, Any], reward_range: tuple[float, float] | None) -> None:
@@ -213,14 +229,16 @@ def terms_by_round(
     ------
     (int, dict)
         The number of the first round of a piece of the log, and by policy and term ("weight", "ips", "dm", "dr",
-        "match", "hit"; see `terms`) an array with one entry per round. Nothing is refused here: where a propensity is
-        missing, the weight is 0.
+        "match", "hit", "kept"; see `terms`) an array with one entry per round. Nothing is refused here: where a
+        propensity is missing, the weight is 0.
     """
     start, stop = round_range(view, start, stop)
     meant = [target_of(given, view, learns=False) for given in targets.values()]
     fixed = tuple(target for target in meant if not isinstance(target, Learning))
     if len(fixed) < len(targets):
-        raise ValueError(LEARNS)
+        raise ValueError(
+            "a policy that learns has no fixed probabilities: evaluate it, or freeze it with Frozen(policy)"
+        )
     layout = BlockLayout.of(start, stop, max(1, len(models)))
     part = LogPart(
         view.recipe(), start, stop, layout, targets=fixed, models=tuple(models),

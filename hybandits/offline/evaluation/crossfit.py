@@ -75,7 +75,7 @@ def cross_fitted(
 
 
 def stacked(models: Sequence[RewardModel], view: View) -> tuple[Doubles, Doubles]:
-    """`RewardModel.per_group` of several models: weights (models, groups, du) and constants (models, groups)."""
+    """`RewardModel.per_group` of several models: weights (models, groups, m) and constants (models, groups)."""
     per_model = [model.per_group(view) for model in models]
     return np.stack([weights for weights, _ in per_model]), np.stack([constant for _, constant in per_model])
 
@@ -84,9 +84,9 @@ def stacked(models: Sequence[RewardModel], view: View) -> tuple[Doubles, Doubles
 
 
 @kernel
-def add_features(pi, counts, user, first, group, fold, sums):  # type: ignore[no-untyped-def]
-    """sums[fold, group] += pi (u, 1): all there is to know of Phi, features being linear in (u, 1) within a group."""
-    du = user.shape[1]
+def add_features(pi, counts, user, pair, first, group, fold, sums):  # type: ignore[no-untyped-def]
+    """sums[fold, group] += pi (u, p, 1): all there is to know of Phi, features being linear in it within a group."""
+    du, dp = user.shape[1], pair.shape[2]
     for t in range(pi.shape[0]):
         for k in range(counts[t]):
             p = pi[t, k]
@@ -94,36 +94,40 @@ def add_features(pi, counts, user, first, group, fold, sums):  # type: ignore[no
                 row = sums[fold[t], group[first[t] + k]]
                 for i in range(du):
                     row[i] += p * user[t, i]
-                row[du] += p
+                for i in range(dp):
+                    row[du + i] += p * pair[t, k, i]
+                row[du + dp] += p
 
 
 @kernel
 def add_influence(  # type: ignore[no-untyped-def]
-    entry, reward, user, group, weights, constant, slopes, offsets, fold, start, size, sums
+    entry, reward, known, group, weights, constant, slopes, offsets, fold, start, size, sums
 ):  # fmt: skip
-    """sums[policy, block] += c_s of every round (see the module); (slopes, offsets)[policy, fold] stand for g_fold."""
-    du = user.shape[1]
+    """sums[policy, block] += c_s of every round (see the module); (slopes, offsets)[policy, fold] stand for g_fold.
+
+    known: (u, p) of what was shown.
+    """
     for t in range(entry.shape[0]):
         if entry[t] < 0:
             continue
         f, g = fold[t], group[entry[t]]
         error = reward[t] - constant[f, g]
-        for i in range(du):
-            error -= user[t, i] * weights[f, g, i]
+        for i in range(known.shape[1]):
+            error -= known[t, i] * weights[f, g, i]
         for j in range(slopes.shape[0]):
             slope = offsets[j, f, g]
-            for i in range(du):
-                slope += user[t, i] * slopes[j, f, g, i]
+            for i in range(known.shape[1]):
+                slope += known[t, i] * slopes[j, f, g, i]
             sums[j, (start + t) // size] += slope * error
 
 
 @kernel
-def spread_features(code, sums, group_vector, group_arm, vectors, x, own):  # type: ignore[no-untyped-def]
-    """Phi from the sums of (u, 1) by group: x (d1,), own (arms, d2)."""
-    du = sums.shape[1] - 1
+def spread_features(code, du, sums, group_vector, group_arm, vectors, x, own):  # type: ignore[no-untyped-def]
+    """Phi from the sums of (u, p, 1) by group: x (d1,), own (arms, d2)."""
+    m = sums.shape[1] - 1
     some_x, some_z = np.zeros(x.shape[0]), np.zeros(own.shape[1])
     for g in range(sums.shape[0]):
-        fill(code, sums[g, :du], vectors[group_vector[g]], sums[g, du], some_x, some_z)
+        fill(code, sums[g, :du], sums[g, du:m], vectors[group_vector[g]], sums[g, m], some_x, some_z)
         for k in range(x.shape[0]):
             x[k] += some_x[k]
         for k in range(own.shape[1]):
@@ -149,7 +153,9 @@ def slopes_of(view: View, estimators: list[HybridRidge], features: Doubles) -> t
     moved = []
     for f, estimator in enumerate(estimators):
         x, own = np.zeros(view.d1), np.zeros((len(view.names), view.d2))
-        spread_features(view.map.code, features[f], view.group_vector, view.group_arm, view.vectors, x, own)
+        spread_features(
+            view.map.code, view.map.user, features[f], view.group_vector, view.group_arm, view.vectors, x, own
+        )
         moved.append(solve(estimator, x, own, view.names))
     slopes = []
     for h in range(len(estimators)):
@@ -171,7 +177,7 @@ def influence_part(task: LogPart, report: Report) -> tuple[int, Doubles]:
     for batch in view.log.batches(task.start, task.stop):
         at = start - layout.first - blocks.start * layout.size
         add_influence(
-            view.shown(batch), batch.reward, batch.user, view.group, weights, constant, slopes, offsets,
+            view.shown(batch), batch.reward, view.user_and_pair(batch), view.group, weights, constant, slopes, offsets,
             layout.fold(start, batch.rounds), at, layout.size, sums,
         )  # fmt: skip
         start += batch.rounds

@@ -17,9 +17,11 @@ from hybandits.offline.evaluation.refusals import (
     MODELLED,
     TOO_LITTLE_SPREAD,
     WEIGHTED,
+    model_is_biased,
     without_bootstrap,
     without_sequence,
 )
+from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.results import Difference, Estimate, Evaluation, Running
 from hybandits.offline.evaluation.sequences import sequence, sequence_of_difference
 from hybandits.offline.evaluation.support import LogSupport, diagnose
@@ -58,6 +60,10 @@ class Gathered:
         The blocks and folds.
     survey : Survey
         What the log is like.
+    rejection : Rejection
+        Which rounds are kept in replay.
+    features : str
+        The feature map of the reward model behind dm and dr.
     clip : float or None
         The largest weight.
     reward_range : tuple of float or None
@@ -68,6 +74,8 @@ class Gathered:
     estimators: list[str]
     layout: BlockLayout
     survey: Survey
+    rejection: Rejection
+    features: str
     clip: float | None
     reward_range: tuple[float, float] | None
 
@@ -91,10 +99,21 @@ class Gathered:
             if policy != first and (first, name) in self.ratios
         }
 
+    @cached_property
+    def models(self) -> dict[str, tuple[int, int]]:
+        """For every policy with estimates by dm and dr: the places of both in `ratios`."""
+        at = {key: i for i, key in enumerate(self.ratios)}
+        return {
+            policy.name: (at[policy.name, "dm"], at[policy.name, "dr"])
+            for policy in self.policies
+            if not policy.logged and (policy.name, "dm") in at and (policy.name, "dr") in at
+        }
+
     def resampled(self, *, seed: int | None = 0, resamples: int = intervals.RESAMPLES) -> intervals.Resampled:
-        """Resample all ratios and differences together."""
+        """Resample all ratios, the differences of `pairs` and those of `models` together."""
         upper, lower = (np.stack([ratio[i] for ratio in self.ratios.values()]) for i in (0, 1))
-        return intervals.resample(upper, lower, pairs=list(self.pairs.values()), seed=seed, resamples=resamples)
+        pairs = [*self.pairs.values(), *self.models.values()]
+        return intervals.resample(upper, lower, pairs=pairs, seed=seed, resamples=resamples)
 
     def evaluation(
         self,
@@ -110,10 +129,14 @@ class Gathered:
         else:
             estimates = _sequences(self, level)
         weighted = bool(set(self.estimators) & set(WEIGHTED))
-        diagnostics = {one.name: diagnose(one, self.survey, self.layout, weighted=weighted) for one in self.policies}
+        diagnostics = {
+            one.name: diagnose(one, self.survey, self.layout, self.rejection, weighted=weighted)
+            for one in self.policies
+        }
         return Evaluation(
-            rounds=self.layout.rounds, level=level, interval=interval, estimates=estimates, diagnostics=diagnostics
-        )
+            rounds=self.layout.rounds, level=level, interval=interval, features=self.features, estimates=estimates,
+            diagnostics=diagnostics,
+        )  # fmt: skip
 
     @cached_property
     def matched(self) -> tuple[list[str], intervals.Resampled] | None:
@@ -166,6 +189,7 @@ def _bootstrapped(gathered: Gathered, level: float, resampled: intervals.Resampl
     bounds, value = resampled.intervals(level), resampled.value
     places = {key: i for i, key in enumerate(gathered.ratios)}
     gaps = {key: i for i, key in enumerate(gathered.pairs)}
+    model_gaps = {name: len(gaps) + i for i, name in enumerate(gathered.models)}
     unjudged = gathered.unjudged(level) if set(MODELLED) & set(names) else set()
 
     def reason(policy: LogSupport, name: str) -> str | None:
@@ -193,10 +217,17 @@ def _bootstrapped(gathered: Gathered, level: float, resampled: intervals.Resampl
                 if refusal is not None or not math.isfinite(theirs) or reason(first, name) is not None:
                     ends = None, None  # where one side's spread is unknown, so is the difference's
                 difference = Difference(to=first.name, value=float(value[len(places) + gap]), low=ends[0], high=ends[1])
+            notes = list(policy.notes.get(name, ()))
+            if name == "dm" and policy.name in model_gaps and refusal is None and reason(policy, "dr") is None:
+                gap = model_gaps[policy.name]
+                ends = _number(bounds.difference_low[gap]), _number(bounds.difference_high[gap])
+                robust = places[policy.name, "dr"]
+                width = float(bounds.high[robust] - bounds.low[robust])
+                notes += model_is_biased(float(value[len(places) + gap]), *ends, width, level, gathered.features)
             estimates.append(
                 Estimate(
                     policy=policy.name, estimator=name, value=float(value[i]), low=low, high=high, refusal=refusal,
-                    difference=difference,
+                    notes=tuple(notes), difference=difference,
                     # The model of dm has seen all rounds: its error does not shrink along the way.
                     running=running(
                         *gathered.ratios[key], gathered.layout, level, banded=low is not None and name != "dm"
@@ -225,8 +256,11 @@ def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
             upper, lower = policy.ratio(name)
             value = float(upper.sum() / lower.sum())
             refusal = without_sequence(policy, name)
+            notes = tuple(policy.notes.get(name, ()))
             if refusal:
-                estimates.append(Estimate(policy=policy.name, estimator=name, value=value, refusal=refusal))
+                estimates.append(
+                    Estimate(policy=policy.name, estimator=name, value=value, refusal=refusal, notes=notes)
+                )
                 continue
             ends, _ = _points(layout, lower)
             band = sequence(policy, name, bounds, largest, level, ends)
@@ -241,7 +275,7 @@ def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
             estimates.append(
                 Estimate(
                     policy=policy.name, estimator=name, value=value, low=float(band.low[-1]), high=float(band.high[-1]),
-                    difference=difference,
+                    notes=notes, difference=difference,
                     running=replace(running(upper, lower, layout, level), low=band.low, high=band.high),
                 )
             )  # fmt: skip

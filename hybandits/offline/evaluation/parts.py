@@ -6,13 +6,14 @@ Cuts are functions of the rounds alone, never of who does the work: every engine
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
+from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.targets import Learning, Target
 from hybandits.offline.propensities import is_uniform
 from hybandits.offline.reward_model import RewardModel
@@ -20,6 +21,9 @@ from hybandits.offline.view import View
 
 BLOCKS = 2000
 """The largest number of blocks; a log of fewer rounds is kept round by round."""
+
+BINS = 2000
+"""Bins in which propensities are counted, each 1 % below the one before: down to 2e-9."""
 
 DEAL = 1024
 """Consecutive rounds that go to the same fold."""
@@ -65,21 +69,14 @@ class LogPart(NamedTuple):
     start: int
     stop: int
     layout: BlockLayout
-    targets: tuple[Target, ...] = ()
+    targets: tuple[Target | Learning, ...] = ()
     models: tuple[RewardModel, ...] = ()
     slopes: tuple[tuple[RewardModel, ...], ...] = ()
     clip: float = math.inf
     low: float = -math.inf
     high: float = math.inf
     features: bool = False
-
-
-class ReplayTask(NamedTuple):
-    """All rounds of the layout, to be played by one learning policy."""
-
-    view: dict[str, Any]
-    layout: BlockLayout
-    policy: Learning
+    rejection: Rejection = Rejection()
 
 
 class BlockSums(NamedTuple):
@@ -92,7 +89,7 @@ class BlockSums(NamedTuple):
     tally: Doubles
     groups: np.ndarray
     features: Doubles
-    """Phi (see `crossfit`) as sums of pi (u, 1) per fold and group, for these groups."""
+    """Phi (see `crossfit`) as sums of pi (u, p, 1) per fold and group, for these groups."""
 
 
 @dataclass
@@ -111,6 +108,8 @@ class Survey:
         The extreme rewards.
     shortest, longest : int
         The extreme numbers of candidates.
+    histogram : array of shape (BINS,)
+        How many propensities lie in (0.99^(i + 1), 0.99^i].
     """
 
     shown: np.ndarray
@@ -123,6 +122,7 @@ class Survey:
     highest: float = -math.inf
     shortest: int = 2**62
     longest: int = 0
+    histogram: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
 
     def add(self, view: View, batch: Batch) -> None:
         """Add the rounds of a batch."""
@@ -134,15 +134,23 @@ class Survey:
         self.wrong += int((~missing & ~sound).sum())
         self.uneven += int((~is_uniform(p, sizes)).sum())
         self.smallest = min(self.smallest, float(p[sound].min(initial=math.inf)))
+        bins = np.minimum(np.log(p[sound]) / math.log(0.99), BINS - 1).astype(np.int64)
+        self.histogram += np.bincount(bins, minlength=BINS)
         self.lowest = min(self.lowest, float(batch.reward.min()))
         self.highest = max(self.highest, float(batch.reward.max()))
         self.shortest, self.longest = min(self.shortest, int(sizes.min())), max(self.longest, int(sizes.max()))
         entries = view.shown(batch)
         self.shown += np.bincount(view.arm[entries[entries >= 0]], minlength=len(self.shown))
 
+    def quantile(self, share: float) -> float:
+        """A propensity below which at most this share of the propensities lies, to 1 %."""
+        below = np.cumsum(self.histogram[::-1])[::-1]  # from bin i on
+        few = np.flatnonzero(below <= share * self.rounds)
+        return 0.99 ** int(few[0]) if few.size else self.smallest
+
     def merge(self, other: Survey) -> None:
         """Add the survey of other rounds."""
-        for name in ("shown", "rounds", "missing", "wrong", "uneven"):
+        for name in ("shown", "rounds", "missing", "wrong", "uneven", "histogram"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.smallest, self.lowest = min(self.smallest, other.smallest), min(self.lowest, other.lowest)
         self.highest = max(self.highest, other.highest)

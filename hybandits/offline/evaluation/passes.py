@@ -1,4 +1,4 @@
-"""The passes over a log: the terms of fixed policies, the replay of learning ones, and how much work that is."""
+"""The passes over a log: what it is like, the terms of fixed and of learning policies, and how much work that is."""
 
 from __future__ import annotations
 
@@ -13,34 +13,56 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.evaluation.crossfit import add_features, cross_fitted, influence_part, slopes_of, stacked
-from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, LogPart, ReplayTask, Survey
+from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, LogPart, Survey
+from hybandits.offline.evaluation.rejection import Rejection, rejection_for
 from hybandits.offline.evaluation.support import LogSupport
-from hybandits.offline.evaluation.targets import Learning, Logged
-from hybandits.offline.evaluation.terms import DM, DR, HIT, IPS, LARGEST, MATCH, PRR, TERMS, add_up, round_terms
+from hybandits.offline.evaluation.targets import Learning, Logged, Target
+from hybandits.offline.evaluation.terms import (
+    COLUMNS,
+    COUNTS,
+    DM,
+    DR,
+    HIT,
+    IPS,
+    LARGEST,
+    TERMS,
+    add_up,
+    round_terms,
+)
 from hybandits.offline.tasks import in_order, tasks_of, view_of
 from hybandits.offline.view import Expander, View
 from hybandits.policies.base import Policy
-from hybandits.simulation.play import play_rounds
 from hybandits.simulation.rounds import Rounds
 
 
 class Walker:
-    """Goes over rounds and computes the terms of fixed policies."""
+    """Goes over rounds and computes the terms of policies. Those that learn need all rounds from the first one on."""
 
     def __init__(self, view: View, task: LogPart) -> None:
         self.view, self.task = view, task
-        self.targets = [target.prepared(view) for target in task.targets]
-        self._expander = Expander(view) if any(target.wants_features for target in task.targets) else None
-        arms, groups, du = len(view.names), len(view.group_arm), view.map.user
+        self._choices = [self._prepared(target) for target in task.targets]
+        wanted = any(isinstance(target, Learning) or target.wants_features for target in task.targets)
+        self._expander = Expander(view) if wanted else None
+        arms, groups, known = len(view.names), len(view.group_arm), view.map.user_and_pair
         self.modelled = bool(task.models)
-        self._weights, self._constant = np.zeros((1, 1, du)), np.zeros((1, 1))
+        # Without a model there is no need for folds, and a sum over all rounds of a block keeps its bits.
+        self._alone = not self.modelled and any(isinstance(target, Learning) for target in task.targets)
+        self._weights, self._constant = np.zeros((1, 1, known)), np.zeros((1, 1))
         if self.modelled:
             self._weights, self._constant = stacked(task.models, view)
         many = len(task.targets)
         self.mass, self.eligible = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
-        self.tally = np.zeros((many, 6))
-        shape = (many, task.layout.folds, groups, du + 1) if task.features else (many, 1, 1, 1)
+        self.tally = np.zeros((many, COUNTS))
+        shape = (many, task.layout.folds, groups, known + 1) if task.features else (many, 1, 1, 1)
         self.features = np.zeros(shape)
+
+    def _prepared(self, target: Target | Learning) -> Callable[[Batch, Rounds | None, Doubles], Doubles]:
+        """Choice probabilities from rounds, and, for a policy that learns, from which of them are kept."""
+        if isinstance(target, Learning):
+            playing: Callable[..., Doubles] = target.playing(self.view)
+            return playing
+        fixed = target.prepared(self.view)
+        return lambda batch, rounds, kept: fixed(batch, rounds)
 
     def _pieces(self, batch: Batch, start: int) -> Iterator[tuple[Batch, Rounds | None]]:
         if self._expander is not None:
@@ -57,7 +79,9 @@ class Walker:
             counts, first = view.sizes[piece.pool], view.offsets[piece.pool]
             real = view.log.pools.sizes[piece.pool]
             shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
-            fold = task.layout.fold(start, n)
+            fold = np.zeros(n, np.int64) if self._alone else task.layout.fold(start, n)
+            chance = task.rejection.chance(piece.propensity)
+            pair = view.pair(piece)
             every = []
             for j, target in enumerate(task.targets):
                 if isinstance(target, Logged):
@@ -66,7 +90,8 @@ class Walker:
                     self.tally[j, LARGEST] = 1.0
                     every.append(terms)
                     continue
-                pi = np.ascontiguousarray(self.targets[j](piece, rounds), dtype=np.float64)
+                kept = task.rejection.drawn(start, piece.propensity) if isinstance(target, Learning) else chance
+                pi = np.ascontiguousarray(self._choices[j](piece, rounds, kept), dtype=np.float64)
                 if pi.shape != (n, int(counts.max())):
                     raise ValueError(
                         f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} "
@@ -74,9 +99,10 @@ class Walker:
                     )
                 terms = np.empty((n, len(TERMS)))
                 wrong = round_terms(
-                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, first, view.group, view.arm,
-                    self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64), self.modelled,
-                    task.low, task.high, task.clip, terms, self.mass[j], self.eligible[j], self.tally[j],
+                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, pair, first, view.group,
+                    view.arm, self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64),
+                    self.modelled, task.low, task.high, task.clip, task.rejection.keep, kept, terms, self.mass[j],
+                    self.eligible[j], self.tally[j],
                 )  # fmt: skip
                 if wrong >= 0:
                     raise ValueError(
@@ -84,7 +110,7 @@ class Walker:
                         f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
                     )
                 if task.features:
-                    add_features(pi, counts, piece.user, first, view.group, fold, self.features[j])
+                    add_features(pi, counts, piece.user, pair, first, view.group, fold, self.features[j])
                 every.append(terms)
             yield start, piece, fold, every
             start += n
@@ -96,7 +122,7 @@ def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
     walker = Walker(view, task)
     survey = Survey(np.zeros(len(view.names), np.int64))
     blocks = layout.touched(task.start, task.stop)
-    sums = np.zeros((len(task.targets), len(blocks), layout.folds, PRR + 1))
+    sums = np.zeros((len(task.targets), len(blocks), layout.folds, COLUMNS))
     start = task.start
     for batch in view.log.batches(task.start, task.stop):
         survey.add(view, batch)
@@ -116,37 +142,14 @@ def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
     return survey, results
 
 
-def replay_part(task: ReplayTask, report: Report) -> tuple[Survey, Doubles]:
-    """Replay a learning policy, up to the first batch that was not logged uniformly; its sums by block."""
-    view, layout = view_of(**task.view), task.layout
-    policy = task.policy.policy()
+def survey_part(task: LogPart, report: Report) -> Survey:
+    """What the rounds are like."""
+    view = view_of(**task.view)
     survey = Survey(np.zeros(len(view.names), np.int64))
-    sums = np.zeros((layout.blocks, 1, PRR + 1))
-    expander = Expander(view)
-    start = layout.first
-    for batch in view.log.batches(start, start + layout.rounds):
+    for batch in view.log.batches(task.start, task.stop):
         survey.add(view, batch)
-        if survey.uneven:
-            break
-        for piece, rounds in expander(batch):
-            n = piece.rounds
-            rewards = np.full(rounds.index.shape, np.nan)
-            inside = np.flatnonzero(piece.chosen < rounds.counts)
-            rewards[inside, piece.chosen[inside]] = piece.reward[inside]
-            picks = np.empty(n, np.int64)
-            play_rounds(policy, rounds, rewards, picks)
-            terms = np.zeros((n, len(TERMS)))
-            terms[:, MATCH] = picks == piece.chosen
-            terms[:, HIT] = terms[:, MATCH] * piece.reward
-            add_up(terms, terms, piece.reward, start - layout.first, layout.size, np.zeros(n, np.int64), sums)
-            start += n
-            report(n)
-    return survey, sums
-
-
-def do_part(task: LogPart | ReplayTask, report: Report) -> Any:
-    """Replay, or terms, as the task is."""
-    return replay_part(task, report) if isinstance(task, ReplayTask) else walk_part(task, report)
+        report(batch.rounds)
+    return survey
 
 
 def read(
@@ -157,55 +160,64 @@ def read(
     ridge: float,
     clip: float | None,
     bounds: tuple[float, float] | None,
+    keep: float | None,
+    seed: int | None,
     engine: Engine,
     progress: Callable[[int], None] | None,
-) -> tuple[Survey, bool]:
+) -> tuple[Survey, Rejection, bool]:
     """Go over the log as often as it takes and add up what it says about the policies.
 
-    Returns what the log is like, and whether its rounds were too few to fit the models that the estimators need.
+    Returns what the log is like, which of its rounds are kept in replay, and whether its rounds were too few to fit the
+    models that the estimators need.
     """
     progress = progress or (lambda rounds: None)
-    learning = [policy for policy in policies if isinstance(policy.target, Learning)] if "replay" in names else []
+    learning = [(policy, policy.target) for policy in policies if isinstance(policy.target, Learning)]
     fixed = [(policy, policy.target) for policy in policies if not isinstance(policy.target, Learning)]
-    modelled = bool({"dm", "dr"} & set(names)) and any(not policy.logged for policy, _ in fixed)
-    parts = [
-        LogPart(view=task.view, start=task.start, stop=task.stop, layout=layout)
-        for task in tasks_of(view, layout.first, layout.first + layout.rounds)
-    ]
+    moving = [policy for policy, _ in fixed if not policy.logged]
+    modelled = ("dr" in names and bool(moving or learning)) or ("dm" in names and bool(moving))
+    first, last = layout.first, layout.first + layout.rounds
+    parts = [LogPart(task.view, task.start, task.stop, layout) for task in tasks_of(view, first, last)]
+    survey, rejection = Survey(np.zeros(len(view.names), np.int64)), Rejection()
+    surveyed = bool(learning) or "replay" in names
+    if surveyed:
+        for part_survey in in_order(engine, survey_part, parts, progress):
+            survey.merge(part_survey)
+        rejection = rejection_for(survey, keep, seed)
+    if names == ["dm"] or survey.missing or survey.wrong:
+        learning = []  # nothing can be estimated for them
     fitted = cross_fitted(view, parts, ridge, engine, progress) if modelled else None
-    direct = fitted is not None and "dm" in names
+    direct = fitted is not None and "dm" in names and bool(moving)
+    low, high = bounds or (-math.inf, math.inf)
+    whole = LogPart(
+        view.recipe(), first, last, layout, models=tuple(fitted[0]) if fitted else (),
+        clip=math.inf if clip is None else clip, low=low, high=high, rejection=rejection,
+    )  # fmt: skip
     # Learning policies come first: each takes as long as the whole log does.
-    todo: list[LogPart | ReplayTask] = [ReplayTask(view.recipe(), layout, p.target) for p in learning]  # type: ignore[arg-type]
+    todo = [whole._replace(targets=(target,)) for _, target in learning]
     if fixed:
-        low, high = bounds or (-math.inf, math.inf)
-        todo += [
-            part._replace(
-                targets=tuple(target for _, target in fixed), models=tuple(fitted[0]) if fitted else (),
-                clip=math.inf if clip is None else clip, low=low, high=high, features=direct,
-            )
-            for part in parts
-        ]  # fmt: skip
-    survey = Survey(np.zeros(len(view.names), np.int64))
-    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user + 1))
-    for i, result in enumerate(in_order(engine, do_part, todo, progress)):
+        targets = tuple(target for _, target in fixed)
+        todo += [whole._replace(start=part.start, stop=part.stop, targets=targets, features=direct) for part in parts]
+    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user_and_pair + 1))
+    for i, (part_survey, part_sums) in enumerate(in_order(engine, walk_part, todo, progress)):
         if i < len(learning):
-            learning[i].replayed, learning[i].sums[:, :1] = result
-            if not fixed:
-                survey = result[0]
+            learning[i][0].add(part_sums[0])
             continue
-        part_survey, part_sums = result
-        survey.merge(part_survey)
+        if not surveyed:
+            survey.merge(part_survey)
         for (policy, _), sums, its in zip(fixed, part_sums, features, strict=True):
             policy.add(sums)
             its[:, sums.groups] += sums.features
     if fitted is not None and direct:
-        moving = [(policy, its) for (policy, _), its in zip(fixed, features, strict=True) if not policy.logged]
-        slopes = tuple(slopes_of(view, fitted[1], its) for _, its in moving)
+        slopes = tuple(
+            slopes_of(view, fitted[1], its)
+            for (policy, _), its in zip(fixed, features, strict=True)
+            if not policy.logged
+        )
         again = [part._replace(models=tuple(fitted[0]), slopes=slopes) for part in parts]
         for block, influences in in_order(engine, influence_part, again, progress):
-            for (policy, _), total in zip(moving, influences, strict=True):
+            for policy, total in zip(moving, influences, strict=True):
                 policy.influence[block : block + len(total)] += total
-    return survey, modelled and fitted is None
+    return survey, rejection, modelled and fitted is None
 
 
 def progress_total(
@@ -218,11 +230,12 @@ def progress_total(
 ) -> int:
     """How many rounds `evaluate` reports to `progress` in all: those of the log, times the passes over it."""
     rounds = (view.log.rounds if stop is None else min(stop, view.log.rounds)) - start
-    replaying = list(estimators) == ["replay"]
-    learning = sum(isinstance(t, Learning) or (replaying and isinstance(t, Policy)) for t in targets.values())
+    names = list(estimators)
+    learning = sum(isinstance(t, Learning) or (names == ["replay"] and isinstance(t, Policy)) for t in targets.values())
     fixed = len(targets) - learning
-    modelled = fixed > sum(t == "logged" or isinstance(t, Logged) for t in targets.values())
-    passes = learning * ("replay" in estimators) + (fixed > 0)
-    if modelled:
-        passes += bool({"dm", "dr"} & set(estimators)) + ("dm" in estimators)
+    moving = fixed > sum(t == "logged" or isinstance(t, Logged) for t in targets.values())
+    passes = learning * (names != ["dm"]) + (fixed > 0)
+    passes += bool(learning) or "replay" in names
+    passes += ("dr" in names and (moving or learning > 0)) or ("dm" in names and moving)
+    passes += "dm" in names and moving
     return rounds * passes

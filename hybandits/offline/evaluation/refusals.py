@@ -11,8 +11,22 @@ import math
 import numpy as np
 
 from hybandits.offline.evaluation.parts import BlockLayout, Survey
+from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.support import LogSupport
-from hybandits.offline.evaluation.terms import CERTAIN, CLIPPED, LARGEST, MIXED, PADDED, SILENT, N, P, W
+from hybandits.offline.evaluation.terms import (
+    CAPPED,
+    CERTAIN,
+    CLIPPED,
+    LARGEST,
+    MIXED,
+    PADDED,
+    SHORT,
+    SILENT,
+    K,
+    N,
+    P,
+    W,
+)
 from hybandits.offline.propensities import ROUNDING
 from hybandits.offline.view import View
 
@@ -31,9 +45,12 @@ UNSEEN = 0.05
 FEW, SCARCE = 5, 30
 """Effective rounds below which weighted estimates have no interval, and below which there is a warning."""
 
+NOTABLE = 0.1
+"""dm - dr in widths of the interval of dr, below which it does not matter."""
+
 LEARNS = (
-    "A policy that learns has no fixed probabilities. Replay it, or freeze it: save it and evaluate the file, or use "
-    "Frozen in Python."
+    "The model is fitted to all rounds and cannot say what a policy that learns would earn before it has. Use replay, "
+    "snips or dr, or freeze the policy: save it and evaluate the file, or use Frozen in Python."
 )
 TOO_LITTLE_SPREAD = (
     "No interval: almost all weighted rounds have the same reward, so their spread cannot be estimated. Give more "
@@ -46,40 +63,44 @@ UNJUDGED_MODEL = (
 
 
 def enter_refusals(
-    policy: LogSupport, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, *, unfitted: bool
+    policy: LogSupport,
+    view: View,
+    survey: Survey,
+    estimators: list[str],
+    layout: BlockLayout,
+    rejection: Rejection,
+    bounds: tuple[float, float] | None,
+    *,
+    unfitted: bool,
 ) -> None:
     """Note beside the sums what cannot be estimated, what has no interval, and what to warn of.
 
-    `unfitted` says that the rounds were too few to fit a model for every fold.
+    `bounds` are the lowest and the highest reward possible, if they are known. `unfitted` says that the rounds were too
+    few to fit a model for every fold.
     """
-    if policy.learns:
-        _judge_learning(policy, survey, estimators, layout.rounds)
-    elif policy.logged:
+    if policy.logged:
         return  # its value is the mean reward, which needs neither weights nor a model
-    elif policy.tally[SILENT]:
+    if policy.tally[SILENT]:
         reason = (
             f"It has no candidate to show in {_rounds(policy.tally[SILENT], layout.rounds)}, so it has no value on "
             "this log."
         )
         policy.refusals |= dict.fromkeys(estimators, reason)
-    else:
-        _judge_fixed(policy, view, survey, estimators, layout, unfitted)
+        return
+    _judge_choices(policy, view, survey, estimators, layout, rejection)
+    if "replay" in estimators and "replay" not in policy.refusals:
+        _judge_replay(policy, survey, rejection, bounds or (survey.lowest, survey.highest))
+    if unfitted:
+        too_few = f"{layout.rounds:,} rounds are too few to fit a model for each of {layout.folds} folds. Give more."
+        policy.refusals |= {name: too_few for name in estimators if name in MODELLED}
+    if policy.learns:
+        policy.refusals |= {name: LEARNS for name in estimators if name == "dm"}
 
 
-def _judge_learning(policy: LogSupport, survey: Survey, estimators: list[str], n: int) -> None:
-    policy.refusals |= {name: LEARNS for name in estimators if name != "replay"}
-    if "replay" in estimators:
-        if policy.replayed is not None and policy.replayed.uneven:
-            policy.refusals["replay"] = _not_uniform(policy.replayed)
-        elif not policy.total(P):
-            policy.refusals["replay"] = _never_matched(n)
-    if survey.longest > survey.shortest:
-        policy.warnings.append(_lists_differ(survey))
-
-
-def _judge_fixed(
-    policy: LogSupport, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, unfitted: bool
+def _judge_choices(
+    policy: LogSupport, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, rejection: Rejection
 ) -> None:
+    """What follows from the arms that the policy shows and from the propensities of those that were shown."""
     n = layout.rounds
     unseen = np.flatnonzero((survey.shown == 0) & (policy.mass > 0))
     missed = float(policy.mass[unseen].sum()) / n
@@ -93,29 +114,63 @@ def _judge_fixed(
     if missed > GUESSED:
         policy.no_interval["dm"] = f"No interval: {never_shown}, and the model can only guess their rewards."
     reason = _no_weights(policy, survey, n)
+    # Plain replay of a policy that learns needs no overlap: it learns, and is judged by, the rounds that match.
+    replayed = policy.learns and not rejection.rejects and reason is None
     if reason is None and (hopeless or missed > UNSEEN):
         reason = (
             f"There is no overlap: {never_shown}. Only dm gives an estimate, in which their rewards are guessed by the "
             "model."
         )
-    elif reason is None and not policy.total(P):
-        reason = _never_matched(n)
+    if not policy.total(P):
+        never = _never_matched(n)
+        reason = reason or never
+        if replayed:
+            policy.refusals["replay"] = never
     if reason is not None:
-        policy.refusals |= {name: reason for name in estimators if name in (*WEIGHTED, "replay")}
-    if "replay" in estimators:
-        if survey.uneven:
-            policy.refusals["replay"] = _not_uniform(survey)
-        elif reason is None and survey.longest > survey.shortest:
-            policy.warnings.append(_lists_differ(survey))
-    if unfitted:
-        too_few = f"{n:,} rounds are too few to fit a model for each of {layout.folds} folds. Give more rounds."
-        policy.refusals |= {name: too_few for name in estimators if name in MODELLED}
+        refused = WEIGHTED if replayed else (*WEIGHTED, "replay")
+        policy.refusals |= {name: reason for name in estimators if name in refused}
     if policy.tally[CLIPPED]:
         policy.warnings.append(
             f"{policy.tally[CLIPPED]:,.0f} weights were clipped, so estimates that use them are biased."
         )
-    if set(estimators) & set(WEIGHTED) and reason is None:
-        _judge_weights(policy, n)
+    weighted = bool(set(estimators) & set(WEIGHTED))
+    if reason is None and weighted:
+        _judge_effective_rounds(policy)
+    if reason is None and (weighted or rejection.rejects):
+        _judge_mean_weight(policy, n)
+
+
+def _judge_replay(policy: LogSupport, survey: Survey, rejection: Rejection, rewards: tuple[float, float]) -> None:
+    """What to say of the rounds that are kept, and whether they are too few."""
+    if not rejection.rejects:
+        if survey.longest > survey.shortest:
+            policy.warnings.append(_lists_differ(survey))
+        return
+    c, kept, n = rejection.keep, policy.total(K), survey.rounds
+    matched = f"{policy.total(P):,.0f} of the {n:,} rounds match and {kept:,.0f} are kept, with keep = {c:.3g}"
+    if not kept:
+        policy.refusals["replay"] = f"{matched}. Give more rounds, or a larger keep, which costs a bias."
+        return
+    if kept < SCARCE:
+        policy.warnings.append(f"Only {matched}. Do not rely on replay.")
+        if kept < FEW:
+            policy.no_interval["replay"] = f"No interval: {matched}. Use dr, give more rounds, or a larger keep."
+    notes = [
+        f"The log was not uniform: {matched}. A choice that the log made with probability p is kept with probability "
+        "keep / p, so that all choices count alike."
+    ]
+    if policy.tally[CAPPED]:
+        short = policy.tally[SHORT] / (policy.tally[SHORT] + kept / c)
+        bias = short * (rewards[1] - rewards[0])
+        notes.append(
+            f"{policy.tally[CAPPED]:,.0f} of the rounds that match have a propensity below keep. They cannot be kept "
+            f"often enough, so about {short:.2%} of what the policy chooses is left out, and the estimate has a bias "
+            f"of at most {bias:.2g} (rewards from {rewards[0]:g} to {rewards[1]:g}), which the interval does not "
+            f"include. Without bias: keep={survey.smallest:.3g}."
+        )
+    elif c > survey.smallest:
+        notes.append("No round that matches has a propensity below keep, so nothing hints at a bias.")
+    policy.notes["replay"] = notes
 
 
 def _no_weights(policy: LogSupport, survey: Survey, n: int) -> str | None:
@@ -137,8 +192,8 @@ def _no_weights(policy: LogSupport, survey: Survey, n: int) -> str | None:
     return None
 
 
-def _judge_weights(policy: LogSupport, n: int) -> None:
-    """Whether a few rounds carry all the weight, and whether the weights average 1 as they should."""
+def _judge_effective_rounds(policy: LogSupport) -> None:
+    """Whether a few rounds carry all the weight."""
     effective = policy.effective_rounds
     if effective < SCARCE:
         share = policy.tally[LARGEST] / policy.total(W)
@@ -146,6 +201,10 @@ def _judge_weights(policy: LogSupport, n: int) -> None:
         if effective < FEW:
             policy.no_interval |= dict.fromkeys(WEIGHTED, f"No interval: {worth}. Only dm needs no weights.")
         policy.warnings.append(f"I{worth[1:]}. Do not rely on estimates that use weights.")
+
+
+def _judge_mean_weight(policy: LogSupport, n: int) -> None:
+    """Whether the weights average 1 as they should."""
     w, rounds = policy.blocks(W), policy.blocks(N)
     mean = w.sum() / n
     error = math.sqrt(float(((w - mean * rounds) ** 2).sum())) / n
@@ -167,6 +226,22 @@ def without_bootstrap(policy: LogSupport, estimator: str, *, unjudged: bool) -> 
     if estimator in policy.no_interval:
         return policy.no_interval[estimator]
     return UNJUDGED_MODEL if unjudged and estimator in MODELLED and not policy.logged else None
+
+
+def model_is_biased(
+    gap: float, low: float | None, high: float | None, width: float, level: float, features: str
+) -> list[str]:
+    """What to say of dm if dm - dr = gap, with this interval, and dr has an interval of this width.
+
+    Nothing if chance allows the gap, or if it is small beside the error of dr, as the bias of a ridge is.
+    """
+    if low is None or high is None or low <= 0.0 <= high or abs(gap) < NOTABLE * width:
+        return []
+    return [
+        f"dm - dr = {gap:+.3g}, {100 * level:g} % interval {low:+.3g} to {high:+.3g}: more than chance allows. The "
+        f"reward model, with the features {features}, is biased where this policy chooses. Trust dr, and try other "
+        "features."
+    ]
 
 
 def without_sequence(policy: LogSupport, estimator: str) -> str | None:
@@ -193,20 +268,8 @@ def _never_matched(n: int) -> str:
     return f"In none of the {n:,} rounds would the policy have shown the arm that was shown. Give more rounds."
 
 
-def _not_uniform(survey: Survey) -> str:
-    if survey.missing:
-        return (
-            f"Replay needs uniformly logged rounds, but {survey.missing:,} of the first {survey.rounds:,} have no "
-            "propensity. Convert the log with its propensities."
-        )
-    return (
-        f"Replay needs uniformly logged rounds, but {survey.uneven:,} of the first {survey.rounds:,} have a propensity "
-        "other than 1 / candidates. Freeze the policy and use ips, snips or dr."
-    )
-
-
 def _lists_differ(survey: Survey) -> str:
     return (
         f"Lists have {survey.shortest} to {survey.longest} candidates. Replay matches short lists more often, so they "
-        "count more."
+        f"count more. With keep={1 / survey.longest:.3g} all would count alike, and fewer rounds be left."
     )

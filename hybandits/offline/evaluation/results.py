@@ -61,6 +61,9 @@ class Estimate:
         The interval; None if there is none.
     refusal : str or None
         Why there is no value, or, if there is one, why there is no interval.
+    notes : tuple of str
+        What to know about this estimate: how many rounds of a log that was not uniform replay has kept and how large
+        the bias can be; whether dm differs from dr by more than chance.
     difference : Difference or None
         To the first policy; None for the first policy itself.
     running : Running or None
@@ -73,13 +76,15 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     refusal: str | None = None
+    notes: tuple[str, ...] = ()
     difference: Difference | None = None
     running: Running | None = None
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         return {
-            **vars(self), "difference": None if self.difference is None else vars(self.difference),
+            **vars(self), "notes": list(self.notes),
+            "difference": None if self.difference is None else vars(self.difference),
             "running": None if self.running is None else self.running.plain(),
         }  # fmt: skip
 
@@ -94,6 +99,9 @@ class Diagnostics:
         Rounds of the log that were used.
     matched : float
         The share of rounds in which the policy shows what was shown, in expectation.
+    kept, keep : float or None
+        Where rounds were rejected: the rounds that count in replay and that a policy which learns has learned (for a
+        fixed policy, in expectation), and c, the probability with which a choice of the policy was to be kept.
     mean_weight, largest_weight : float or None
         Of the inverse propensity weights; None where nothing is weighted. The mean should be 1 up to chance.
     effective : float or None
@@ -106,6 +114,8 @@ class Diagnostics:
 
     rounds: int
     matched: float
+    kept: float | None = None
+    keep: float | None = None
     mean_weight: float | None = None
     largest_weight: float | None = None
     effective: float | None = None
@@ -129,6 +139,8 @@ class Evaluation:
         The confidence level of the intervals.
     interval : str
         Their kind, "bootstrap" or "bernstein".
+    features : str
+        The feature map of the reward model behind dm and dr.
     estimates : list of Estimate
         One per policy and estimator, in the order in which they were given.
     diagnostics : dict of str to Diagnostics
@@ -138,6 +150,7 @@ class Evaluation:
     rounds: int
     level: float
     interval: str
+    features: str
     estimates: list[Estimate]
     diagnostics: dict[str, Diagnostics]
 
@@ -155,7 +168,7 @@ class Evaluation:
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         return {
-            "rounds": self.rounds, "level": self.level, "interval": self.interval,
+            "rounds": self.rounds, "level": self.level, "interval": self.interval, "features": self.features,
             "estimates": [estimate.plain() for estimate in self.estimates],
             "diagnostics": {name: diagnostics.plain() for name, diagnostics in self.diagnostics.items()},
         }  # fmt: skip

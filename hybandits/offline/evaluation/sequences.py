@@ -9,7 +9,7 @@ import numpy as np
 from hybandits.foundation.checks import Doubles
 from hybandits.offline.evaluation import intervals
 from hybandits.offline.evaluation.support import LogSupport
-from hybandits.offline.evaluation.terms import PR, PRR, X0, XX, Y0, YY, N, P, X, Y
+from hybandits.offline.evaluation.terms import KR, KRR, X0, XX, Y0, YY, K, N, X, Y
 
 
 class Band(NamedTuple):
@@ -22,7 +22,7 @@ class Band(NamedTuple):
 def _terms_of(name: str) -> tuple[int, int, int]:
     """The columns with the number of terms, their sum and the sum of their squares."""
     if name == "replay":
-        return P, PR, PRR
+        return K, KR, KRR
     return (N, Y, YY) if name == "dr" else (N, X, XX)
 
 
@@ -89,9 +89,10 @@ def sequence_of_difference(
 ) -> Band:
     """The confidence sequence of the difference of two estimates, from the differences of their terms in every round.
 
-    The rounds that replay matches differ from policy to policy, so there it is the difference of the bounds.
+    The rounds that replay keeps differ from policy to policy, and policies that learn are played one by one: there it
+    is the difference of the bounds.
     """
-    if name == "replay":
+    if name == "replay" or policy.learns or first.learns:
         each = 1 - (1 - level) / 2
         mine, its = (sequence(one, name, bounds, largest, each, at) for one in (policy, first))
         return Band(mine.low - its.high, mine.high - its.low)

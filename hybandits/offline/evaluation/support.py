@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
 from hybandits.foundation.checks import Doubles
 from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, Survey
+from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.results import Diagnostics
 from hybandits.offline.evaluation.targets import Learning, Logged, Target
-from hybandits.offline.evaluation.terms import LARGEST, PR, PRR, WW, D, N, P, W, X, Y
+from hybandits.offline.evaluation.terms import COLUMNS, COUNTS, KR, LARGEST, WW, D, K, N, P, W, X, Y
 
 
 @dataclass
@@ -20,18 +21,18 @@ class LogSupport:
 
     Attributes
     ----------
-    sums : array of shape (blocks, folds, 13)
+    sums : array of shape (blocks, folds, 15)
         Sums of terms; see `terms` for the columns.
     mass, eligible : arrays of shape (arms,)
         The probability with which the policy shows each arm, summed over rounds, and the rounds in which it may.
-    tally : array of shape (6,)
+    tally : array of shape (8,)
         Counts over all rounds; see `terms`.
     influence : array of shape (blocks,)
         What the errors of the model's fit add to dm; see `crossfit`.
-    replayed : Survey or None
-        The rounds that a learning policy was replayed on, up to the first that was not uniform.
     refusals, no_interval : dict
         By estimator, why there is no estimate, and why there is an estimate without an interval.
+    notes : dict
+        By estimator, what a reader of that estimate should know.
     warnings : list of str
         What a reader of the estimates should know.
     """
@@ -43,17 +44,17 @@ class LogSupport:
     eligible: np.ndarray
     tally: Doubles
     influence: Doubles
-    replayed: Survey | None = None
     refusals: dict[str, str] = field(default_factory=dict)
     no_interval: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
     def empty(cls, name: str, target: Target | Learning, layout: BlockLayout, arms: int) -> Self:
         """The sums before anything has been read."""
         return cls(
-            name, target, np.zeros((layout.blocks, layout.folds, PRR + 1)), np.zeros(arms), np.zeros(arms, np.int64),
-            np.zeros(6), np.zeros(layout.blocks),
+            name, target, np.zeros((layout.blocks, layout.folds, COLUMNS)), np.zeros(arms), np.zeros(arms, np.int64),
+            np.zeros(COUNTS), np.zeros(layout.blocks),
         )  # fmt: skip
 
     @property
@@ -89,7 +90,7 @@ class LogSupport:
         n = self.blocks(N)
         if estimator == "dm":
             return self.blocks(D) + self.influence - n * (self.influence.sum() / n.sum()), n
-        upper, lower = {"ips": (X, N), "snips": (X, W), "dr": (Y, N), "replay": (PR, P)}[estimator]
+        upper, lower = {"ips": (X, N), "snips": (X, W), "dr": (Y, N), "replay": (KR, K)}[estimator]
         return self.blocks(upper), self.blocks(lower)
 
     @property
@@ -99,15 +100,20 @@ class LogSupport:
         return w * w / squares if squares else 0.0
 
 
-def diagnose(policy: LogSupport, survey: Survey, layout: BlockLayout, *, weighted: bool) -> Diagnostics:
+def diagnose(
+    policy: LogSupport, survey: Survey, layout: BlockLayout, rejection: Rejection, *, weighted: bool
+) -> Diagnostics:
     """How well the log supports a policy; `weighted` says whether any estimator weighs rounds."""
     n = layout.rounds
-    matched = policy.total(P) / n
     sound = not (survey.missing or survey.wrong)
-    if policy.learns or not weighted or not (sound or policy.logged):
-        return Diagnostics(rounds=n, matched=matched, warnings=tuple(policy.warnings))
-    return Diagnostics(
-        rounds=n, matched=matched, mean_weight=policy.total(W) / n, largest_weight=float(policy.tally[LARGEST]),
+    rejected = rejection.rejects and not policy.logged
+    diagnostics = Diagnostics(
+        rounds=n, matched=policy.total(P) / n, kept=policy.total(K) if rejected else None,
+        keep=rejection.keep if rejected else None, warnings=tuple(policy.warnings),
+    )  # fmt: skip
+    if not weighted or not (sound or policy.logged):
+        return diagnostics
+    return replace(
+        diagnostics, mean_weight=policy.total(W) / n, largest_weight=float(policy.tally[LARGEST]),
         effective=policy.effective_rounds, smallest_propensity=survey.smallest if sound else None,
-        warnings=tuple(policy.warnings),
     )  # fmt: skip

@@ -114,13 +114,14 @@ class Logged:
 class _Saved:
     """A policy as the bytes of its file, which any process can read. The policy itself is not changed."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, features: str | None = None) -> None:
         if not isinstance(policy, Policy):
             raise TypeError(
                 f"{type(self).__name__} takes a policy, got {checks.short(policy)}: pass e.g. HyLinUCB(d1=36, d2=6)"
             )
         self.d1, self.d2 = policy.d1, policy.d2
         self.kind = type(policy).__name__
+        self.features: str | None = policy.notes.get("features") if features is None else features
         self._modules = sorted(_modules(policy))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "policy.npz"
@@ -139,10 +140,17 @@ class _Saved:
             path.write_bytes(self._bytes)
             return Policy.load(path)
 
+    def viewed(self, view: View) -> View:
+        """The view with the policy's own feature map, if it has one."""
+        if self.features in (None, view.map.name):
+            return view
+        return View(view.log, features=self.features, arms=view.arms_are, ids=view.ids)
+
 
 def _modules(policy: Policy) -> set[str]:
-    inner = _modules(policy.policy) if isinstance(policy, EpsilonGreedy) else set()
-    return {type(policy).__module__, *inner}
+    """The modules that define the policy and those that it wraps."""
+    wrapped = [inner for inner in policy._settings().values() if isinstance(inner, Policy)]
+    return {type(policy).__module__}.union(*map(_modules, wrapped))
 
 
 class Learning(_Saved):
@@ -152,7 +160,30 @@ class Learning(_Saved):
     ----------
     policy : Policy
         The policy as it is before the first round.
+    features : str, optional
+        The feature map of the policy. By default the one that it was fitted with, if it was, and otherwise the view's.
     """
+
+    def playing(self, view: View) -> Callable[[Batch, Rounds, Doubles], Doubles]:
+        """The function that plays rounds one after the other, in order.
+
+        It takes rounds of the log, the same to play, and 1 for each that the policy learns if its choice is what was
+        shown. It returns 1 for the choice of each round and 0 for the other candidates.
+        """
+        policy, own = self.policy(), self.viewed(view)
+
+        def choices(batch: Batch, rounds: Rounds, kept: Doubles) -> Doubles:
+            n = batch.rounds
+            rewards = np.full(rounds.index.shape, np.nan)
+            learned = np.flatnonzero((batch.chosen < rounds.counts) & (kept > 0))
+            rewards[learned, batch.chosen[learned]] = batch.reward[learned]
+            picks = np.empty(n, np.int64)
+            play_rounds(policy, _with_map_of(rounds, own), rewards, picks)
+            chosen = np.zeros(rounds.index.shape)
+            chosen[np.arange(n), picks] = 1.0
+            return chosen
+
+        return choices
 
 
 class Frozen(_Saved):
@@ -162,6 +193,8 @@ class Frozen(_Saved):
     ----------
     policy : Policy
         The policy to freeze.
+    features : str, optional
+        The feature map of the policy. By default the one that it was fitted with, if it was, and otherwise the view's.
 
     Notes
     -----
@@ -174,16 +207,25 @@ class Frozen(_Saved):
     wants_features: ClassVar[bool] = True
 
     def prepared(self, view: View) -> ChoiceProbabilities:
-        policy = self.policy()
-        for start in range(0, len(view.names), 4096):
-            names = view.names[start : start + 4096]
-            policy.choose(np.zeros((len(names), view.d1)), np.zeros((len(names), view.d2)), names)
+        policy, own = self.policy(), self.viewed(view)
+        for start in range(0, len(own.names), 4096):
+            names = own.names[start : start + 4096]
+            policy.choose(np.zeros((len(names), own.d1)), np.zeros((len(names), own.d2)), names)
 
         def choice_probabilities(batch: Batch, rounds: Rounds | None) -> Doubles:
             assert rounds is not None
-            return probabilities(policy, rounds)
+            return probabilities(policy, _with_map_of(rounds, own))
 
         return choice_probabilities
+
+
+def _with_map_of(rounds: Rounds, view: View) -> Rounds:
+    """The same rounds with features by the map of this view of the log."""
+    source = rounds.source
+    assert source is not None
+    most = rounds.index.shape[1]
+    x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
+    return rounds._replace(x=x, z=z, source=source._replace(map=view.map))
 
 
 def probabilities(policy: Policy, rounds: Rounds) -> Doubles:
@@ -245,11 +287,14 @@ def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bo
             else f": its arms are {checks.short(view.names)}"
         )
         raise ValueError(f"the log has no arm {target.arm!r} to show always{remedy}")
-    if isinstance(target, _Saved) and (target.d1, target.d2) != (view.d1, view.d2):
-        raise ValueError(
-            f"the {target.kind} has d1 = {target.d1}, d2 = {target.d2}, but the features of the log have "
-            f"d1 = {view.d1}, d2 = {view.d2}: use the log and the features that the policy was made for"
-        )
+    if isinstance(target, _Saved):
+        own = target.viewed(view)
+        if (target.d1, target.d2) != (own.d1, own.d2):
+            raise ValueError(
+                f"the {target.kind} has d1 = {target.d1}, d2 = {target.d2}, but the features of the log have "
+                f"d1 = {own.d1}, d2 = {own.d2} by the map {own.map.name}: use the log and the features that the policy "
+                "was made for"
+            )
     if not isinstance(target, Learning | Target):
         raise TypeError(f"a policy to evaluate cannot be {checks.short(given)}: give a policy, a Target or its name")
     return target

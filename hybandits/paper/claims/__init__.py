@@ -1,15 +1,17 @@
 """From results to verdicts: which of the paper's claims hold in what was run, and on what evidence.
 
 `judge` (in `judging`) reads results and runs nothing. It judges every claim once per protocol: as the released code
-has it, and as the text has it. Every kind of claim has a file of its own: `regret_order` (claims 1 to 3, with
-`growth_in_arms`), `growth_in_rounds` (4), `design_matrix` (5), `key_lemma` (6), `regret_bounds` (7) and `click_log`
-(8).
+has it, and as the text has it. Claims 1 to 3 are also judged on fresh environments, where there are any. Every kind of
+claim has a file of its own: `regret_order` (claims 1 to 3, with `growth_in_arms`), `growth_in_rounds` (4),
+`design_matrix` (5), `key_lemma` (6), `beyond_burn_in` (5 and 6 on a problem small enough to reach the burn-in),
+`regret_bounds` (7) and `click_log` (8).
 
 **Intervals respect environments.** Policies are compared in pairs, since row i of both saw the same contexts and noise.
 The trials of an environment share their contexts and parameters, so they say little more than one trial does; counted
 as independent they would make intervals far too short. Runs are therefore averaged per environment, and the interval is
-Student's on those means: 5 environments, 4 degrees of freedom. Where there is one environment but every trial draws
-contexts of its own (`diversity`), trials are the units, and verdicts are about that one draw of the parameters.
+Student's on those means: 5 environments, 4 degrees of freedom; 100 fresh ones, 99. Where there is one environment but
+every trial draws contexts of its own (`diversity`), trials are the units, and verdicts are about that one draw of the
+parameters.
 
 Another question is whether the published means themselves come out again: in the same environments, where runs differ
 only by noise. That interval is given beside the first and does not decide: few readers care about five draws of theta.

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Design, Outcome
 from hybandits.experiments.statistics import Interval, exponents
 from hybandits.foundation.checks import Doubles
 from hybandits.paper import theorems
 from hybandits.paper.claims.wording import join_names, number, percent
-from hybandits.paper.settings import DELTA
+from hybandits.paper.settings import DELTA, FRESH_NAMES, RELEASED_SEED
 
 
 class JudgedOutcome:
@@ -32,6 +33,26 @@ class JudgedOutcome:
         """A sentence that names the policies that were not run, empty if they all were."""
         names = [name for name in policies if name not in self.outcome.policies]
         return f"No results for {join_names(names)}." if names else ""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether these are fresh environments, beside the paper's own."""
+        return self.experiment.name in FRESH_NAMES.values()
+
+    @property
+    def basis(self) -> str:
+        """What verdicts on this experiment rest on, in words."""
+        e = self.experiment
+        count = len(e.seeds)
+        if e.log is not None:
+            return "one log"
+        if self.outcome.has_independent_trials:
+            return f"{e.trials} trials of one draw of the parameters" if count == 1 else f"{count} environments"
+        if self.fresh:
+            return f"{count} fresh environments"
+        # The environments of the text's protocol have the published seeds, but were never published.
+        published = e.protocol == "released" and e.seeds == environment_seeds(RELEASED_SEED, count)
+        return f"the {count} published environments" if published else f"{count} environments"
 
     # ------------------------------------------------------------------ parameters of a policy's run
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hybandits.paper.claims.comparisons import LINEAR, compare_regrets, judge_shape
 from hybandits.paper.claims.growth_in_arms import compare_growth
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
@@ -21,6 +24,8 @@ def judge_claim_1(judged: JudgedOutcome) -> Verdict:
         return verdict_on("1", judged.protocol, test=test, answer=OPEN, summary=missing)
     findings = [compare_regrets(judged, a, b, parts=3) for a, b in itertools.pairwise(order)]
     answer, summary = combine_answers(findings), summarise(findings, "Every neighbouring pair is in the stated order.")
+    summary, counted = _count_environments(judged, order, summary)
+    findings += counted
     if not judged.missing(["HyRan"]):
         findings += _about_full_hyran([compare_regrets(judged, "DisLinUCB", "HyRan", decides=False)])
     return verdict_on("1", judged.protocol, test=test, answer=answer, summary=summary, findings=findings)
@@ -38,6 +43,8 @@ def judge_claim_2(judged: JudgedOutcome) -> Verdict:
     findings = [compare_regrets(judged, a, b, parts=7) for a, b in itertools.pairwise(order)]
     findings += [judge_shape(judged, name, linear=name == HYRAN_RELEASED, parts=7) for name in order]
     answer, summary = combine_answers(findings), summarise(findings, "Order and shapes are as stated.")
+    summary, counted = _count_environments(judged, order, summary)
+    findings += counted
     if not judged.missing(["HyRan"]):
         pairs = (("HyLinUCB", "HyRan"), ("HyRan", "LinUCB"))
         in_order = [compare_regrets(judged, a, b, decides=False) for a, b in pairs]
@@ -79,11 +86,40 @@ def judge_claim_3(judged: JudgedOutcome) -> Verdict:
         words = {HOLDS: "grows slowest", FAILS: "does not grow slowest", OPEN: "may or may not grow slowest"}
         summary += f" HyLinUCB's regret {words[grows_slowest]} with K."
     answer = combine_answers([*findings, grows_slowest])
-    findings += growth
+    summary, counted = _count_environments(judged, order, summary)
+    findings += [*growth, *counted]
     if not judged.missing(["HyRan"]):
         means = ", ".join(f"{mean(judged.outcome.final('HyRan', arms))} at K = {arms}" for arms in complete)
         findings.append(Finding("HyRan with its cross blocks (not deciding)", f"regret {means}"))
     return verdict_on("3", judged.protocol, test=test, answer=answer, summary=summary, findings=findings)
+
+
+def _count_environments(judged: JudgedOutcome, order: Sequence[str], summary: str) -> tuple[str, list[Finding]]:
+    """The summary with the number of environments in the whole order at every K; that number K by K, and how long the
+    policies played in fresh environments."""
+    complete, count = judged.outcome.arms, len(judged.experiment.seeds)
+    in_order = {arms: _in_whole_order(judged, order, arms) for arms in complete}
+    always = int(np.logical_and.reduce(list(in_order.values())).sum())
+    by_arms = "; ".join(f"{int(whole.sum())} of {count} at K = {arms}" for arms, whole in in_order.items())
+    findings = [
+        Finding(
+            "environments in the whole stated order (not deciding)",
+            by_arms + (f"; {always} of {count} at every K" if len(complete) > 1 else ""),
+        )
+    ]
+    if judged.fresh:
+        played = f"all policies, HyRan too, play all {judged.horizon:,} rounds, {judged.experiment.trials} trial each"
+        findings.append(Finding("what was played (not deciding)", f"{judged.basis}; {played}"))
+    at_every_arms = " at every K" if len(complete) > 1 else ""
+    return f"{summary} The whole order appears in {always} of {count} environments{at_every_arms}.", findings
+
+
+def _in_whole_order(judged: JudgedOutcome, order: Sequence[str], arms: int) -> NDArray[np.bool_]:
+    """Whether the mean regrets of an environment are in the stated order, environment by environment."""
+    environments = judged.outcome.environments(order[0], arms)
+    runs = np.stack([judged.outcome.final(policy, arms) for policy in order], axis=1)
+    means = np.array([runs[environments == one].mean(axis=0) for one in np.unique(environments)])
+    return np.array([bool((np.diff(one) > 0).all()) for one in means])
 
 
 def _about_full_hyran(findings: Sequence[Finding]) -> list[Finding]:
@@ -98,7 +134,7 @@ def _test_of_order(judged: JudgedOutcome) -> str:
         f"The regrets of two policies at T are compared run by run and averaged per environment. A < B holds if the "
         f"{percent(judged.confidence)} interval of the mean difference (Student's t over environments) lies below 0. "
         f"It is contradicted if the interval lies above 0 even with its error divided by the number of parts. All "
-        f"parts must hold. HyRan is the variant that the paper plotted. A second interval is for these environments "
-        f"alone, whose runs differ only by noise. It tells whether the published means come out again, not whether "
-        f"other environments would agree, and does not decide."
+        f"parts must hold. HyRan is the variant that the paper plotted. Where environments have several trials, a "
+        f"second interval is for these environments alone, whose runs differ only by noise. It tells whether the "
+        f"published means come out again, not whether other environments would agree, and does not decide."
     )

@@ -115,6 +115,10 @@ class Verdict:
         Why, in a sentence or two.
     evidence : tuple of Finding
         What was measured, part by part.
+    basis : str
+        What the verdict rests on, e.g. ``"the 5 published environments"`` or ``"100 fresh environments"``.
+    aside : bool
+        Whether these are other runs than the paper's own: fresh environments, or another problem.
     """
 
     claim: str
@@ -125,16 +129,25 @@ class Verdict:
     verdict: Answer
     summary: str
     evidence: tuple[Finding, ...]
+    basis: str = ""
+    aside: bool = False
 
 
 def verdict_on(
-    claim: str, protocol: str, *, test: str, answer: Answer, summary: str, findings: Sequence[Finding] = ()
+    claim: str,
+    protocol: str,
+    *,
+    test: str,
+    answer: Answer,
+    summary: str,
+    findings: Sequence[Finding] = (),
+    basis: str = "",
 ) -> Verdict:
     """A verdict, with the title and the statement of its claim filled in."""
     title, statement = CLAIMS[claim]
     return Verdict(
         claim=claim, protocol=protocol, title=title, statement=statement, test=test, verdict=answer, summary=summary,
-        evidence=tuple(findings),
+        evidence=tuple(findings), basis=basis,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from hybandits.paper.claims.wording import fraction
 from hybandits.paper.theorems import COUPLING_LIMIT
 from hybandits.report.figures.looks import (
     NARROW,
+    PANEL,
     SLOPES,
     Style,
     draw_curves,
@@ -28,7 +29,9 @@ from hybandits.report.figures.looks import (
     label_regret,
     make_logarithmic,
     put_legend,
+    put_title,
     save_figure,
+    share_limits,
     slope_key,
     slope_under,
     stamp_protocol,
@@ -46,29 +49,37 @@ from hybandits.report.figures.outcomes import (
     shape_of,
     under,
 )
+from hybandits.report.figures.plotted import remember
 
 
 def draw_eigenvalues(outcome: Outcome, out: Path) -> Iterator[Figure]:
     """Draw the figures of the design matrix, as far as it was measured, and the growth of the regret."""
     designs = {name: design for name in outcome.policies if (design := outcome.design(name)) is not None}
-    for name, design in designs.items():
-        if design.pulls is not None:
-            yield (_own_matrices if name == DISJOINT else _blocks)(outcome, name, design, out)
+    measured = {name: design for name, design in designs.items() if design.pulls is not None}
+    drawn = {name: _draw_blocks(name, design) for name, design in measured.items() if name != DISJOINT}
+    for alike in zip(*(panels for _, panels in drawn.values()), strict=True):
+        share_limits(alike)  # of the same block under different policies
+    for name, design in measured.items():
+        if name in drawn:
+            yield _blocks(outcome, name, design, *drawn[name], out)
+        else:
+            yield _own_matrices(outcome, name, design, out)
     shared = {name: d for name, d in designs.items() if name != DISJOINT and np.isfinite(d.z_norm).all()}
     if shared:
         yield _coupling(outcome, shared, out)
     yield _growth(outcome, out)
 
 
+MIDDLE, MOST, WHOLE, HAIRS = "median or mean", "5 to 95 %", "lowest to highest", "arms of run 1"
 _FAN = "Over all arms and runs: lowest to highest (light band), 5 to 95 % (dark), median (line); hairlines: run 1."
 
 
-def _blocks(outcome: Outcome, name: str, design: Design, out: Path) -> Figure:
+def _draw_blocks(name: str, design: Design) -> tuple[Canvas, Sequence[Axes]]:
     """Smallest eigenvalues of V and W_i and largest singular value of B_i, of a policy with shared parameters."""
-    e, style = outcome.experiment, styles_of([name])[name]
-    canvas = Canvas(figsize=(12.0, 4.8), layout="constrained")
+    style = styles_of([name])[name]
+    canvas = Canvas(figsize=(3 * PANEL[0], PANEL[1]), layout="constrained")
     shared, own, cross = canvas.subplots(1, 3)
-    _over_runs(shared, design.t, design.lambda_min_v, style)
+    _over_runs(shared, MIDDLE, design.t, design.lambda_min_v, style)
     _straight(shared, design.t, design.lambda_min_v.mean(axis=0))
     from_zero(shared)
     shared.set(xlabel="rounds played, t", ylabel=r"$\lambda_{\min}(V_t)$", title=f"{name}: shared block")
@@ -76,16 +87,22 @@ def _blocks(outcome: Outcome, name: str, design: Design, out: Path) -> Figure:
     own.set(xlabel="pulls of the arm", ylabel=r"$\lambda_{\min}(W_{i,t})$", title="blocks of the arms")
     _over_pulls(cross, design, "sigma_max_b", style, logarithmic=True)
     cross.set(xlabel="pulls of the arm", ylabel=r"$\sigma_{\max}(B_{i,t})$", title="cross blocks")
-    stamp_protocol(cross, e.protocol)
-    slopes = [slope_key(0.5, "slope of the square root"), slope_key(1.0, "slope of linear growth")]
-    put_legend(canvas, [*_fan_keys(style, shared=True), *slopes], 4)
+    return canvas, (shared, own, cross)
+
+
+def _blocks(outcome: Outcome, name: str, design: Design, canvas: Canvas, panels: Sequence[Axes], out: Path) -> Figure:
+    """The picture of the blocks of a policy with shared parameters."""
+    e, style = outcome.experiment, styles_of([name])[name]
+    stamp_protocol(panels[-1], e.protocol)
+    slopes = [slope_key(0.5, "slope of √pulls"), slope_key(1.0, "slope of linear growth")]
+    put_legend(canvas, [*_fan_keys(style), *slopes], 4)
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-{name}",
         section="diversity", wide=True,
         title=f"{name}: the blocks of the design matrix, {under(e.protocol)}",
         caption=f"{runs_in_words(outcome)}, K = {outcome.arms[0]}. An eigenvalue that grows linearly follows the "
-        "dashed line once there are more rows than dimensions; a singular value that grows like the square root of the "
-        f"pulls has the dotted slope. On the left: mean, lowest and highest run. {_FAN}",
+        "dashed line once there are more rows than dimensions; a singular value that grows like √pulls has the "
+        f"dotted slope. First panel: mean, lowest and highest run. {_FAN} Other policies have the same axes.",
         alt=f"Three charts. After {e.horizon:,} rounds, medians: smallest eigenvalue of the shared block "
         f"{np.median(design.lambda_min_v[:, -1]):.1f}, of the arms' blocks {_middle(design.lambda_min_w)}, largest "
         f"singular value of the cross blocks {_middle(design.sigma_max_b)}.",
@@ -102,12 +119,12 @@ def _own_matrices(outcome: Outcome, name: str, design: Design, out: Path) -> Fig
         xlabel="pulls of the arm", ylabel=r"$\lambda_{\min}$ of the arm's matrix", title=f"{name}: a matrix per arm"
     )
     stamp_protocol(axes, e.protocol)
-    put_legend(canvas, _fan_keys(style, shared=False), 3)
+    put_legend(canvas, _fan_keys(style), 3)
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-{name}",
         section="diversity", wide=False,
         title=f"{name}: the matrices of the arms, {under(e.protocol)}",
-        caption=f"Smallest eigenvalue of each arm's matrix of d1 + d2 = {e.d1 + e.d2} features. {_FAN}",
+        caption=f"Smallest eigenvalue of each arm's matrix of d₁ + d₂ = {e.d1 + e.d2} features. {_FAN}",
         alt=f"Chart. After {e.horizon:,} rounds the median over arms is {_middle(design.lambda_min_w)}.",
     )  # fmt: skip
 
@@ -118,7 +135,7 @@ def _coupling(outcome: Outcome, designs: Mapping[str, Design], out: Path) -> Fig
     canvas = Canvas(figsize=NARROW, layout="constrained")
     axes = canvas.subplots()
     for name, design in designs.items():
-        _over_runs(axes, design.t, design.z_norm, styles[name])
+        _over_runs(axes, name, design.t, design.z_norm, styles[name])
     axes.axhline(COUPLING_LIMIT, color="#444444", linewidth=1.1, linestyle=(0, (4, 2)))
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(thousands))
@@ -148,14 +165,14 @@ def _growth(outcome: Outcome, out: Path) -> Figure:
     draw_curves(axes, curves, {}, logarithmic=True)
     slope_under(axes, curves, 0.5)
     label_regret(axes, outcome, logarithmic=True)
-    axes.set_title(shape_of(outcome))
+    put_title(axes, shape_of(outcome))
     stamp_protocol(axes, e.protocol)
-    put_legend(canvas, [*keys_of(names), slope_key(0.5, "slope of the square root")], 3)
+    put_legend(canvas, [*keys_of(names), slope_key(0.5, "slope of √t")], 3)
     return save_figure(
         canvas, out, e.protocol, f"{e.name}-regret",
         section="diversity", wide=False,
         title=f"Regret in the diversity experiment, {under(e.protocol)}",
-        caption=f"{lines_and_bands(outcome)} The grey dotted line has the slope of the square root of t.",
+        caption=f"{lines_and_bands(outcome)} The grey dotted line has the slope of √t.",
         alt=f"Line chart. {final_values(outcome, names)}.",
     )  # fmt: skip
 
@@ -164,10 +181,11 @@ def _middle(measure: Doubles | None) -> str:
     return "unknown" if measure is None else f"{np.nanmedian(measure[:, -1]):.1f}"
 
 
-def _over_runs(axes: Axes, t: Doubles, values: Doubles, style: Style) -> None:
+def _over_runs(axes: Axes, name: str, t: Doubles, values: Doubles, style: Style) -> None:
     """A measure of the whole matrix: mean and range over runs against rounds."""
-    axes.fill_between(t, values.min(axis=0), values.max(axis=0), color=style.colour, alpha=0.2, linewidth=0)
-    axes.plot(
+    low, high = values.min(axis=0), values.max(axis=0)
+    band = axes.fill_between(t, low, high, color=style.colour, alpha=0.2, linewidth=0)
+    lines = axes.plot(
         t,
         values.mean(axis=0),
         color=style.colour,
@@ -177,6 +195,8 @@ def _over_runs(axes: Axes, t: Doubles, values: Doubles, style: Style) -> None:
         markersize=5,
         markevery=max(1, len(t) // 7),
     )
+    numbers = {"mean": values.mean(axis=0), "lowest": low, "highest": high}
+    remember(axes, name, t, numbers, [band, *lines], band="lowest to highest run")
 
 
 def _over_pulls(axes: Axes, design: Design, measure: str, style: Style, *, logarithmic: bool = False) -> None:
@@ -186,11 +206,16 @@ def _over_pulls(axes: Axes, design: Design, measure: str, style: Style, *, logar
     top = max(float(np.quantile(design.pulls[:, -1], 0.95)), 2.0)
     grid = np.geomspace(1, top, 60) if logarithmic else np.linspace(0, top, 60)
     lowest, low, median, high, highest = by_pulls(design.pulls, values, grid, (0, 0.05, 0.5, 0.95, 1))
-    axes.fill_between(grid, lowest, highest, color=style.colour, alpha=0.12, linewidth=0)
-    axes.fill_between(grid, low, high, color=style.colour, alpha=0.25, linewidth=0)
-    for x, y in zip(design.pulls[0].T, values[0].T, strict=True):
-        axes.plot(x, y, color=style.colour, linewidth=0.4, alpha=0.5)
-    axes.plot(grid, median, color=style.colour, linewidth=2.0)
+    whole = axes.fill_between(grid, lowest, highest, color=style.colour, alpha=0.12, linewidth=0)
+    most = axes.fill_between(grid, low, high, color=style.colour, alpha=0.25, linewidth=0)
+    hairs = axes.plot(design.pulls[0], values[0], color=style.colour, linewidth=0.4, alpha=0.5)
+    line = axes.plot(grid, median, color=style.colour, linewidth=2.0)
+    remember(axes, MIDDLE, grid, {"median": median, "5 %": low, "95 %": high}, line, band=MOST)
+    remember(axes, MOST, grid, {"5 %": low, "95 %": high}, [most], readable=False)
+    remember(axes, WHOLE, grid, {"lowest": lowest, "highest": highest}, [whole], readable=False)
+    probes, arms = values[0].shape
+    by_arm = {"value": values[0].T.ravel(), "arm": np.repeat(np.arange(1.0, arms + 1), probes)}
+    remember(axes, HAIRS, design.pulls[0].T.ravel(), by_arm, hairs, readable=False)
     if logarithmic:
         axes.set_xlim(1, top)
         _both_slopes(axes, grid, median)
@@ -227,12 +252,12 @@ def _straight(axes: Axes, x: Doubles, y: Doubles) -> None:
         axes.plot(ends, y[-1] + slope * (ends - x[-1]), color="#222222", linewidth=1.1, linestyle=dash, zorder=3)
 
 
-def _fan_keys(style: Style, *, shared: bool) -> list[Any]:
+def _fan_keys(style: Style) -> list[Any]:
     return [
-        Line2D([], [], color=style.colour, linewidth=2, label="median (shared block: mean)" if shared else "median"),
-        Patch(color=style.colour, alpha=0.4, linewidth=0, label="5 to 95 %"),
-        Patch(color=style.colour, alpha=0.15, linewidth=0, label="lowest to highest"),
-        Line2D([], [], color=style.colour, linewidth=0.5, label="arms of run 1"),
+        Line2D([], [], color=style.colour, linewidth=2, label=MIDDLE),
+        Patch(color=style.colour, alpha=0.4, linewidth=0, label=MOST),
+        Patch(color=style.colour, alpha=0.15, linewidth=0, label=WHOLE),
+        Line2D([], [], color=style.colour, linewidth=0.5, label=HAIRS),
         Line2D(
             [], [], color="#222222", linewidth=1.1, linestyle=(0, (4, 2)), label="straight line through the last half"
         ),

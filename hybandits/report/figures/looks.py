@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +25,8 @@ from hybandits.foundation.checks import Doubles
 from hybandits.foundation.files import write_atomically
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.report.figures.outcomes import ASIDE, SYNTHETIC, Curve, Figure, is_synthetic, many_arms, under
+from hybandits.report.figures.plotted import numbers_csv, plotted_in, remember
+from hybandits.report.figures.svg import lean_svg
 
 COLOURS = {
     "HyLinUCB": "#0072B2",
@@ -37,7 +42,8 @@ COLOURS = {
 }
 """One colour per policy in every figure, told apart also by readers who do not see all colours."""
 
-_SPARE_COLOURS = ("#332288", "#999933", "#44AA99", "#DDCC77")
+_SPARE_COLOURS = ("#332288", "#999933", "#44AA99", "#882255", "#4477AA", "#AA4499", "#8C564B", "#117733")
+_SPARE_MARKERS = "<>pd8H"
 
 _DASHES: dict[str, Any] = {
     "HyLinUCB": "-",
@@ -64,14 +70,17 @@ _MARKERS = {
     "Greedy": "h",
 }
 DOTS_PER_INCH = 160
-WIDE, NARROW = (11.0, 4.9), (6.4, 4.7)
+PANEL = (4.6, 3.55)
+"""Width and height of one panel. The page shows panels by themselves, and on a phone their letters can be read."""
+WIDE, NARROW = (2 * PANEL[0], PANEL[1]), PANEL
+"""Two panels, or one; the legend makes a picture higher."""
 LOOK: dict[Any, Any] = {
     "figure.dpi": DOTS_PER_INCH,
     "svg.hashsalt": "hybandits",
     "svg.fonttype": "none",  # text stays text: small files that can be searched and read aloud
     "font.family": "DejaVu Sans",
     "font.size": 10,
-    "axes.titlesize": 10.5,
+    "axes.titlesize": 10,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -94,18 +103,35 @@ class Style(NamedTuple):
     marker: str
 
 
+_PAGE: ContextVar[tuple[str, ...]] = ContextVar("policies of the page", default=())
+
+
+@contextmanager
+def styles_for(names: Sequence[str]) -> Iterator[None]:
+    """Within this, policies without a style of their own keep one and the same in all pictures."""
+    token = _PAGE.set(tuple(names))
+    try:
+        yield
+    finally:
+        _PAGE.reset(token)
+
+
 def styles_of(names: Sequence[str]) -> dict[str, Style]:
-    """The style of every policy: its own, or a spare one if it has none."""
-    styles = {}
-    unknown = [name for name in names if name not in COLOURS]
-    for name in names:
-        if name in COLOURS:
-            styles[name] = Style(COLOURS[name], _DASHES[name], _MARKERS[name])
-        else:
-            spare = unknown.index(name)
-            dash = (0, (4 + 2 * spare, 2, 1, 2))
-            styles[name] = Style(_SPARE_COLOURS[spare % len(_SPARE_COLOURS)], dash, "<>pd"[spare % 4])
-    return styles
+    """The style of every policy: its own, or a spare one if it has none. No two have colour and dash in common."""
+    unknown = [name for name in dict.fromkeys((*_PAGE.get(), *names)) if name not in COLOURS]
+    return {
+        name: Style(COLOURS[name], _DASHES[name], _MARKERS[name])
+        if name in COLOURS
+        else spare_style(unknown.index(name))
+        for name in names
+    }
+
+
+def spare_style(index: int) -> Style:
+    """The style of the policy with this number among those that have none of their own."""
+    again, colour = divmod(index, len(_SPARE_COLOURS))
+    dash = (4 + 2 * ((colour + again) % 4), 2) + (1, 2) * (1 + again // 4)  # another one every time the colour returns
+    return Style(_SPARE_COLOURS[colour], (0, dash), _SPARE_MARKERS[index % len(_SPARE_MARKERS)])
 
 
 def thousands(value: float, _: int | None = None) -> str:
@@ -128,9 +154,9 @@ def draw_curves(
         style = styles[name]
         shown = (one.x > 0) & (one.low > 0) if logarithmic else np.full(len(one.x), True)
         x = one.x[shown]
-        axes.fill_between(x, one.low[shown], one.high[shown], color=style.colour, alpha=0.16, linewidth=0)
+        band = axes.fill_between(x, one.low[shown], one.high[shown], color=style.colour, alpha=0.16, linewidth=0)
         every = max(1, len(x) // 7)
-        axes.plot(
+        lines = axes.plot(
             x,
             one.mean[shown],
             color=style.colour,
@@ -141,8 +167,10 @@ def draw_curves(
             markevery=(min(order * every // len(curves), max(0, len(x) - 1)), every),
             zorder=3,
         )
+        numbers = {"mean": one.mean, "lowest": one.low, "highest": one.high}
+        remember(axes, name, one.x, numbers, [band, *lines], band="lowest to highest run")
     for name, values in dots.items():
-        axes.plot(
+        lines = axes.plot(
             list(values),
             list(values.values()),
             linestyle="none",
@@ -153,6 +181,7 @@ def draw_curves(
             markersize=6.5,
             zorder=4,
         )
+        remember(axes, name, list(values), {"published": list(values.values())}, lines, readable=False)
 
 
 def line_width(name: str) -> float:
@@ -164,15 +193,24 @@ def label_regret(axes: Axes, outcome: Outcome, *, logarithmic: bool = False) -> 
     """Label the axes of a chart of regret, and choose their ticks."""
     many = many_arms(outcome)
     axes.set_xlabel("number of arms, K" if many else "rounds played, t")
-    axes.set_ylabel(f"cumulative regret{' at T' if many else ''} (units of reward)")
+    axes.set_ylabel(f"cumulative regret{' at T' if many else ''}")
     if logarithmic:
         make_logarithmic(axes)
         if many:
-            axes.xaxis.set_major_locator(FixedLocator(outcome.arms))
+            axes.xaxis.set_major_locator(FixedLocator(_spread_out(outcome.arms)))
             axes.xaxis.set_minor_locator(FixedLocator([]))
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
         from_zero(axes)
+
+
+def _spread_out(values: Sequence[int]) -> list[int]:
+    """Those of the increasing values that have room for their names on a logarithmic axis, the last among them."""
+    kept: list[int] = []
+    for value in reversed(values):
+        if not kept or kept[-1] / value >= 1.45:
+            kept.append(value)
+    return kept
 
 
 def from_zero(axes: Axes, *, below: bool = False) -> None:
@@ -236,38 +274,78 @@ def keys_of(names: Sequence[str], *, dots: bool = False, bands: bool = True) -> 
 
 
 def stamp_protocol(axes: Axes, protocol: str) -> None:
-    """The protocol in the corner: pictures are passed around without their captions."""
-    axes.set_title(under(protocol), loc="right", fontsize=8.5, color="#555555")
+    """The protocol above the picture, which is passed around without its caption."""
+    _stamp(axes, under(protocol), "#555555")
 
 
 def stamp_synthetic(axes: Axes, outcome: Outcome, rest: str = "") -> None:
-    """That the log is synthetic, above `rest`, for the same reason: there it covers no curve."""
+    """That the log is synthetic, beside `rest`, for the same reason."""
     if is_synthetic(outcome):
-        axes.set_title(f"{SYNTHETIC}\n{rest}", loc="right", fontsize=8.5, color="#8a1c12")
+        _stamp(axes, f"{SYNTHETIC}; {rest}" if rest else SYNTHETIC, "#8a1c12")
+
+
+def _stamp(axes: Axes, text: str, colour: str) -> None:
+    canvas = axes.get_figure()
+    assert isinstance(canvas, Canvas)
+    canvas.suptitle(text, x=0.99, ha="right", fontsize=8.5, color=colour)
 
 
 def put_legend(canvas: Canvas, handles: Sequence[Any], columns: int) -> None:
-    """Put the legend below the charts."""
-    canvas.legend(handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
+    """Put the legend below the charts, in as many columns as there is room for; the picture grows by its rows."""
+    widest = max(_HANDLE_WIDTH + _LETTER_WIDTH * len(str(handle.get_label())) for handle in handles)
+    width, height = canvas.get_size_inches()
+    columns = max(1, min(columns, len(handles), int((72 * width - 10) / widest)))
+    canvas.set_size_inches(width, height + 0.15 + 0.2 * -(-len(handles) // columns))
+    canvas.legend(handles=list(handles), loc="outside lower center", ncols=columns)
+
+
+_HANDLE_WIDTH, _LETTER_WIDTH = 58.0, 5.3
+"""Of a legend, in points: a line with the space around it, and a letter."""
+
+
+def put_title(axes: Axes, text: str) -> None:
+    """The title of a panel, on two lines where it would be wider than the panel."""
+    head, colon, rest = text.partition(": ")
+    axes.set_title(f"{head}:\n{rest}" if colon and len(text) > _LONGEST_TITLE else text)
+
+
+_LONGEST_TITLE = 46
+
+
+def share_limits(panels: Sequence[Axes]) -> None:
+    """The same axes for panels that are to be compared."""
+    low_x, high_x = zip(*(axes.get_xlim() for axes in panels), strict=True)
+    low_y, high_y = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    for axes in panels:
+        axes.set_xlim(min(low_x), max(high_x))
+        axes.set_ylim(min(low_y), max(high_y))
 
 
 def save_figure(canvas: Canvas, out: Path, protocol: str, name: str, **about: Any) -> Figure:
-    """Write both files; `about`: the other fields of the Figure."""
+    """Write the picture as PNG and SVG and its numbers as CSV; `about`: the other fields of the Figure."""
     name = f"{protocol}-{name}"
-    png, svg = out / f"{name}.png", out / f"{name}.svg"
+    png, svg, numbers = (out / f"{name}.{kind}" for kind in ("png", "svg", "csv"))
     # Lay out once for both files, and write them past savefig, which would lay out and draw for each again.
     canvas.draw_without_rendering()
     canvas.set_layout_engine("none")
+    plotted = plotted_in(canvas)
     write_atomically(png, lambda file: _picture(canvas).save(file, format="png", optimize=True))
     write_atomically(svg, lambda file: Path(file).write_text(_drawing(canvas), encoding="utf-8", newline="\n"))
-    return Figure(name=name, files=(png, svg), protocol=protocol, **about)
+    files: tuple[Path, ...] = (png, svg)
+    if plotted.series:
+        text = numbers_csv(plotted)
+        write_atomically(numbers, lambda file: Path(file).write_text(text, encoding="utf-8", newline="\n"))
+        files = (png, svg, numbers)
+    return Figure(name=name, files=files, protocol=protocol, plotted=plotted, **about)
 
 
 def _drawing(canvas: Canvas) -> str:
-    """The figure as SVG, in fonts of like width where its own is missing."""
+    """The figure as SVG, in fonts of like width where its own is missing, and without what nobody can see."""
     text = io.StringIO()
     FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
-    return text.getvalue().replace("font-family: 'DejaVu Sans'", "font-family: 'DejaVu Sans', Verdana, sans-serif")
+    drawing = re.sub(r"(; )?font-family: 'DejaVu Sans'", "", text.getvalue())
+    drawing = drawing.replace("<svg ", "<svg font-family=\"'DejaVu Sans', Verdana, sans-serif\" ", 1)
+    return lean_svg(drawing)
 
 
 def _picture(canvas: Canvas) -> Image.Image:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -13,10 +13,14 @@ from hybandits import paper
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
 from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
+from hybandits.report.figures.plotted import Plotted
 
 Published = Callable[[str, str, int | None], Mapping[int, float]]
 """(experiment, policy, arms) to the read-outs {rounds: regret} of the published figure; empty where there are none. In
 experiments on a click log they are of the regret beyond HyLinUCB's."""
+
+ReadOutError = Callable[[str], float]
+"""Experiment to how far its read-outs may be off."""
 
 Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
@@ -38,6 +42,10 @@ _NAMES = {
     "setting-2": "Setting 2",
     "setting-3": "Setting 3",
     "diversity": "Diversity",
+    "setting-1-fresh": "Setting 1, fresh environments",
+    "setting-2-fresh": "Setting 2, fresh environments",
+    "setting-3-fresh": "Setting 3, fresh environments",
+    "diversity-small": "Diversity, small problem",
     "yahoo": "Yahoo",
     "yahoo-positions": "Yahoo, positions as arms",
 }
@@ -53,10 +61,12 @@ class Figure:
     alt: str
     """What is to be seen, for those who cannot see it."""
     files: tuple[Path, ...]
-    """PNG and SVG."""
+    """PNG, SVG and, where there are any, the numbers as CSV."""
     protocol: str
     section: Section
     wide: bool
+    plotted: Plotted = field(default_factory=Plotted, compare=False, repr=False)
+    """Its panels, curves and keys, which the page makes switches and read-outs of."""
 
 
 class Curve(NamedTuple):
@@ -87,7 +97,12 @@ def curve(outcome: Outcome, policy: str) -> Curve:
         last = [outcome.final(policy, arms) for arms in outcome.arms]
         x = np.array(outcome.arms, dtype=float)
         return Curve(x, *(np.array([f(runs) for runs in last]) for f in (np.mean, np.min, np.max)))
-    return _over_rounds(outcome, outcome.regret(policy))
+    return curve_over_rounds(outcome, policy)
+
+
+def curve_over_rounds(outcome: Outcome, policy: str, arms: int | None = None) -> Curve:
+    """Regret against rounds; without `arms`, of the smallest complete case."""
+    return _over_rounds(outcome, outcome.regret(policy, arms))
 
 
 def relative_curve(outcome: Outcome, policy: str) -> Curve:
@@ -179,8 +194,8 @@ def under_and_log(outcome: Outcome) -> str:
 def shape_of(outcome: Outcome) -> str:
     """The experiment's name and size, for titles."""
     e = outcome.experiment
-    rest = f"T={e.horizon:,}" if many_arms(outcome) else f"K={outcome.arms[0]}"
-    return f"{name_of(e.name)}: d1={e.d1}, d2={e.d2}, {rest}"
+    rest = f"T = {e.horizon:,}" if many_arms(outcome) else f"K = {outcome.arms[0]}"
+    return f"{name_of(e.name)}: d₁ = {e.d1}, d₂ = {e.d2}, {rest}"
 
 
 def runs_in_words(outcome: Outcome) -> str:

@@ -13,6 +13,7 @@ from hybandits.experiments.results import Outcome
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.report.figures.looks import (
     NARROW,
+    PANEL,
     WIDE,
     draw_curves,
     from_zero,
@@ -20,7 +21,9 @@ from hybandits.report.figures.looks import (
     label_regret,
     line_width,
     put_legend,
+    put_title,
     save_figure,
+    share_limits,
     slope_key,
     slope_under,
     stamp_protocol,
@@ -36,8 +39,10 @@ from hybandits.report.figures.outcomes import (
     SYNTHETIC,
     Figure,
     Published,
+    ReadOutError,
     Section,
     curve,
+    curve_over_rounds,
     dots_of,
     final_excesses,
     final_values,
@@ -56,6 +61,7 @@ from hybandits.report.figures.outcomes import (
     under,
     under_and_log,
 )
+from hybandits.report.figures.plotted import remember
 
 PANELS = {"setting-1": "(a)", "setting-2": "(b)", "setting-3": "(c)"}
 _CLICKS = ("yahoo", "yahoo-positions")
@@ -67,10 +73,10 @@ def _plotted(outcome: Outcome) -> list[str]:
 
 
 def draw_panels(
-    outcomes: Mapping[str, Outcome], protocol: str, out: Path, published: Published, read_out_error: float
+    outcomes: Mapping[str, Outcome], protocol: str, out: Path, published: Published, read_out_error: ReadOutError
 ) -> Figure:
     """The published figure reproduced: settings 1 to 3, and the click log or else the ratios to the read-outs."""
-    canvas = Canvas(figsize=(11, 9.2), layout="constrained")
+    canvas = Canvas(figsize=(2 * PANEL[0], 2 * PANEL[1]), layout="constrained")
     grid = canvas.subplots(2, 2).ravel()
     for axes, (name, letter) in zip(grid, PANELS.items(), strict=False):
         if (outcome := outcomes.get(name)) is None:
@@ -80,7 +86,7 @@ def draw_panels(
         names = present_in(outcome, REPRODUCED)
         draw_curves(axes, {n: curve(outcome, n) for n in names}, dots_of(outcome, names, published))
         label_regret(axes, outcome)
-        axes.set_title(f"{letter} {shape_of(outcome)}")
+        put_title(axes, f"{letter} {shape_of(outcome)}")
     drawn = [outcomes[name] for name in PANELS if name in outcomes]
     names = [name for name in REPRODUCED if any(name in outcome.policies for outcome in drawn)]
     released = protocol == "released"
@@ -90,18 +96,19 @@ def draw_panels(
         fourth = (
             "The published fourth panel shows a Yahoo! click log that may not be passed on (hybandits reproduce yahoo "
             "runs that experiment). In its place, panel (d) divides our mean regret at T by the published one; its "
-            f"bars show the ratio if the read-out is off by {read_out_error:g}."
+            f"bars show the ratio if the read-out is off by {_errors_in_words(drawn, read_out_error)}."
         )
     else:
         names = [name for name in REPRODUCED if name in names or name in clicks.policies]
         draw_relative(grid[3], clicks, _plotted(clicks), published)
-        grid[3].set_title(f"(d) {shape_of(clicks)}")
-        stamp_synthetic(grid[3], clicks)
+        put_title(grid[3], f"(d) {shape_of(clicks)}")
         fourth = f"(d): regret minus HyLinUCB's, {runs_in_words(clicks)}."
         fourth += f" This is a {SYNTHETIC}." if is_synthetic(clicks) else ""
     stamp_protocol(grid[1], protocol)
+    if clicks is not None:
+        stamp_synthetic(grid[3], clicks, f"panel (d); {under(protocol)}")
     put_legend(canvas, keys_of(names, dots=released), 6)
-    markers = "Black-edged markers: the published figure, read off its pixels."
+    markers = "Edged markers: the published figure, read off its pixels."
     if not released:
         markers = "The published figure belongs to the released protocol"
         markers += "." if clicks else " and appears here in panel (d) only."
@@ -117,35 +124,50 @@ def draw_panels(
 
 
 def _ratios(
-    axes: Axes, outcomes: Sequence[Outcome], names: Sequence[str], published: Published, read_out_error: float
+    axes: Axes, outcomes: Sequence[Outcome], names: Sequence[str], published: Published, read_out_error: ReadOutError
 ) -> None:
     """Our mean divided by the published read-out, one row per case."""
-    axes.set_title("(d) our regret at T divided by the published one")
-    rows: dict[str, list[tuple[str, float, float]]] = {}
+    axes.set_title("(d) our regret at T divided by the published")
+    rows: dict[str, list[tuple[str, float, float, float]]] = {}
     for outcome in outcomes:
         for arms in outcome.arms:
             for name in present_in(outcome, names):
                 if read_out := last_read_out(outcome, name, arms, published):
                     rounds, mean, known = read_out
                     case = f"K = {arms}" if many_arms(outcome) else f"t = {rounds:,}"
-                    rows.setdefault(f"{name_of(outcome.experiment.name)}, {case}", []).append((name, mean, known))
+                    setting = name_of(outcome.experiment.name).removeprefix("Setting ")
+                    error = read_out_error(outcome.experiment.name)
+                    rows.setdefault(f"{setting}, {case}", []).append((name, mean, known, error))
     if not rows:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "no published read-out at these rounds", ha="center", transform=axes.transAxes)
         return
     styles = styles_of(names)
     for row, entries in enumerate(rows.values()):
-        for name, mean, known in entries:
+        for name, mean, known, error in entries:
             y = row + 0.2 * (names.index(name) - (len(names) - 1) / 2)
-            ends = [mean / (known + read_out_error), mean / max(known - read_out_error, 1.0)]
-            axes.plot(ends, [y, y], color=styles[name].colour, linewidth=3, alpha=0.35, zorder=2)
-            axes.plot([mean / known], [y], color=styles[name].colour, marker=styles[name].marker, markersize=5.5)
-    axes.set_yticks(range(len(rows)), list(rows))
+            ends = [mean / (known + error), mean / max(known - error, 1.0)]
+            lines = axes.plot(ends, [y, y], color=styles[name].colour, linewidth=3, alpha=0.35, zorder=2)
+            lines += axes.plot([mean / known], [y], color=styles[name].colour, marker=styles[name].marker, markersize=5)
+            ratio = {"ratio": [mean / known], "ratio, lowest": ends[:1], "ratio, highest": ends[1:]}
+            remember(axes, name, [list(rows)[row]], ratio, lines, readable=False)
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=9)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
     axes.axvline(1, color="#444444", linewidth=0.9, zorder=1)
-    axes.set_xlabel("ratio (1: the same)\nThe published panel (d), Yahoo! clicks, needs logged data.")
-    _ratio_axis(axes, [mean / known for entries in rows.values() for _, mean, known in entries])
+    axes.set_xlabel("ratio (1: the same)")
+    axes.set_ylabel("setting")
+    _ratio_axis(axes, [mean / known for entries in rows.values() for _, mean, known, _ in entries])
+
+
+def _errors_in_words(outcomes: Sequence[Outcome], read_out_error: ReadOutError) -> str:
+    """How far read-outs may be off, panel by panel where they differ."""
+    names: dict[float, list[str]] = {}
+    for outcome in outcomes:
+        names.setdefault(read_out_error(outcome.experiment.name), []).append(name_of(outcome.experiment.name).lower())
+    if len(names) == 1:
+        return f"{next(iter(names)):g}"
+    return ", ".join(f"{error:g} ({' and '.join(panels)})" for error, panels in names.items())
 
 
 def _ratio_axis(axes: Axes, ratios: Sequence[float]) -> None:
@@ -173,9 +195,9 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     left, right = canvas.subplots(1, 2)
     draw_curves(left, curves, dots)
     label_regret(left, outcome)
-    left.set_title(shape_of(outcome))
+    put_title(left, shape_of(outcome))
     draw_curves(right, curves, dots, logarithmic=True)
-    power, slope = (1.0, "slope of K") if many_arms(outcome) else (0.5, "slope of the square root of t")
+    power, slope = (1.0, "slope of K") if many_arms(outcome) else (0.5, "slope of √t")
     slope_under(right, curves, power)
     label_regret(right, outcome, logarithmic=True)
     right.set_title("the same, both axes logarithmic")
@@ -186,9 +208,9 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
     caption = [
         lines_and_bands(outcome),
         f"This is a {SYNTHETIC}." if is_synthetic(outcome) else "",
-        "Black-edged markers: the published figure." if known else "",
+        "Edged markers: the published figure." if known else "",
         "Thin lines: baselines that the published figure does not show." if any(n in ASIDE for n in names) else "",
-        f"On the right the grey line has the {slope}.",
+        f"In the second panel the grey line has the {slope}.",
     ]
     return save_figure(
         canvas, out, e.protocol, e.name,
@@ -196,6 +218,35 @@ def draw_setting(outcome: Outcome, out: Path, published: Published) -> Figure:
         title=f"{shape_of(outcome)}, {under_and_log(outcome)}",
         caption=" ".join(filter(None, caption)),
         alt=f"Line chart. {final_values(outcome, names)}.",
+    )  # fmt: skip
+
+
+def draw_rounds(outcome: Outcome, out: Path) -> Figure:
+    """Regret against rounds, a panel for every number of arms, all with the same axes."""
+    e, names = outcome.experiment, outcome.policies
+    columns = 3 if len(outcome.arms) > 4 else 2
+    rows = -(-len(outcome.arms) // columns)
+    canvas = Canvas(figsize=(columns * PANEL[0], rows * PANEL[1]), layout="constrained")
+    grid = canvas.subplots(rows, columns, squeeze=False).ravel()
+    for axes in grid[len(outcome.arms) :]:
+        axes.remove()
+    panels = list(grid[: len(outcome.arms)])
+    for axes, arms in zip(panels, outcome.arms, strict=True):
+        draw_curves(axes, {name: curve_over_rounds(outcome, name, arms) for name in names}, {})
+        axes.set_xlabel("rounds played, t")
+        axes.set_ylabel("cumulative regret")
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
+        from_zero(axes)
+        axes.set_title(f"K = {arms}")
+    share_limits(panels)
+    stamp_protocol(panels[-1], e.protocol)
+    put_legend(canvas, keys_of(names, bands=has_several_runs(outcome)), 5)
+    return save_figure(
+        canvas, out, e.protocol, f"{e.name}-rounds",
+        section="regret", wide=True,
+        title=f"{name_of(e.name)}: regret against rounds for every K, {under(e.protocol)}",
+        caption=f"{lines_and_bands(outcome)} All panels have the same axes.",
+        alt=f"{len(panels)} line charts. {final_values(outcome, names)}.",
     )  # fmt: skip
 
 
@@ -208,7 +259,7 @@ def _few(
     axes = canvas.subplots()
     draw_curves(axes, {name: curve(outcome, name) for name in names}, {}, logarithmic=logarithmic)
     label_regret(axes, outcome, logarithmic=logarithmic)
-    axes.set_title(shape_of(outcome))
+    put_title(axes, shape_of(outcome))
     stamp_protocol(axes, e.protocol)
     put_legend(canvas, keys_of(names), 3 if len(names) > 3 else 2)
     alt = f"Line chart. {final_values(outcome, names)}."
@@ -249,10 +300,12 @@ def draw_relative(axes: Axes, outcome: Outcome, names: Sequence[str], published:
     """Draw regret minus HyLinUCB's against rounds; return whether there are published dots."""
     dots = {name: values for name, values in dots_of(outcome, names, published).items() if values}
     style = styles_of([BEST])[BEST]
-    axes.axhline(0, color=style.colour, linewidth=line_width(BEST), zorder=2)
+    zero = axes.axhline(0, color=style.colour, linewidth=line_width(BEST), zorder=2)
     draw_curves(axes, {name: relative_curve(outcome, name) for name in names}, dots)
+    ends = [float(outcome.points[0]), float(outcome.points[-1])]
+    remember(axes, BEST, ends, {"mean": [0.0, 0.0]}, [zero], readable=False)
     axes.set_xlabel("rounds played, t")
-    axes.set_ylabel("regret minus HyLinUCB's (units of reward)")
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    axes.set_ylabel("regret minus HyLinUCB's")
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
     from_zero(axes, below=True)
     return bool(dots)

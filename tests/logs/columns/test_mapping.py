@@ -41,6 +41,11 @@ def test_bad_mappings(settings: dict[str, Any], message: str) -> None:
         ({"categorical": 5}, "list of column names"),
         ({"constant": "no"}, "true or false"),
         ({"uniform": "yes"}, "true or false"),
+        ({"pair": ["prices"]}, r"pair must name features and their columns, such as .*, got \['prices'\]"),
+        ({"pair": {"price": 5}}, "pair must name features and their columns"),
+        ({"pair": {"near": "{arm}_{arm}"}}, r"'\{arm\}_\{arm\}': \{arm\} may stand there once"),
+        ({"pair": {"price": "click"}, "candidates": "shown"}, "the column 'click', which is the reward: name another"),
+        ({"pair": {"price": "prices"}}, "gives 'price' as lists .* name the column of candidates, give arms_file, or"),
     ],
 )
 def test_mappings_that_make_no_sense(wrong: dict[str, Any], message: str) -> None:

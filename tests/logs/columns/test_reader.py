@@ -367,3 +367,100 @@ def test_the_arms_file_decides_the_type_too(tmp_path: Path, names: list[str], ex
     path = write(tmp_path / "x.csv", csv_of(["1"]))
     log, batch, _ = read(path, tmp_path, **SIMPLE, arms_file=arms)
     assert (log.names, batch.rounds) == (expected, 1)
+
+
+# ------------------------------------------------------------------ pair features
+
+PAIRS = """item,click,shown,price,near_a,near_b,near_c
+a,1,a|b,3|4,0.1,0.2,
+b,0,b|c|a,"[5, 6, 7]",0.3,0.4,0.5
+c,1,c,8,,,0.6
+"""
+LISTED = {**SIMPLE, "candidates": "shown", "pair": {"price": "price", "near": "near_{arm}"}}
+
+
+def test_pair_features_as_lists_and_as_columns(tmp_path: Path) -> None:
+    log, batch, problems = read(write(tmp_path / "log.csv", PAIRS), tmp_path, **LISTED)
+    assert problems.skipped == 0
+    assert log.pair == ["price", "near"]
+    assert log.about["format"] == 2
+    assert batch.pair[:, :, 0].tolist() == [[3, 4, 0], [5, 6, 7], [8, 0, 0]]
+    assert batch.pair[:, :, 1].tolist() == [[0.1, 0.2, 0], [0.4, 0.5, 0.3], [0.6, 0, 0]]
+    assert [each["name"] for each in log.about["columns"]["pair"]] == ["price", "near"]
+
+
+def test_pair_features_in_the_order_of_all_arms(tmp_path: Path) -> None:
+    items = write(tmp_path / "items.csv", "item,size\nc,1\na,2\nb,3\n")
+    text = "item,click,price,near_a,near_b,near_c\na,1,1 2 3,4,5,6\nc,0,7|8|9,10,11,12\n"
+    pair = {"price": "price", "near": "near_{arm}"}
+    log, batch, _ = read(write(tmp_path / "log.csv", text), tmp_path, **SIMPLE, arms_file=items, pair=pair)
+    assert log.names == ["c", "a", "b"]
+    assert batch.pair.tolist() == [[[1, 6], [2, 4], [3, 5]], [[7, 12], [8, 10], [9, 11]]]
+    # Without a file the arms are those of the log, in the order in which they appear; columns of others are left alone.
+    log, batch, _ = read(tmp_path / "log.csv", tmp_path, **SIMPLE, pair={"near": "near_{arm}"})
+    assert log.names == ["a", "c"]
+    assert batch.pair.tolist() == [[[4], [6]], [[10], [12]]]
+
+
+@pytest.mark.parametrize("lists", [pa.list_(pa.float32()), pa.large_list(pa.int64()), pa.list_(pa.float64(), 2)])
+def test_pair_features_in_parquet(tmp_path: Path, lists: pa.DataType) -> None:
+    table = pa.table(
+        {
+            "item": [1, 2, 1], "click": [1, 0, 1], "shown": [[1, 2], [2, 1], [1, 2]],
+            "price": pa.array([[3, 4], [5, 6], None], lists), "near_1": [0.1, 0.2, 0.3], "near_2": [0.4, 0.5, 0.6],
+        }
+    )  # fmt: skip
+    pq.write_table(table, tmp_path / "log.parquet")
+    log, batch, problems = read(tmp_path / "log.parquet", tmp_path, **LISTED)
+    assert log.integer_ids
+    assert batch.pair.tolist() == [[[3, 0.1], [4, 0.4]], [[5, 0.5], [6, 0.2]]]
+    assert problems.kinds == {"wrong number of values": 1}
+    assert problems.examples[0].detail == "column 'price' has 0 for 2 candidates"
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "detail"),
+    [
+        ("a,1,a|b,3,0.1,0.2,", "wrong number of values", "column 'price' has 1 for 2 candidates"),
+        ("a,1,a|b,3|4|5,0.1,0.2,", "wrong number of values", "column 'price' has 3 for 2 candidates"),
+        ("a,1,a|b,,0.1,0.2,", "missing value", "column 'price' is empty"),
+        ("a,1,a|b,3|,0.1,0.2,", "missing value", "column 'price' is empty or NaN"),
+        ("a,1,a|b,3|dear,0.1,0.2,", "unparsable number", "column 'price': got 'dear'"),
+        ("a,1,a|b,3|inf,0.1,0.2,", "number that is not finite", "column 'price': got inf"),
+        ("a,1,a|b,3|1e30,0.1,0.2,", "number beyond 1e+20", "column 'price': got 1e+30"),
+        ("a,1,a|b,3|4,0.1,,0.5", "missing value", "column 'near_b' is empty or NaN"),
+        ("a,1,a|b,3|4,0.1,far,0.5", "unparsable number", "column 'near_b': got 'far'"),
+        ("a,1,a|d,3|4,0.1,0.2,0.5", "candidate without pair feature", "there is no column 'near_d'"),
+    ],
+)
+def test_pair_features_that_cannot_be_used(tmp_path: Path, row: str, kind: str, detail: str) -> None:
+    log, batch, problems = read(write(tmp_path / "log.csv", PAIRS + row + "\n"), tmp_path, **LISTED)
+    assert problems.kinds == {kind: 1}
+    assert (problems.examples[0].line, problems.examples[0].detail) == (5, detail)
+    assert batch.rounds == 3
+    assert len(log.pools.sizes) == 3, "pools of rows that are not used are not entered"
+
+
+def test_pair_columns_that_are_not_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", PAIRS)
+    for pair, message in (
+        ({"x": "prices"}, "the mapping names the column 'prices', .* has no such column.*price"),
+        ({"x": "far_{arm}"}, r"gives the pair feature 'x' as 'far_\{arm\}', but .* has no such column for any arm"),
+    ):
+        with pytest.raises(LogError, match=message):
+            ColumnsReader(path, mapping=Mapping(**{**LISTED, "pair": pair}))
+    text = PAIRS.replace("near_c", "far_c")
+    with pytest.raises(LogError, match="has no column 'near_c' for the arm 'c': add it, or leave the feature out"):
+        ColumnsReader(write(path, text), mapping=Mapping(**SIMPLE, pair={"near": "near_{arm}"}))
+    write(tmp_path / "more.csv", PAIRS.replace("near_c", "far_c"))
+    with pytest.raises(LogError, match=r"names the column 'near_c', but .*more\.csv has no such column"):
+        ColumnsReader([write(path, PAIRS), tmp_path / "more.csv"], mapping=Mapping(**LISTED))
+
+
+def test_where_blocks_end_makes_no_difference_to_pair_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "log.csv", PAIRS + PAIRS.partition("\n")[2] * 20)
+    whole, batch, _ = read(path, tmp_path, **LISTED)
+    monkeypatch.setattr(tabular, "BLOCK", 50)
+    parts, _, _ = read(path, tmp_path, **LISTED)
+    assert parts.about["content"] == whole.about["content"]
+    np.testing.assert_array_equal(next(parts.batches()).pair, batch.pair)

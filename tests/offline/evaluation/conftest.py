@@ -16,6 +16,12 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> View:
 
 
 @pytest.fixture(scope="module")
+def pair_view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    """A view of a log with two pair features."""
+    return View(write_log(tmp_path_factory.mktemp("logs") / "log", pair=2))
+
+
+@pytest.fixture(scope="module")
 def uniform_view(tmp_path_factory: pytest.TempPathFactory) -> View:
     return View(write_log(tmp_path_factory.mktemp("logs") / "log", uniform=True, pools=SAME))
 

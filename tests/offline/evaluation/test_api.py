@@ -29,10 +29,10 @@ TARGETS: dict[str, Callable[[Greedy], tuple[Any, Callable[..., np.ndarray]]]] = 
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint"])
+@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint", "das+pair", "li+pair:xz", "disjoint+pair:z"])
 @pytest.mark.parametrize("folds", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_plain_formulas(view: View, name: str, features: str, folds: int) -> None:
-    view = View(view.log, features=features)
+def test_plain_formulas(view: View, pair_view: View, name: str, features: str, folds: int) -> None:
+    view = View((pair_view if "+" in features else view).log, features=features)
     trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
     fit.warm_start(trained, fit.collect(view, 0, 150))
     target, propensities = TARGETS[name](trained)
@@ -129,6 +129,19 @@ def test_engines_agree_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: 
     engines_agree(Local(2), tmp_path / "log", trained, monkeypatch)
 
 
+@pytest.mark.slow
+def test_engines_agree_on_pair_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = View(write_log(tmp_path / "log", 600, parts=6, uniform=True, pools=SAME, pair=2))
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 150)
+    policy = Greedy(d1=view.d1, d2=view.d2, seed=0)
+    fit.warm_start(policy, fit.collect(view, 0, 200, engine=Local(2)))
+    targets = {"frozen": Frozen(policy), "learning": Learning(policy)}
+    estimators = ["replay", "ips", "snips", "dm", "dr"]
+    here, there = (evaluate(view, targets, estimators=estimators, engine=engine) for engine in (Here(), Local(2)))
+    assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
+    assert here.of("frozen", "dm").value is not None
+
+
 @pytest.mark.xdist_group("ray")
 def test_ray_agrees_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     engines_agree(Ray(2), tmp_path / "log", trained, monkeypatch)
@@ -169,6 +182,8 @@ def test_bad_arguments_are_refused(view: View, trained: Greedy) -> None:
         ({"it": "uniform"}, "estimators must be some of", {"estimators": ["magic"]}),
         ({"it": "uniform"}, "interval must be one of", {"interval": "magic"}),
         ({"it": "uniform"}, "clip must be positive", {"clip": 0.0}),
+        ({"it": "uniform"}, "keep must lie in", {"keep": 0.0}),
+        ({"it": "uniform"}, "keep must lie in", {"keep": 5}),
         ({"it": "uniform"}, "folds must be at least 2", {"folds": 1}),
         ({"it": "uniform"}, "level must lie in", {"level": 95}),
         ({"it": "uniform"}, "reward_range must be", {"reward_range": (1, 0)}),

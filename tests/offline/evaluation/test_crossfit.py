@@ -33,9 +33,9 @@ def test_dm_moves_as_its_influence_says(view: View) -> None:
         assert moved * n == pytest.approx(gathered.policies[0].influence[s] / error, rel=1e-6)
 
 
-@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint"])
-def test_solve_is_the_dense_solve(view: View, features: str) -> None:
-    view = View(view.log, features=features)
+@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint", "das+pair", "li+pair:xz"])
+def test_solve_is_the_dense_solve(pair_view: View, features: str) -> None:
+    view = View(pair_view.log, features=features)
     _, estimator = fit.ridge_model(fit.collect(view), ridge=0.7)
     plain = Plain(view, lambda x, z, arms: np.zeros(len(arms)))
     matrix = plain.rows.T @ plain.rows + 0.7 * np.eye(plain.rows.shape[1])
@@ -56,21 +56,21 @@ def test_an_arm_without_rows_is_not_moved(view: View) -> None:
     assert (beta[:-1] != 0).all()
 
 
-@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint"])
-def test_features_of_a_policy_plain_and_compiled(view: View, features: str) -> None:
-    """Phi from sums of (u, 1) per group is the sum of the policy's mean features."""
-    view = View(view.log, features=features)
+@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint", "das+pair", "li+pair:xz"])
+def test_features_of_a_policy_plain_and_compiled(pair_view: View, features: str) -> None:
+    """Phi from sums of (u, p, 1) per group is the sum of the policy's mean features."""
+    view = View(pair_view.log, features=features)
     plain = Plain(view, lambda x, z, arms: np.full(len(arms), 1 / len(arms)))
     (batch,) = view.log.batches()
     counts, first = view.sizes[batch.pool], view.offsets[batch.pool]
     pi = np.where(np.arange(counts.max()) < counts[:, None], 1 / counts[:, None], 0.0)
     fold = np.arange(batch.rounds) % 2
     for add, spread in ((add_features, spread_features), (add_features.py_func, spread_features.py_func)):
-        sums = np.zeros((2, len(view.group_arm), view.map.user + 1))
-        add(pi, counts, batch.user, first, view.group, fold, sums)
+        sums = np.zeros((2, len(view.group_arm), view.map.user_and_pair + 1))
+        add(pi, counts, batch.user, view.pair(batch), first, view.group, fold, sums)
         for f in range(2):
             x, own = np.zeros(view.d1), np.zeros((len(view.names), view.d2))
-            spread(view.map.code, sums[f], view.group_vector, view.group_arm, view.vectors, x, own)
+            spread(view.map.code, view.map.user, sums[f], view.group_vector, view.group_arm, view.vectors, x, own)
             expected = plain.mixed[fold == f].sum(axis=0)
             np.testing.assert_allclose(np.concatenate([x, own.ravel()]), expected, rtol=1e-9, atol=1e-9)
 

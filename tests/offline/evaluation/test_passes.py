@@ -18,8 +18,9 @@ from hybandits.offline.view import View
 from tests.support.evaluation import SAME, D, Plain, Ranked, write_log
 
 
-def test_replay_of_a_learning_policy_is_the_loop(uniform_view: View) -> None:
-    view = uniform_view
+@pytest.mark.parametrize("pair", [0, 2])
+def test_replay_of_a_learning_policy_is_the_loop(tmp_path: Path, pair: int) -> None:
+    view = View(write_log(tmp_path / "log", uniform=True, pools=SAME, pair=pair))
     policy = HyLinUCB(d1=view.d1, d2=view.d2, noise=1.0, seed=0)
     evaluation = evaluate(view, {"it": policy}, estimators=["replay"])
     assert policy.rounds == 0
@@ -29,8 +30,8 @@ def test_replay_of_a_learning_policy_is_the_loop(uniform_view: View) -> None:
     (batch,) = view.log.batches()
     for t in range(plain.n):
         entries = range(view.offsets[batch.pool[t]], view.offsets[batch.pool[t] + 1])
-        pairs = [view.map(batch.user[t], view.vectors[view.vector[e]]) for e in entries]
-        x, z = np.array([x for x, _ in pairs]), np.array([z for _, z in pairs])
+        pairs = batch.pair[t, : len(entries)] if pair else None
+        x, z = view.map(batch.user[t], view.vectors[view.vector[entries]], pairs)
         choice = policy.choose(x, z, [view.names[view.arm[e]] for e in entries])
         if choice.index == batch.chosen[t]:
             policy.learn(choice.arm, x[choice.index], z[choice.index], batch.reward[t])
@@ -133,4 +134,4 @@ def test_progress_of_replay(uniform_view: View) -> None:
     told: list[int] = []
     targets = {"a": HyLinUCB(d1=9, d2=3), "b": HyLinUCB(d1=9, d2=3), "c": "logged"}
     evaluate(uniform_view, targets, estimators=["replay"], progress=told.append)
-    assert sum(told) == progress_total(uniform_view, targets, estimators=["replay"]) == 1200
+    assert sum(told) == progress_total(uniform_view, targets, estimators=["replay"]) == 1600

@@ -30,8 +30,9 @@ def test_missing_propensities(tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", change=spoil("propensity", np.nan)))
     for name in ("ips", "snips", "dr"):
         assert "missing in 2 of 400 rounds" in refusal(view, "uniform", name)
-    assert "2 of the first 400 have no propensity" in refusal(view, "uniform", "replay")
-    assert "2 of the first 400 have no propensity" in refusal(view, Learning(Greedy(d1=9, d2=3)), "replay")
+    for name in ("replay", "snips", "dr"):
+        assert "missing in 2 of 400 rounds" in refusal(view, Learning(Greedy(d1=9, d2=3)), name)
+    assert "missing in 2 of 400 rounds" in refusal(view, "uniform", "replay")
     evaluation = evaluate(view, {"it": "uniform"}, estimators=["ips", "dm"])
     assert evaluation.of("it", "dm").value is not None
     assert evaluation.diagnostics["it"].mean_weight is None
@@ -42,11 +43,7 @@ def test_wrong_propensities(tmp_path: Path, value: float) -> None:
     view = View(write_log(tmp_path / "log", change=spoil("propensity", value)))
     for name in ("ips", "snips", "dr"):
         assert "not in (0, 1] in 2 of 400" in refusal(view, "uniform", name)
-
-
-def test_replay_of_what_is_not_uniform(view: View) -> None:
-    assert "other than 1 / candidates" in refusal(view, "uniform", "replay")
-    assert "other than 1 / candidates" in refusal(view, Learning(Greedy(d1=9, d2=3)), "replay")
+    assert "not in (0, 1] in 2 of 400" in refusal(view, Learning(Greedy(d1=9, d2=3)), "replay")
 
 
 def test_a_log_without_randomness(tmp_path: Path) -> None:
@@ -82,11 +79,13 @@ def test_places_that_are_filled_up(view: View) -> None:
     assert evaluate(places, {"it": Always(0)}, estimators=["ips"]).of("it", "ips").value is not None
 
 
-def test_learning_policies_can_only_be_replayed(uniform_view: View) -> None:
-    evaluation = evaluate(uniform_view, {"it": Learning(HyLinUCB(d1=9, d2=3))}, estimators=["replay", "ips", "dm"])
-    assert evaluation.of("it", "replay").value is not None
-    for name in ("ips", "dm"):
-        assert "learns has no fixed probabilities" in str(evaluation.of("it", name).refusal)
+def test_a_model_alone_says_nothing_of_learning_policies(uniform_view: View) -> None:
+    names = ["replay", "ips", "snips", "dm", "dr"]
+    evaluation = evaluate(uniform_view, {"it": Learning(HyLinUCB(d1=9, d2=3))}, estimators=names)
+    for name in ("replay", "ips", "snips", "dr"):
+        assert evaluation.of("it", name).value is not None
+    assert "before it has" in str(evaluation.of("it", "dm").refusal)
+    assert "before it has" in refusal(uniform_view, Learning(HyLinUCB(d1=9, d2=3)), "dm")
 
 
 def test_too_few_rounds_for_folds(view: View) -> None:

@@ -17,10 +17,10 @@ def evaluation() -> Evaluation:
     )  # fmt: skip
     difference = Difference(to="a", value=0.25, low=None, high=None)
     return Evaluation(
-        rounds=2, level=0.95, interval="bootstrap",
+        rounds=2, level=0.95, interval="bootstrap", features="das",
         estimates=[
             Estimate(policy="a", estimator="ips", value=0.25, low=0.1, high=0.4, running=running),
-            Estimate(policy="b", estimator="ips", value=0.5, difference=difference),
+            Estimate(policy="b", estimator="ips", value=0.5, difference=difference, notes=("Know.",)),
             Estimate(policy="b", estimator="dm", refusal="Because."),
         ],
         diagnostics={
@@ -39,11 +39,12 @@ def test_an_estimate_by_name() -> None:
 
 def test_plain_values() -> None:
     plain = json.loads(json.dumps(evaluation().plain(), allow_nan=False))
-    assert [*plain] == ["rounds", "level", "interval", "estimates", "diagnostics"]
+    assert [*plain] == ["rounds", "level", "interval", "features", "estimates", "diagnostics"]
     first, second, refused = plain["estimates"]
     assert first["running"] == {
         "rounds": [1, 2], "weight": [1.0, 2.0], "value": [0.5, 0.25], "low": [None, 0.1], "high": [None, 0.4],
     }  # fmt: skip
+    assert (first["notes"], second["notes"]) == ([], ["Know."])
     assert second["difference"] == {"to": "a", "value": 0.25, "low": None, "high": None}
     assert (refused["value"], refused["refusal"], refused["running"]) == (None, "Because.", None)
     assert plain["diagnostics"]["a"]["warnings"] == ["Mind."]

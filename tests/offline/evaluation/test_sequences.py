@@ -33,7 +33,7 @@ class Data:
         w = LARGEST * self.match[i]
         columns = {
             "weight": w, "ips": w * self.reward, "dm": np.full(ROUNDS, 0.4), "dr": 0.4 + w * (self.reward - 0.4),
-            "match": self.match[i], "hit": self.match[i] * self.reward,
+            "match": self.match[i], "hit": self.match[i] * self.reward, "kept": self.match[i],
         }  # fmt: skip
         for k, name in enumerate(TERMS):
             terms[:, k] = columns[name]

@@ -7,9 +7,10 @@ import pytest
 
 from hybandits import Greedy
 from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, Survey
+from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.support import LogSupport, diagnose
 from hybandits.offline.evaluation.targets import Learning, Logged, Target, UniformChoice
-from hybandits.offline.evaluation.terms import CLIPPED, LARGEST, PR, PRR, WW, D, N, P, W, X, Y
+from hybandits.offline.evaluation.terms import CLIPPED, COLUMNS, COUNTS, KR, LARGEST, WW, D, K, N, P, W, X, Y
 
 LAYOUT = BlockLayout(first=0, rounds=40, size=10, deal=5, folds=2)
 ARMS = 3
@@ -18,8 +19,8 @@ ARMS = 3
 def block_sums(seed: int, block: int, blocks: int) -> BlockSums:
     random = np.random.default_rng(seed)
     return BlockSums(
-        block, random.random((blocks, 2, PRR + 1)), random.random(ARMS), random.integers(0, 9, ARMS), random.random(6),
-        np.zeros(0, np.int64), np.zeros((2, 0, 1)),
+        block, random.random((blocks, 2, COLUMNS)), random.random(ARMS), random.integers(0, 9, ARMS),
+        random.random(COUNTS), np.zeros(0, np.int64), np.zeros((2, 0, 1)),
     )  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def test_parts_add_up_where_they_belong() -> None:
 
 def test_ratios_by_estimator() -> None:
     policy = support()
-    for name, upper, lower in (("ips", X, N), ("snips", X, W), ("dr", Y, N), ("replay", PR, P), ("dm", D, N)):
+    for name, upper, lower in (("ips", X, N), ("snips", X, W), ("dr", Y, N), ("replay", KR, K), ("dm", D, N)):
         a, b = policy.ratio(name)
         np.testing.assert_allclose(a, policy.blocks(upper))
         np.testing.assert_allclose(b, policy.blocks(lower))
@@ -67,16 +68,24 @@ def test_effective_rounds() -> None:
 def test_diagnostics_of_weights_only_where_there_are_any() -> None:
     survey = Survey(np.zeros(ARMS, np.int64), rounds=40, smallest=0.1)
     policy = support()
-    diagnostics = diagnose(policy, survey, LAYOUT, weighted=True)
+    diagnostics = diagnose(policy, survey, LAYOUT, Rejection(), weighted=True)
+    assert (diagnostics.kept, diagnostics.keep) == (None, None)
     assert diagnostics.matched == policy.total(P) / 40
     assert diagnostics.mean_weight == policy.total(W) / 40
     assert diagnostics.smallest_propensity == 0.1
-    assert diagnose(policy, survey, LAYOUT, weighted=False).mean_weight is None
+    assert diagnose(policy, survey, LAYOUT, Rejection(), weighted=False).mean_weight is None
     survey.missing = 1
-    assert diagnose(policy, survey, LAYOUT, weighted=True).mean_weight is None
-    logged = diagnose(support(Logged()), survey, LAYOUT, weighted=True)
+    assert diagnose(policy, survey, LAYOUT, Rejection(), weighted=True).mean_weight is None
+    logged = diagnose(support(Logged()), survey, LAYOUT, Rejection(0.1), weighted=True)
     assert logged.mean_weight is not None
     assert logged.smallest_propensity is None
+    assert logged.kept is None
+
+
+def test_diagnostics_say_how_many_rounds_are_kept() -> None:
+    policy = support()
+    diagnostics = diagnose(policy, Survey(np.zeros(ARMS, np.int64)), LAYOUT, Rejection(0.1), weighted=False)
+    assert (diagnostics.kept, diagnostics.keep) == (policy.total(K), 0.1)
 
 
 def test_kinds_of_policies() -> None:
@@ -84,4 +93,3 @@ def test_kinds_of_policies() -> None:
     learning = support(Learning(Greedy(d1=1, d2=1)))
     assert learning.learns
     assert not learning.logged
-    assert diagnose(learning, Survey(np.zeros(ARMS, np.int64)), LAYOUT, weighted=True).mean_weight is None

@@ -13,6 +13,7 @@ from hybandits import DisLinUCB, EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyRan, 
 from hybandits.offline import fit
 from hybandits.offline.evaluation import Always, Frozen, Learning, Logged, UniformChoice, evaluate, terms_by_round
 from hybandits.offline.evaluation.targets import target_of
+from hybandits.offline.provenance import note_fit
 from hybandits.offline.view import View
 from tests.support.evaluation import ARMS, SAME, Plain, Ranked, write_log
 from tests.support.loglike import little_log
@@ -148,3 +149,36 @@ def test_saved_policies_are_copies(trained: Greedy) -> None:
     assert repr(frozen).startswith("Frozen(Greedy: ")
     with pytest.raises(TypeError, match="Learning takes a policy, got 3"):
         Learning(3)  # type: ignore[arg-type]
+
+
+def test_policies_with_features_of_their_own_are_evaluated_together(view: View) -> None:
+    fitted = {}
+    for name in ("das", "li", "disjoint"):
+        its = View(view.log, features=name)
+        policy = Greedy(d1=its.d1, d2=its.d2, seed=0)
+        fit.warm_start(policy, fit.collect(its, 0, 150))
+        note_fit(policy, its, 150)
+        fitted[name] = policy
+    together = evaluate(view, {"uniform": "uniform", **fitted})
+    assert together.features == "das"
+    for name, policy in fitted.items():
+        alone = evaluate(view, {"uniform": "uniform", name: policy})
+        its = View(view.log, features=name)
+        plain = Plain(its, policy.propensities)
+        assert together.of(name, "ips").value == pytest.approx((plain.weight * plain.reward).mean())
+        for estimator in ("ips", "snips", "dm", "dr"):
+            one, other = together.of(name, estimator), alone.of(name, estimator)
+            assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-12)
+        weights = evaluate(its, {"uniform": "uniform", name: policy}, estimators=["ips", "snips"])
+        for estimator in ("ips", "snips"):
+            assert weights.of(name, estimator).value == together.of(name, estimator).value
+
+
+def test_learning_policies_with_features_of_their_own(uniform_view: View) -> None:
+    li = View(uniform_view.log, features="li")
+    policy = HyLinUCB(d1=li.d1, d2=li.d2, seed=0)
+    one = evaluate(uniform_view, {"it": Learning(policy, features="li")}, estimators=["replay"]).of("it", "replay")
+    other = evaluate(li, {"it": policy}, estimators=["replay"]).of("it", "replay")
+    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+    with pytest.raises(ValueError, match="d1 = 9, d2 = 0 by the map shared"):
+        evaluate(uniform_view, {"it": Frozen(policy, features="shared")})

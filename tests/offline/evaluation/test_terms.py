@@ -8,18 +8,24 @@ import numpy as np
 import pytest
 
 from hybandits.offline.evaluation.terms import (
+    CAPPED,
     CERTAIN,
     CLIPPED,
+    COLUMNS,
+    COUNTS,
     DM,
     DR,
     HIT,
     IPS,
+    KEPT,
+    KR,
+    KRR,
     LARGEST,
     MATCH,
     MIXED,
     PADDED,
     PR,
-    PRR,
+    SHORT,
     SILENT,
     TERMS,
     WEIGHT,
@@ -29,6 +35,7 @@ from hybandits.offline.evaluation.terms import (
     Y0,
     YY,
     D,
+    K,
     N,
     P,
     W,
@@ -44,7 +51,15 @@ ROUNDS, MOST, FOLDS, GROUPS, ARMS = 7, 4, 2, 6, 3
 class Problem:
     """Random rounds, with every argument of `round_terms`."""
 
-    def __init__(self, *, clip: float = np.inf, low: float = -np.inf, high: float = np.inf) -> None:
+    def __init__(
+        self,
+        *,
+        clip: float = np.inf,
+        low: float = -np.inf,
+        high: float = np.inf,
+        keep: float = np.inf,
+        pair: int = 0,
+    ) -> None:
         random = np.random.default_rng(0)
         self.counts = random.integers(2, MOST + 1, ROUNDS)
         self.pi = random.random((ROUNDS, MOST)) * (np.arange(MOST) < self.counts[:, None])
@@ -57,46 +72,63 @@ class Problem:
         self.first = np.arange(ROUNDS) * MOST
         self.group = random.integers(0, GROUPS, ROUNDS * MOST)
         self.arm = self.group % ARMS
-        self.weights = random.normal(size=(FOLDS, GROUPS, 2))
+        self.weights = random.normal(size=(FOLDS, GROUPS, 2 + pair))
+        self.pair = random.normal(size=(ROUNDS, MOST, pair))
         self.constant = random.normal(size=(FOLDS, GROUPS))
         self.fold = np.arange(ROUNDS) % FOLDS
-        self.clip, self.low, self.high = clip, low, high
+        self.clip, self.low, self.high, self.keep = clip, low, high, keep
+        self.chance = np.minimum(1.0, keep / self.propensity)
 
     def run(self, function: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         out, mass = np.empty((ROUNDS, len(TERMS))), np.zeros(ARMS)
-        eligible, tally = np.zeros(ARMS, np.int64), np.zeros(6)
+        eligible, tally = np.zeros(ARMS, np.int64), np.zeros(COUNTS)
         wrong = function(
-            self.pi, self.counts, self.real, self.shown, self.reward, self.propensity, self.user, self.first,
-            self.group, self.arm, self.weights, self.constant, self.fold, True, self.low, self.high, self.clip, out,
-            mass, eligible, tally,
+            self.pi, self.counts, self.real, self.shown, self.reward, self.propensity, self.user, self.pair,
+            self.first, self.group, self.arm, self.weights, self.constant, self.fold, True, self.low, self.high,
+            self.clip, self.keep, self.chance, out, mass, eligible, tally,
         )  # fmt: skip
         return wrong, out, mass, eligible, tally
 
 
 @pytest.mark.parametrize("function", [round_terms, round_terms.py_func])
-@pytest.mark.parametrize("options", [{}, {"clip": 0.5}, {"low": -0.3, "high": 0.4}])
-def test_terms_are_their_formulas(function: Any, options: dict[str, float]) -> None:
+@pytest.mark.parametrize("options", [{}, {"clip": 0.5}, {"low": -0.3, "high": 0.4}, {"keep": 0.3}, {"pair": 3}])
+def test_terms_are_their_formulas(function: Any, options: dict[str, Any]) -> None:
     problem = Problem(**options)
     wrong, out, mass, eligible, tally = problem.run(function)
     assert wrong == -1
     arm_mass = np.zeros(ARMS)
-    clipped = 0
+    clipped, capped, short = 0, 0.0, 0.0
     for t in range(ROUNDS):
         entries = problem.first[t] + np.arange(problem.counts[t])
         f, pi, s = problem.fold[t], problem.pi[t, : problem.counts[t]], problem.shown[t]
-        q = problem.weights[f, problem.group[entries]] @ problem.user[t] + problem.constant[f, problem.group[entries]]
+        known = np.array([[*problem.user[t], *problem.pair[t, k]] for k in range(problem.counts[t])])
+        group = problem.group[entries]
+        q = (problem.weights[f, group] * known).sum(axis=1) + problem.constant[f, group]
         within = np.clip(q, problem.low, problem.high)
         w = pi[s] / problem.propensity[t]
         clipped += w > problem.clip
         w = min(w, problem.clip)
-        r = problem.reward[t]
-        expected = [w, w * r, pi @ q, pi @ within + w * (r - within[s]), pi[s], pi[s] * r]
-        np.testing.assert_allclose(out[t, [WEIGHT, IPS, DM, DR, MATCH, HIT]], expected, rtol=1e-12)
+        r, p = problem.reward[t], problem.propensity[t]
+        expected = [
+            w,
+            w * r,
+            pi @ q,
+            pi @ within + w * (r - within[s]),
+            pi[s],
+            pi[s] * r,
+            pi[s] * min(1, problem.keep / p),
+        ]
+        np.testing.assert_allclose(out[t, [WEIGHT, IPS, DM, DR, MATCH, HIT, KEPT]], expected, rtol=1e-12)
+        if p < problem.keep < np.inf:
+            capped += pi[s]
+            short += pi[s] * (1 / p - 1 / problem.keep)
         np.add.at(arm_mass, problem.arm[entries], pi)
     np.testing.assert_allclose(mass, arm_mass)
     assert eligible.sum() == problem.counts.sum()
     assert tally[LARGEST] == out[:, WEIGHT].max()
     assert tally[CLIPPED] == clipped
+    assert (tally[CAPPED], tally[SHORT]) == (pytest.approx(capped), pytest.approx(short))
+    assert (capped > 0) == ("keep" in options)
     assert tally[MIXED] == ROUNDS
     assert tally[SILENT] == tally[PADDED] == tally[CERTAIN] == 0
 
@@ -133,17 +165,18 @@ def test_the_first_round_with_invalid_probabilities_is_named(function: Any, valu
 @pytest.mark.parametrize("function", [add_up, add_up.py_func])
 def test_sums_by_block_and_fold(function: Any) -> None:
     random = np.random.default_rng(1)
-    terms, others, reward = random.normal(size=(10, 6)), random.normal(size=(10, 6)), random.normal(size=10)
+    terms, others, reward = random.normal(size=(10, 7)), random.normal(size=(10, 7)), random.normal(size=10)
     fold, start, size = np.arange(10) % 2, 2, 4
-    sums = np.zeros((3, 2, PRR + 1))
+    sums = np.zeros((3, 2, COLUMNS))
     function(terms, others, reward, start, size, fold, sums)
     block = (start + np.arange(10)) // size
     columns = {
         N: np.ones(10), W: terms[:, WEIGHT], WW: terms[:, WEIGHT] ** 2, X: terms[:, IPS], XX: terms[:, IPS] ** 2,
         X0: terms[:, IPS] * others[:, IPS], D: terms[:, DM], Y: terms[:, DR], YY: terms[:, DR] ** 2,
-        Y0: terms[:, DR] * others[:, DR], P: terms[:, MATCH], PR: terms[:, HIT], PRR: terms[:, HIT] * reward,
+        Y0: terms[:, DR] * others[:, DR], P: terms[:, MATCH], PR: terms[:, HIT], K: terms[:, KEPT],
+        KR: terms[:, KEPT] * reward, KRR: terms[:, KEPT] * reward**2,
     }  # fmt: skip
-    assert sorted(columns) == list(range(PRR + 1))
+    assert sorted(columns) == list(range(COLUMNS))
     for column, values in columns.items():
         for b in range(3):
             for f in range(2):

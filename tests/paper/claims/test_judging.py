@@ -44,6 +44,37 @@ def test_both_protocols_are_judged_and_absent_experiments_skipped() -> None:
     assert [v.verdict for v in verdicts][:2] == [HOLDS, FAILS]
 
 
+def test_fresh_environments_are_judged_beside_the_published_ones() -> None:
+    e = short_setting("setting-1")
+    fresh = replace(e, name="setting-1-fresh", seeds=tuple(range(30)), trials=1)
+    written = replace(e, protocol="written")
+    reverse = ORDER_1 | {"HyLinUCB": 900.0}
+    outcomes = [
+        fabricated_outcome(e, power_curves(e, ORDER_1)),
+        fabricated_outcome(fresh, power_curves(e, reverse)),
+        fabricated_outcome(written, power_curves(e, ORDER_1)),
+    ]
+    verdicts = [v for v in judge(as_results(*outcomes)) if v.claim == "1"]
+    assert [(v.protocol, v.basis, v.aside, v.verdict) for v in verdicts] == [
+        ("released", "the 5 published environments", False, HOLDS),
+        ("released", "30 fresh environments", True, FAILS),
+        ("written", "5 environments", False, HOLDS),
+    ]
+    (alone,) = judge(as_results(outcomes[1]))
+    assert (alone.claim, alone.aside) == ("1", True), "no other claim rests on fresh environments"
+
+
+def test_every_verdict_says_what_it_rests_on() -> None:
+    e = diversity(trials=4)
+    s = short_setting("setting-1", seeds=(1, 2))
+    outcome = fabricated_outcome(e, root_curves(e, 0.5), measures(e))
+    verdicts = judge(as_results(outcome, fabricated_outcome(s, power_curves(s, ORDER_1))))
+    one_draw = "4 trials of one draw of the parameters"
+    assert {v.claim: v.basis for v in verdicts} == {
+        "1": "2 environments", "4": one_draw, "5": one_draw, "6": one_draw, "7": f"2 environments and {one_draw}",
+    }  # fmt: skip
+
+
 def test_every_claim_says_what_it_is_and_how_it_is_tested() -> None:
     e = diversity(trials=4)
     s = short_setting("setting-1")

@@ -32,7 +32,7 @@ def test_claim_1_holds_whatever_hyran_with_its_cross_blocks_does() -> None:
     e = short_setting("setting-1")
     verdict = judge_claim_1(judged(e, power_curves(e, ORDER_1)))
     assert verdict.verdict == HOLDS
-    assert (verdict.protocol, len(verdict.evidence)) == ("released", 4)
+    assert (verdict.protocol, len(verdict.evidence)) == ("released", 5)
     assert "15 of 15 runs" in the_finding(verdict, "HyLinUCB < LinUCB").value
     full_hyran = verdict.evidence[-1]
     assert full_hyran.verdict is None
@@ -44,11 +44,11 @@ def test_claim_1_reversed_and_tied() -> None:
     e = short_setting("setting-1")
     swapped = judge_claim_1(judged(e, power_curves(e, ORDER_1 | {"HyLinUCB": 310.0})))
     assert swapped.verdict == FAILS
-    assert swapped.summary == "Contradicted: HyLinUCB < LinUCB."
+    assert swapped.summary.startswith("Contradicted: HyLinUCB < LinUCB. The whole order appears in ")
     assert the_finding(swapped, "LinUCB < DisLinUCB").verdict == HOLDS
     tied = judge_claim_1(judged(e, power_curves(e, ORDER_1 | {"HyLinUCB": 300.0})))
     assert tied.verdict == OPEN
-    assert tied.summary == "Not settled: HyLinUCB < LinUCB."
+    assert tied.summary.startswith("Not settled: HyLinUCB < LinUCB. ")
 
 
 def test_a_missing_policy_leaves_a_claim_undecided() -> None:
@@ -62,7 +62,7 @@ def test_claim_2_holds() -> None:
     verdict = judge_claim_2(judged(e, power_curves(e, ORDER_2, LINEAR_HYRAN)))
     assert verdict.verdict == HOLDS
     assert the_finding(verdict, f"{HYRAN_RELEASED} linear").value.startswith("exponent 0.97")
-    assert sum(r.verdict is None for r in verdict.evidence) == 3
+    assert sum(r.verdict is None for r in verdict.evidence) == 4
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,8 @@ def test_claim_2_holds() -> None:
 def test_claim_2_fails_by_shape(shapes: dict[str, float], part: str) -> None:
     e = short_setting("setting-2")
     verdict = judge_claim_2(judged(e, power_curves(e, ORDER_2, shapes)))
-    assert (verdict.verdict, verdict.summary) == (FAILS, f"Contradicted: {part}.")
+    assert verdict.verdict == FAILS
+    assert verdict.summary == f"Contradicted: {part}. The whole order appears in 5 of 5 environments."
 
 
 def test_zero_and_broken_regrets_are_undecided() -> None:
@@ -103,8 +104,36 @@ def test_claim_3_holds() -> None:
     growth = {"HyLinUCB": 0.5, "DisLinUCB": 0.9, "LinUCB": 1.0, HYRAN_RELEASED: 0.7, "HyRan": 0.5}
     verdict = judge_claim_3(JudgedOutcome(setting_3(growth, LEVELS_3), 0.95))
     assert verdict.verdict == HOLDS
-    assert verdict.summary == "The order is as stated at every K. HyLinUCB's regret grows slowest with K."
-    assert len(verdict.evidence) == 3 * 3 + 2 * 3 + 1
+    assert verdict.summary == (
+        "The order is as stated at every K. HyLinUCB's regret grows slowest with K. The whole order appears in 5 of 5 "
+        "environments at every K."
+    )
+    assert len(verdict.evidence) == 3 * 3 + 2 * 3 + 2
+
+
+def test_environments_in_the_whole_order_are_counted() -> None:
+    """Two of five environments have another order, at one number of arms only."""
+    e = short_setting("setting-3", arms=(10, 400))
+    levels = {"HyLinUCB": 20.0, "DisLinUCB": 40.0, "LinUCB": 90.0, HYRAN_RELEASED: 700.0, "HyRan": 10.0}
+
+    def curve(policy: str, arms: int, environment: int, trial: int) -> Doubles:
+        changed = levels | ({"DisLinUCB": 10.0} if environment < 2 and arms == 400 else {})
+        return power_curves(e, changed)(policy, arms, environment, trial)
+
+    verdict = judge_claim_3(judged(e, curve))
+    counted = the_finding(verdict, "environments in the whole stated order (not deciding)")
+    assert (counted.value, counted.verdict) == ("5 of 5 at K = 10; 3 of 5 at K = 400; 3 of 5 at every K", None)
+    assert verdict.summary.endswith(" The whole order appears in 3 of 5 environments at every K.")
+
+
+def test_fresh_environments_say_how_long_every_policy_played() -> None:
+    e = replace(short_setting("setting-1", seeds=tuple(range(20)), trials=1), name="setting-1-fresh")
+    verdict = judge_claim_1(judged(e, power_curves(e, ORDER_1)))
+    assert verdict.verdict == HOLDS
+    assert "these 20 environments alone" not in the_finding(verdict, "HyLinUCB < LinUCB").value, "one trial each"
+    assert the_finding(verdict, "what was played (not deciding)").value == (
+        "20 fresh environments; all policies, HyRan too, play all 2,000 rounds, 1 trial each"
+    )
 
 
 def test_claim_3_where_the_two_measures_of_growth_differ() -> None:

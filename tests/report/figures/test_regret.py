@@ -47,17 +47,17 @@ def test_the_defect_of_hyran_in_numbers(outcome: Outcome, tmp_path: Path) -> Non
 
 
 def test_panels_without_a_log_show_ratios(outcome: Outcome, tmp_path: Path) -> None:
-    figure = regret.draw_panels({"setting-1": outcome}, "released", tmp_path, paper.published, 10.0)
+    figure = regret.draw_panels({"setting-1": outcome}, "released", tmp_path, paper.published, paper.read_out_error)
     svg = figure.files[1].read_text(encoding="utf-8")
     assert "(b) Setting 2: not in these results" in svg
-    assert "(d) our regret at T divided by the published one" in svg
+    assert "(d) our regret at T divided by the published" in svg
     assert "bars show the ratio if the read-out is off by 10" in figure.caption
 
 
 def test_panels_without_a_published_number_say_so(outcome: Outcome, tmp_path: Path) -> None:
-    figure = regret.draw_panels({"setting-1": outcome}, "written", tmp_path, lambda *_: {}, 10.0)
+    figure = regret.draw_panels({"setting-1": outcome}, "written", tmp_path, lambda *_: {}, paper.read_out_error)
     assert "no published read-out at these rounds" in figure.files[1].read_text(encoding="utf-8")
-    assert "Black-edged" not in figure.caption
+    assert "Edged markers" not in figure.caption
 
 
 def test_no_regret_at_all_can_be_drawn(outcome: Outcome, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The conformance suite: tests that every policy passes, for the policies here and for those that you write.
+"""The conformance suite of policies: tests that every policy passes, for those here and for those that you write.
 
 Subclass `PolicyConformance` in a test file, say how your policy is made, and run pytest::
 

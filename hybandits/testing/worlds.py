@@ -1,0 +1,252 @@
+"""The conformance suite of worlds: tests that every world passes, for those here and for those that you write.
+
+Subclass `WorldConformance` in a test file, say how your world is made, and run pytest::
+
+    from hybandits.testing import WorldConformance
+
+    class TestMine(WorldConformance):
+        def make(self, seed):
+            return Mine(d1=3, d2=2, arms=4, seed=seed)
+
+docs/adding-a-world.md says in words what these tests check.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+try:
+    import pytest
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("hybandits.testing needs pytest: pip install pytest") from None
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hybandits.policies import Greedy, Uniform
+from hybandits.simulation.play import cumulative_regret
+from hybandits.simulation.rounds import Block
+from hybandits.simulation.worlds import World, delay_of, draw_rewards
+
+TRIALS = 20
+"""How many trials the tests of the noise look at."""
+
+
+class Shown(NamedTuple):
+    """One round of a world as it is played: the candidates, and the reward of each."""
+
+    arms: list[Hashable]
+    x: np.ndarray
+    z: np.ndarray
+    means: np.ndarray
+    best: float
+    rewards: np.ndarray
+
+
+def candidates(block: Block, t: int) -> list[Hashable]:
+    """The ids of the candidates of a round of a block."""
+    return [block.rounds.arms[j] for j in block.rounds.index[t, : block.rounds.counts[t]].tolist()]
+
+
+def shown(world: World, horizon: int, trial: int = 0) -> list[Shown]:
+    """The first rounds of a world, one by one, without padding."""
+    stream = world.noise_stream(trial)
+    rounds = []
+    for block in world.rounds(horizon, trial):
+        rewards = draw_rewards(world, block.means, stream)
+        for t, count in enumerate(block.rounds.counts.tolist()):
+            x, z = (features.copy() for features in block.rounds.features(t))
+            means = block.means[t, :count]
+            rounds.append(Shown(candidates(block, t), x, z, means, float(block.best[t]), rewards[t, :count]))
+    return rounds
+
+
+def differing(one: list[Shown], two: list[Shown], fields: tuple[str, ...]) -> list[str]:
+    """Which of these fields differ in any of the rounds that both have."""
+    return [
+        name
+        for name in fields
+        if not all(np.array_equal(getattr(a, name), getattr(b, name)) for a, b in zip(one, two, strict=False))
+    ]
+
+
+CONTEXTS = ("arms", "x", "z", "means", "best")
+EVERYTHING = (*CONTEXTS, "rewards")
+
+
+class WorldConformance:
+    """Tests of what every world promises; subclass it, implement `make`, and let pytest collect the class.
+
+    Everything is a function of seeds, so a test that passes once passes always. The two tests of the noise are
+    statistical: for a world that keeps its promises, another seed would fail the test of the mean with a probability of
+    2e-9 and that of the standard deviation with less than 1e-9 if the noise is Gaussian, at 10,000 rounds or more over
+    all trials.
+
+    Attributes
+    ----------
+    horizon : int
+        How many rounds are looked at.
+    same_for_any_horizon : bool
+        Whether a shorter run is the beginning of a longer one. Set it to False where something happens at a share of
+        the horizon, such as a change in the middle.
+    constant_noise : bool
+        Whether every reward has the standard deviation `noise` around its mean. Set it to False where the noise depends
+        on the mean, as that of clicks does, where there is none, or where its tails are too heavy for an estimate.
+
+    Examples
+    --------
+    >>> from hybandits.simulation import Synthetic
+    >>> class TestSynthetic(WorldConformance):
+    ...     def make(self, seed):
+    ...         return Synthetic(d1=3, d2=2, arms=4, seed=seed)
+    """
+
+    horizon = 1500
+    same_for_any_horizon = True
+    constant_noise = True
+
+    @abstractmethod
+    def make(self, seed: int) -> World:
+        """Make a world; the same seed must give the same world."""
+        raise NotImplementedError("define make(self, seed) so that it returns a world to be tested")
+
+    @pytest.fixture
+    def world(self) -> World:
+        return self.make(seed=3)
+
+    # -------------------------------------------------------------- rounds
+
+    def test_it_says_what_it_is(self, world: World) -> None:
+        assert isinstance(world.d1, int)
+        assert isinstance(world.d2, int)
+        assert world.d1 >= 0
+        assert world.d2 >= 0
+        assert world.d1 + world.d2 > 0, "there must be features"
+        assert np.isfinite(world.noise)
+        assert world.noise >= 0
+        assert world.fresh_contexts in (True, False)
+
+    def test_blocks_fit_together_and_have_the_rounds_asked_for(self, world: World) -> None:
+        for horizon in (1, 7, self.horizon):
+            rounds = 0
+            for block in world.rounds(horizon):
+                block.rounds.check(world.d1, world.d2)
+                n, k = block.rounds.index.shape
+                assert n > 0, "a block has at least one round"
+                assert block.means.shape == (n, k)
+                assert block.means.dtype == np.float64
+                assert block.best.shape == (n,)
+                rounds += n
+            assert rounds == horizon
+
+    def test_features_and_means_are_finite(self, world: World) -> None:
+        for t, each in enumerate(shown(world, self.horizon)):
+            for name in ("x", "z", "means", "rewards"):
+                assert np.isfinite(getattr(each, name)).all(), f"{name} of round {t} is not finite"
+
+    def test_the_best_is_the_largest_mean_of_the_candidates(self, world: World) -> None:
+        for t, each in enumerate(shown(world, self.horizon)):
+            assert each.best == each.means.max(), f"round {t}: padding does not count, and nothing is better"
+
+    def test_new_arms_are_candidates_in_the_first_round_of_their_block(self, world: World) -> None:
+        met: set[Hashable] = set()
+        for block in world.rounds(self.horizon):
+            first = set(candidates(block, 0))
+            everyone = {arm for t in range(len(block.best)) for arm in candidates(block, t)}
+            late = everyone - met - first
+            assert not late, f"{sorted(map(str, late))[:3]} are new: begin another block where they come in"
+            met |= everyone
+
+    # -------------------------------------------------------------- seeds and trials
+
+    def test_the_seed_decides_everything(self, world: World) -> None:
+        one, again = (shown(self.make(seed=3), self.horizon) for _ in range(2))
+        assert differing(one, again, EVERYTHING) == []
+        other = shown(self.make(seed=4), self.horizon)
+        assert differing(one, other, EVERYTHING), "another seed gives another world, or other noise"
+
+    def test_a_world_can_be_played_again(self, world: World) -> None:
+        """Policies play one after another too: nothing may be used up."""
+        assert differing(shown(world, self.horizon), shown(world, self.horizon), EVERYTHING) == []
+
+    def test_trials_share_their_rounds_unless_contexts_are_fresh(self, world: World) -> None:
+        one, two = (shown(world, self.horizon, trial) for trial in (0, 1))
+        if world.fresh_contexts:
+            assert differing(one, two, CONTEXTS), "with fresh_contexts every trial has rounds of its own"
+        else:
+            assert differing(one, two, CONTEXTS) == [], "without fresh_contexts all trials see the same rounds"
+
+    def test_trials_have_noise_of_their_own(self, world: World) -> None:
+        one, two = (
+            np.concatenate([each.rewards - each.means for each in shown(world, self.horizon, trial)])
+            for trial in (0, 1)
+        )
+        if not one.any():
+            pytest.skip("the world has no noise")
+        n = min(len(one), len(two))
+        assert not np.array_equal(one[:n], two[:n])
+
+    def test_a_shorter_run_is_the_beginning_of_a_longer_one(self, world: World) -> None:
+        if not self.same_for_any_horizon:
+            pytest.skip("what happens depends on the horizon")
+        shorter = shown(world, self.horizon * 4 // 5 + 1)
+        assert differing(shorter, shown(world, self.horizon), EVERYTHING) == []
+
+    # -------------------------------------------------------------- rewards
+
+    def test_rewards_drawn_in_parts_are_those_drawn_at_once(self, world: World) -> None:
+        """Blocks are cut where something is measured."""
+        block = next(iter(world.rounds(self.horizon)))
+        at_once = draw_rewards(world, block.means, world.noise_stream())
+        stream, middle = world.noise_stream(), len(block.best) // 3
+        parts = [draw_rewards(world, means, stream) for means in (block.means[:middle], block.means[middle:])]
+        assert at_once.shape == block.means.shape
+        assert_array_equal(np.concatenate(parts), at_once)
+
+    def test_drawing_rewards_leaves_the_means_alone(self, world: World) -> None:
+        block = next(iter(world.rounds(self.horizon)))
+        before = block.means.copy()
+        draw_rewards(world, block.means, world.noise_stream())
+        assert_array_equal(block.means, before)
+
+    def noise(self, world: World) -> np.ndarray:
+        """Reward minus mean of the first candidate, in all rounds of all trials."""
+        rounds = max(self.horizon, 500)
+        return np.array(
+            [each.rewards[0] - each.means[0] for trial in range(TRIALS) for each in shown(world, rounds, trial)]
+        )
+
+    def test_rewards_have_the_means_of_the_world(self, world: World) -> None:
+        """Within 6 standard errors."""
+        noise = self.noise(world)
+        assert abs(noise.mean()) <= 6 * noise.std() / np.sqrt(len(noise)) + 1e-12 * max(1.0, abs(noise).max())
+
+    def test_rewards_have_the_standard_deviation_that_the_world_says(self, world: World) -> None:
+        """Within 5 %, which is 7 standard errors of 10,000 Gaussian rewards."""
+        if not self.constant_noise:
+            pytest.skip("the noise is not the same in every round")
+        assert_allclose(self.noise(world).std(), world.noise, rtol=0.05)
+
+    # -------------------------------------------------------------- playing
+
+    def test_rewards_come_as_late_as_the_world_says(self, world: World) -> None:
+        delay = delay_of(world)
+        assert isinstance(delay, int)
+        assert delay >= 0
+        policy = Greedy(d1=world.d1, d2=world.d2)
+        rounds = min(self.horizon, 60 + delay)
+        cumulative_regret(policy, world, rounds)
+        assert policy.rounds == max(rounds - delay, 0)
+
+    def test_regret_is_what_is_missed_of_the_best(self, world: World) -> None:
+        policy = Uniform(d1=world.d1, d2=world.d2, seed=0)
+        regret = cumulative_regret(policy, world, self.horizon)
+        assert np.isfinite(regret).all()
+        steps = np.diff(regret, prepend=0.0)
+        rounds = shown(world, self.horizon)
+        largest = np.array([each.best - each.means.min() for each in rounds])
+        slack = 1e-9 * max(1.0, regret[-1])
+        assert (steps >= -slack).all()
+        assert (steps <= largest + slack).all()
