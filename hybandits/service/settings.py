@@ -201,9 +201,12 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
             "which depends on who asked, and a service has no last round. Give both, or use HyIDS"
         )
     policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)
-    if isinstance(policy, HyRan | SupLinUCB):
+    inner: Any = policy
+    while isinstance(getattr(inner, "policy", None), Policy):
+        inner = inner.policy
+    if isinstance(inner, HyRan | SupLinUCB):
         raise ValueError(
-            f"{kind} cannot serve, because what it learns depends on who asked: it needs all candidates of the round, "
+            f"{type(inner).__name__} cannot serve, because what it learns depends on who asked: it needs all candidates of the round, "
             "or the level at which it chose. Use HyIDS, HyThompson or HyLinUCB"
         )
     return policy

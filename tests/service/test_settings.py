@@ -57,6 +57,7 @@ def test_policies_of_one_bandit_draw_different_numbers() -> None:
         ({"policy": "HyLinUBC"}, r"policy 'live' \(HyLinUBC\): there is no policy 'HyLinUBC' \(did you mean HyLinUCB"),
         ({"policy": "HyRan"}, "HyRan cannot serve, because what it learns depends on who asked"),
         ({"policy": "SupLinUCB"}, "SupLinUCB cannot serve"),
+        ({"policy": 'EpsilonGreedy:policy="HyRan",epsilon=0.1'}, "HyRan cannot serve"),
         ({"policy": 'LinUCB:exploration={kind="AsWritten"}'}, "AsWritten needs arms here"),
         ({"challengers": {"name": "a"}}, "challengers must be a list of tables"),
         ({"challengers": [{"name": "a"}]}, "a challenger has no policy"),
