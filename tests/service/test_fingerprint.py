@@ -1,0 +1,29 @@
+"""The fingerprint covers what decisions and snapshots depend on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybandits.service import fingerprint as module
+from hybandits.service.fingerprint import PARTS, fingerprint
+
+
+def test_every_part_is_there() -> None:
+    folder = Path(module.__file__).parents[1]
+    for part in PARTS:
+        assert (folder / part).exists(), part
+
+
+def test_it_changes_with_the_parts_and_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = fingerprint()
+    fingerprint.cache_clear()
+    assert fingerprint() == usual
+    for fewer in (PARTS[1:], PARTS[:-1]):
+        monkeypatch.setattr(module, "PARTS", fewer)
+        fingerprint.cache_clear()
+        assert fingerprint() != usual
+    monkeypatch.undo()
+    fingerprint.cache_clear()
+    assert fingerprint() == usual

@@ -1,0 +1,50 @@
+"""Running the service: tokens, who may listen where, and clients that send nothing."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from hybandits.service import serving as module
+from hybandits.service.api import Tokens
+from hybandits.service.serving import Serving, make_application, read_tokens, serve
+from tests.support.bandits import CLICKS, served, writer
+
+
+def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    assert read_tokens(None) == Tokens()
+    file.write_text("a-token-of-some-length\n")
+    assert read_tokens(str(file)) == Tokens("a-token-of-some-length")
+    file.write_text("a-token-of-some-length\n\nanother-for-the-arms\n")
+    assert read_tokens(str(file)) == Tokens("a-token-of-some-length", "another-for-the-arms")
+    for text, words in (("", "has 0 lines"), ("a\nb\nc", "has 3 lines"), ("short", "token of 5 characters")):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=words):
+            read_tokens(str(file))
+
+
+def test_other_machines_are_let_in_with_a_token_only() -> None:
+    with pytest.raises(ValueError, match="a token is needed"):
+        serve(Serving(bandit=None, store="log.db", host="0.0.0.0"))
+
+
+def test_a_log_that_has_begun_needs_no_file(tmp_path: Path) -> None:
+    writer(tmp_path, CLICKS)
+    store = str(tmp_path / "log.db")
+    assert make_application(Serving(bandit=None, store=store)).routes
+    with pytest.raises(ValueError, match="the log is empty"):
+        make_application(Serving(bandit=None, store=str(tmp_path / "other.db")))
+
+
+def test_a_client_that_sends_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEADER_SECONDS", 0.1)
+    with (
+        served(writer(tmp_path)) as web,
+        socket.create_connection((web.base_url.host, web.base_url.port or 0), timeout=60) as silent,
+    ):
+        assert silent.recv(100) == b""
+        silent.close()
+        assert web.get("/healthz").status_code == 200
