@@ -18,7 +18,7 @@ import httpx
 from hybandits.service.serving import Serving, serve
 
 SECONDS = 300.0
-"""How long a server may take to start, to answer or to end. It takes a second, unless the machine has much else to do."""
+"""How long a server may take to start, to answer or to end: a second, unless the machine has much else to do."""
 
 
 class Postgres:
