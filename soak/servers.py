@@ -17,8 +17,8 @@ import httpx
 
 from hybandits.service.serving import Serving, serve
 
-SECONDS = 60.0
-"""How long a server may take to start or to end."""
+SECONDS = 300.0
+"""How long a server may take to start, to answer or to end: a second, unless the machine has much else to do."""
 
 
 class Postgres:
@@ -99,8 +99,10 @@ class Service:
         end = time.monotonic() + SECONDS
         with httpx.Client(base_url=self.url) as client:
             while True:
-                if not self._process.is_alive() or time.monotonic() > end:
-                    raise RuntimeError(f"the server does not answer; its log: {self._log.read_text()}")
+                if not self._process.is_alive():
+                    raise RuntimeError(f"the server has ended; its log: {self._log.read_text()}")
+                if time.monotonic() > end:
+                    raise TimeoutError(f"the server has not answered for {SECONDS:g} seconds")
                 try:
                     if client.get("/readyz").status_code == 200:
                         return
