@@ -43,8 +43,7 @@ def common_features(policies: Mapping[str, Policy]) -> str | None:
 def check_columns(policies: Mapping[str, Policy], view: View) -> None:
     """Raise if a policy was fitted to other columns than the log has: it would take one for another."""
     for name, policy in policies.items():
-        pair = view.log.pair if view.map.pair else []
-        for what, columns in (("user", view.log.user), ("arm", view.log.arm), ("pair", pair)):
+        for what, columns in (("user", view.log.user), ("arm", view.log.arm), ("pair", view.log.pair)):
             fitted = policy.notes.get(what, columns)
             if fitted != columns:
                 differing = [column for column in (*fitted, *columns) if (column in fitted) != (column in columns)]

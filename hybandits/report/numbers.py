@@ -107,8 +107,8 @@ def _comparable(outcome: Outcome) -> bool:
 
 
 def in_order(results: Results) -> list[Outcome]:
-    """All outcomes, protocol by protocol, the paper's experiments in the paper's order and fresh environments after."""
-    names = (*paper.SETTINGS, *paper.FRESH_NAMES.values())
+    """All outcomes, protocol by protocol, in the paper's order, each setting followed by its fresh environments."""
+    names = [name for setting in paper.SETTINGS for name in (setting, paper.FRESH_NAMES.get(setting)) if name]
     places = {(p, n): i for i, (p, n) in enumerate((p, n) for p in results.protocols for n in names)}
     ordered = sorted(results.outcomes.items(), key=lambda item: (places.get(item[0][::-1], len(places)), item[0]))
     return [outcome for protocol in results.protocols for (_, p), outcome in ordered if p == protocol]

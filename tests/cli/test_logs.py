@@ -314,7 +314,12 @@ def test_pair_features_from_a_campaign_to_an_evaluation(tmp_path: Path) -> None:
     assert "by default" not in said(evaluated)
     left_out = run("describe", log, "--features", "li")
     assert "features: li leaves out the pair features of the log (affinity); li+pair has them" in said(left_out)
-    assert "--features das+pair, not das" in said(run("evaluate", log, "--policy", policy, "--features", "das"))
+    apart = run("evaluate", log, "--policy", policy, "--from", 60, "--features", "das")
+    assert apart.exit_code == 0, said(apart)
+    assert "policies that learn: das; of" in said(apart)
+    assert "policy.npz: das+pair, as fitted" in said(apart)
+    numbers = [[line for line in said(each).splitlines() if " ips " in line] for each in (evaluated, apart)]
+    assert numbers[0] == numbers[1], "the policy chooses by its own features, whatever those of the reward model"
     assert run("describe", log, "--features", "das+pairs").exit_code == 2
 
 

@@ -254,7 +254,9 @@ def test_settings_alone_have_nothing_of_a_log(tmp_path: Path) -> None:
 def test_what_a_verdict_rests_on_stands_beside_it(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1"))
     usual = claims.judge(results)[0]
-    other = replace(usual, basis="small problem, uniform choice", verdict="undecided", summary="Of the other basis.")
+    other = replace(
+        usual, basis="small problem, uniform choice", aside=True, verdict="undecided", summary="Of the other basis."
+    )
     page = Page(page_of(results, tiny_figures(tmp_path), [usual, other], regret_rows(results), []))
     assert len(set(page.ids)) == len(page.ids)
     assert {anchor(usual), anchor(other)} <= set(page.ids)

@@ -45,7 +45,7 @@ def test_several_numbers_of_arms_make_a_matrix(tmp_path: Path) -> None:
     released, written = regret_section(rows, [])["tables"][0][1]
     assert released.arms == [10, 50]
     assert [(policy, [round(cell.mean, 9) for cell in cells]) for policy, cells in released.rows] == [
-        ("HyLinUCB", [190.0, 230.0]), ("LinUCB", [170.0, 915.0]),
+        ("HyLinUCB", [190.0, 230.0]), ("LinUCB", [170.0, 917.0]),
     ]  # fmt: skip
     assert released.caption.startswith(
         "Setting 3, released protocol: regret after 30,000 rounds by number of arms K; 6 runs"
@@ -106,8 +106,9 @@ def test_without_the_papers_policies_there_is_nothing_to_be_beyond(tmp_path: Pat
 def test_fresh_environments_have_a_table_of_their_own_and_no_column_beyond_the_paper(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
     rows, read_outs = regret_rows(results), read_out_rows(results)
-    ((_, tables),) = regret_section(rows, read_outs)["tables"]
-    assert [table.caption.partition(":")[0] for table in tables] == ["Setting 1", "Setting 1, fresh environments"]
+    tables = [table for _, of_experiment in regret_section(rows, read_outs)["tables"] for table in of_experiment]
+    assert [table.caption.partition(",")[0] for table in tables] == ["Setting 1", "Setting 1"]
+    assert "fresh environments" in tables[1].caption
     assert [table.head[-1] for table in tables] == ["within", "highest"]
     beyond = beyond_section(rows)
     assert beyond is not None

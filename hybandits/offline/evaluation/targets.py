@@ -178,7 +178,7 @@ class Learning(_Saved):
             learned = np.flatnonzero((batch.chosen < rounds.counts) & (kept > 0))
             rewards[learned, batch.chosen[learned]] = batch.reward[learned]
             picks = np.empty(n, np.int64)
-            play_rounds(policy, _with_map_of(rounds, own), rewards, picks)
+            play_rounds(policy, _with_map_of(rounds, own, batch), rewards, picks)
             chosen = np.zeros(rounds.index.shape)
             chosen[np.arange(n), picks] = 1.0
             return chosen
@@ -214,18 +214,19 @@ class Frozen(_Saved):
 
         def choice_probabilities(batch: Batch, rounds: Rounds | None) -> Doubles:
             assert rounds is not None
-            return probabilities(policy, _with_map_of(rounds, own))
+            return probabilities(policy, _with_map_of(rounds, own, batch))
 
         return choice_probabilities
 
 
-def _with_map_of(rounds: Rounds, view: View) -> Rounds:
-    """The same rounds with features by the map of this view of the log."""
+def _with_map_of(rounds: Rounds, view: View, batch: Batch) -> Rounds:
+    """The same rounds, those of a batch, with features by the map of this view of the log."""
     source = rounds.source
     assert source is not None
     most = rounds.index.shape[1]
     x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
-    return rounds._replace(x=x, z=z, source=source._replace(map=view.map))
+    pair = view.pair(batch) if view.map.pair else None
+    return rounds._replace(x=x, z=z, source=source._replace(map=view.map, pair=pair))
 
 
 def probabilities(policy: Policy, rounds: Rounds) -> Doubles:

@@ -14,6 +14,7 @@ from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import Doubles
 from hybandits.report.figures.looks import COLOURS, put_legend, save_figure, stamp_protocol, thousands
 from hybandits.report.figures.outcomes import Figure, name_of, runs_in_words, under
+from hybandits.report.figures.plotted import remember
 
 _GOLDEN = 0.6180339887498949
 """Its multiples fill an interval evenly: dots spread over the height of a strip without any draw."""
@@ -27,10 +28,12 @@ def draw_environments(fresh: Outcome, others: Outcome | None, out: Path) -> Figu
     e = fresh.experiment
     height = 1.9 + 0.42 * len(fresh.policies)
     canvas = Canvas(figsize=(6.6 if len(fresh.arms) == 1 else 11.0, height), layout="constrained")
-    charts = canvas.subplots(1, len(fresh.arms), squeeze=False, sharey=True)[0]
+    charts = canvas.subplots(1, len(fresh.arms), squeeze=False, sharex=True, sharey=True)[0]
     for axes, arms in zip(charts, fresh.arms, strict=True):
         _draw_strips(axes, fresh, others, arms)
-        axes.set_title(f"K={arms}" if len(fresh.arms) > 1 else f"{name_of(e.name)}: d1={e.d1}, d2={e.d2}, K={arms}")
+        axes.set_title(
+            f"K = {arms}" if len(fresh.arms) > 1 else f"{name_of(e.name)}: d₁ = {e.d1}, d₂ = {e.d2}, K = {arms}"
+        )
     stamp_protocol(charts[-1], e.protocol)
     marked = others is not None and any(arms in others.arms for arms in fresh.arms)
     put_legend(canvas, _keys(others if marked else None), 3 if len(fresh.arms) > 1 else 2)
@@ -51,7 +54,11 @@ def _draw_strips(axes: Axes, fresh: Outcome, others: Outcome | None, arms: int) 
         regrets = np.sort(fresh.final(policy, arms))
         colour = COLOURS[policy]
         scatter = 0.5 * ((np.arange(len(regrets)) * _GOLDEN) % 1 - 0.5)
-        axes.plot(regrets, place + scatter, ".", color=colour, alpha=0.45, markersize=3.5, markeredgewidth=0, zorder=2)
+        dots = axes.plot(
+            regrets, place + scatter, ".", color=colour, alpha=0.45, markersize=3.5, markeredgewidth=0, zorder=2
+        )
+        seeds = [str(seed) for seed in _by_environment(fresh, policy, arms)]
+        remember(axes, policy, seeds, {"regret": fresh.final(policy, arms)}, dots, readable=False)
         axes.boxplot(
             [regrets], positions=[place], orientation="horizontal", widths=0.62, showfliers=False, showcaps=False,
             manage_ticks=False, whis=(0, 100), whiskerprops={"linewidth": 0}, boxprops={"color": colour},
@@ -59,6 +66,8 @@ def _draw_strips(axes: Axes, fresh: Outcome, others: Outcome | None, arms: int) 
         )  # fmt: skip
         if others is not None and arms in others.arms and policy in others.policies:
             known = environment_means(others, policy, arms)
+            own = [str(seed) for seed in others.experiment.seeds]
+            remember(axes, f"{policy}, {_name_of_others(others)}", own, {"regret": known}, readable=False)
             axes.plot(
                 known, np.full(len(known), float(place)), "D", color="white", markeredgecolor="black", markersize=4.5,
                 zorder=4,
@@ -66,7 +75,7 @@ def _draw_strips(axes: Axes, fresh: Outcome, others: Outcome | None, arms: int) 
     axes.set_yticks(range(len(fresh.policies)), fresh.policies)
     axes.set_ylim(len(fresh.policies) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("cumulative regret at T (units of reward)")
+    axes.set_xlabel("cumulative regret at T")
     if all((fresh.final(policy, arms) > 0).all() for policy in fresh.policies):
         axes.set_xscale("log")
         low, high = axes.get_xlim()
@@ -79,6 +88,12 @@ def environment_means(outcome: Outcome, policy: str, arms: int) -> Doubles:
     """The mean regret at T of every environment over its trials."""
     final, environments = outcome.final(policy, arms), outcome.environments(policy, arms)
     return np.array([final[environments == one].mean() for one in np.unique(environments)])
+
+
+def _by_environment(outcome: Outcome, policy: str, arms: int) -> list[int]:
+    """The seed of the environment of every run."""
+    seeds = outcome.experiment.seeds
+    return [seeds[int(place)] for place in outcome.environments(policy, arms)]
 
 
 def _name_of_others(others: Outcome) -> str:

@@ -131,7 +131,7 @@ def test_verdicts_stand_beside_those_at_the_papers_length() -> None:
         )
     )
     assert [(v.claim, v.basis) for v in found if v.claim in "56"] == [
-        (claim, basis) for claim in "56" for basis in ("", UNIFORM, PICKED)
+        (claim, basis) for claim in "56" for basis in ("4 trials of one draw of the parameters", UNIFORM, PICKED)
     ]
     assert [v.basis for v in found if v.claim == "5" and v.aside] == [UNIFORM, PICKED]
     rows = [row.what for v in found if (v.claim, v.basis) == ("6", "") for row in v.evidence]

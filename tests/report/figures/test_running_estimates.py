@@ -22,7 +22,7 @@ def evaluation(*pairs: tuple[str, str], interval: str = "bootstrap", follow: boo
         Estimate(policy=policy, estimator=estimator, value=0.05, running=running if follow else None)
         for policy, estimator in pairs
     ]
-    return Evaluation(rounds=100, level=0.95, interval=interval, estimates=estimates, diagnostics={})
+    return Evaluation(rounds=100, level=0.95, interval=interval, features="das", estimates=estimates, diagnostics={})
 
 
 @pytest.mark.slow
