@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -145,14 +146,18 @@ class Fold:
             self.live = content.policy
             self.summary.compare(self.live, self.policies)
         elif isinstance(content, Changed):
+            before = self.bandit.policies
             self.bandit = self.bandit.changed(content.values)
-            self._make_policies()
+            self._make_policies(before)
         elif isinstance(content, Opened):
             self._make_policies()
 
-    def _make_policies(self) -> None:
-        wanted = self.bandit.policies
-        self.policies = {name: self.policies.get(name) or self._new(name) for name in wanted}
+    def _make_policies(self, before: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Make the policies that are new, or that `before` had another description of."""
+        self.policies = {
+            name: self.policies[name] if before.get(name) == spec else self._new(name)
+            for name, spec in self.bandit.policies.items()
+        }
         self.summary.compare(self.live, self.policies)
 
     def _new(self, name: str) -> Policy:

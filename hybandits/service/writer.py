@@ -135,8 +135,11 @@ class Writer:
                         "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
                         "bandit with another store."
                     )
-                if fold.live not in bandit.policies:
-                    raise ValueError(f"the policy {fold.live!r} is live in the log: keep it among the challengers")
+                live = fold.bandit.policies[fold.live]
+                if bandit.policies.get(fold.live) != live:
+                    raise ValueError(
+                        f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
+                    )
                 row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
                 transaction.append([row])
         fold.apply(self.store.rows(fold.row), self.store)

@@ -327,6 +327,20 @@ def test_a_challenger_is_promoted(tmp_path: Path) -> None:
     assert verify(service.store).different == 0
 
 
+def test_a_challenger_that_is_described_anew_begins_anew(tmp_path: Path) -> None:
+    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
+    put(service, "a", "b")
+    play(service, 0, 10)
+    learned = models(service)
+    other = bandit(challengers=[{"name": "bold", "policy": "HyThompson:scale=2"}])
+    again = Writer(SqliteStore(tmp_path / "log.db"), other)
+    assert again.fold.policies["bold"].rounds == 0
+    assert models(again)["live"] == learned["live"]
+    assert again.serve([Promote("bold")])[0].status == 200
+    with pytest.raises(ValueError, match=r"the policy 'bold' \(HyThompson:scale=2\) is live in the log"):
+        Writer(SqliteStore(tmp_path / "log.db"), bandit())
+
+
 def test_two_services_on_one_log(tmp_path: Path) -> None:
     one = writer(tmp_path)
     put(one, "a", "b", "c")
