@@ -38,6 +38,9 @@ PARTS = {
     "logs": (2, "fitting, replaying and simulating on a log"),
     "yahoo": (5, "the Yahoo experiment at full length on two workers"),
     "coverage": (15, "how often intervals of offline evaluation cover the truth"),
+    "service-load": (3, "the decision service under load, beside an echo and another stack"),
+    "service-restart": (12, "the decision service: a million rewards, restarting and verifying"),
+    "service-several": (3, "the decision service: two servers beside one, and memory"),
     "learned-regret": (60, "regret of policies that learn their settings, beside told ones"),
     "learned-rescaled": (5, "the same with rewards and features rescaled"),
     "learned-cost": (6, "what learning the settings costs in a round"),
@@ -48,7 +51,7 @@ PARTS = {
 }
 """Every part with the minutes that it takes, roughly, and what it measures; in the order in which they run."""
 
-GROUPS = {"learned": tuple(name for name in PARTS if name.startswith("learned-"))}
+GROUPS = {stem: tuple(name for name in PARTS if name.startswith(f"{stem}-")) for stem in ("learned", "service")}
 """Names that stand for several parts."""
 
 
@@ -91,6 +94,7 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         many,
         roofline,
         rounds,
+        service,
     )
 
     if name == "peers":
@@ -111,6 +115,9 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "logs": logs.run_fitting,
         "yahoo": logs.run_yahoo,
         "coverage": logs.run_coverage,
+        "service-load": service.run_load,
+        "service-restart": service.run_restart,
+        "service-several": service.run_several,
         "learned-regret": learned.run_regret,
         "learned-rescaled": learned.run_rescaled,
         "learned-cost": learned_cost.run_cost,

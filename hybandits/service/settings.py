@@ -206,8 +206,8 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
         inner = inner.policy
     if isinstance(inner, HyRan | SupLinUCB):
         raise ValueError(
-            f"{type(inner).__name__} cannot serve, because what it learns depends on who asked: it needs all candidates "
-            "of the round, or the level at which it chose. Use HyIDS, HyThompson or HyLinUCB"
+            f"{type(inner).__name__} cannot serve, because what it learns depends on who asked: it needs all "
+            "candidates of the round, or the level at which it chose. Use HyIDS, HyThompson or HyLinUCB"
         )
     return policy
 
