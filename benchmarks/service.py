@@ -277,8 +277,8 @@ def run_load(plan: Plan) -> Section:
                 for what, path, script, stem in (
                     ("echo", "/echo", decisions(), f"x{turn}"),
                     ("decisions", "/v1/decisions", decisions(), f"d{turn}"),
-                    ("rewards", "/v1/rewards", REWARDS, f"d{turn}"),
                     ("batches", "/v1/decisions/batch", decisions(100), f"b{turn}"),
+                    ("rewards", "/v1/rewards", REWARDS, f"b{turn}"),  # of these, there are enough of them
                 ):
                     plan.say(f"service: {what}")
                     rates.setdefault(what, []).append(load(server.url + path, script, folder, seconds, stem))

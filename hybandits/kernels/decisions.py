@@ -240,6 +240,22 @@ def sample_candidates(x, z, slots, arm_score, shared_score, ridge, noise, extra,
 
 
 @kernel
+def place_drawn(chances, uniform):
+    """The place that a number u in (0, 1) draws: the first i with p_1 + .. + p_i > u (p_1 + .. + p_n)."""
+    n = chances.shape[0]
+    total = 0.0
+    for i in range(n):
+        total += chances[i]
+    limit = uniform * total
+    reached = 0.0
+    for i in range(n):
+        reached += chances[i]
+        if reached > limit:
+            return i
+    return n - 1
+
+
+@kernel
 def highest_of(values):
     """The place of the highest value, of equal ones the first."""
     best = 0

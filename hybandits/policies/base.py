@@ -14,6 +14,7 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
+from hybandits.kernels.decisions import place_drawn
 from hybandits.kernels.random import KEYED, LOT
 from hybandits.model import policy_file
 from hybandits.model.arms import CandidateSet
@@ -765,8 +766,8 @@ def checked_floor(floor: float | None) -> float:
 
 def drawn(chances: Doubles, uniform: float) -> int:
     """The place that a number uniform in (0, 1) draws from these probabilities."""
-    edges = np.cumsum(chances)
-    return min(int(np.searchsorted(edges, uniform * edges[-1], side="right")), len(chances) - 1)
+    place: int = place_drawn(chances, uniform)
+    return place
 
 
 def one_hot(n: int, index: int) -> Doubles:

@@ -106,15 +106,19 @@ class HyIDS(PosteriorPolicy):
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
         rows = self._rows(x, z, arms)
-        check_finite(rows.x, rows.z)
         lot = self._lot(key)
         if self._undecided(lot):
+            check_finite(rows.x, rows.z)
             return np.full(len(rows.slots), 1.0 / len(rows.slots))
         return self._chances(rows.x, rows.z, rows.slots, lot)
 
     def _chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Doubles:
         chances = np.zeros(len(slots))
-        for forced in (0.0, 1.0):  # the rarer arm of the mixture and the greedy one, which may be the same
+        for forced in (1.0, 0.0):  # the greedy arm of the mixture, then the other one if there is another
             index, _, _, chance = self._pick(x, z, slots, lot, forced)
+            if index < 0:
+                check_finite(x, z)
             chances[index] = chance
+            if chance == 1.0:
+                break
         return chances

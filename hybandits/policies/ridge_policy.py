@@ -316,6 +316,8 @@ class RidgePolicy(Policy):
         self._arms_changed()
 
     def _rows(self, x: Any, z: Any, arms: Any) -> CheckedCandidates:
+        if type(arms) is list and (slots := self._estimator.ready_slots(x, z, arms)) is not None:
+            return CheckedCandidates(x, z, arms, slots)
         x, z = self._matrices(x, z)
         return self._estimator.checked_candidates(x, z, arms, admit=False)
 

@@ -23,13 +23,10 @@ from hybandits.service.metrics import Measured
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.rows import FEW, Arm, Decision, Retired
 from hybandits.service.store import StoreError
-from hybandits.service.writer import Outcome, Writer, answer_of
+from hybandits.service.writer import Delivery, Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
-
-BODY_SECONDS = 10.0
-"""How long a body may take to arrive."""
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not JSON of the expected form."""
@@ -89,7 +86,8 @@ class Api:
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-            self.writer.start()
+            loop = asyncio.get_running_loop()
+            self.writer.start(deliver=lambda answers: loop.call_soon_threadsafe(_answer_all, answers))
             yield {"live": self.looking.live_views}
             await asyncio.to_thread(self.writer.stop)
 
@@ -115,13 +113,10 @@ class Api:
             raise _too_large(int(length))
         body = bytearray()
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                async for part in request.stream():
-                    body += part
-                    if len(body) > LARGEST_BODY:
-                        raise _too_large(len(body))
-        except TimeoutError:
-            raise Refused(408, f"The body did not arrive within {BODY_SECONDS:g} seconds.") from None
+            async for part in request.stream():  # how long it may take is the server's business: `LimitedProtocol`
+                body += part
+                if len(body) > LARGEST_BODY:
+                    raise _too_large(len(body))
         except ClientDisconnect:
             raise Refused(408, "The client went away before its body had arrived.") from None
         return bytes(body)
@@ -144,7 +139,7 @@ class Api:
             if not future.done():
                 future.set_result(outcomes)
 
-        self.writer.ask(commands, lambda outcomes: loop.call_soon_threadsafe(answer, outcomes))
+        self.writer.ask(commands, answer)
         return await future
 
     async def _one(self, command: Command) -> Response:
@@ -267,6 +262,12 @@ def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
     even = decision.floor / decision.n
     own = dict(decision.lot)
     return {arm: (1 - decision.floor) * own.get(i, 0.0) + even for i, arm in enumerate(ids)}
+
+
+def _answer_all(answers: Sequence[Delivery]) -> None:
+    """Answer the requests of one transaction."""
+    for reply, outcomes in answers:
+        reply(outcomes)
 
 
 def _arm_id(request: Request) -> str:

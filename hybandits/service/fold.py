@@ -25,6 +25,9 @@ from hybandits.service.summary import Summary
 CHUNK = 1_000
 """Rewards that are learned in one call."""
 
+NAMED = 256
+"""Lists of candidates that are kept, because requests often name the same ones."""
+
 REMEMBERED = 4_096
 """Recent decisions kept in memory, so that their rewards need not look them up."""
 
@@ -90,6 +93,7 @@ class Fold:
         self.lock = threading.Lock()
         self._vectors = np.empty((16, self.features.arm_width))
         self._active: Pool | None = None
+        self._named: dict[tuple[str, ...], Pool] = {}
         self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
         self._recent: dict[int, Row] = {}
         self._older: dict[int, Doubles] = {}
@@ -141,7 +145,7 @@ class Fold:
             self._put(row.number, content)
         elif isinstance(content, Retired):
             self.arms[content.arm].active = False
-            self._active = None
+            self._forget_pools()
         elif isinstance(content, Promoted):
             self.live = content.policy
             self.summary.compare(self.live, self.policies)
@@ -175,7 +179,12 @@ class Fold:
         if known.slot == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
         self._vectors[known.slot] = self.arm_vector(content.features)
+        self._forget_pools()
+
+    def _forget_pools(self) -> None:
+        """Forget lists of candidates, because an arm has changed."""
         self._active = None
+        self._named.clear()
 
     def arm_vector(self, features: dict[str, Value]) -> Doubles:
         """The vector of an arm; raises if the features are not those of the bandit."""
@@ -251,6 +260,16 @@ class Fold:
             if self._active is None:
                 self._active = self._pool([arm for arm, known in self.arms.items() if known.active])
             return self._active
+        named = tuple(candidates)
+        pool = self._named.get(named)
+        if pool is None:
+            pool = self._checked_pool(candidates)
+            if len(self._named) >= NAMED:
+                self._named.clear()
+            self._named[named] = pool
+        return pool
+
+    def _checked_pool(self, candidates: list[str]) -> Pool:
         for arm in candidates:
             known = self.arms.get(arm)
             if known is None:

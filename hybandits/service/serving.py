@@ -19,8 +19,8 @@ from hybandits.service.settings import read_bandit
 from hybandits.service.store import open_store
 from hybandits.service.writer import Writer
 
-HEADER_SECONDS = 10.0
-"""How long a client may take until its first request has a whole head."""
+REQUEST_SECONDS = 10.0
+"""How long a request may take to arrive, head and body."""
 
 MOST_CONNECTIONS = 2_000
 """Connections and requests at a time, for each process. Beyond them the answer is 503."""
@@ -113,15 +113,15 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
+        self._timer = self.loop.call_later(REQUEST_SECONDS, self._give_up)
 
-    def on_headers_complete(self) -> None:
+    def on_message_complete(self) -> None:
         self._timer.cancel()
-        super().on_headers_complete()
+        super().on_message_complete()
 
     def on_message_begin(self) -> None:
         self._timer.cancel()
-        self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
+        self._timer = self.loop.call_later(REQUEST_SECONDS, self._give_up)
         super().on_message_begin()
 
     def connection_lost(self, exc: Exception | None) -> None:

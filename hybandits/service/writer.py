@@ -7,6 +7,7 @@ in their order against that one model, and folds its own rows when they are on d
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import secrets
@@ -57,6 +58,10 @@ log = logging.getLogger("hybandits.service")
 Outcome = Answer | Refused
 Reply = Callable[[list[Outcome]], object]
 """Is called with one outcome for every command that was handed in together."""
+
+
+Delivery = tuple[Reply, list[Outcome]]
+"""Where to answer, and what."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -146,13 +151,14 @@ class Writer:
 
     # -------------------------------------------------------------- the thread
 
-    def start(self) -> None:
-        """Begin to serve."""
+    def start(self, deliver: Callable[[Sequence[Delivery]], object] | None = None) -> None:
+        """Begin to serve. The answers of a transaction are handed to `deliver`; without it, the thread gives them."""
+        self._deliver = deliver or _deliver
         self._thread = threading.Thread(target=self._run, name="hybandits writer", daemon=True)
         self._thread.start()
 
     def ask(self, commands: Sequence[Command], reply: Reply) -> None:
-        """Hand in commands that are answered together; `reply` is called from the writer's thread."""
+        """Hand in commands that are answered together, by a call of `reply`."""
         with self._wake:
             if self._stopping:
                 raise Refused(503, "The service is stopping. Ask again in a moment.")
@@ -191,10 +197,8 @@ class Writer:
             if woken and not asked:
                 continue
             outcomes = self.serve([command for each in asked for command in each.commands])
-            first = 0
-            for each in asked:
-                each.reply(outcomes[first : first + len(each.commands)])
-                first += len(each.commands)
+            rest = iter(outcomes)
+            self._deliver([(each.reply, list(itertools.islice(rest, len(each.commands)))) for each in asked])
             if self.fold.row - self._snapshot_row >= SNAPSHOT_EVERY:
                 try:
                     self.keep_snapshot()
@@ -261,6 +265,11 @@ class Writer:
         fold = Fold.restored(self.store)
         assert fold is not None
         self.fold, self._torn = fold, False
+
+
+def _deliver(answers: Sequence[Delivery]) -> None:
+    for reply, outcomes in answers:
+        reply(outcomes)
 
 
 class Turn:

@@ -40,7 +40,7 @@ def test_a_log_that_has_begun_needs_no_file(tmp_path: Path) -> None:
 
 
 def test_a_client_that_sends_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(module, "REQUEST_SECONDS", 0.1)
     with (
         served(writer(tmp_path)) as web,
         socket.create_connection((web.base_url.host, web.base_url.port or 0), timeout=60) as silent,
