@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from pathlib import Path
@@ -90,6 +91,8 @@ def make_application(serving: Serving) -> Starlette:
     sys.setswitchinterval(SWITCH_SECONDS)
     bandit = None if serving.bandit is None else read_bandit(read_toml(Path(serving.bandit)))
     writer = Writer(open_store(serving.store), bandit)
+    gc.collect()
+    gc.freeze()  # what is there now stays: looking through it for garbage would hold up requests again and again
     return application(writer, tokens=read_tokens(serving.tokens))
 
 

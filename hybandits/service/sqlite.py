@@ -18,6 +18,9 @@ from hybandits.service.store import Found, Snapshot, StoreError, behind
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
 
+CHECKPOINT_PAGES = 1_000
+"""Pages of the WAL from which on they are copied into the file."""
+
 TABLES = """
 CREATE TABLE IF NOT EXISTS log (
   row INTEGER PRIMARY KEY, kind INTEGER NOT NULL, time INTEGER NOT NULL, event TEXT, content BLOB NOT NULL
@@ -57,6 +60,9 @@ class SqliteStore:
         self.path = Path(path)
         self._vfs = vfs
         self._local = threading.local()
+        self._copier: threading.Thread | None = None
+        self._copying = threading.Event()
+        self._closed = False
         self._connections: list[apsw.Connection] = []
         with _plainly(self.path):
             self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -86,12 +92,28 @@ class SqliteStore:
                 connection.set_busy_timeout(10_000)
                 connection.pragma("journal_mode", "wal")
                 connection.pragma("synchronous", "full")
+                connection.set_wal_hook(self._committed)
             except BaseException:
                 _close(connection)
                 raise
             self._local.connection = connection
             self._connections.append(connection)
         return connection
+
+    def _committed(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        """SQLite tells how long its WAL is. A thread copies it into the file, so that no transaction waits for that."""
+        if pages >= CHECKPOINT_PAGES:
+            if self._copier is None:
+                self._copier = threading.Thread(target=self._copy, name="hybandits checkpoints", daemon=True)
+                self._copier.start()
+            self._copying.set()
+        return apsw.SQLITE_OK
+
+    def _copy(self) -> None:
+        while self._copying.wait() and not self._closed:
+            self._copying.clear()
+            with contextlib.suppress(apsw.Error):  # the next transaction tells again
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -250,6 +272,10 @@ class SqliteStore:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def close(self) -> None:
+        self._closed = True
+        if self._copier is not None:
+            self._copying.set()
+            self._copier.join()
         for connection in self._connections:
             _close(connection)
         os.close(self._lock_file)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -176,3 +178,14 @@ def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
     x[0, 0] = np.nan
     with np.errstate(all="ignore"):
         assert choose(decisions.SAMPLING, 0)[0] == -1
+
+
+@pytest.mark.parametrize("function", [decisions.place_drawn, decisions.place_drawn.py_func])
+def test_a_place_is_drawn_where_the_sum_of_the_chances_exceeds_the_number(function: Any) -> None:
+    numbers = np.random.default_rng(0)
+    for n in (1, 2, 5, 40):
+        chances = numbers.dirichlet(np.ones(n)) * (numbers.random(n) < 0.7) + 1e-3
+        edges = np.cumsum(chances)
+        for uniform in [*numbers.random(50), 1e-12, 1 - 1e-16]:
+            expected = min(int(np.searchsorted(edges, uniform * edges[-1], side="right")), n - 1)
+            assert function(chances, uniform) == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,15 @@ from tests.support.disks import VARIANTS, Disk
 
 
 @pytest.fixture(autouse=True)
-def _checkpoints_often() -> Iterator[None]:
-    """The WAL is written back after every few pages, so that short walks come by everything that SQLite does."""
+def _checkpoints_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The WAL is written back after every few pages and at once, so that the power goes in the midst of that too."""
 
-    def often(connection: apsw.Connection) -> None:
-        connection.wal_autocheckpoint(6)
+    def committed(store: SqliteStore, connection: apsw.Connection, database: str, pages: int) -> int:
+        if pages >= 6:
+            connection.wal_checkpoint(database, apsw.SQLITE_CHECKPOINT_PASSIVE)
+        return apsw.SQLITE_OK
 
-    apsw.connection_hooks.append(often)
-    yield
-    apsw.connection_hooks.remove(often)
+    monkeypatch.setattr(SqliteStore, "_committed", committed)
 
 
 class Walk:
