@@ -21,6 +21,9 @@ SAFE_VERSION = (3, 51, 3)
 CHECKPOINT_PAGES = 1_000
 """Pages of the WAL from which on they are copied into the file."""
 
+LONG_WAL = 8
+"""A WAL of so many times these pages is begun anew, for which writers wait."""
+
 TABLES = """
 CREATE TABLE IF NOT EXISTS log (
   row INTEGER PRIMARY KEY, kind INTEGER NOT NULL, time INTEGER NOT NULL, event TEXT, content BLOB NOT NULL
@@ -63,6 +66,7 @@ class SqliteStore:
         self._copier: threading.Thread | None = None
         self._copying = threading.Event()
         self._closed = False
+        self._pages = 0
         self._connections: list[apsw.Connection] = []
         with _plainly(self.path):
             self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -106,14 +110,18 @@ class SqliteStore:
             if self._copier is None:
                 self._copier = threading.Thread(target=self._copy, name="hybandits checkpoints", daemon=True)
                 self._copier.start()
+            self._pages = pages
             self._copying.set()
         return apsw.SQLITE_OK
 
     def _copy(self) -> None:
         while self._copying.wait() and not self._closed:
             self._copying.clear()
+            # Copying holds nobody up, but a WAL that is written to all the time never becomes empty that way.
+            long = self._pages >= LONG_WAL * CHECKPOINT_PAGES
+            mode = apsw.SQLITE_CHECKPOINT_RESTART if long else apsw.SQLITE_CHECKPOINT_PASSIVE
             with contextlib.suppress(apsw.Error):  # the next transaction tells again
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._connection.wal_checkpoint(mode=mode)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

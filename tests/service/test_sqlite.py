@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from hybandits.service import sqlite
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.store import StoreError
 from tests.support.disks import Disk
@@ -117,3 +118,16 @@ def test_a_small_disk_is_full_and_then_read_only(tmp_path: Path) -> None:
         store = SqliteStore(folder / "log.db")
         assert store.last() == (rows + 1, rows + 1)
         store.close()
+
+
+def test_the_wal_stays_short_under_steady_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 20)
+    store = SqliteStore(tmp_path / "log.db")
+    longest = 0
+    for number in range(1, 401):
+        append(store, decision(number, f"event {number}"))
+        longest = max(longest, (tmp_path / "log.db-wal").stat().st_size // 4096)
+    assert longest < 20 * sqlite.LONG_WAL * 3, "some pages more, until the thread has its turn"
+    assert store.last()[0] == 400
+    store.close()
+    assert len(list(SqliteStore(tmp_path / "log.db").rows(0))) == 400
