@@ -117,11 +117,12 @@ class SqliteStore:
     def _copy(self) -> None:
         while self._copying.wait() and not self._closed:
             self._copying.clear()
-            # Copying holds nobody up, but a WAL that is written to all the time never becomes empty that way.
-            long = self._pages >= LONG_WAL * CHECKPOINT_PAGES
-            mode = apsw.SQLITE_CHECKPOINT_RESTART if long else apsw.SQLITE_CHECKPOINT_PASSIVE
             with contextlib.suppress(apsw.Error):  # the next transaction tells again
-                self._connection.wal_checkpoint(mode=mode)
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                if self._pages >= LONG_WAL * CHECKPOINT_PAGES:
+                    # Copying holds nobody up, but a WAL that is written to all the time never becomes empty that way.
+                    with self._locked():
+                        self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
