@@ -43,7 +43,7 @@ def _facts(experiment: Experiment) -> list[tuple[str, str]]:
     kind, own, _ = split_settings(experiment.world_settings)
     facts = [("seeds of the environments", ", ".join(map(str, experiment.seeds)))]
     if kind == "linear":
-        facts.append(("largest norms", f"theta {experiment.theta_bound:g}, beta {experiment.beta_bound:g}"))
+        facts.append(("largest norms", f"θ {experiment.theta_bound:g}, β {experiment.beta_bound:g}"))
     if "sha256" in own:
         label = f", class in the column {own['label']}" if "label" in own else ""
         facts.append(("data set", f"{own['data']}{label}, SHA-256 {own['sha256']}"))
