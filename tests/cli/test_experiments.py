@@ -326,6 +326,22 @@ def test_bad_classes_of_ones_own_are_one_clear_complaint(arguments: list[str], m
 
 
 @pytest.mark.slow
+def test_a_data_set_in_the_text_of_the_world_and_beside_the_toml_of_the_page(own_folder: Path) -> None:
+    (own_folder / "d.csv").write_text("height,kind\n1,a\n2,b\n1.5,a\n7,c\n")
+    played = ["--rounds", "20", "--environments", "1", "--workers", "1", "--policy", "Greedy"]
+    first = run("simulate", "--world", "classification:data=d.csv", *played, "--out", "out")
+    assert first.exit_code == 0, said(first)
+    (own_folder / "d.csv").rename(own_folder / "out" / "report" / "d.csv")
+    again = run("simulate", "out/report/simulation.toml", "--workers", "1", "--out", "again")
+    assert again.exit_code == 0, said(again)
+    assert again.stdout.splitlines()[:-1] == first.stdout.splitlines()[:-1]
+    (own_folder / "out" / "report" / "d.csv").unlink()
+    lost = run("simulate", "out/report/simulation.toml", "--out", "lost")
+    assert lost.exit_code == 2
+    assert "there is no data set d.csv in the current folder, nor beside out" in lost.stderr
+
+
+@pytest.mark.slow
 def test_a_data_set_in_parquet_is_named_on_its_page(own_folder: Path) -> None:
     table = {"label": ["a", "b", "a", "c"], "height": [1.0, 2.0, 1.5, 7.0]}
     pq.write_table(pa.table(table), own_folder / "trees.parquet")
