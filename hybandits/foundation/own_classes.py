@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -212,6 +212,72 @@ def construct(name: str, kind: Callable[..., Any], arguments: Mapping[str, Any])
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         words = f"{_place_in(name, problem)}{type(problem).__name__}: {problem}"
         raise ValueError(f"{name} cannot be constructed with {given} ({words})") from None
+
+
+# ------------------------------------------------------------------ errors within a class
+
+
+class OwnClassError(ValueError):
+    """A class of one's own has failed, or does not keep what it promises; the message says which and where."""
+
+
+def is_own(value: object) -> bool:
+    """Whether an object is of a class that is not hybandits' own."""
+    return type(value).__module__.partition(".")[0] != "hybandits"
+
+
+def named(value: object) -> str:
+    """The class of an object, as a user names it."""
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
+def failure_in_words(problem: BaseException) -> str:
+    """Which class of one's own an error comes from, where, and what it says, on one line; nothing if it does not.
+
+    An error comes from there if a function in a module that the user has named takes part in it. Otherwise, it may be
+    that a method returned what it should not.
+    """
+    own = {name.partition(".")[0] for name in _named} - {"hybandits"}
+    frames = list(traceback.walk_tb(problem.__traceback__))
+    said = " ".join(str(problem).split())
+    words = f"{type(problem).__name__}: {said}" if said else type(problem).__name__
+    for frame, line in reversed(frames):
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] in own:
+            return f"{module}:{frame.f_code.co_qualname} failed ({Path(frame.f_code.co_filename).name}, line {line}: {words}): correct it"
+    if not own or not frames or not isinstance(problem, AttributeError | LookupError | ArithmeticError):
+        return ""
+    frame, line = frames[-1]
+    place = f"{Path(frame.f_code.co_filename).name}, line {line}: "
+    return (
+        f"a class of {', '.join(sorted(own))} may not return what it should ({place}{words}): docs/contract.md says "
+        "what a policy returns, docs/adding-a-world.md what a world does"
+    )
+
+
+@contextlib.contextmanager
+def naming_failures() -> Iterator[None]:
+    """Turn an error within a class of one's own into one that names it, and that every engine hands back."""
+    try:
+        yield
+    except (OwnClassError, MemoryError):
+        raise
+    except Exception as problem:  # whatever the class does
+        if words := failure_in_words(problem):
+            raise OwnClassError(words) from problem
+        raise
+
+
+class Named:
+    """Work for an engine, within `naming_failures` there; workers learn which modules the user has named."""
+
+    def __init__(self, work: Callable[[Any, Any], Any]) -> None:
+        self._work, self._modules = work, tuple(_named)
+
+    def __call__(self, task: Any, report: Any) -> Any:
+        _named.update(self._modules)
+        with naming_failures():
+            return self._work(task, report)
 
 
 # ------------------------------------------------------------------ where a class comes from

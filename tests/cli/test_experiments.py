@@ -13,7 +13,7 @@ import pytest
 from hybandits import paper
 from hybandits.experiments.results import read_results
 from tests.support.command_line import complaints, run, run_process, said
-from tests.support.own_classes import write_drifting, write_softmax
+from tests.support.own_classes import FAILING, write_drifting, write_softmax
 
 QUICK = ["reproduce", "diversity", "--protocol", "released", "--policies", "HyLinUCB"]
 
@@ -320,6 +320,26 @@ def test_bad_classes_of_ones_own_are_one_clear_complaint(arguments: list[str], m
     write_softmax(own_folder)
     (own_folder / "broken.py").write_text("class Broken(:\n")
     result = run("simulate", *arguments, *SMALL_WORLD)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(complaints(result.stderr)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "failing:Cautious"], "failing:Cautious.choose failed (failing.py, line 9: LookupError: no such thing"),
+        (["--policy", "failing:Deaf"], "failing:Deaf.learn failed (failing.py, line 15: ZeroDivisionError: division"),
+        (["--policy", "failing:Careless"], "failing:Careless: Careless has no attribute 'boldness'"),
+        (["--policy", "Greedy", "--world", "failing:Modest"], "failing:Modest says that the best mean of round 0 is"),
+    ],
+)
+def test_classes_that_fail_while_they_play_are_one_clear_complaint(
+    arguments: list[str], message: str, own_folder: Path
+) -> None:
+    (own_folder / "failing.py").write_text(FAILING)
+    result = run("simulate", *arguments, *SMALL_WORLD, "--workers", "1")
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(complaints(result.stderr)) == 1
