@@ -329,7 +329,10 @@ def test_bad_classes_of_ones_own_are_one_clear_complaint(arguments: list[str], m
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--policy", "failing:Cautious"], "failing:Cautious.choose failed (failing.py, line 9: LookupError: no such thing"),
+        (
+            ["--policy", "failing:Cautious"],
+            "failing:Cautious.choose failed (failing.py, line 9: LookupError: no such thing",
+        ),
         (["--policy", "failing:Deaf"], "failing:Deaf.learn failed (failing.py, line 15: ZeroDivisionError: division"),
         (["--policy", "failing:Careless"], "failing:Careless: Careless has no attribute 'boldness'"),
         (["--policy", "Greedy", "--world", "failing:Modest"], "failing:Modest says that the best mean of round 0 is"),

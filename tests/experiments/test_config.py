@@ -309,7 +309,11 @@ def test_a_data_set_is_looked_for_beside_the_toml_file_too(own_folder: Path) -> 
     with pytest.raises(ValueError, match=r"no data set d\.csv in the current folder, nor beside lab.mine\.toml: bring"):
         with_data_beside(settings, file)
     (own_folder / "lab" / "d.csv").write_text("")
-    assert with_data_beside(settings, file) == {"world": "classification", "data": str(Path("lab/d.csv")), "label": "kind"}
+    assert with_data_beside(settings, file) == {
+        "world": "classification",
+        "data": str(Path("lab/d.csv")),
+        "label": "kind",
+    }
     (own_folder / "d.csv").write_text("")
     assert with_data_beside(settings, file)["data"] == "d.csv", "the current folder comes first, as it always did"
     assert with_data_beside({"world": "classification"}, file) == {"world": "classification"}

@@ -78,7 +78,10 @@ SMALL_FAILURE = {"d1": 2, "d2": 1, "arms": 3, "rounds": 60, "environments": 1}
             {"policies": ['EpsilonGreedy:policy="failing:Deaf"']},
             r"failing:Deaf\.learn failed \(failing\.py, line 15: ZeroDivisionError: ",
         ),
-        ({"policies": ["failing:Mute"]}, r"a class of .*failing.* may not return what it should \(play\.py, line \d+: "),
+        (
+            {"policies": ["failing:Mute"]},
+            r"a class of .*failing.* may not return what it should \(play\.py, line \d+: ",
+        ),
         ({"world": "failing:Shut"}, r"failing:Shut\.rounds failed \(failing\.py, line \d+: IndexError: nothing left"),
         ({"world": "failing:Short"}, r"failing:Short gave 30 rounds of 60: let rounds\(60\) yield as many"),
         ({"world": "failing:Long"}, r"failing:Long gave more than 2 rounds"),
