@@ -269,7 +269,7 @@ def _own_setup(
 
 def _number_of_arms(world: World) -> int:
     """How many arms a world has: its attribute `arms`, or the candidates of its first block."""
-    arms = getattr(world, "arms", None)
+    arms: Any = getattr(world, "arms", None)
     if arms is None:
         arms = next(iter(world.rounds(1))).rounds.arms
     try:

@@ -79,7 +79,7 @@ def _must_not_be_hidden(module: ModuleType) -> None:
     found = getattr(sys.modules.get(top), "__file__", None)
     mine = [path for path in (Path(f"{top}.py"), Path(top, "__init__.py")) if path.is_file()]
     if mine and not any(found is not None and path.resolve() == Path(found).resolve() for path in mine):
-        whose = "Python's own module" if top in sys.stdlib_module_names else "an installed module"
+        whose = "Python's own module" if top in sys.stdlib_module_names else f"another module ({found})"
         raise ValueError(f"{mine[0]} in the current folder has the name of {whose}, which is taken first: rename it")
 
 
@@ -256,7 +256,8 @@ def failure_in_words(problem: BaseException) -> str:
     for frame, line in reversed(frames):
         module = str(frame.f_globals.get("__name__"))
         if module.partition(".")[0] in own:
-            return f"{module}:{frame.f_code.co_qualname} failed ({Path(frame.f_code.co_filename).name}, line {line}: {words}): correct it"
+            where = f"{Path(frame.f_code.co_filename).name}, line {line}"
+            return f"{module}:{frame.f_code.co_qualname} failed ({where}: {words}): correct it"
     if not own or not frames or not isinstance(problem, AttributeError | LookupError | ArithmeticError):
         return ""
     frame, line = frames[-1]

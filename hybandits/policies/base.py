@@ -680,9 +680,10 @@ def _class_of_file(name: Any, module: Any, expected: type[Policy] | None) -> typ
     class of the same name in another module, unless the file cannot say which that was (it was a script's, or the file
     is of an old version), and there is only one.
     """
-    if expected is not None and expected.__name__ == name:
-        if module == expected.__module__ or (module is None and _is_built_in(expected)):
-            return expected
+    if expected is not None and expected.__name__ != name:
+        expected = None
+    if expected is not None and module == (None if _is_built_in(expected) else expected.__module__):
+        return expected
     named = [kind for kind in Policy._registry.values() if kind.__name__ == name]
     if module is None:
         built_in = [kind for kind in named if _is_built_in(kind)]
@@ -690,7 +691,7 @@ def _class_of_file(name: Any, module: Any, expected: type[Policy] | None) -> typ
             return built_in[0]
     elif (exact := Policy._registry.get(f"{module}:{name}")) is not None or module != "__main__":
         return exact
-    if expected is not None and expected.__name__ == name:
+    if expected is not None:
         return expected
     own = [kind for kind in named if not _is_built_in(kind)]
     return own[0] if len(own) == 1 else None

@@ -213,8 +213,8 @@ def _check_own_block(its_class: str, world: World, block: Block, t: int, horizon
         raise OwnClassError(f"{its_class} gave more than {horizon} rounds: let rounds({horizon}) yield no more")
     if np.shape(means) != rounds.index.shape or np.shape(best) != (n,):
         raise OwnClassError(
-            f"{its_class} gave means of shape {np.shape(means)} and best of shape {np.shape(best)} in the block of round "
-            f"{t}: let them have the shapes {rounds.index.shape} and {(n,)}"
+            f"{its_class} gave means of shape {np.shape(means)} and best of shape {np.shape(best)} in the block of "
+            f"round {t}: let them have the shapes {rounds.index.shape} and {(n,)}"
         )
     candidate = np.arange(rounds.index.shape[1]) < rounds.counts[:, None]
     wrong = ~(np.isfinite(means) | ~candidate).all(axis=1)

@@ -126,12 +126,12 @@ def test_the_files_of_base_classes_are_part_of_the_origin(own_folder: Path) -> N
     (own_folder / "base.py").write_text("from hybandits import Greedy\n\n\nclass Base(Greedy): x = 1\n")
     now = sha256(own_folder / "base.py")
     assert changed_origin("mine:Mine", before, origin_of("mine:Mine")) == (
-        f"mine:Mine came from mine.py with SHA-256 {digests[0][:12]}.. (bases in base.py {digests[1][:12]}..) and comes "
-        f"from mine.py with SHA-256 {digests[0][:12]}.. (bases in base.py {now[:12]}..) now"
+        f"mine:Mine came from mine.py with SHA-256 {digests[0][:12]}.. (bases in base.py {digests[1][:12]}..) and "
+        f"comes from mine.py with SHA-256 {digests[0][:12]}.. (bases in base.py {now[:12]}..) now"
     )
 
 
-@pytest.mark.parametrize(("name", "whose"), [("calendar", "Python's own module"), ("typer", "an installed module")])
+@pytest.mark.parametrize(("name", "whose"), [("calendar", "Python's own module"), ("typer", "another module")])
 def test_modules_of_python_and_of_packages_are_found_first_and_a_hidden_one_is_named(
     name: str, whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,7 +303,7 @@ def test_a_file_names_the_module_of_its_class_and_imports_nothing(
     around.save("around.npz")
     assert repr(hybandits.load("softmax.npz")) == repr(policy)
     monkeypatch.setattr(Policy, "_registry", {"hybandits.policies.randomised:EpsilonGreedy": EpsilonGreedy})
-    monkeypatch.delitem(sys.modules, "softmax")
+    del sys.modules["softmax"]
     for file in ("softmax.npz", "around.npz"):
         with pytest.raises(
             FileError,
@@ -382,7 +382,7 @@ def test_a_class_of_the_same_name_in_another_module_is_not_taken(own_folder: Pat
     kind.__module__ = "moved"
     kind(d1=1, d2=1).save("moved.npz")
     kind.__module__ = "elsewhere"
-    with pytest.raises(FileError, match="class 'Softest', which is not known here: if you trust .*'moved' first"):
+    with pytest.raises(FileError, match=r"class 'Softest', which is not known here: if you trust .*'moved' first"):
         hybandits.load("moved.npz")
     assert type(Policy.from_bytes(content)) is kind
 
