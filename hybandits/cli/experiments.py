@@ -369,7 +369,7 @@ def simulate(
     """
     interrupts.promise(interrupts.KEPT)
     with plain_errors():
-        from hybandits.experiments.config import experiment
+        from hybandits.experiments.config import experiment, with_data_beside, without_text
         from hybandits.foundation.files import read_toml
 
         given = {
@@ -381,8 +381,10 @@ def simulate(
             "factor": factor, "offset": offset, "delay": delay,
             "arms": None if arms is None else _whole_numbers("--arms", arms),
         }  # fmt: skip
-        settings = {} if config is None else read_toml(config)
-        settings |= {key: value for key, value in given.items() if value is not None}
+        options = {key: value for key, value in given.items() if value is not None}
+        settings = without_text(options if config is None else read_toml(config) | options)
+        if config is not None and "data" not in without_text(options):
+            settings = with_data_beside(settings, config)
         record = experiment(settings)
         file = Path(settings["data"]) if record.needs_data else None
         _run([record], out, make_engine(engine, workers, address), {}, command_line(context), file)

@@ -5,6 +5,7 @@ Both go to stderr. Where that is a pipe or a file, work that takes less than hal
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -44,8 +45,14 @@ Clock = Callable[[], float]
 """The time in seconds."""
 
 
+Wait = Callable[[float], bool]
+"""Waits so many seconds, and says whether the work is over."""
+
+
 class Lines:
     """A plain line every half minute, for whoever reads the log of a run that has no terminal.
+
+    Within ``with``, a thread says the last that it heard when the work itself reports nothing for so long.
 
     Parameters
     ----------
@@ -53,12 +60,35 @@ class Lines:
         Where lines go; nowhere if it is a terminal, which shows bars.
     clock : Clock
         When is now.
+    wait : Wait, optional
+        How the thread waits; by default until the time is up or the work is over.
     """
 
-    def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
+    def __init__(self, console: Console, clock: Clock = time.monotonic, wait: Wait | None = None) -> None:
         self._console, self._clock = console, clock
         self._said = clock()
         self._started: dict[str, float] = {}
+        self._last: Callable[[], None] | None = None
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+        self._wait = self._over.wait if wait is None else wait
+        self._thread = threading.Thread(target=self._go_on, name="hybandits-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        if not self._console.is_terminal:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _go_on(self) -> None:
+        while not self._wait(max(EVERY - (self._clock() - self._said), 0.1)):
+            with self._lock:
+                if self._last is not None:
+                    self._last()
 
     def __call__(self, what: str, done: float, total: float | None, *, unit: str = "rounds", more: str = "") -> None:
         """Say how far it is, if it is time to.
@@ -74,6 +104,11 @@ class Lines:
         more : str
             What else to say.
         """
+        with self._lock:
+            self._last = lambda: self._say(what, done, total, unit, more)
+            self._last()
+
+    def _say(self, what: str, done: float, total: float | None, unit: str, more: str) -> None:
         now = self._clock()
         started = self._started.setdefault(what, now if self._started else self._said)
         if self._console.is_terminal or now - self._said < EVERY:
@@ -145,13 +180,15 @@ def simple_bar(
         moving = (DownloadColumn(), TransferSpeedColumn())
     columns = (TextColumn("{task.description}"), BarColumn(), *moving, TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task, lines = progress.add_task(what, total=total), Lines(console, clock)
+        task = progress.add_task(what, total=total)
+        with Lines(console, clock) as lines:
 
-        def advance(done: int) -> None:
-            progress.advance(task, done)
-            lines(what, progress.tasks[0].completed, total, unit=unit)
+            def advance(done: int) -> None:
+                progress.advance(task, done)
+                lines(what, progress.tasks[0].completed, total, unit=unit)
 
-        yield advance
+            advance(0)
+            yield advance
 
 
 class StagedBar:
@@ -170,9 +207,11 @@ class StagedBar:
 
     def __enter__(self) -> Self:
         self._progress.__enter__()
+        self._lines.__enter__()
         return self
 
     def __exit__(self, *problem: Any) -> None:
+        self._lines.__exit__(*problem)
         self._progress.__exit__(*problem)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
@@ -208,6 +247,7 @@ class Bars:
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._progress)
+        self._stack.enter_context(self._lines)
         return self
 
     def __exit__(
@@ -224,6 +264,7 @@ class Bars:
             total = sum(unit.rounds for unit in left)
             if total:
                 self._tasks[key] = self._progress.add_task(key, total=total, units=self._units(key))
+        self._tell()
 
     def _units(self, key: str) -> str:
         return f"{self._count[key] - self._left[key]}/{self._count[key]} units"
@@ -233,6 +274,10 @@ class Bars:
         before = self._so_far.get(unit.path, 0)
         self._so_far[unit.path] = rounds
         self._progress.advance(self._tasks[unit.experiment.key], rounds - before)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let the lines know how far everything is."""
         tasks = self._progress.tasks
         units = f"{sum(self._count.values()) - sum(self._left.values())} of {sum(self._count.values())} units saved"
         self._lines("", sum(task.completed for task in tasks), sum(task.total or 0.0 for task in tasks), more=units)

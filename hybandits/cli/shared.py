@@ -39,6 +39,7 @@ def plain_errors() -> Iterator[None]:
     """Turn an error that the user can mend into one line and exit code 2."""
     from hybandits.engines import EngineError
     from hybandits.experiments.record import ResultsError
+    from hybandits.foundation.own_classes import OwnClassError, failure_in_words
     from hybandits.logs.problems import ReadError
     from hybandits.logs.store import LogError
 
@@ -49,8 +50,10 @@ def plain_errors() -> Iterator[None]:
 
     try:
         yield
-    except (ResultsError, EngineError, LogError, ReadError, ValueError, TypeError) as problem:
+    except (ResultsError, EngineError, LogError, ReadError, OwnClassError) as problem:
         say(str(problem))
+    except (ValueError, TypeError) as problem:
+        say(failure_in_words(problem) or str(problem))
     except BrokenPipeError:  # whoever read the output has stopped reading, which Typer deals with
         raise
     except OSError as problem:
@@ -61,6 +64,12 @@ def plain_errors() -> Iterator[None]:
             say(f"cannot read or write{where} ({problem.strerror or problem})")
     except MemoryError as problem:
         say(f"not enough memory ({problem}): make the problem smaller")
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as problem:  # in a class of one's own, or it is ours
+        if not (words := failure_in_words(problem)):
+            raise
+        say(words)
     else:
         return
     raise typer.Exit(2)

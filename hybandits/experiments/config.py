@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 from hybandits.experiments.data_sets import read_table
 from hybandits.experiments.record import Entry, Experiment, environment_seeds, grid
+from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
 from hybandits.foundation.files import sha256
 from hybandits.foundation.own_classes import changed_origin, class_name, is_import_path, parameters_of, split_spec
@@ -70,7 +72,8 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
     Parameters
     ----------
     settings : mapping
-        Values for some of the keys of `DEFAULTS`. An unknown key is an error that names the nearest known one.
+        Values for some of the keys of `DEFAULTS`. An unknown key is an error that names the nearest known one. Settings
+        in the text of `world`, as in "churn:every=100", count as settings of their own.
 
     Returns
     -------
@@ -86,9 +89,11 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
     for key in settings:
         if key not in DEFAULTS:
             raise ValueError(f"unknown setting {key!r}{nearest(key, DEFAULTS)}: the settings are {', '.join(DEFAULTS)}")
+    settings = without_text(settings)
     values = {**DEFAULTS, **settings}
     for key, default in DEFAULTS.items():
         _check_kind(key, values[key], default)
+    checks.positive("factor", values["factor"], "rewards are multiplied by it")
     if values["law"] not in LAWS:
         raise ValueError(f"law must be one of {', '.join(LAWS)}, got {values['law']!r}{nearest(values['law'], LAWS)}")
     for key in ("rounds", "environments", "trials"):
@@ -128,6 +133,43 @@ def experiment(settings: Mapping[str, Any]) -> Experiment:
     return record
 
 
+def without_text(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with those in the text of `world` as settings of their own.
+
+    >>> without_text({"world": "churn:every=100", "arms": 5})
+    {'world': 'churn', 'arms': 5, 'every': 100}
+    >>> without_text({"world": "drifting:Drifting:speed=0.5"})
+    {'world': 'drifting:Drifting', 'world_settings': {'speed': 0.5}}
+    """
+    for key in ("world", "world_settings"):
+        _check_kind(key, settings.get(key, DEFAULTS[key]), DEFAULTS[key])
+    kind, in_text = parse_spec(settings.get("world", DEFAULTS["world"]), "world", KINDS)
+    split_settings({"kind": kind})  # the kind must be known, or a class of one's own
+    if not in_text:
+        return dict(settings)
+    if is_import_path(kind):
+        return {**settings, "world": kind, "world_settings": {**settings.get("world_settings", {}), **in_text}}
+    for name in in_text:
+        if name not in (*KINDS[kind][1], *RELAY):
+            split_settings({"kind": kind, name: None})  # says which there are
+    return {**settings, "world": kind, **in_text}
+
+
+def with_data_beside(settings: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The settings of a TOML file, whose data set is looked for in the current folder and then beside the file."""
+    settings = without_text(settings)
+    data = settings.get("data", TERRAIN)
+    if data == TERRAIN or not isinstance(data, str) or Path(data).exists():
+        return settings
+    beside = file.parent / data
+    if not beside.exists():
+        raise ValueError(
+            f"there is no data set {data} in the current folder, nor beside {file}: bring it there, or say where it is "
+            "with --data"
+        )
+    return {**settings, "data": str(beside)}
+
+
 class _Setup(NamedTuple):
     """What the record says of the world."""
 
@@ -142,21 +184,13 @@ class _Setup(NamedTuple):
 
 
 def _setup(values: dict[str, Any], given: Mapping[str, Any]) -> _Setup:
-    kind, in_text = parse_spec(values["world"], "world", KINDS)
+    kind = values["world"]
     own = is_import_path(kind)
     world: dict[str, Any] = {} if kind == "linear" else {"kind": kind}
-    split_settings(world)  # the kind must be known, or a class of one's own
     if own:
-        world["settings"] = {**values["world_settings"], **in_text}
-    else:
-        if values["world_settings"]:
-            raise ValueError(f"world_settings are for worlds of your own: leave them out in a world of the kind {kind}")
-        for name in in_text:
-            if name not in (*KINDS[kind][1], *RELAY):
-                split_settings({"kind": kind, name: None})  # says which there are
-        given, values = {**given, **in_text}, {**values, **in_text}
-        for name in in_text:
-            _check_kind(name, values[name], DEFAULTS[name])
+        world["settings"] = dict(values["world_settings"])
+    elif values["world_settings"]:
+        raise ValueError(f"world_settings are for worlds of your own: leave them out in a world of the kind {kind}")
     settings_of_kind = () if own else KINDS[kind][1]
     others = {name for _, names in KINDS.values() for name in names} | set(LINEAR_ONLY) | {"noise"}
     has = {*settings_of_kind, *(LINEAR_ONLY if kind == "linear" else ())}
@@ -217,7 +251,8 @@ def _own_setup(
     plain = {"kind": kind, "settings": world["settings"]}
     made = make_world(plain, **shape, seed=0, linear={})
     takes = parameters_of(world_class(kind))
-    has: dict[str, Any] = {"d1": made.d1, "d2": made.d2, "arms": _number_of_arms(made), "noise": made.noise}
+    d1, d2 = (_whole(kind, name, getattr(made, name)) for name in ("d1", "d2"))
+    has: dict[str, Any] = {"d1": d1, "d2": d2, "arms": _number_of_arms(made), "noise": made.noise}
     factor = values["factor"]
     for name in shape:
         if name in takes or name not in given:
@@ -227,17 +262,27 @@ def _own_setup(
             raise ValueError(f"{name} cannot be given: {kind} decides, and has {name} = {has[name]}")
     noise = shape["noise"] if "noise" in takes else made.noise
     return _Setup(
-        made.d1, made.d2, arms if "arms" in takes else (has["arms"],), float(factor * noise),
+        d1, d2, arms if "arms" in takes else (has["arms"],), float(factor * noise),
         float(factor * made.noise), world,
     )  # fmt: skip
 
 
 def _number_of_arms(world: World) -> int:
     """How many arms a world has: its attribute `arms`, or the candidates of its first block."""
-    arms = getattr(world, "arms", None)
+    arms: Any = getattr(world, "arms", None)
     if arms is None:
         arms = next(iter(world.rounds(1))).rounds.arms
-    return int(arms) if isinstance(arms, int) else len(arms)
+    try:
+        return operator.index(arms)
+    except TypeError:
+        return len(arms)
+
+
+def _whole(kind: str, name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{kind} has {name} = {value!r}: let it be a whole number, the number of features") from None
 
 
 def _check_kind(key: str, value: Any, default: Any) -> None:

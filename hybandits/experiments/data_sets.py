@@ -46,52 +46,68 @@ def read_table(path: Path | str, label: str | None = None) -> tuple[Doubles, lis
     (array([[1.5, 2. ], [3. , 1. ]]), ['lily', 'rose'])
     """
     path = Path(path)
-    names, columns, first = _parquet(path) if path.suffix.lower() in PARQUET else _csv(path)
+    names, columns, places = _parquet(path) if path.suffix.lower() in PARQUET else _csv(path)
     if len(names) < 2 or not columns[0]:
         raise ValueError(f"{path} must have a header, rows, and a column of features beside that of the class")
     if label is not None and label not in names:
         raise ValueError(f"{path} has no column {label!r}{nearest(label, names)}: it has {', '.join(names)}")
     at = len(names) - 1 if label is None else names.index(label)
-    features = [list(_numbers(path, names[i], columns[i], first)) for i in range(len(names)) if i != at]
+    features = [list(_numbers(path, names[i], columns[i], places)) for i in range(len(names)) if i != at]
     if None in columns[at]:
+        place = places[columns[at].index(None)]
+        raise ValueError(f"{path}: {place} has no class in {names[at]}: leave the row out")
+    labels = [str(value) for value in columns[at]]
+    if len(set(labels)) == 1:
         raise ValueError(
-            f"{path}: row {first + columns[at].index(None)} has no class in {names[at]}: leave the row out"
+            f"{path} has only the class {labels[0]!r} in {names[at]}, so there is nothing to choose: give rows of two "
+            "classes or more, or name the column of the class with label"
         )
-    return np.array(features, dtype=float).T.copy(), [str(value) for value in columns[at]]
+    return np.array(features, dtype=float).T.copy(), labels
 
 
-def _numbers(path: Path, name: str, column: Sequence[Any], first: int) -> Iterator[float]:
-    for number, cell in enumerate(column, first):
+def _numbers(path: Path, name: str, column: Sequence[Any], places: Sequence[str]) -> Iterator[float]:
+    for place, cell in zip(places, column, strict=True):
         try:
             value = math.nan if cell is None else float(cell)
         except (TypeError, ValueError):
             value = math.nan
         if not math.isfinite(value):
             raise ValueError(
-                f"{path}: row {number} has {cell!r} as {name}: all columns but that of the class must be finite "
+                f"{path}: {place} has {cell!r} as {name}: all columns but that of the class must be finite "
                 "numbers; if the class is another column than the last, name it with label"
             )
         yield value
 
 
-def _csv(path: Path) -> tuple[list[str], list[list[Any]], int]:
-    """Names, columns, and the number of the first row."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if not rows:
-        return [], [[]], 2
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"{path}: row {number} has {len(row)} cells and the header {len(rows[0])}: mend the row")
-    return rows[0], [[row[i] for row in rows[1:]] for i in range(len(rows[0]))], 2
+def _csv(path: Path) -> tuple[list[str], list[list[Any]], list[str]]:
+    """Names, columns, and the place of every row in the file, in words."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        try:
+            numbered = [(reader.line_num, row) for row in reader if row]
+        except UnicodeDecodeError as problem:
+            byte = problem.object[problem.start]
+            raise ValueError(
+                f"{path} is not UTF-8 text (it has the byte 0x{byte:02x}): save it as UTF-8, or as Parquet"
+            ) from None
+        except csv.Error as problem:
+            raise ValueError(f"{path}: line {reader.line_num} is not CSV ({problem}): mend the line") from None
+    if not numbered:
+        return [], [[]], []
+    (_, header), *rows = numbered
+    for number, row in rows:
+        if len(row) != len(header):
+            raise ValueError(f"{path}: line {number} has {len(row)} cells and the header {len(header)}: mend the line")
+    return header, [[row[i] for _, row in rows] for i in range(len(header))], [f"line {number}" for number, _ in rows]
 
 
-def _parquet(path: Path) -> tuple[list[str], list[list[Any]], int]:
+def _parquet(path: Path) -> tuple[list[str], list[list[Any]], list[str]]:
     try:
         table = pq.read_table(path)
     except pa.ArrowException as problem:
         raise ValueError(f"{path} is not a Parquet file that can be read ({problem}): give another") from None
-    return table.column_names, [column.to_pylist() for column in table.columns] or [[]], 1
+    places = [f"row {number}" for number in range(1, table.num_rows + 1)]
+    return table.column_names, [column.to_pylist() for column in table.columns] or [[]], places
 
 
 def recorded_table(settings: Mapping[str, Any], data: str | None) -> tuple[Doubles, list[str]] | None:

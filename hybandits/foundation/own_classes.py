@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -65,12 +65,22 @@ def class_name(name: str) -> str:
 
 
 def _import_from_here() -> None:
-    """Let modules in the current folder be imported, before all others, as ``python -m`` does."""
+    """Let modules in the current folder be imported, after all others: those of Python and of packages stay in use."""
     with contextlib.suppress(FileNotFoundError):  # the folder has been removed
         here = os.getcwd()
         if not any(os.path.abspath(place or here) == here for place in sys.path):
-            sys.path.insert(0, here)
+            sys.path.append(here)
     importlib.invalidate_caches()  # files may have been written a moment ago
+
+
+def _must_not_be_hidden(module: ModuleType) -> None:
+    """Raise if the current folder has a module of this name, but another one was found first."""
+    top = module.__name__.partition(".")[0]
+    found = getattr(sys.modules.get(top), "__file__", None)
+    mine = [path for path in (Path(f"{top}.py"), Path(top, "__init__.py")) if path.is_file()]
+    if mine and not any(found is not None and path.resolve() == Path(found).resolve() for path in mine):
+        whose = "Python's own module" if top in sys.stdlib_module_names else f"another module ({found})"
+        raise ValueError(f"{mine[0]} in the current folder has the name of {whose}, which is taken first: rename it")
 
 
 def import_module(module: str) -> ModuleType:
@@ -89,8 +99,6 @@ def import_module(module: str) -> ModuleType:
     _import_from_here()
     try:
         imported = importlib.import_module(module)
-        _named.add(module)
-        return imported
     except ModuleNotFoundError as problem:
         missing = problem.name or module
         if module == missing or module.startswith(missing + "."):
@@ -108,6 +116,10 @@ def import_module(module: str) -> ModuleType:
     except Exception as problem:  # whatever the module does when it is imported
         words = f": {problem}" if str(problem) else ""
         reason = f"{_place_in(module, problem)}{type(problem).__name__}{words}"
+    else:
+        _must_not_be_hidden(imported)
+        _named.add(module)
+        return imported
     raise ValueError(f"the module {module!r} cannot be imported ({reason}): correct it and try again")
 
 
@@ -214,13 +226,82 @@ def construct(name: str, kind: Callable[..., Any], arguments: Mapping[str, Any])
         raise ValueError(f"{name} cannot be constructed with {given} ({words})") from None
 
 
+# ------------------------------------------------------------------ errors within a class
+
+
+class OwnClassError(ValueError):
+    """A class of one's own has failed, or does not keep what it promises; the message says which and where."""
+
+
+def is_own(value: object) -> bool:
+    """Whether an object is of a class that is not hybandits' own."""
+    return type(value).__module__.partition(".")[0] != "hybandits"
+
+
+def named(value: object) -> str:
+    """The class of an object, as a user names it."""
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
+def failure_in_words(problem: BaseException) -> str:
+    """Which class of one's own an error comes from, where, and what it says, on one line; nothing if it does not.
+
+    An error comes from there if a function in a module that the user has named takes part in it. Otherwise, it may be
+    that a method returned what it should not.
+    """
+    own = {name.partition(".")[0] for name in _named} - {"hybandits"}
+    frames = list(traceback.walk_tb(problem.__traceback__))
+    said = " ".join(str(problem).split())
+    words = f"{type(problem).__name__}: {said}" if said else type(problem).__name__
+    for frame, line in reversed(frames):
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] in own:
+            where = f"{Path(frame.f_code.co_filename).name}, line {line}"
+            return f"{module}:{frame.f_code.co_qualname} failed ({where}: {words}): correct it"
+    if not own or not frames or not isinstance(problem, AttributeError | LookupError | ArithmeticError):
+        return ""
+    frame, line = frames[-1]
+    place = f"{Path(frame.f_code.co_filename).name}, line {line}: "
+    return (
+        f"a class of {', '.join(sorted(own))} may not return what it should ({place}{words}): docs/contract.md says "
+        "what a policy returns, docs/adding-a-world.md what a world does"
+    )
+
+
+@contextlib.contextmanager
+def naming_failures() -> Iterator[None]:
+    """Turn an error within a class of one's own into one that names it, and that every engine hands back."""
+    try:
+        yield
+    except (OwnClassError, MemoryError):
+        raise
+    except Exception as problem:  # whatever the class does
+        if words := failure_in_words(problem):
+            raise OwnClassError(words) from problem
+        raise
+
+
+class Named:
+    """Work for an engine, within `naming_failures` there; workers learn which modules the user has named."""
+
+    def __init__(self, work: Callable[[Any, Any], Any]) -> None:
+        self._work, self._modules = work, tuple(_named)
+
+    def __call__(self, task: Any, report: Any) -> Any:
+        _named.update(self._modules)
+        with naming_failures():
+            return self._work(task, report)
+
+
 # ------------------------------------------------------------------ where a class comes from
 
 
 def origin_of(name: str) -> dict[str, str]:
     """Where a class that has been imported comes from: a distribution and its version, or the digest of its file.
 
-    The file is the one that defines the class; modules that it imports are not looked at.
+    The file is the one that defines the class. Where the classes that it inherits from are in other files, or
+    distributions, `bases` lists these, except hybandits and Python's own. Modules that are only imported are not looked
+    at.
 
     >>> sorted(origin_of("hybandits.policies.ucb:HyLinUCB")) in (["distribution", "version"], ["file", "sha256"])
     True
@@ -230,11 +311,26 @@ def origin_of(name: str) -> dict[str, str]:
     for part in qualified.split("."):
         found = getattr(found, part)
     home = sys.modules.get(found.__module__) or importlib.import_module(module)
-    source = getattr(home, "__file__", None)
-    if source is None:
+    origin = _origin_of_module(home)
+    if origin is None:
         raise ValueError(
             f"{name} has no source file: put the class into a module, e.g. mine.py, and name it mine:Class"
         )
+    bases = set()
+    for each in found.__mro__[1:]:
+        module_of_base = sys.modules.get(each.__module__)
+        if each.__module__.partition(".")[0] in {"hybandits", *sys.stdlib_module_names} or module_of_base is None:
+            continue
+        base = _origin_of_module(module_of_base)
+        if base is not None and base != origin:
+            bases.add(" ".join(base.values()))
+    return {**origin, "bases": ", ".join(sorted(bases))} if bases else origin
+
+
+def _origin_of_module(home: ModuleType) -> dict[str, str] | None:
+    source = getattr(home, "__file__", None)
+    if source is None:
+        return None
     path = Path(source).resolve()
     for distribution in _distributions().get(home.__name__.partition(".")[0], []):
         held = importlib.metadata.distribution(distribution)
@@ -254,9 +350,11 @@ def origin_in_words(origin: Mapping[str, str]) -> str:
     >>> origin_in_words({"file": "softmax.py", "sha256": "ab12" * 16})
     'softmax.py with SHA-256 ab12ab12ab12..'
     """
+    bases = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1..", origin.get("bases", ""))
+    around = f" (bases in {bases})" if bases else ""
     if "distribution" in origin:
-        return f"{origin['distribution']} {origin['version']}"
-    return f"{origin['file']} with SHA-256 {origin['sha256'][:12]}.."
+        return f"{origin['distribution']} {origin['version']}{around}"
+    return f"{origin['file']} with SHA-256 {origin['sha256'][:12]}..{around}"
 
 
 def changed_origin(name: str, recorded: Mapping[str, str], present: Mapping[str, str]) -> str:
@@ -267,7 +365,8 @@ def changed_origin(name: str, recorded: Mapping[str, str], present: Mapping[str,
     """
     if dict(recorded) == dict(present):
         return ""
-    if recorded.keys() == present.keys() and "sha256" in recorded and recorded["file"] == present["file"]:
+    same_bases = recorded.get("bases") == present.get("bases")
+    if same_bases and "sha256" in recorded and recorded.get("file") == present.get("file"):
         return (
             f"the source of {name} has changed: {recorded['file']} had SHA-256 {recorded['sha256'][:12]}.. and has "
             f"{present['sha256'][:12]}.. now"

@@ -61,7 +61,7 @@ SMALL_DIVERSITY = "diversity-small"
 UNIFORM = "Uniform"
 """Uniform choice, by which the features of the arm played are independent of the choice."""
 SMALL_DELTA = 0.1
-"""Failure probability there: 10 trials can show a probability of 1 - 3 delta = 0.7 at 95 % confidence."""
+"""Failure probability there: 10 trials can show a probability of 1 - 4 delta = 0.6 at 95 % confidence."""
 SMALL_RIDGE = 4.0
 """The ridge there, of every policy that is given one and of what is measured: the proof asks for at least 1/rho."""
 

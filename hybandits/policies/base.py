@@ -144,6 +144,7 @@ class Policy(Guarded, WithSettings, ABC):
     """
 
     _registry: ClassVar[dict[str, type[Policy]]] = {}
+    """All policies that have been imported, by module:Class."""
 
     d1: int
     d2: int
@@ -161,7 +162,7 @@ class Policy(Guarded, WithSettings, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Policy._registry[cls.__name__] = Policy._registry[f"{cls.__module__}:{cls.__name__}"] = cls
+        Policy._registry[f"{cls.__module__}:{cls.__name__}"] = cls
 
     def __init__(self, *, d1: int, d2: int, seed: int | None) -> None:
         self.d1, self.d2 = checks.dimensions(d1, d2)
@@ -588,9 +589,11 @@ class Policy(Guarded, WithSettings, ABC):
         """
         policy = Policy._unpack(*policy_file.read(file), cls)
         if not isinstance(policy, cls):
-            kind = type(policy).__name__
+            kind, wanted = type(policy).__name__, cls.__name__
+            if kind == wanted:  # two classes of one name
+                kind, wanted = f"{type(policy).__module__}.{kind}", f"{cls.__module__}.{wanted}"
             name = policy_file.name_of(file)
-            raise FileError(f"{name} holds a {kind}, not a {cls.__name__}: load it with {kind}.load()")
+            raise FileError(f"{name} holds a {kind}, not a {wanted}: load it with {kind}.load()")
         if not isinstance(seed, Keep):
             policy.reseed(seed)
         return policy
@@ -626,8 +629,8 @@ class Policy(Guarded, WithSettings, ABC):
             "random": {"key": self._key, "decisions": self._decisions},
             "parts": {name: part for name, (part, _) in parts.items()},
         }
-        if not (module := type(self).__module__).startswith("hybandits."):
-            header["module"] = module  # for a message; nothing is imported because a file says so
+        if not _is_built_in(type(self)):
+            header["module"] = type(self).__module__  # nothing is imported because a file says so
         if self.notes:
             header["notes"] = self.notes
         arrays = {f"{name}.{key}": value for name, (_, part) in parts.items() for key, value in part.items()}
@@ -648,8 +651,7 @@ class Policy(Guarded, WithSettings, ABC):
     @staticmethod
     def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray], expected: type[Policy] | None = None) -> Policy:
         name, module = header.get("class"), header.get("module")
-        exact = Policy._registry.get(f"{module}:{name}", Policy._registry.get(str(name)))
-        kind = expected if expected and expected.__name__ == name else exact
+        kind = _class_of_file(name, module, expected)
         if kind is None:
             raise FileError(_unknown_class(name, module))
         try:
@@ -665,6 +667,34 @@ class Policy(Guarded, WithSettings, ABC):
         except Exception as problem:  # constructors and NumPy refuse wrong values in many ways
             raise policy_file.unfit_part(problem) from None
         return policy
+
+
+def _is_built_in(kind: type[Policy]) -> bool:
+    return kind.__module__.startswith("hybandits.")
+
+
+def _class_of_file(name: Any, module: Any, expected: type[Policy] | None) -> type[Policy] | None:
+    """The class that a file names; None if it has not been imported.
+
+    Files of policies of hybandits have no module, and a class of one's own never stands in for them. Nor does it for a
+    class of the same name in another module, unless the file cannot say which that was (it was a script's, or the file
+    is of an old version), and there is only one.
+    """
+    if expected is not None and expected.__name__ != name:
+        expected = None
+    if expected is not None and module == (None if _is_built_in(expected) else expected.__module__):
+        return expected
+    named = [kind for kind in Policy._registry.values() if kind.__name__ == name]
+    if module is None:
+        built_in = [kind for kind in named if _is_built_in(kind)]
+        if built_in:
+            return built_in[0]
+    elif (exact := Policy._registry.get(f"{module}:{name}")) is not None or module != "__main__":
+        return exact
+    if expected is not None:
+        return expected
+    own = [kind for kind in named if not _is_built_in(kind)]
+    return own[0] if len(own) == 1 else None
 
 
 def _unknown_class(name: Any, module: Any) -> str:

@@ -207,12 +207,16 @@ def parse_spec(spec: str, what: str, known: Mapping[str, Any]) -> tuple[str, dic
 def _split_settings(text: str) -> list[str]:
     """Split at the commas that stand outside braces, brackets and quotes: the others belong to a value."""
     parts, depth, quote = [""], 0, ""
+    escaped = False
     for character in text:
         if character == "," and not depth and not quote:
             parts.append("")
             continue
         parts[-1] += character
-        if quote:
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = quote == '"' and character == "\\"
             quote = "" if character == quote else quote
         elif character in "\"'":
             quote = character
@@ -329,6 +333,11 @@ def make_policy(
     if "d1" not in given or "d2" not in given:
         _must_wrap(name, values, [argument for argument in known if argument != "seed"])
     policy: Policy = own_classes.construct(name, kind, {**given, **values})
+    if is_import_path(name):
+        try:
+            policy._settings()  # it cannot be copied or saved without them, which would show after the work
+        except AttributeError as problem:
+            raise ValueError(f"{name}: {problem}") from None
     return policy
 
 

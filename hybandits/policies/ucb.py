@@ -158,6 +158,8 @@ class UCBPolicy(RidgePolicy):
 
     @classmethod
     def _from_config(cls, config: dict[str, Any]) -> Self:
+        if "exploration" not in config:  # a class of one's own may set the coefficient itself
+            return cls(**config)
         return cls(**{**config, "exploration": from_plain(config["exploration"])})
 
 

@@ -13,7 +13,7 @@ import pytest
 from hybandits import paper
 from hybandits.experiments.results import read_results
 from tests.support.command_line import complaints, run, run_process, said
-from tests.support.own_classes import write_drifting, write_softmax
+from tests.support.own_classes import FAILING, write_drifting, write_softmax
 
 QUICK = ["reproduce", "diversity", "--protocol", "released", "--policies", "HyLinUCB"]
 
@@ -323,6 +323,45 @@ def test_bad_classes_of_ones_own_are_one_clear_complaint(arguments: list[str], m
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(complaints(result.stderr)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--policy", "failing:Cautious"],
+            "failing:Cautious.choose failed (failing.py, line 9: LookupError: no such thing",
+        ),
+        (["--policy", "failing:Deaf"], "failing:Deaf.learn failed (failing.py, line 15: ZeroDivisionError: division"),
+        (["--policy", "failing:Careless"], "failing:Careless: Careless has no attribute 'boldness'"),
+        (["--policy", "Greedy", "--world", "failing:Modest"], "failing:Modest says that the best mean of round 0 is"),
+    ],
+)
+def test_classes_that_fail_while_they_play_are_one_clear_complaint(
+    arguments: list[str], message: str, own_folder: Path
+) -> None:
+    (own_folder / "failing.py").write_text(FAILING)
+    result = run("simulate", *arguments, *SMALL_WORLD, "--workers", "1")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(complaints(result.stderr)) == 1
+
+
+@pytest.mark.slow
+def test_a_data_set_in_the_text_of_the_world_and_beside_the_toml_of_the_page(own_folder: Path) -> None:
+    (own_folder / "d.csv").write_text("height,kind\n1,a\n2,b\n1.5,a\n7,c\n")
+    played = ["--rounds", "20", "--environments", "1", "--workers", "1", "--policy", "Greedy"]
+    first = run("simulate", "--world", "classification:data=d.csv", *played, "--out", "out")
+    assert first.exit_code == 0, said(first)
+    (own_folder / "d.csv").rename(own_folder / "out" / "report" / "d.csv")
+    again = run("simulate", "out/report/simulation.toml", "--workers", "1", "--out", "again")
+    assert again.exit_code == 0, said(again)
+    assert again.stdout.splitlines()[:-1] == first.stdout.splitlines()[:-1]
+    (own_folder / "out" / "report" / "d.csv").unlink()
+    lost = run("simulate", "out/report/simulation.toml", "--out", "lost")
+    assert lost.exit_code == 2
+    assert "there is no data set d.csv in the current folder, nor beside out" in lost.stderr
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import hybandits
 from hybandits.logs.store import Log
 from tests.support.campaigns import HEADER, ROUNDS, campaign
 from tests.support.command_line import complaints, run, run_process, said
-from tests.support.own_classes import write_softmax
+from tests.support.own_classes import FAILING, write_softmax
 
 
 def test_what_convert_writes_is_a_log(folder: Path) -> None:
@@ -372,3 +372,51 @@ def test_a_policy_of_ones_own_is_fitted_and_evaluated(folder: Path, own_folder: 
     assert own in evaluated.stdout
     wrong = run_process(*evaluate, "--import", "sofmax")
     assert "there is no module 'sofmax' (did you mean softmax?)" in wrong.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "own", "message"),
+    [
+        ("fit", "Careless", "failing:Careless: Careless has no attribute 'boldness'"),
+        ("evaluate", "Careless", "failing:Careless: Careless has no attribute 'boldness'"),
+        ("evaluate", "Deaf", "failing:Deaf.learn failed (failing.py, line 15: ZeroDivisionError: division by zero)"),
+    ],
+)
+def test_a_policy_of_ones_own_that_fails_is_one_clear_complaint(
+    command: str, own: str, message: str, folder: Path, own_folder: Path
+) -> None:
+    (own_folder / "failing.py").write_text(FAILING)
+    failed = run(command, folder / "log", "--policy", f"failing:{own}", "--rounds", 300, "--workers", "1")
+    assert failed.exit_code == 2, said(failed)
+    assert message in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.slow
+def test_a_saved_policy_of_ones_own_that_fails_in_a_worker_is_one_clear_complaint(
+    folder: Path, own_folder: Path
+) -> None:
+    (own_folder / "failing.py").write_text(FAILING)
+    options = ["--rounds", 300, "--workers", "2"]
+    fitted = run("fit", folder / "log", "--policy", "failing:Vague", *options)
+    assert fitted.exit_code == 0, said(fitted)
+    failed = run("evaluate", folder / "log", "--policy", "policy.npz", "--import", "failing", *options)
+    assert failed.exit_code == 2, said(failed)
+    assert "failing:Vague.propensities failed (failing.py, line 20: AttributeError: no chances)" in failed.stderr
+
+
+@pytest.mark.slow
+def test_a_built_in_stays_itself_beside_a_class_of_its_name(folder: Path, own_folder: Path) -> None:
+    (own_folder / "shadow.py").write_text(
+        "import hybandits\n\n\nclass HyLinUCB(hybandits.HyLinUCB):\n"
+        "    def __init__(self, *, d1, d2, boldness=3.0):\n"
+        "        super().__init__(d1=d1, d2=d2, noise=boldness)\n"
+        "        self.boldness = boldness\n"
+    )
+    options = ["--rounds", 300, "--workers", "1"]
+    assert run("fit", folder / "log", "--policy", "HyLinUCB", *options).exit_code == 0
+    saved = ["evaluate", folder / "log", "--policy", "policy.npz", "--from", 300, *options]
+    assert run(*saved, "--import", "shadow").stdout == run(*saved).stdout
+    both = run("evaluate", folder / "log", "--policy", "shadow:HyLinUCB", "--policy", "HyLinUCB", *options)
+    assert both.exit_code == 0, said(both)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import threading
 from dataclasses import replace
 
 from rich.console import Console
 
 from hybandits import paper
-from hybandits.cli.progress import Bars, StagedBar, simple_bar
+from hybandits.cli.progress import EVERY, Bars, Lines, StagedBar, simple_bar
 
 RECORD = replace(paper.experiment("setting-1", "released"), seeds=(1, 2, 3))
 
@@ -144,3 +145,54 @@ def test_a_terminal_gets_no_lines() -> None:
         clock.now += 100
         advance(5)
     assert "% done" not in told.getvalue()
+
+
+class Waiting:
+    """Stands for time that passes while the work is silent: every wait lasts as long as it should, up to the last."""
+
+    def __init__(self, clock: Clock, waits: int) -> None:
+        self.clock, self.left, self.asked = clock, waits, list[float]()
+        self.heard, self.done = threading.Event(), threading.Event()
+
+    def __call__(self, seconds: float) -> bool:
+        self.heard.wait()  # until the work has reported once
+        self.asked.append(seconds)
+        self.clock.now += seconds
+        self.left -= 1
+        if self.left < 0:
+            self.done.set()
+        return self.left < 0
+
+
+def test_a_long_silence_is_not_without_lines() -> None:
+    clock, (told, console) = Clock(), elsewhere()
+    waiting = Waiting(clock, 3)
+    with Lines(console, clock, waiting) as lines:
+        clock.now += 10
+        lines("fitting", 25, 100)
+        waiting.heard.set()
+        waiting.done.wait()
+    assert waiting.asked[-2:] == [EVERY, EVERY]
+    said = told.getvalue().splitlines()
+    assert said[0].startswith("hybandits: fitting: 25 % done, 25 of 100 rounds, about ")
+    assert len(said) == 3
+    assert not lines._thread.is_alive()
+
+
+def test_lines_before_the_first_report_say_that_nothing_is_done() -> None:
+    clock, (told, console) = Clock(), elsewhere()
+    units = list(RECORD.units())
+    with Bars(console, clock) as bars:
+        bars.plan(units, [])
+        clock.now += 30
+        last = bars._lines._last
+        assert last is not None
+        last()  # what the thread calls when its time has come
+    assert told.getvalue() == f"hybandits: 0 % done, 0 of 3 units saved, 0 of {3 * units[0].rounds:,} rounds\n"
+
+
+def test_the_thread_ends_with_the_work_and_a_terminal_has_none() -> None:
+    for terminal in (False, True):
+        with Bars(Console(file=io.StringIO(), force_terminal=terminal)) as bars:
+            assert bars._lines._thread.is_alive() is not terminal
+        assert not bars._lines._thread.is_alive()

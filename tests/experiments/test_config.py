@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hybandits import paper
 from hybandits.engines import Here
-from hybandits.experiments.config import DEFAULTS, entry, experiment, to_toml
+from hybandits.experiments.config import DEFAULTS, entry, experiment, to_toml, with_data_beside
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.runner import run
 from hybandits.foundation.files import read_toml, sha256
@@ -88,6 +88,9 @@ def test_a_policy_with_its_own_coefficient_is_not_told_the_noise() -> None:
         ({"constant": 1}, "constant must be true or false, got 1"),
         ({"delay": -1}, "delay"),
         ({"factor": 0}, "factor"),
+        ({"factor": -2.0}, "factor must be positive"),
+        ({"world": "churn:evry=3"}, "a world of the kind churn has no setting 'evry'"),
+        ({"world": "churn:every=often"}, "every must be a whole number, got 'often'"),
         ({"own": "none"}, "own must be one of drawn, zero, alike, got 'none'"),
     ],
 )
@@ -291,6 +294,58 @@ def test_a_data_set_survives_toml(own_folder: Path) -> None:
     (own_folder / "flowers.csv").write_text("kind,length,width\nrose,1,2\nlily,2,2.5\n")
     with pytest.raises(ValueError, match=r"flowers\.csv has SHA-256 .*bring the file that was used"):
         experiment(tomllib.loads(text))
+
+
+def test_a_data_set_may_be_named_in_the_text_of_the_world(own_folder: Path) -> None:
+    (own_folder / "d.csv").write_text("length,kind\n1,rose\n2,lily\n3,rose\n")
+    record = experiment({"world": "classification:data=d.csv", "rounds": 10})
+    assert record == experiment({"world": "classification", "data": "d.csv", "rounds": 10})
+
+
+def test_a_data_set_is_looked_for_beside_the_toml_file_too(own_folder: Path) -> None:
+    (own_folder / "lab").mkdir()
+    file = Path("lab/mine.toml")
+    settings = {"world": "classification:data=d.csv", "label": "kind"}
+    with pytest.raises(ValueError, match=r"no data set d\.csv in the current folder, nor beside lab.mine\.toml: bring"):
+        with_data_beside(settings, file)
+    (own_folder / "lab" / "d.csv").write_text("")
+    assert with_data_beside(settings, file) == {
+        "world": "classification",
+        "data": str(Path("lab/d.csv")),
+        "label": "kind",
+    }
+    (own_folder / "d.csv").write_text("")
+    assert with_data_beside(settings, file)["data"] == "d.csv", "the current folder comes first, as it always did"
+    assert with_data_beside({"world": "classification"}, file) == {"world": "classification"}
+
+
+NUMPY_WORLD = """
+import numpy as np
+from hybandits.simulation.worlds import Synthetic
+
+
+class Counted(Synthetic):
+    def __init__(self, *, seed=0):
+        super().__init__(d1=np.int64(2), d2=np.int32(1), arms=np.int64(3), seed=seed)
+
+
+class Half(Counted):
+    d1 = property(lambda self: 2.5)
+
+    def __init__(self, *, seed=0):
+        pass
+
+    d2, noise, fresh_contexts, noise_stream = 1, 0.1, False, None
+"""
+
+
+def test_the_numbers_of_a_world_of_ones_own_may_be_numpy_s(own_folder: Path) -> None:
+    (own_folder / "counted.py").write_text(NUMPY_WORLD)
+    record = experiment({"world": "counted:Counted", "rounds": 10, "policies": ["Greedy"]})
+    assert (record.d1, record.d2, record.arms) == (2, 1, (3,))
+    assert Experiment.from_plain(record.plain()) == record
+    with pytest.raises(ValueError, match=r"counted:Half has d1 = 2\.5: let it be a whole number"):
+        experiment({"world": "counted:Half", "rounds": 10, "policies": ["Greedy"]})
 
 
 numbers = st.floats(1e-3, 1e3)

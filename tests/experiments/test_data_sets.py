@@ -60,14 +60,27 @@ def test_regret_does_not_depend_on_the_kind_of_file(ending: str, relayed: dict[s
         ("", "must have a header, rows"),
         ("a,b\n", "must have a header, rows"),
         ("a\n1\n", "must have a header, rows, and a column of features"),
-        ("a,b\n1,x\n2\n", "row 3 has 1 cells and the header 2"),
-        ("a,b\none,x\n", "row 2 has 'one' as a: all columns but that of the class must be finite numbers"),
-        ("a,b\nnan,x\n", "row 2 has 'nan' as a"),
+        ("a,b\n1,x\n2\n", "line 3 has 1 cells and the header 2"),
+        ("a,b\none,x\n", "line 2 has 'one' as a: all columns but that of the class must be finite numbers"),
+        ("a,b\nnan,x\n", "line 2 has 'nan' as a"),
+        ('a,b\n\n1,"x\ny"\n\ntwo,x\n', "line 6 has 'two' as a"),
+        ("a,b\n1,x\n2,x\n", r"has only the class 'x' in b, so there is nothing to choose: give rows of two classes"),
     ],
 )
 def test_faults_of_a_csv_file_are_named(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "data.csv")
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_header(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("kind,a\nx,1\ny,2\n", encoding="utf-8-sig")
+    assert read_table(tmp_path / "data.csv", "kind")[1] == ["x", "y"]
+
+
+def test_a_file_in_another_encoding_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a,kind\n1,é\n2,y\n", encoding="latin-1")
+    with pytest.raises(ValueError, match=r"data\.csv is not UTF-8 text \(it has the byte 0xe9\): save it as UTF-8"):
         read_table(tmp_path / "data.csv")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,9 @@ from hybandits.experiments.config import experiment
 from hybandits.experiments.record import Experiment, ResultsError
 from hybandits.experiments.results import read_results
 from hybandits.experiments.runner import Job, run, run_unit
+from hybandits.foundation.own_classes import OwnClassError
 from tests.support.experiments import StopAfter, StopError, contents
-from tests.support.own_classes import write_drifting, write_softmax
+from tests.support.own_classes import FAILING, write_drifting, write_softmax
 
 SETTINGS = {
     "d1": 2, "d2": 1, "arms": [3, 4], "rounds": 120, "environments": 2, "world": "drifting:Drifting:speed=0.5",
@@ -59,6 +61,54 @@ def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(record: Expe
     (own_folder / "softmax.py").write_text(source)
     run([record], own_folder / "out", engine=Here())
     assert contents(own_folder / "out") == contents(own_folder / "whole")
+
+
+SMALL_FAILURE = {"d1": 2, "d2": 1, "arms": 3, "rounds": 60, "environments": 1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"policies": ["failing:Cautious"]},
+            r"^failing:Cautious\.choose failed \(failing\.py, line 9: LookupError: no such thing\): correct it$",
+        ),
+        ({"policies": ["failing:Deaf"]}, r"failing:Deaf\.learn failed \(failing\.py, line 15: ZeroDivisionError: "),
+        (
+            {"policies": ['EpsilonGreedy:policy="failing:Deaf"']},
+            r"failing:Deaf\.learn failed \(failing\.py, line 15: ZeroDivisionError: ",
+        ),
+        (
+            {"policies": ["failing:Mute"]},
+            r"a class of .*failing.* may not return what it should \(play\.py, line \d+: ",
+        ),
+        ({"world": "failing:Shut"}, r"failing:Shut\.rounds failed \(failing\.py, line \d+: IndexError: nothing left"),
+        ({"world": "failing:Short"}, r"failing:Short gave 30 rounds of 60: let rounds\(60\) yield as many"),
+        ({"world": "failing:Long"}, r"failing:Long gave more than 2 rounds"),
+        ({"world": "failing:Holes"}, r"failing:Holes has a mean that is not a finite number in round 1, got \[nan"),
+        ({"world": "failing:Holes", "factor": 2.0, "delay": 3}, r"failing:Holes has a mean that is not"),
+        ({"world": "failing:Modest"}, r"failing:Modest says that the best mean of round 0 is .* let best be"),
+        ({"world": "failing:Flat"}, r"failing:Flat gave means of shape \(2,\) and best of shape \(2,\)"),
+        ({"world": "failing:Twice"}, r"failing:Twice, in the block of round 0: round 0 has counts 3 and index \[0, 0"),
+    ],
+)
+def test_a_class_that_fails_while_it_plays_is_named_and_nothing_is_written(
+    settings: dict[str, Any], message: str, own_folder: Path
+) -> None:
+    (own_folder / "failing.py").write_text(FAILING)
+    record = experiment({**SMALL_FAILURE, "policies": ["Greedy"], **settings})
+    with pytest.raises(OwnClassError, match=message):
+        run([record], own_folder / "out", engine=Here())
+    assert not list((own_folder / "out").rglob("*.parquet"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [Local(2), RAY])
+def test_a_class_that_fails_in_a_worker_is_named(engine: Local | Ray, own_folder: Path) -> None:
+    (own_folder / "failing.py").write_text(FAILING)
+    record = experiment({**SMALL_FAILURE, "policies": ["failing:Cautious"]})
+    with pytest.raises(OwnClassError, match=r"failing:Cautious\.choose failed \(failing\.py, line 9: LookupError"):
+        run([record], own_folder / "out", engine=engine)
 
 
 def test_a_source_that_changes_during_a_run_is_refused(record: Experiment, own_folder: Path) -> None:

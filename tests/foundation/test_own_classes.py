@@ -94,7 +94,7 @@ def test_the_current_folder_comes_first(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     try:
         assert import_class("found_here:Mine", dict, "a dict").__name__ == "Mine"
-        assert sys.path[0] == os.getcwd()
+        assert sys.path[-1] == os.getcwd()
         assert str(tmp_path) in places()
         assert not any(place.startswith(sys.prefix) for place in places())
     finally:
@@ -114,6 +114,38 @@ def test_the_origin_is_a_version_or_the_digest_of_the_file(own_folder: Path) -> 
     installed = origin_of("pytest:Item")
     assert installed["distribution"] == "pytest"
     assert origin_in_words(installed).startswith("pytest ")
+
+
+def test_the_files_of_base_classes_are_part_of_the_origin(own_folder: Path) -> None:
+    (own_folder / "base.py").write_text("from hybandits import Greedy\n\n\nclass Base(Greedy): pass\n")
+    (own_folder / "mine.py").write_text("from base import Base\n\n\nclass Mine(Base): pass\n")
+    import_module("mine")
+    before = origin_of("mine:Mine")
+    digests = [sha256(own_folder / name) for name in ("mine.py", "base.py")]
+    assert before == {"file": "mine.py", "sha256": digests[0], "bases": f"base.py {digests[1]}"}
+    (own_folder / "base.py").write_text("from hybandits import Greedy\n\n\nclass Base(Greedy): x = 1\n")
+    now = sha256(own_folder / "base.py")
+    assert changed_origin("mine:Mine", before, origin_of("mine:Mine")) == (
+        f"mine:Mine came from mine.py with SHA-256 {digests[0][:12]}.. (bases in base.py {digests[1][:12]}..) and "
+        f"comes from mine.py with SHA-256 {digests[0][:12]}.. (bases in base.py {now[:12]}..) now"
+    )
+
+
+@pytest.mark.parametrize(("name", "whose"), [("calendar", "Python's own module"), ("typer", "another module")])
+def test_modules_of_python_and_of_packages_are_found_first_and_a_hidden_one_is_named(
+    name: str, whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    monkeypatch.setattr(own_classes, "_named", set())
+    (tmp_path / f"{name}.py").write_text("raise RuntimeError('hidden')")
+    (tmp_path / "beside.py").write_text(f"import {name}\n\n\nclass Mine(dict): pass\n")
+    try:
+        import_module("beside")
+    finally:
+        sys.modules.pop("beside", None)
+    with pytest.raises(ValueError, match=rf"{name}\.py in the current folder has the name of {whose}.*: rename it"):
+        import_module(name)
 
 
 def test_a_class_without_a_file_has_no_origin() -> None:

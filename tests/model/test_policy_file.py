@@ -302,8 +302,8 @@ def test_a_file_names_the_module_of_its_class_and_imports_nothing(
     policy.save("softmax.npz")
     around.save("around.npz")
     assert repr(hybandits.load("softmax.npz")) == repr(policy)
-    monkeypatch.setattr(Policy, "_registry", {"EpsilonGreedy": EpsilonGreedy})
-    monkeypatch.delitem(sys.modules, "softmax")
+    monkeypatch.setattr(Policy, "_registry", {"hybandits.policies.randomised:EpsilonGreedy": EpsilonGreedy})
+    del sys.modules["softmax"]
     for file in ("softmax.npz", "around.npz"):
         with pytest.raises(
             FileError,
@@ -336,3 +336,62 @@ def test_of_two_classes_with_one_name_the_saved_one_is_loaded(own_folder: Path) 
     for kind in (first, second):
         kind(d1=1, d2=1).save("policy.npz")
         assert type(hybandits.load("policy.npz")) is kind
+
+
+SHADOW = """
+import hybandits
+
+
+class HyLinUCB(hybandits.HyLinUCB):
+    def _bonus(self, *arguments):
+        raise RuntimeError("not the policy that was saved")
+
+
+class Greedy(hybandits.Greedy):
+    def __init__(self, *, d1, d2, boldness=1.0):
+        super().__init__(d1=d1, d2=d2)
+        self.boldness = boldness
+"""
+
+
+def test_a_class_of_ones_own_never_stands_in_for_a_built_in_of_its_name(own_folder: Path) -> None:
+    (own_folder / "shadow.py").write_text(SHADOW)
+    shadow: Any = import_module("shadow")
+    built_in = HyLinUCB(d1=1, d2=1, noise=0.1)
+    around = EpsilonGreedy(built_in, seed=1)
+    built_in.save("built-in.npz")
+    around.save("around.npz")
+    assert type(hybandits.load("built-in.npz")) is HyLinUCB is type(built_in.copy())
+    inside = hybandits.load("around.npz")
+    assert isinstance(inside, EpsilonGreedy)
+    assert type(inside.policy) is HyLinUCB
+    own = shadow.Greedy(d1=1, d2=1, boldness=2.0)
+    own.save("own.npz")
+    assert type(hybandits.load("own.npz")) is shadow.Greedy is type(Greedy.load("own.npz")) is type(own.copy())
+    with pytest.raises(FileError, match=r"holds a hybandits\.policies\.\w+\.HyLinUCB, not a shadow\.HyLinUCB: load it"):
+        shadow.HyLinUCB.load("built-in.npz")
+
+
+def test_a_class_of_the_same_name_in_another_module_is_not_taken(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "elsewhere.py").write_text((own_folder / "softmax.py").read_text().replace("Softmax", "Softest"))
+    kind: Any = import_class("elsewhere:Softest", Policy, "a policy")
+    kind(d1=1, d2=1).save("policy.npz")
+    content = Path("policy.npz").read_bytes()
+    assert type(hybandits.load("policy.npz")) is kind
+    kind.__module__ = "moved"
+    kind(d1=1, d2=1).save("moved.npz")
+    kind.__module__ = "elsewhere"
+    with pytest.raises(FileError, match=r"class 'Softest', which is not known here: if you trust .*'moved' first"):
+        hybandits.load("moved.npz")
+    assert type(Policy.from_bytes(content)) is kind
+
+
+def test_a_script_s_class_is_found_where_it_was_imported_since(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "script.py").write_text((own_folder / "softmax.py").read_text().replace("Softmax", "Scripted"))
+    kind: Any = import_class("script:Scripted", Policy, "a policy")
+    kind.__module__ = "__main__"
+    kind(d1=1, d2=1).save("policy.npz")
+    kind.__module__ = "script"
+    assert type(hybandits.load("policy.npz")) is kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hybandits.policies.by_name import (
     with_noise,
     wrapper_names,
 )
-from tests.support.own_classes import WRAPPERS, write_softmax
+from tests.support.own_classes import FAILING, WRAPPERS, write_softmax
 
 SHAPE = {"d1": 3, "d2": 2, "arms": 5, "horizon": 100}
 
@@ -213,6 +214,26 @@ NESTED: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("text", "table"), NESTED, ids=range(len(NESTED)))
 def test_text_and_table_say_the_same(text: str, table: dict[str, Any]) -> None:
     assert parse_policy(text) == of_table(table)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 5])
+def test_quotes_within_quotes_are_escaped(levels: int) -> None:
+    text, table = "HyLinUCB:noise=0.1,ridge=2", {"class": "HyLinUCB", "noise": 0.1, "ridge": 2}
+    for level in range(levels):
+        text = f"EpsilonGreedy:policy={json.dumps(text)},epsilon=0.{level + 1}"
+        table = {"class": "EpsilonGreedy", "policy": table, "epsilon": float(f"0.{level + 1}")}
+    name, settings = parse_policy(text)
+    assert {"class": name, **settings} == table
+
+
+def test_a_backslash_in_single_quotes_escapes_nothing() -> None:
+    assert parse_policy("mine:Mine:a='x\\',b=2") == ("mine:Mine", {"a": "x\\", "b": 2})
+
+
+def test_a_class_that_does_not_keep_its_settings_is_refused(own_folder: Path) -> None:
+    (own_folder / "failing.py").write_text(FAILING)
+    with pytest.raises(ValueError, match=r"failing:Careless: Careless has no attribute 'boldness'.* self\.boldness = "):
+        make_policy("failing:Careless", {}, d1=1, d2=1, arms=2, horizon=10)
 
 
 @pytest.mark.usefixtures("own_policies")

@@ -43,6 +43,7 @@ class Inner(EpsilonGreedy):
 
     def __init__(self, *, inner, seed=None):
         super().__init__(inner, epsilon=0.5, seed=seed)
+        self.inner = self.policy
 
 
 class Shapeless(EpsilonGreedy):
@@ -69,3 +70,81 @@ class Other:
     pass
 '''
 """A module with wrappers, and with classes that are not policies, or not whole."""
+
+
+FAILING = """
+import hybandits
+from hybandits.simulation.worlds import Synthetic
+
+
+class Cautious(hybandits.Greedy):
+    def choose(self, *arguments, **options):
+        if self.rounds > 30:
+            raise LookupError("no such\\n\\nthing")
+        return super().choose(*arguments, **options)
+
+
+class Deaf(hybandits.Greedy):
+    def learn(self, *arguments, **options):
+        return 1 / 0
+
+
+class Vague(hybandits.Greedy):
+    def propensities(self, *arguments, **options):
+        raise AttributeError("no chances")
+
+
+class Mute(hybandits.Greedy):
+    def choose(self, *arguments, **options):
+        return None
+
+
+class Careless(hybandits.Greedy):
+    def __init__(self, *, d1, d2, boldness=1.0):
+        super().__init__(d1=d1, d2=d2)
+
+
+class Shut(Synthetic):
+    def rounds(self, horizon, trial=0):
+        for block in super().rounds(horizon, trial):
+            if horizon > 2:
+                raise IndexError("nothing left")
+            yield block
+
+
+class Short(Synthetic):
+    def rounds(self, horizon, trial=0):
+        return super().rounds(max(horizon // 2, 2), trial)
+
+
+class Long(Synthetic):
+    def rounds(self, horizon, trial=0):
+        return super().rounds(horizon + 1, trial)
+
+
+class Holes(Synthetic):
+    def rounds(self, horizon, trial=0):
+        for block in super().rounds(horizon, trial):
+            block.means[-1, 0] = float("nan")
+            yield block
+
+
+class Modest(Synthetic):
+    def rounds(self, horizon, trial=0):
+        for block in super().rounds(horizon, trial):
+            yield block._replace(best=block.best - 0.01)
+
+
+class Flat(Synthetic):
+    def rounds(self, horizon, trial=0):
+        for block in super().rounds(horizon, trial):
+            yield block._replace(means=block.best)
+
+
+class Twice(Synthetic):
+    def rounds(self, horizon, trial=0):
+        for block in super().rounds(horizon, trial):
+            block.rounds.index[0, 1] = block.rounds.index[0, 0]
+            yield block
+"""
+"""failing.py: policies and worlds that fail while they are played, or do not give what they promise."""
