@@ -162,7 +162,7 @@ def _judge_rejection(policy: LogSupport, survey: Survey, estimators: list[str], 
             f"{_above(policy, survey)}, so choices that the log made less often than keep count too little: about "
             f"{share:.1%} of what the policy chooses is left out, and {policy.left_out:.1%} at most ({SURE:.0%} "
             f"confidence limit). That is a bias of at most {bias:.2g}, for rewards from {rewards[0]:g} to "
-            f"{rewards[1]:g}, which the interval includes. Without bias: keep={_rounded_down(survey.smallest)}."
+            f"{rewards[1]:g}, which the interval includes. Without bias: keep={survey.smallest:.4g}."
         )
 
 
@@ -208,7 +208,7 @@ def _rough(policy: LogSupport, survey: Survey, share: float) -> str:
         f"A rough number. {_above(policy, survey)}, so choices that the log made less often than keep are kept too "
         f"seldom: about {share:.0%} of what the policy chose is left out. The policy learned from rounds that are "
         "tilted in this way and may have become another one, so nothing bounds how far off its value is, and there is "
-        f"no interval. Exact: keep={_rounded_down(survey.smallest)}, which leaves about "
+        f"no interval. Exact: keep={survey.smallest:.4g}, which leaves about "
         f"{survey.rounds * survey.smallest:,.0f} rounds to learn from."
     )
 
@@ -304,12 +304,6 @@ def without_sequence(policy: LogSupport, estimator: str) -> str | None:
 
 
 # ------------------------------------------------------------------ words
-
-
-def _rounded_down(value: float) -> str:
-    """With three digits, and not above the value."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.floor(value / unit) * unit:.3g}"
 
 
 def _rounds(part: float, whole: float) -> str:
