@@ -183,7 +183,7 @@ def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
                 path = Path(folder) / f"{logging}-{i}"
                 view = View(setting.log(path, i, rounds))
                 gathered = gather(view, targets, estimators=estimators, reward_range=(0.0, 1.0), seed=i)
-                learned = learned_values(setting, view, Learning(fresh).policy(), gathered.rejection)
+                learned = learned_values(setting, view, Learning(fresh).policy(), gathered.policies[-1].rejection)
                 for kind in INTERVALS:
                     for e in gathered.evaluation(interval=kind, seed=i).estimates:
                         truth["learning"] = learned[e.estimator != "replay"]

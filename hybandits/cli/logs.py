@@ -317,7 +317,7 @@ def evaluate(
         float | None,
         typer.Option(
             help="Probability with which replay keeps a choice of the policy on a log that was not uniform. By default "
-            "the smallest propensity, or somewhat more if that leaves too little."
+            "the smallest propensity, or more if a policy would learn fewer than 50 rounds, which costs its interval."
         ),
     ] = None,
     reward_range: Annotated[

@@ -90,8 +90,9 @@ def evaluate(
     keep : float, optional
         The probability with which a choice of the policy is kept in replay, whatever the log's own policy did: a round
         that matches is kept with the probability keep / propensity. By default every round that matches is kept if the
-        log was uniform. Otherwise it is the smallest propensity of these rounds, or somewhat more if that would leave
-        too little; see `rejection`. Above the smallest propensity there is a bias, and the estimate's notes bound it.
+        log was uniform. Otherwise it is the smallest propensity of these rounds, or more if a policy that learns
+        would learn fewer than 50 rounds; see `rejection`. Above the smallest propensity the estimate is biased. The
+        interval of a fixed policy then includes the bias, and a policy that learns has no interval.
     progress : callable, optional
         Called with the number of rounds done since the last call; they add up to `progress_total`.
 
@@ -170,11 +171,11 @@ def gather(
         LogSupport.empty(name, target_of(given, view, learns=names == ["replay"]), layout, arms)
         for name, given in targets.items()
     ]
-    survey, rejection, unfitted = read(
+    survey, unfitted = read(
         view, policies, names, layout, ridge, clip, reward_range, keep, seed, engine or Here(), progress
     )
     for policy in policies:
-        enter_refusals(policy, view, survey, names, layout, rejection, reward_range, unfitted=unfitted)
+        enter_refusals(policy, view, survey, names, layout, reward_range, unfitted=unfitted)
     if reward_range is not None and not reward_range[0] <= survey.lowest <= survey.highest <= reward_range[1]:
         raise LogError(
             f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}, beyond "
@@ -185,8 +186,8 @@ def gather(
         reasons = " ".join(f"{policy.name} by {name}: {policy.refusals[name]}" for policy, name in refused)
         raise LogError(f"Nothing can be estimated from this log. {reasons}")
     return Gathered(
-        policies=policies, estimators=names, layout=layout, survey=survey, rejection=rejection, features=view.map.name,
-        clip=clip, reward_range=reward_range,
+        policies=policies, estimators=names, layout=layout, survey=survey, features=view.map.name, clip=clip,
+        reward_range=reward_range,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from hybandits.offline.evaluation.refusals import (
     without_bootstrap,
     without_sequence,
 )
-from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.results import Difference, Estimate, Evaluation, Running
 from hybandits.offline.evaluation.sequences import sequence, sequence_of_difference
 from hybandits.offline.evaluation.support import LogSupport, diagnose
@@ -60,8 +60,6 @@ class Gathered:
         The blocks and folds.
     survey : Survey
         What the log is like.
-    rejection : Rejection
-        Which rounds are kept in replay.
     features : str
         The feature map of the reward model behind dm and dr.
     clip : float or None
@@ -74,10 +72,14 @@ class Gathered:
     estimators: list[str]
     layout: BlockLayout
     survey: Survey
-    rejection: Rejection
     features: str
     clip: float | None
     reward_range: tuple[float, float] | None
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """The lowest and the highest reward: those that are possible, if they are known, or those of the log."""
+        return self.reward_range or (self.survey.lowest, self.survey.highest)
 
     @cached_property
     def ratios(self) -> dict[tuple[str, str], tuple[Doubles, Doubles]]:
@@ -127,12 +129,9 @@ class Gathered:
         if interval == "bootstrap":
             estimates = _bootstrapped(self, level, self.resampled(seed=seed))
         else:
-            estimates = _sequences(self, level)
+            estimates = _sequences(self, level, seed)
         weighted = bool(set(self.estimators) & set(WEIGHTED))
-        diagnostics = {
-            one.name: diagnose(one, self.survey, self.layout, self.rejection, weighted=weighted)
-            for one in self.policies
-        }
+        diagnostics = {one.name: diagnose(one, self.survey, self.layout, weighted=weighted) for one in self.policies}
         return Evaluation(
             rounds=self.layout.rounds, level=level, interval=interval, features=self.features, estimates=estimates,
             diagnostics=diagnostics,
@@ -184,13 +183,45 @@ def running(upper: Doubles, lower: Doubles, layout: BlockLayout, level: float, *
     return Running(rounds=rounds, weight=weight, value=value, low=value - half, high=value + half)
 
 
+def _with_bias(policy: LogSupport, name: str, rewards: tuple[float, float], low: Any, high: Any) -> tuple[Any, Any]:
+    """Bounds of the mean reward of the rounds kept, made bounds of the policy's value; see `rejection`."""
+    if name != "replay" or policy.left_out is None:
+        return low, high
+    s = policy.left_out
+    return (1 - s) * low + s * rewards[0], (1 - s) * high + s * rewards[1]
+
+
+def _bias(name: str, rewards: tuple[float, float], *policies: LogSupport) -> float:
+    """How far off the difference of two policies may be because choices were left out."""
+    if name != "replay":
+        return 0.0
+    return sum(policy.left_out or 0.0 for policy in policies) * (rewards[1] - rewards[0])
+
+
+def _model_notes(
+    gathered: Gathered, level: float, bounds: intervals.Intervals, value: Doubles, unjudged: set[str]
+) -> dict[str, list[str]]:
+    """For every policy with estimates by dm and dr, what to say of their difference."""
+    notes = {}
+    for i, (name, (model, robust)) in enumerate(gathered.models.items(), start=len(gathered.pairs)):
+        policy = next(one for one in gathered.policies if one.name == name)
+        if any(without_bootstrap(policy, by, unjudged=name in unjudged) for by in MODELLED):
+            continue
+        if math.isfinite(bounds.low[model]) and math.isfinite(bounds.high[model]):
+            ends = _number(bounds.difference_low[i]), _number(bounds.difference_high[i])
+            width = float(bounds.high[robust] - bounds.low[robust])
+            gap = float(value[len(gathered.ratios) + i])
+            notes[name] = model_is_biased(gap, *ends, width, level, gathered.features)
+    return notes
+
+
 def _bootstrapped(gathered: Gathered, level: float, resampled: intervals.Resampled) -> list[Estimate]:
     policies, names, first = gathered.policies, gathered.estimators, gathered.policies[0]
     bounds, value = resampled.intervals(level), resampled.value
     places = {key: i for i, key in enumerate(gathered.ratios)}
     gaps = {key: i for i, key in enumerate(gathered.pairs)}
-    model_gaps = {name: len(gaps) + i for i, name in enumerate(gathered.models)}
     unjudged = gathered.unjudged(level) if set(MODELLED) & set(names) else set()
+    of_models = _model_notes(gathered, level, bounds, value, unjudged)
 
     def reason(policy: LogSupport, name: str) -> str | None:
         return without_bootstrap(policy, name, unjudged=policy.name in unjudged)
@@ -203,7 +234,7 @@ def _bootstrapped(gathered: Gathered, level: float, resampled: intervals.Resampl
                 continue
             key = policy.name, name
             i = places[key]
-            low, high = _number(bounds.low[i]), _number(bounds.high[i])
+            low, high = map(_number, _with_bias(policy, name, gathered.rewards, bounds.low[i], bounds.high[i]))
             refusal = reason(policy, name)
             if refusal is None and (low is None or high is None):
                 refusal = TOO_LITTLE_SPREAD
@@ -212,26 +243,20 @@ def _bootstrapped(gathered: Gathered, level: float, resampled: intervals.Resampl
             difference = None
             if key in gaps:
                 gap = gaps[key]
-                ends = _number(bounds.difference_low[gap]), _number(bounds.difference_high[gap])
+                bias = _bias(name, gathered.rewards, policy, first)
+                ends = _number(bounds.difference_low[gap] - bias), _number(bounds.difference_high[gap] + bias)
                 theirs = bounds.low[places[first.name, name]]
                 if refusal is not None or not math.isfinite(theirs) or reason(first, name) is not None:
                     ends = None, None  # where one side's spread is unknown, so is the difference's
                 difference = Difference(to=first.name, value=float(value[len(places) + gap]), low=ends[0], high=ends[1])
-            notes = list(policy.notes.get(name, ()))
-            if name == "dm" and policy.name in model_gaps and refusal is None and reason(policy, "dr") is None:
-                gap = model_gaps[policy.name]
-                ends = _number(bounds.difference_low[gap]), _number(bounds.difference_high[gap])
-                robust = places[policy.name, "dr"]
-                width = float(bounds.high[robust] - bounds.low[robust])
-                notes += model_is_biased(float(value[len(places) + gap]), *ends, width, level, gathered.features)
+            notes = [*policy.notes.get(name, ()), *(of_models.get(policy.name, ()) if name == "dm" else ())]
+            # The model of dm has seen all rounds: its error does not shrink along the way.
+            along = running(*gathered.ratios[key], gathered.layout, level, banded=low is not None and name != "dm")
+            band = _with_bias(policy, name, gathered.rewards, along.low, along.high)
             estimates.append(
                 Estimate(
                     policy=policy.name, estimator=name, value=float(value[i]), low=low, high=high, refusal=refusal,
-                    notes=tuple(notes), difference=difference,
-                    # The model of dm has seen all rounds: its error does not shrink along the way.
-                    running=running(
-                        *gathered.ratios[key], gathered.layout, level, banded=low is not None and name != "dm"
-                    ),
+                    notes=tuple(notes), difference=difference, running=replace(along, low=band[0], high=band[1]),
                 )
             )  # fmt: skip
     return estimates
@@ -241,11 +266,16 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
+def _sequences(gathered: Gathered, level: float, seed: int | None) -> list[Estimate]:
     policies, names, layout, bounds = gathered.policies, gathered.estimators, gathered.layout, gathered.reward_range
     if bounds is None:
         raise ValueError("interval='bernstein' needs the range of the rewards: give reward_range=(lowest, highest)")
     largest = min(math.inf if gathered.clip is None else gathered.clip, 1 / gathered.survey.smallest)
+    of_models: dict[str, list[str]] = {}
+    if gathered.models:
+        resampled = gathered.resampled(seed=seed)
+        unjudged = gathered.unjudged(level)
+        of_models = _model_notes(gathered, level, resampled.intervals(level), resampled.value, unjudged)
     estimates = []
     first = policies[0]
     for policy in policies:
@@ -256,7 +286,7 @@ def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
             upper, lower = policy.ratio(name)
             value = float(upper.sum() / lower.sum())
             refusal = without_sequence(policy, name)
-            notes = tuple(policy.notes.get(name, ()))
+            notes = (*policy.notes.get(name, ()), *(of_models.get(policy.name, ()) if name == "dm" else ()))
             if refusal:
                 estimates.append(
                     Estimate(policy=policy.name, estimator=name, value=value, refusal=refusal, notes=notes)
@@ -264,19 +294,21 @@ def _sequences(gathered: Gathered, level: float) -> list[Estimate]:
                 continue
             ends, _ = _points(layout, lower)
             band = sequence(policy, name, bounds, largest, level, ends)
+            low, high = _with_bias(policy, name, bounds, band.low, band.high)
+            bias = _bias(name, bounds, policy, first)
             difference = None
             if policy is not first and name not in first.refusals and not without_sequence(first, name):
                 theirs = first.ratio(name)
                 gap = sequence_of_difference(policy, first, name, bounds, largest, level, ends[-1:])
                 difference = Difference(
-                    to=first.name, value=value - float(theirs[0].sum() / theirs[1].sum()), low=float(gap.low[-1]),
-                    high=float(gap.high[-1]),
+                    to=first.name, value=value - float(theirs[0].sum() / theirs[1].sum()),
+                    low=float(gap.low[-1]) - bias, high=float(gap.high[-1]) + bias,
                 )  # fmt: skip
             estimates.append(
                 Estimate(
-                    policy=policy.name, estimator=name, value=value, low=float(band.low[-1]), high=float(band.high[-1]),
+                    policy=policy.name, estimator=name, value=value, low=float(low[-1]), high=float(high[-1]),
                     notes=notes, difference=difference,
-                    running=replace(running(upper, lower, layout, level), low=band.low, high=band.high),
+                    running=replace(running(upper, lower, layout, level), low=low, high=high),
                 )
             )  # fmt: skip
     return estimates

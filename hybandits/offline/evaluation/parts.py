@@ -102,8 +102,8 @@ class Survey:
         How often every arm was shown.
     rounds, missing, wrong, uneven : int
         Rounds in all, and those whose propensity is missing, outside (0, 1], or not that of uniform choice.
-    smallest : float
-        The smallest propensity in (0, 1].
+    smallest, largest : float
+        The extreme propensities in (0, 1].
     lowest, highest : float
         The extreme rewards.
     shortest, longest : int
@@ -118,6 +118,7 @@ class Survey:
     wrong: int = 0
     uneven: int = 0
     smallest: float = math.inf
+    largest: float = 0.0
     lowest: float = math.inf
     highest: float = -math.inf
     shortest: int = 2**62
@@ -134,6 +135,7 @@ class Survey:
         self.wrong += int((~missing & ~sound).sum())
         self.uneven += int((~is_uniform(p, sizes)).sum())
         self.smallest = min(self.smallest, float(p[sound].min(initial=math.inf)))
+        self.largest = max(self.largest, float(p[sound].max(initial=0.0)))
         bins = np.minimum(np.log(p[sound]) / math.log(0.99), BINS - 1).astype(np.int64)
         self.histogram += np.bincount(bins, minlength=BINS)
         self.lowest = min(self.lowest, float(batch.reward.min()))
@@ -153,5 +155,5 @@ class Survey:
         for name in ("shown", "rounds", "missing", "wrong", "uneven", "histogram"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.smallest, self.lowest = min(self.smallest, other.smallest), min(self.lowest, other.lowest)
-        self.highest = max(self.highest, other.highest)
+        self.highest, self.largest = max(self.highest, other.highest), max(self.largest, other.largest)
         self.shortest, self.longest = min(self.shortest, other.shortest), max(self.longest, other.longest)

@@ -14,7 +14,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Batch
 from hybandits.offline.evaluation.crossfit import add_features, cross_fitted, influence_part, slopes_of, stacked
 from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, LogPart, Survey
-from hybandits.offline.evaluation.rejection import Rejection, rejection_for
+from hybandits.offline.evaluation.rejection import rejection_for
 from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.targets import Learning, Logged, Target
 from hybandits.offline.evaluation.terms import (
@@ -101,8 +101,8 @@ class Walker:
                 wrong = round_terms(
                     pi, counts, real, shown, piece.reward, piece.propensity, piece.user, pair, first, view.group,
                     view.arm, self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64),
-                    self.modelled, task.low, task.high, task.clip, task.rejection.keep, kept, terms, self.mass[j],
-                    self.eligible[j], self.tally[j],
+                    self.modelled, task.low, task.high, task.clip, kept, terms, self.mass[j], self.eligible[j],
+                    self.tally[j],
                 )  # fmt: skip
                 if wrong >= 0:
                     raise ValueError(
@@ -164,11 +164,10 @@ def read(
     seed: int | None,
     engine: Engine,
     progress: Callable[[int], None] | None,
-) -> tuple[Survey, Rejection, bool]:
+) -> tuple[Survey, bool]:
     """Go over the log as often as it takes and add up what it says about the policies.
 
-    Returns what the log is like, which of its rounds are kept in replay, and whether its rounds were too few to fit the
-    models that the estimators need.
+    Returns what the log is like, and whether its rounds were too few to fit the models that the estimators need.
     """
     progress = progress or (lambda rounds: None)
     learning = [(policy, policy.target) for policy in policies if isinstance(policy.target, Learning)]
@@ -177,12 +176,13 @@ def read(
     modelled = ("dr" in names and bool(moving or learning)) or ("dm" in names and bool(moving))
     first, last = layout.first, layout.first + layout.rounds
     parts = [LogPart(task.view, task.start, task.stop, layout) for task in tasks_of(view, first, last)]
-    survey, rejection = Survey(np.zeros(len(view.names), np.int64)), Rejection()
+    survey = Survey(np.zeros(len(view.names), np.int64))
     surveyed = bool(learning) or "replay" in names
     if surveyed:
         for part_survey in in_order(engine, survey_part, parts, progress):
             survey.merge(part_survey)
-        rejection = rejection_for(survey, keep, seed)
+        for policy in policies:
+            policy.rejection = rejection_for(survey, keep, seed, learns=policy.learns)
     if names == ["dm"] or survey.missing or survey.wrong:
         learning = []  # nothing can be estimated for them
     fitted = cross_fitted(view, parts, ridge, engine, progress) if modelled else None
@@ -190,13 +190,14 @@ def read(
     low, high = bounds or (-math.inf, math.inf)
     whole = LogPart(
         view.recipe(), first, last, layout, models=tuple(fitted[0]) if fitted else (),
-        clip=math.inf if clip is None else clip, low=low, high=high, rejection=rejection,
+        clip=math.inf if clip is None else clip, low=low, high=high,
     )  # fmt: skip
     # Learning policies come first: each takes as long as the whole log does.
-    todo = [whole._replace(targets=(target,)) for _, target in learning]
+    todo = [whole._replace(targets=(target,), rejection=policy.rejection) for policy, target in learning]
     if fixed:
         targets = tuple(target for _, target in fixed)
-        todo += [whole._replace(start=part.start, stop=part.stop, targets=targets, features=direct) for part in parts]
+        share = whole._replace(targets=targets, features=direct, rejection=fixed[0][0].rejection)
+        todo += [share._replace(start=part.start, stop=part.stop) for part in parts]
     features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user_and_pair + 1))
     for i, (part_survey, part_sums) in enumerate(in_order(engine, walk_part, todo, progress)):
         if i < len(learning):
@@ -217,7 +218,7 @@ def read(
         for block, influences in in_order(engine, influence_part, again, progress):
             for policy, total in zip(moving, influences, strict=True):
                 policy.influence[block : block + len(total)] += total
-    return survey, rejection, modelled and fitted is None
+    return survey, modelled and fitted is None
 
 
 def progress_total(

@@ -7,20 +7,18 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
 from hybandits.offline.evaluation.parts import BlockLayout, Survey
-from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.support import LogSupport
 from hybandits.offline.evaluation.terms import (
-    CAPPED,
     CERTAIN,
     CLIPPED,
     LARGEST,
     MIXED,
     PADDED,
-    SHORT,
     SILENT,
     K,
     N,
@@ -45,6 +43,9 @@ UNSEEN = 0.05
 FEW, SCARCE = 5, 30
 """Effective rounds below which weighted estimates have no interval, and below which there is a warning."""
 
+SURE = 0.99
+"""Confidence of the upper limit of the share of a policy's choices that rejection leaves out."""
+
 NOTABLE = 0.1
 """dm - dr in widths of the interval of dr, below which it does not matter."""
 
@@ -55,6 +56,10 @@ LEARNS = (
 TOO_LITTLE_SPREAD = (
     "No interval: almost all weighted rounds have the same reward, so their spread cannot be estimated. Give more "
     "rounds."
+)
+TILTED = (
+    "No interval: the policy learned from rounds that are tilted (see the notes), and nothing tells how far off its "
+    "value is."
 )
 UNJUDGED_MODEL = (
     "No interval: almost all rounds in which the policy agrees with the log have the same reward, so the error of the "
@@ -68,7 +73,6 @@ def enter_refusals(
     survey: Survey,
     estimators: list[str],
     layout: BlockLayout,
-    rejection: Rejection,
     bounds: tuple[float, float] | None,
     *,
     unfitted: bool,
@@ -87,9 +91,11 @@ def enter_refusals(
         )
         policy.refusals |= dict.fromkeys(estimators, reason)
         return
-    _judge_choices(policy, view, survey, estimators, layout, rejection)
-    if "replay" in estimators and "replay" not in policy.refusals:
-        _judge_replay(policy, survey, rejection, bounds or (survey.lowest, survey.highest))
+    _judge_choices(policy, view, survey, estimators, layout)
+    if policy.rejection.rejects:
+        _judge_rejection(policy, survey, estimators, bounds or (survey.lowest, survey.highest))
+    elif "replay" in estimators and "replay" not in policy.refusals and survey.longest > survey.shortest:
+        policy.warnings.append(_lists_differ(survey))
     if unfitted:
         too_few = f"{layout.rounds:,} rounds are too few to fit a model for each of {layout.folds} folds. Give more."
         policy.refusals |= {name: too_few for name in estimators if name in MODELLED}
@@ -97,9 +103,7 @@ def enter_refusals(
         policy.refusals |= {name: LEARNS for name in estimators if name == "dm"}
 
 
-def _judge_choices(
-    policy: LogSupport, view: View, survey: Survey, estimators: list[str], layout: BlockLayout, rejection: Rejection
-) -> None:
+def _judge_choices(policy: LogSupport, view: View, survey: Survey, estimators: list[str], layout: BlockLayout) -> None:
     """What follows from the arms that the policy shows and from the propensities of those that were shown."""
     n = layout.rounds
     unseen = np.flatnonzero((survey.shown == 0) & (policy.mass > 0))
@@ -115,7 +119,7 @@ def _judge_choices(
         policy.no_interval["dm"] = f"No interval: {never_shown}, and the model can only guess their rewards."
     reason = _no_weights(policy, survey, n)
     # Plain replay of a policy that learns needs no overlap: it learns, and is judged by, the rounds that match.
-    replayed = policy.learns and not rejection.rejects and reason is None
+    replayed = policy.learns and not policy.rejection.rejects and reason is None
     if reason is None and (hopeless or missed > UNSEEN):
         reason = (
             f"There is no overlap: {never_shown}. Only dm gives an estimate, in which their rewards are guessed by the "
@@ -136,41 +140,81 @@ def _judge_choices(
     weighted = bool(set(estimators) & set(WEIGHTED))
     if reason is None and weighted:
         _judge_effective_rounds(policy)
-    if reason is None and (weighted or rejection.rejects):
+    if reason is None and (weighted or policy.rejection.rejects):
         _judge_mean_weight(policy, n)
 
 
-def _judge_replay(policy: LogSupport, survey: Survey, rejection: Rejection, rewards: tuple[float, float]) -> None:
-    """What to say of the rounds that are kept, and whether they are too few."""
-    if not rejection.rejects:
-        if survey.longest > survey.shortest:
-            policy.warnings.append(_lists_differ(survey))
+def _judge_rejection(policy: LogSupport, survey: Survey, estimators: list[str], rewards: tuple[float, float]) -> None:
+    """What to say of the rounds that are kept, whether they are too few, and what is left out."""
+    judged = [name for name in estimators if name in ("replay", *WEIGHTED) and name not in policy.refusals]
+    if "replay" in judged:
+        _judge_kept(policy, survey)
+    if policy.rejection.keep <= survey.smallest * (1 + ROUNDING):
         return
-    c, kept, n = rejection.keep, policy.total(K), survey.rounds
-    matched = f"{policy.total(P):,.0f} of the {n:,} rounds match and {kept:,.0f} are kept, with keep = {c:.3g}"
-    if not kept:
-        policy.refusals["replay"] = f"{matched}. Give more rounds, or a larger keep, which costs a bias."
-        return
-    if kept < SCARCE:
-        policy.warnings.append(f"Only {matched}. Do not rely on replay.")
-        if kept < FEW:
-            policy.no_interval["replay"] = f"No interval: {matched}. Use dr, give more rounds, or a larger keep."
-    notes = [
-        f"The log was not uniform: {matched}. A choice that the log made with probability p is kept with probability "
-        "keep / p, so that all choices count alike."
-    ]
-    if policy.tally[CAPPED]:
-        short = policy.tally[SHORT] / (policy.tally[SHORT] + kept / c)
-        bias = short * (rewards[1] - rewards[0])
-        notes.append(
-            f"{policy.tally[CAPPED]:,.0f} of the rounds that match have a propensity below keep. They cannot be kept "
-            f"often enough, so about {short:.2%} of what the policy chooses is left out, and the estimate has a bias "
-            f"of at most {bias:.2g} (rewards from {rewards[0]:g} to {rewards[1]:g}), which the interval does not "
-            f"include. Without bias: keep={survey.smallest:.3g}."
+    share, policy.left_out = _left_out(policy)
+    if policy.learns:
+        policy.no_interval |= dict.fromkeys(judged, TILTED)
+        for name in judged:
+            policy.notes.setdefault(name, []).append(_rough(policy, survey, share))
+    elif "replay" in judged:
+        bias = policy.left_out * (rewards[1] - rewards[0])
+        policy.notes["replay"].append(
+            f"{_above(policy, survey)}, so choices that the log made less often than keep count too little: about "
+            f"{share:.1%} of what the policy chooses is left out, and {policy.left_out:.1%} at most ({SURE:.0%} "
+            f"confidence limit). That is a bias of at most {bias:.2g}, for rewards from {rewards[0]:g} to "
+            f"{rewards[1]:g}, which the interval includes. Without bias: keep={survey.smallest:.4g}."
         )
-    elif c > survey.smallest:
-        notes.append("No round that matches has a propensity below keep, so nothing hints at a bias.")
-    policy.notes["replay"] = notes
+
+
+def _judge_kept(policy: LogSupport, survey: Survey) -> None:
+    """How many rounds replay rests on."""
+    c, n, worth = policy.rejection.keep, survey.rounds, policy.replayed_rounds
+    if policy.learns:
+        told = f"{policy.total(P):,.0f} of the {n:,} rounds match and {worth:,.0f} are kept, with keep = {c:.3g}"
+        how = (
+            "A choice that the log made with probability p is kept with probability keep / p, or 1 if that is above 1."
+        )
+    else:
+        told = (
+            f"{policy.total(P):,.0f} of the {n:,} rounds match in expectation, and weighted they are worth {worth:,.0f}"
+        )
+        how = (
+            "The policy does not learn, so nothing is drawn: a choice that the log made with probability p has the "
+            f"weight keep / p, or 1 if that is above 1, with keep = {c:.3g}."
+        )
+    if not worth:
+        policy.refusals["replay"] = f"{told}. Give more rounds, or a larger keep, which costs a bias."
+        return
+    if worth < SCARCE:
+        policy.warnings.append(f"Only {told}. Do not rely on replay.")
+        if worth < FEW:
+            policy.no_interval["replay"] = f"No interval: {told}. Give more rounds."
+    policy.notes["replay"] = [f"The log was {'not ' if survey.uneven else ''}uniform: {told}. {how}"]
+
+
+def _left_out(policy: LogSupport) -> tuple[float, float]:
+    """s = 1 - E[k] / c of `rejection`, estimated, and its upper confidence limit by the normal approximation."""
+    k, rounds, c = policy.blocks(K), policy.blocks(N), policy.rejection.keep
+    n = rounds.sum()
+    mean = k.sum() / n
+    error = math.sqrt(float(((k - mean * rounds) ** 2).sum())) / n
+    limit = mean - NormalDist().inv_cdf(SURE) * error
+    return max(0.0, 1 - mean / c), min(1.0, max(0.0, 1 - limit / c))
+
+
+def _rough(policy: LogSupport, survey: Survey, share: float) -> str:
+    """What a c above the smallest propensity means for a policy that learns."""
+    return (
+        f"A rough number. {_above(policy, survey)}, so choices that the log made less often than keep are kept too "
+        f"seldom: about {share:.0%} of what the policy chose is left out. The policy learned from rounds that are "
+        "tilted in this way and may have become another one, so nothing bounds how far off its value is, and there is "
+        f"no interval. Exact: keep={survey.smallest:.4g}, which leaves about "
+        f"{survey.rounds * survey.smallest:,.0f} rounds to learn from."
+    )
+
+
+def _above(policy: LogSupport, survey: Survey) -> str:
+    return f"keep = {policy.rejection.keep:.3g} is above the smallest propensity, {survey.smallest:.3g}"
 
 
 def _no_weights(policy: LogSupport, survey: Survey, n: int) -> str | None:
@@ -246,6 +290,8 @@ def model_is_biased(
 
 def without_sequence(policy: LogSupport, estimator: str) -> str | None:
     """Why an estimate has no confidence sequence; None if it has one."""
+    if policy.learns and policy.left_out is not None:
+        return TILTED
     if estimator in ("snips", "dm") and not policy.logged:
         what = "a ratio of weighted sums" if estimator == "snips" else "the estimate of a model"
         return f"No interval: {what} is not a mean of bounded terms. Use ips or dr, or interval='bootstrap'."

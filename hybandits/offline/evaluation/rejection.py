@@ -12,8 +12,16 @@ others. Its choice is drawn as it draws it online; its probabilities need not be
 c pi(a) / p(a) instead, which is the same for policies that do not draw, and needs exact probabilities of those that do.
 
 Where p(a) < c, a match is always kept, which is too seldom: the choice counts p(a) / c < 1 times. With s the mean of
-1 - min(1, p(a) / c) over the policy's choices, the distribution of the rounds kept differs from that of all rounds by s
-at most in total variation, and so the mean reward by at most s (highest reward - lowest reward).
+1 - min(1, p(a) / c) over the policy's choices, the rounds of the policy are a mixture: the share 1 - s is distributed
+as the rounds kept are, the share s in a way that nobody knows. So for rewards in low..high,
+
+    (1 - s) m + s low <= value <= (1 - s) m + s high,    m the mean reward of the rounds kept,
+
+if the policy is fixed. If it learns, it has learned the rounds kept, and without the others it has become another
+policy: nothing bounds what that one's value says about its own. s itself is 1 - E[k] / c, where k is the chance with
+which a round matches and is kept. k lies in 0..1 however small p is, so s has an upper confidence limit.
+
+A policy that does not learn needs no draws: its rounds are weighted by k.
 
 Whether a round would be kept is a function of the seed and of its number in the log, and the same for all policies.
 """
@@ -33,8 +41,9 @@ from hybandits.model.lots import key_of_seed, stream_of
 if TYPE_CHECKING:
     from hybandits.offline.evaluation.parts import Survey
 
-ENOUGH = 300
-"""Rounds that should be kept; c is raised above the smallest propensity, if need be, until so many can be expected."""
+ENOUGH = 50
+"""Rounds that policies should learn; c is raised above the smallest propensity, if need be, until so many are expected.
+"""
 
 RARE = 0.05
 """The share of rounds whose propensities may lie below c, unless the caller sets it."""
@@ -74,8 +83,8 @@ def draw_kept(chance, key, first):  # type: ignore[no-untyped-def]
             chance[t] = 1.0 if uniform(key, DECIDE, first + t) < chance[t] else 0.0
 
 
-def rejection_for(survey: Survey, keep: float | None, seed: int | None) -> Rejection:
-    """How to replay policies on rounds like these.
+def rejection_for(survey: Survey, keep: float | None, seed: int | None, *, learns: bool) -> Rejection:
+    """How to replay a policy on rounds like these.
 
     Parameters
     ----------
@@ -83,13 +92,18 @@ def rejection_for(survey: Survey, keep: float | None, seed: int | None) -> Rejec
         What all the rounds are like.
     keep : float or None
         c. By default no round is rejected where choice was uniform. Elsewhere it is the smallest propensity, which is
-        exact. Where that would leave fewer than ENOUGH rounds, it is ENOUGH / rounds, or the propensity below which the
-        share RARE of the rounds lies if that is smaller.
+        exact. Where a policy would learn fewer than ENOUGH rounds with that, it is ENOUGH / rounds, or the propensity
+        below which the share RARE of the rounds lies if that is smaller. Above the largest propensity, where every
+        round that matches is kept, c is taken to be the largest.
     seed : int or None
         Seed of the random numbers.
+    learns : bool
+        Whether the policy learns the rounds that are kept.
     """
     if survey.missing or survey.wrong or (keep is None and not survey.uneven):
         return Rejection()
     if keep is None:
-        keep = max(survey.smallest, min(ENOUGH / survey.rounds, survey.quantile(RARE)))
-    return Rejection(keep, key_of_seed(seed, stream_of("rejection")))
+        keep = survey.smallest
+        if learns:
+            keep = max(keep, min(ENOUGH / survey.rounds, survey.quantile(RARE)))
+    return Rejection(min(keep, survey.largest), key_of_seed(seed, stream_of("rejection")))

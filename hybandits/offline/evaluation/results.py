@@ -62,8 +62,8 @@ class Estimate:
     refusal : str or None
         Why there is no value, or, if there is one, why there is no interval.
     notes : tuple of str
-        What to know about this estimate: how many rounds of a log that was not uniform replay has kept and how large
-        the bias can be; whether dm differs from dr by more than chance.
+        What to know about this estimate: how many rounds replay has kept, what a keep above the smallest propensity
+        costs; whether dm differs from dr by more than chance.
     difference : Difference or None
         To the first policy; None for the first policy itself.
     running : Running or None
@@ -100,12 +100,13 @@ class Diagnostics:
     matched : float
         The share of rounds in which the policy shows what was shown, in expectation.
     kept, keep : float or None
-        Where rounds were rejected: the rounds that count in replay and that a policy which learns has learned (for a
-        fixed policy, in expectation), and c, the probability with which a choice of the policy was to be kept.
+        Where rounds were rejected: how many a policy that learns has learned, None for a fixed one, and c, the
+        probability with which a choice of the policy was to be kept.
     mean_weight, largest_weight : float or None
         Of the inverse propensity weights; None where nothing is weighted. The mean should be 1 up to chance.
     effective : float or None
-        (sum w)^2 / sum w^2: how many rounds of equal weight would tell as much.
+        (sum w)^2 / sum w^2: how many rounds of equal weight would tell as much. If replay is the only estimator and
+        rounds were rejected, the same of k (see `terms`): the rounds kept, if the policy learns.
     smallest_propensity : float or None
         The smallest propensity of the log.
     warnings : tuple of str

@@ -12,7 +12,7 @@ from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, Survey
 from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.results import Diagnostics
 from hybandits.offline.evaluation.targets import Learning, Logged, Target
-from hybandits.offline.evaluation.terms import COLUMNS, COUNTS, KR, LARGEST, WW, D, K, N, P, W, X, Y
+from hybandits.offline.evaluation.terms import COLUMNS, COUNTS, KR, LARGEST, SQUARES, WW, D, K, N, P, W, X, Y
 
 
 @dataclass
@@ -25,7 +25,7 @@ class LogSupport:
         Sums of terms; see `terms` for the columns.
     mass, eligible : arrays of shape (arms,)
         The probability with which the policy shows each arm, summed over rounds, and the rounds in which it may.
-    tally : array of shape (8,)
+    tally : array of shape (7,)
         Counts over all rounds; see `terms`.
     influence : array of shape (blocks,)
         What the errors of the model's fit add to dm; see `crossfit`.
@@ -35,6 +35,11 @@ class LogSupport:
         By estimator, what a reader of that estimate should know.
     warnings : list of str
         What a reader of the estimates should know.
+    rejection : Rejection
+        Which rounds are kept in replay.
+    left_out : float or None
+        An upper confidence limit of s, the share of the policy's choices that `rejection` leaves out; None if c is
+        exact.
     """
 
     name: str
@@ -48,6 +53,8 @@ class LogSupport:
     no_interval: dict[str, str] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    rejection: Rejection = field(default_factory=Rejection)
+    left_out: float | None = None
 
     @classmethod
     def empty(cls, name: str, target: Target | Learning, layout: BlockLayout, arms: int) -> Self:
@@ -99,17 +106,22 @@ class LogSupport:
         w, squares = self.total(W), self.total(WW)
         return w * w / squares if squares else 0.0
 
+    @property
+    def replayed_rounds(self) -> float:
+        """(sum k)^2 / sum k^2: the same for replay; of a policy that learns, the number of rounds kept."""
+        k, squares = self.total(K), float(self.tally[SQUARES])
+        return k * k / squares if squares else 0.0
 
-def diagnose(
-    policy: LogSupport, survey: Survey, layout: BlockLayout, rejection: Rejection, *, weighted: bool
-) -> Diagnostics:
+
+def diagnose(policy: LogSupport, survey: Survey, layout: BlockLayout, *, weighted: bool) -> Diagnostics:
     """How well the log supports a policy; `weighted` says whether any estimator weighs rounds."""
     n = layout.rounds
     sound = not (survey.missing or survey.wrong)
-    rejected = rejection.rejects and not policy.logged
+    rejected = policy.rejection.rejects and not policy.logged
     diagnostics = Diagnostics(
-        rounds=n, matched=policy.total(P) / n, kept=policy.total(K) if rejected else None,
-        keep=rejection.keep if rejected else None, warnings=tuple(policy.warnings),
+        rounds=n, matched=policy.total(P) / n, kept=policy.total(K) if rejected and policy.learns else None,
+        keep=policy.rejection.keep if rejected else None, effective=policy.replayed_rounds if rejected else None,
+        warnings=tuple(policy.warnings),
     )  # fmt: skip
     if not weighted or not (sound or policy.logged):
         return diagnostics

@@ -16,8 +16,6 @@ not (`rejection`). So its ips, snips and dr are means over all rounds, each with
 
 from __future__ import annotations
 
-import numpy as np
-
 from hybandits.foundation.compiling import kernel
 
 WEIGHT, IPS, DM, DR, MATCH, HIT, KEPT = range(7)
@@ -32,27 +30,25 @@ pi(shown), pi(shown) r; k, k r, k r^2."""
 COLUMNS = KRR + 1
 """How many sums a block has."""
 
-LARGEST, SILENT, PADDED, CERTAIN, MIXED, CLIPPED, CAPPED, SHORT = range(8)
+LARGEST, SILENT, PADDED, CERTAIN, MIXED, CLIPPED, SQUARES = range(7)
 """What is counted for a policy: its largest weight; rounds in which it shows nothing; its probability on filled-up
-places, and on other arms where the log's arm was certain; rounds with 0 < k < 1; clipped weights; pi(shown) where the
-propensity p is below the c of `rejection`, and pi(shown) (1/p - 1/c) there."""
+places, and on other arms where the log's arm was certain; rounds with 0 < k < 1; clipped weights; the sum of k^2."""
 
-COUNTS = SHORT + 1
+COUNTS = SQUARES + 1
 """How many of these there are."""
 
 
 @kernel
 def round_terms(  # type: ignore[no-untyped-def]
     pi, counts, real, shown, reward, propensity, user, pair, first, group, arm, weights, constant, fold, modelled, low,
-    high, clip, keep, chance, out, mass, eligible, tally,
+    high, clip, chance, out, mass, eligible, tally,
 ):  # fmt: skip
     """Write the TERMS of rounds. Returns the first round whose probabilities are invalid, -1 if there is none.
 
     counts: candidates; real: those that are not filled up; shown: the place of what was shown, -1 if it was cut off;
     first: entry of the first candidate. The model's mean of group g in fold f is (u, p).weights[f, g] + constant[f, g],
     p being the pair features, if there are any; for dr it is kept within low..high. chance: with which a match is kept
-    in replay; keep: the c behind it (`rejection`). Added to for every arm: mass, its probability, and eligible, the
-    rounds with any.
+    in replay (`rejection`). Added to for every arm: mass, its probability, and eligible, the rounds with any.
     """
     du = user.shape[1]
     for t in range(pi.shape[0]):
@@ -89,13 +85,11 @@ def round_terms(  # type: ignore[no-untyped-def]
         counted = match * chance[t]
         if 0.0 < counted < 1.0:
             tally[MIXED] += 1
+        tally[SQUARES] += counted * counted
         w = 0.0
         b = propensity[t]
         if 0.0 < b <= 1.0:
             w = match / b
-            if b < keep < np.inf:
-                tally[CAPPED] += match
-                tally[SHORT] += match * (1.0 / b - 1.0 / keep)
             if b == 1.0 and total - match > 1e-9:
                 tally[CERTAIN] += total - match
         if w > clip:

@@ -165,6 +165,8 @@ def test_a_model_that_contradicts_the_rewards_is_told(tmp_path: Path) -> None:
     assert note.startswith("dm - dr = -0.2")
     assert "The reward model, with the features shared, is biased where this policy chooses. Trust dr" in note
     assert wrong.plain()["estimates"][-2]["notes"] == [note]
+    anytime = evaluate(View(log, features="shared"), targets, seed=1, interval="bernstein")
+    assert anytime.of("b", "dm").notes == (note,), "also where dm has no interval"
     for estimate in (*wrong.estimates, *evaluate(View(log, features="disjoint"), targets, seed=1).estimates):
         assert estimate.notes == () or estimate is wrong.of("b", "dm")
 

@@ -10,7 +10,7 @@ from hybandits.offline.evaluation.parts import BlockLayout, BlockSums, Survey
 from hybandits.offline.evaluation.rejection import Rejection
 from hybandits.offline.evaluation.support import LogSupport, diagnose
 from hybandits.offline.evaluation.targets import Learning, Logged, Target, UniformChoice
-from hybandits.offline.evaluation.terms import CLIPPED, COLUMNS, COUNTS, KR, LARGEST, WW, D, K, N, P, W, X, Y
+from hybandits.offline.evaluation.terms import CLIPPED, COLUMNS, COUNTS, KR, LARGEST, SQUARES, WW, D, K, N, P, W, X, Y
 
 LAYOUT = BlockLayout(first=0, rounds=40, size=10, deal=5, folds=2)
 ARMS = 3
@@ -24,8 +24,9 @@ def block_sums(seed: int, block: int, blocks: int) -> BlockSums:
     )  # fmt: skip
 
 
-def support(target: Target | Learning | None = None) -> LogSupport:
+def support(target: Target | Learning | None = None, rejection: Rejection = Rejection()) -> LogSupport:  # noqa: B008
     policy = LogSupport.empty("policy", target or UniformChoice(), LAYOUT, ARMS)
+    policy.rejection = rejection
     policy.add(block_sums(0, 0, 3))
     policy.add(block_sums(1, 2, 2))
     return policy
@@ -68,24 +69,30 @@ def test_effective_rounds() -> None:
 def test_diagnostics_of_weights_only_where_there_are_any() -> None:
     survey = Survey(np.zeros(ARMS, np.int64), rounds=40, smallest=0.1)
     policy = support()
-    diagnostics = diagnose(policy, survey, LAYOUT, Rejection(), weighted=True)
+    diagnostics = diagnose(policy, survey, LAYOUT, weighted=True)
     assert (diagnostics.kept, diagnostics.keep) == (None, None)
     assert diagnostics.matched == policy.total(P) / 40
     assert diagnostics.mean_weight == policy.total(W) / 40
     assert diagnostics.smallest_propensity == 0.1
-    assert diagnose(policy, survey, LAYOUT, Rejection(), weighted=False).mean_weight is None
+    assert diagnose(policy, survey, LAYOUT, weighted=False).mean_weight is None
     survey.missing = 1
-    assert diagnose(policy, survey, LAYOUT, Rejection(), weighted=True).mean_weight is None
-    logged = diagnose(support(Logged()), survey, LAYOUT, Rejection(0.1), weighted=True)
+    assert diagnose(policy, survey, LAYOUT, weighted=True).mean_weight is None
+    logged = diagnose(support(Logged(), Rejection(0.1)), survey, LAYOUT, weighted=True)
     assert logged.mean_weight is not None
     assert logged.smallest_propensity is None
     assert logged.kept is None
 
 
 def test_diagnostics_say_how_many_rounds_are_kept() -> None:
-    policy = support()
-    diagnostics = diagnose(policy, Survey(np.zeros(ARMS, np.int64)), LAYOUT, Rejection(0.1), weighted=False)
+    survey = Survey(np.zeros(ARMS, np.int64))
+    policy = support(Learning(Greedy(d1=1, d2=1)), Rejection(0.1))
+    diagnostics = diagnose(policy, survey, LAYOUT, weighted=False)
     assert (diagnostics.kept, diagnostics.keep) == (policy.total(K), 0.1)
+    worth = policy.total(K) ** 2 / policy.tally[SQUARES]
+    assert diagnostics.effective == policy.replayed_rounds == pytest.approx(worth)
+    assert diagnose(policy, survey, LAYOUT, weighted=True).effective == policy.effective_rounds
+    fixed = diagnose(support(None, Rejection(0.1)), survey, LAYOUT, weighted=False)
+    assert (fixed.kept, fixed.keep, fixed.effective) == (None, 0.1, pytest.approx(worth)), "nothing is drawn"
 
 
 def test_kinds_of_policies() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hybandits.offline.evaluation.terms import (
-    CAPPED,
     CERTAIN,
     CLIPPED,
     COLUMNS,
@@ -25,8 +24,8 @@ from hybandits.offline.evaluation.terms import (
     MIXED,
     PADDED,
     PR,
-    SHORT,
     SILENT,
+    SQUARES,
     TERMS,
     WEIGHT,
     WW,
@@ -85,7 +84,7 @@ class Problem:
         wrong = function(
             self.pi, self.counts, self.real, self.shown, self.reward, self.propensity, self.user, self.pair,
             self.first, self.group, self.arm, self.weights, self.constant, self.fold, True, self.low, self.high,
-            self.clip, self.keep, self.chance, out, mass, eligible, tally,
+            self.clip, self.chance, out, mass, eligible, tally,
         )  # fmt: skip
         return wrong, out, mass, eligible, tally
 
@@ -97,7 +96,7 @@ def test_terms_are_their_formulas(function: Any, options: dict[str, Any]) -> Non
     wrong, out, mass, eligible, tally = problem.run(function)
     assert wrong == -1
     arm_mass = np.zeros(ARMS)
-    clipped, capped, short = 0, 0.0, 0.0
+    clipped = 0
     for t in range(ROUNDS):
         entries = problem.first[t] + np.arange(problem.counts[t])
         f, pi, s = problem.fold[t], problem.pi[t, : problem.counts[t]], problem.shown[t]
@@ -119,16 +118,12 @@ def test_terms_are_their_formulas(function: Any, options: dict[str, Any]) -> Non
             pi[s] * min(1, problem.keep / p),
         ]
         np.testing.assert_allclose(out[t, [WEIGHT, IPS, DM, DR, MATCH, HIT, KEPT]], expected, rtol=1e-12)
-        if p < problem.keep < np.inf:
-            capped += pi[s]
-            short += pi[s] * (1 / p - 1 / problem.keep)
         np.add.at(arm_mass, problem.arm[entries], pi)
     np.testing.assert_allclose(mass, arm_mass)
     assert eligible.sum() == problem.counts.sum()
     assert tally[LARGEST] == out[:, WEIGHT].max()
     assert tally[CLIPPED] == clipped
-    assert (tally[CAPPED], tally[SHORT]) == (pytest.approx(capped), pytest.approx(short))
-    assert (capped > 0) == ("keep" in options)
+    assert tally[SQUARES] == pytest.approx((out[:, KEPT] ** 2).sum())
     assert tally[MIXED] == ROUNDS
     assert tally[SILENT] == tally[PADDED] == tally[CERTAIN] == 0
 
