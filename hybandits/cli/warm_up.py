@@ -98,7 +98,7 @@ def _use_policies() -> None:
         HyIDS(**shape, memory=10),
         HyIDS(**shape),
         HyIDS(**shape, **told),
-        EpsilonGreedy(Uniform(**shape)),
+        EpsilonGreedy(Uniform(**shape), epsilon=1.0),
         SupLinUCB(**shape, horizon=10),
         HyRan(**shape, p=0.99),
     ]
