@@ -44,7 +44,7 @@ def test_without_the_laboratory_it_says_what_to_install() -> None:
 
 def test_the_list_of_commands_has_whole_sentences() -> None:
     listed = run("--help").stdout.partition("Commands:")[2].strip().splitlines()
-    assert len(listed) == len(app.registered_commands)
+    assert len(listed) == len(app.registered_commands) + len(app.registered_groups)
     assert all(line.endswith(".") and not line.endswith("...") for line in listed)
     assert "[OPTIONS] [NAME]...\n" in run("reproduce", "--help").stdout
 

@@ -37,7 +37,7 @@ def test_fresh_environments_have_one_figure_and_none_of_the_others(tmp_path: Pat
     alone = drawn["released-setting-3-fresh-environments"]
     assert alone.wide, "three numbers of arms side by side"
     assert "Diamonds" not in alone.caption
-    assert "K=400" in alone.files[1].read_text(encoding="utf-8")
+    assert "K = 400" in alone.files[1].read_text(encoding="utf-8")
 
 
 def test_regrets_of_nothing_can_be_drawn(tmp_path: Path) -> None:

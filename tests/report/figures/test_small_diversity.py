@@ -28,7 +28,7 @@ def test_every_number_of_arms_has_a_row(tmp_path: Path) -> None:
     assert (figure.section, figure.wide) == ("diversity", True)
     assert "with 3 arms Uniform 0.25" in figure.alt
     assert "with 6 arms Uniform 0.25" in figure.alt
-    assert "d1 = 2, d2 = 2, T = 2,500,000" in figure.caption
+    assert "d₁ = 2, d₂ = 2, T = 2,500,000" in figure.caption
     svg = figure.files[1].read_text()
     for said in ("K = 3", "K = 6", "T_o = ", "burn-in T_o", "1/2, what the lemma promises"):
         assert said in svg, said
