@@ -101,7 +101,7 @@ def _draw_row(coupling: Axes, cross: Axes, designs: Mapping[str, Design], judged
     )  # fmt: skip
     if starts:
         cross.annotate(
-            f"$T_0$ = {number(min(starts))}", (min(starts), 0.99), xycoords=("data", "axes fraction"), va="top",
+            f"T₀ = {number(min(starts))}", (min(starts), 0.99), xycoords=("data", "axes fraction"), va="top",
             ha="right", fontsize=8.5, color="#555500", xytext=(-3, 0), textcoords="offset points",
         )  # fmt: skip
 

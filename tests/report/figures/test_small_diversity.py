@@ -29,8 +29,8 @@ def test_every_number_of_arms_has_a_row(tmp_path: Path) -> None:
     assert "with 3 arms Uniform 0.25" in figure.alt
     assert "with 6 arms Uniform 0.25" in figure.alt
     assert "d₁ = 2, d₂ = 2, T = 2,500,000" in figure.caption
-    svg = figure.files[1].read_text()
-    for said in ("K = 3", "K = 6", "T_o = ", "burn-in T_o", "1/2, what the lemma promises"):
+    svg = figure.files[1].read_text(encoding="utf-8")
+    for said in ("K = 3", "K = 6", "T₀ = ", "burn-in T₀", "1/2, what the lemma promises"):
         assert said in svg, said
 
 
@@ -45,4 +45,4 @@ def test_some_policies_are_enough(policies: list[str], tmp_path: Path) -> None:
 def test_no_burn_in_is_drawn_where_there_is_no_diversity(tmp_path: Path) -> None:
     e = small_problem(arms=(3,))
     figure = drawn(fabricated_outcome(e, root_curves(e, 0.5), small_measures(e, rho=0.0)), tmp_path)
-    assert "T_o = " not in figure.files[1].read_text()
+    assert "T₀ = " not in figure.files[1].read_text(encoding="utf-8")
