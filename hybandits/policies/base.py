@@ -253,9 +253,15 @@ class Policy(Guarded, WithSettings, ABC):
         """
 
     def draw_lot(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable, floor: float | None = None
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Any = None,
+        *,
+        key: Hashable | None = None,
+        floor: float | None = None,
     ) -> Drawn:
-        """Say what ``choose(.., key=key, by_lot=True)`` draws, and from which chances; the policy does not change.
+        """Say what the next ``choose(.., key=key, by_lot=True)`` draws, and from which chances; the policy does not change.
 
         Returns
         -------
@@ -273,17 +279,14 @@ class Policy(Guarded, WithSettings, ABC):
     ) -> Choice:
         if not by_lot:
             raise ValueError(f"floor={floor!r} makes no difference without by_lot=True: pass both, or leave out floor")
-        floor = checked_floor(floor)
         arms = kept(arms)
         with self._lock:
             lot, before = self._lot(key), self._decisions
             # Asked before the policy chooses: they are the probabilities of its next decision.
-            chances = self.propensities(x, z, arms, key=key)
-            chances = (1 - floor) * chances + floor / len(chances)
+            index, chances, _ = self.draw_lot(x, z, arms, key=key, floor=floor)
             choice = self.choose(x, z, arms, key=key)
             if key is None:
                 self._decisions = before + 1  # rules that do not draw by themselves have not counted it
-            index = drawn(chances, lot.uniforms(1, LOT)[0])
             return self._instead(choice, index, x, z, arms, lot)._replace(propensity=float(chances[index]))
 
     def _instead(self, choice: Choice, index: int, x: Any, z: Any, arms: Any, lot: Lot) -> Choice:

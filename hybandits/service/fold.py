@@ -324,7 +324,7 @@ class Fold:
             policy=self.live,
             fingerprint=fingerprint(),
             shadows={
-                name: float((1 - floor) * policy.propensities(x, z, pool.ids, key=event)[index] + floor / n)
+                name: float(policy.draw_lot(x, z, pool.ids, key=event, floor=floor).chances[index])
                 for name, policy in self.policies.items()
                 if name != self.live
             },
