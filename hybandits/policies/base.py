@@ -261,7 +261,7 @@ class Policy(Guarded, WithSettings, ABC):
         key: Hashable | None = None,
         floor: float | None = None,
     ) -> Drawn:
-        """Say what the next ``choose(.., key=key, by_lot=True)`` draws, and from which chances; the policy does not change.
+        """Say what the next ``choose(.., key=key, by_lot=True)`` draws, and from which chances; nothing changes.
 
         Returns
         -------
