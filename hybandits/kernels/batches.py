@@ -13,8 +13,10 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import SHORT, add_shared, eliminate_rows_of_arm, score_rows, within_limit
-from hybandits.kernels.decisions import choose_posterior, highest_bound, radius
+from hybandits.kernels.decisions import chances_tuned, choose_posterior, highest_bound, radius
+from hybandits.kernels.information import chances_by_information
 from hybandits.kernels.memories import choose_mixed
+from hybandits.kernels.random import DECIDE
 
 TOGETHER = 8
 """How many arms are scored for how many decisions together."""
@@ -144,7 +146,7 @@ def choose_many_posterior(
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
         i, mean[b], width[b], propensity[b] = choose_posterior(
-            rule, xs, zs, its, arm_score, shared_score, ridge, noise, nothing, key, unkeyed, decision + b, -1.0
+            rule, xs, zs, its, arm_score, shared_score, ridge, noise, nothing, key, unkeyed, decision + b
         )
         if i < 0:
             return b
@@ -166,9 +168,35 @@ def choose_many_tuned(
     for b in range(first, last):
         xs, zs, its, _ = candidates_of(b, x, z, slots, mask, some_x, some_z, here, places)
         i, mean[b], width[b], propensity[b] = choose_mixed(
-            rule, xs, zs, its, models, weights, key, unkeyed, decision + b, -1.0
+            rule, xs, zs, its, models, weights, key, unkeyed, decision + b
         )
         if i < 0:
             return b
         index[b] = place_of(i, mask, places)
+    return -1
+
+
+@kernel
+def chances_many_told(x, z, slots, arm_score, shared_score, ridge, noise, key, keyed, decisions, chances):
+    """`chances_by_information` for each of the decisions, all among the arms in slots (n,); fills chances (B, n)."""
+    nothing = np.empty(0)
+    for b in range(x.shape[0]):
+        if not chances_by_information(
+            x[b], z[b], slots, arm_score, shared_score, ridge, noise, nothing, key, DECIDE + keyed, decisions[b],
+            chances[b],
+        ):  # fmt: skip
+            return b
+    return -1
+
+
+@kernel
+def chances_many_tuned(
+    x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decisions, chances
+):  # fmt: skip
+    """`chances_tuned` for each of the decisions, all among the arms in slots (n,); fills chances (B, n)."""
+    for b in range(x.shape[0]):
+        if not chances_tuned(
+            x[b], z[b], slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decisions[b], chances[b]
+        ):
+            return b
     return -1

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import eliminate_rows, panel_times, transpose_times
+from hybandits.kernels.arrow import eliminate_rows, panel_times, panel_times_four, transpose_times, triangle_size
 from hybandits.kernels.random import fill_coarse_normals, fill_uniforms
 from hybandits.kernels.simd import load4, mul4, muladd4, splat4, spread4, store4, sub4, sum4
 
@@ -30,6 +30,43 @@ POINTS is prime and MULTIPLIER a primitive root, the one whose points fill 48 di
 LEVELS = np.array([NormalDist().inv_cdf((i + 0.5) / POINTS) for i in range(POINTS)])
 LEVELS /= np.sqrt((LEVELS**2).mean())
 """The normal distribution in as many equally likely values, of mean 0 and variance 1."""
+
+
+@kernel
+def times_shared(y, stride, rows, shared_score, d1, g):
+    """G = L_0 y of these rows of y, padded with 0, one after another; four are taken together."""
+    count = rows.shape[0]
+    a = 0
+    while a + 4 <= count:
+        y0, y1, y2, y3 = rows[a] * stride, rows[a + 1] * stride, rows[a + 2] * stride, rows[a + 3] * stride
+        o = d1
+        for b in range(stride // 4):
+            cols = min(4 * b + 4, d1)
+            g0, g1, g2, g3 = panel_times_four(shared_score, o, y, y0, y1, y2, y3, cols)
+            to = a * stride + 4 * b
+            store4(g, to, g0)
+            store4(g, to + stride, g1)
+            store4(g, to + 2 * stride, g2)
+            store4(g, to + 3 * stride, g3)
+            o += 4 * cols
+        a += 4
+    while a < count:
+        o = d1
+        for b in range(stride // 4):
+            cols = min(4 * b + 4, d1)
+            store4(g, a * stride + 4 * b, panel_times(shared_score, o, y, rows[a] * stride, cols))
+            o += 4 * cols
+        a += 1
+
+
+@kernel
+def squared_distance(a, ao, b, bo, stride):
+    """|a - b|^2 of two vectors at a[ao:] and b[bo:], padded to a multiple of four."""
+    total = splat4(0.0)
+    for j in range(0, stride, 4):
+        difference = sub4(load4(a, ao + j), load4(b, bo + j))
+        total = muladd4(difference, difference, total)
+    return sum4(total)
 
 
 @kernel
@@ -60,35 +97,28 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
         if mean[i] > mean[greedy]:
             greedy = i
     # |G_i - G_g|^2 <= |L_0|^2 |y_i - y_g|^2 with the Frobenius norm: who fails by this bound is surely out
-    norm = 0.0
-    for j in range(d1, shared_score.shape[0]):
-        norm += shared_score[j] * shared_score[j]
+    squares = splat4(0.0)
+    for j in range(d1, d1 + triangle_size(d1), 4):
+        squares = muladd4(load4(shared_score, j), load4(shared_score, j), squares)
+    norm = sum4(squares)
     left = np.empty(n, np.int64)
     count = 0
     reach = apart * apart * sigma * sigma
     for i in range(n):
         gap = mean[greedy] - mean[i]
         if i != greedy:
-            distance = 0.0
-            for j in range(stride):
-                difference = y[i, j] - y[greedy, j]
-                distance += difference * difference
+            distance = squared_distance(flat, i * stride, flat, greedy * stride, stride)
             if gap * gap >= reach * (norm * distance + square[i] + square[greedy]) and gap > 0.0:
                 continue
         left[count] = i
         count += 1
     g = np.empty((count, stride))
-    flat_g = g.reshape(count * stride)
     at = 0 * n
     for a in range(count):
-        i = left[a]
-        if i == greedy:
+        if left[a] == greedy:
             at = a
-        o = d1
-        for b in range(stride // 4):
-            cols = min(4 * b + 4, d1)
-            store4(flat_g, a * stride + 4 * b, panel_times(shared_score, o, flat, i * stride, cols))
-            o += 4 * cols
+    flat_g = g.reshape(count * stride)
+    times_shared(flat, stride, left[:count], shared_score, d1, flat_g)
     if count > 1:
         kept = 0
         place = at
@@ -96,10 +126,7 @@ def contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, apart)
         for a in range(count):
             i = left[a]
             gap = mean[greedy] - mean[i]
-            variance = square[i] + square[greedy]
-            for j in range(stride):
-                difference = g[a, j] - best[j]
-                variance += difference * difference
+            variance = square[i] + square[greedy] + squared_distance(flat_g, a * stride, best, 0 * n, stride)
             if a == at or not gap * gap >= reach * variance or gap == 0.0:
                 if kept != a:
                     left[kept] = i

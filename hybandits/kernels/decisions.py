@@ -10,7 +10,7 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, usable, within_limit
 from hybandits.kernels.evidence import PLAYED
 from hybandits.kernels.gram import mean_of
-from hybandits.kernels.information import choose_by_information
+from hybandits.kernels.information import chances_by_information, choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
 from hybandits.kernels.tuning import COUNT, ROWS, SWEPT, TOLD, UNKNOWN, as_known, with_new_arms
@@ -143,15 +143,13 @@ def choose_thompson(x, z, slots, arm_score, shared_score, ridge, noise, extra, k
 
 
 @kernel
-def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision, lot):
+def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, extra, key, keyed, decision):
     """index, mean, width and propensity (NaN: not known) by SAMPLING or by INFORMATION; index -1 if not finite.
 
     extra: see `choose_thompson`.
-    lot: decides between the two arms that INFORMATION mixes, 0 for the rarer and 1 for the greedy one; negative: drawn.
     """
     if rule == INFORMATION:
-        if lot < 0.0:
-            lot = uniform(key, MIX + keyed, decision)
+        lot = uniform(key, MIX + keyed, decision)
         return choose_by_information(
             x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision, lot
         )
@@ -181,7 +179,7 @@ def noise_of_samples(rule, numbers, state, d1, d2):
 
 
 @kernel
-def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decision, lot):
+def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decision):
     """`choose_posterior` at learned settings; by lot until there are any."""
     if (state[UNKNOWN] > 0 or state[SWEPT] == 0) and not (within_limit(x) and within_limit(z)):
         return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` looks at every number itself
@@ -192,7 +190,7 @@ def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, s
             x, z, extra = as_known(x, z, unknown, numbers)
         noise = noise_of_samples(rule, numbers, state, x.shape[1], z.shape[1])
         return choose_posterior(
-            rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision, lot
+            rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision
         )  # fmt: skip
     n = slots.shape[0]
     i = min(int(n * uniform(key, MIX + keyed, decision)), n - 1)
@@ -200,6 +198,24 @@ def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, s
     width = np.empty(1)
     score_rows(x[i : i + 1], z[i : i + 1], own[i : i + 1], arm_score, shared_score, 1.0, mean, width)
     return i, mean[0], width[0], 1.0 / n
+
+
+@kernel
+def chances_tuned(x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decision, chances):
+    """`chances_by_information` at learned settings; all equal until there are any."""
+    if (state[UNKNOWN] > 0 or state[SWEPT] == 0) and not (within_limit(x) and within_limit(z)):
+        return False
+    if state[SWEPT] == 0:
+        chances[:] = 1.0 / slots.shape[0]
+        return True
+    extra = x.reshape(x.size)[:0]
+    own = with_new_arms(slots)
+    if state[UNKNOWN] > 0:
+        x, z, extra = as_known(x, z, unknown, numbers)
+    noise = noise_of_samples(INFORMATION, numbers, state, x.shape[1], z.shape[1])
+    return chances_by_information(
+        x, z, own, arm_score, shared_score, 1.0, noise, extra, key, DECIDE + keyed, decision, chances
+    )
 
 
 @kernel
@@ -253,6 +269,17 @@ def place_drawn(chances, uniform):
         if reached > limit:
             return i
     return n - 1
+
+
+@kernel
+def draw_places(own, floor, key, purpose, decisions, chances, places):
+    """chances = (1 - floor) own + floor / n, one row for each decision, and the place that each decision draws."""
+    count, n = own.shape
+    even = floor / n
+    for b in range(count):
+        for i in range(n):
+            chances[b, i] = (1.0 - floor) * own[b, i] + even
+        places[b] = place_drawn(chances[b], uniform(key, purpose, decisions[b]))
 
 
 @kernel

@@ -97,20 +97,52 @@ def best_mixture(deviations, means, best_at):
 
 
 @kernel
-def choose_by_information(x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, lot):
-    """index, mean, width and propensity of the information-directed choice; index -1 if a feature exceeds LIMIT.
+def mixed_contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision):
+    """The two arms of the mixture: `contenders`, then the place of the other one among them, and its probability q.
 
     extra: what each candidate's variance has beyond its estimate's, in units of sigma^2; empty for nothing.
-    lot: uniform in (0, 1), decides between the two arms of the mixture. The propensity is that of this lot.
     """
-    if not (within_limit(x) and within_limit(z)):
-        return -1, 0.0, 0.0, 1.0
     left, means, g, own, at = contenders(x, z, slots, arm_score, shared_score, ridge, sigma, extra, APART)
+    other = at
     chance = 0.0
     if left.shape[0] > 1:
         deviations = np.empty((left.shape[0], 2 * PAIRS))
         draw_deviations(g, own, sigma, key, purpose, decision, deviations)
         other, chance = best_mixture(deviations, means, at)
-        if lot < chance:
-            return left[other], means[other], width_of(g[other], own[other]), chance
+    return left, means, g, own, at, other, chance
+
+
+@kernel
+def choose_by_information(x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, lot):
+    """index, mean, width and propensity of the information-directed choice; index -1 if a feature exceeds LIMIT.
+
+    lot: uniform in (0, 1), decides between the two arms of the mixture. The propensity is that of this lot.
+    """
+    if not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0, 1.0
+    left, means, g, own, at, other, chance = mixed_contenders(
+        x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision
+    )
+    if lot < chance:
+        return left[other], means[other], width_of(g[other], own[other]), chance
     return left[at], means[at], width_of(g[at], own[at]), 1.0 - chance
+
+
+@kernel
+def chances_by_information(
+    x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision, chances
+):  # fmt: skip
+    """The probability of every candidate: q for the other arm of the mixture, 1 - q for the greedy one.
+
+    Returns whether all features are within LIMIT; otherwise nothing is filled in.
+    """
+    if not (within_limit(x) and within_limit(z)):
+        return False
+    left, _, _, _, at, other, chance = mixed_contenders(
+        x, z, slots, arm_score, shared_score, ridge, sigma, extra, key, purpose, decision
+    )
+    chances[:] = 0.0
+    chances[left[at]] = 1.0 - chance
+    if chance > 0.0:
+        chances[left[other]] = chance
+    return True

@@ -70,12 +70,12 @@ def draw_model(weights, key, keyed, decision):
 
 
 @kernel
-def choose_mixed(rule, x, z, slots, models, weights, key, keyed, decision, lot):
+def choose_mixed(rule, x, z, slots, models, weights, key, keyed, decision):
     """`choose_tuned` by the only model, or by one drawn for this decision."""
     model = models[draw_model(weights, key, keyed, decision) if len(models) > 1 else 0]
     return choose_tuned(
         rule, x, z, slots, model.arm_score, model.shared_score, model.numbers, model.unknown, model.state, key, keyed,
-        decision, lot,
+        decision,
     )  # fmt: skip
 
 

@@ -157,6 +157,19 @@ class FeatureMap:
             fill_rows(self.code, u, v, x, z)
         return (x, z) if several else (x[0], z[0])
 
+    def crossed(self, u: Doubles, v: Doubles) -> tuple[Doubles, Doubles]:
+        """Return x (B, n, d1) and z (B, n, d2) for the users in the rows of u (B, user) and the arms in v (n, arm).
+
+        The map must be one without pair features.
+        """
+        if self.pair:
+            raise ValueError(f"the map {self.name} needs pair features of every user and arm: call it for each user")
+        u = checks.array("u", u, 2, self.user, f"shape (B, {self.user}), one row per user")
+        v = checks.array("v", v, 2, self.arm, f"shape (n, {self.arm}), one row per arm")
+        x, z = np.empty((len(u), len(v), self.d1)), np.empty((len(u), len(v), self.d2))
+        fill_crossed(self.code, u, v, x, z)
+        return x, z
+
     def _checked_pairs(self, p: Any, n: int, several: bool) -> Doubles:
         if not self.pair:
             raise ValueError(
@@ -216,6 +229,13 @@ def fill_rows(code, u, v, x, z):  # type: ignore[no-untyped-def]
         code, u, start, du, v.reshape(v.size), v.shape[1], np.arange(count), start, count, 1.0, x.reshape(x.size),
         start, start, z.reshape(z.size), start, start,
     )  # fmt: skip
+
+
+@kernel
+def fill_crossed(code, u, v, x, z):  # type: ignore[no-untyped-def]
+    """`fill_rows` for every row of u: x[b, k] and z[b, k] have the features of user b and the arm with v[k]."""
+    for b in range(u.shape[0]):
+        fill_rows(code, u[b], v, x[b], z[b])
 
 
 @kernel

@@ -6,6 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Hashable
+from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,5 +78,6 @@ def digest_of_key(key: Hashable) -> int:
 
 def digest_of(plain: Any) -> int:
     """A number below 2^63 from a value that JSON can hold."""
-    digest = hashlib.blake2b(json.dumps(plain).encode(), digest_size=8).digest()
+    text = encode_basestring_ascii(plain) if type(plain) is str else json.dumps(plain)  # the same, but faster
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> (64 - _BITS)

@@ -420,6 +420,33 @@ class Features:
         x, z = v.take(self._in_arm, axis=1) * u[self._in_user], self._own(np.broadcast_to(u, (len(v), len(u))), v)
         return self._with_pairs(x, z, p)
 
+    def crossed(self, users: Any, arms: Any) -> tuple[Doubles, Doubles]:
+        """Return x (B, n, d1) and z (B, n, d2) for B users and the same n arms, for `choose_many`.
+
+        Parameters
+        ----------
+        users : pandas or polars DataFrame, list of dicts, or mapping of names to columns
+            One row for every decision.
+        arms : as for a call
+            The candidates of all decisions.
+
+        Examples
+        --------
+        >>> features = Features(user={"age": "number"})
+        >>> x, z = features.crossed([{"age": 31}, {"age": 52}], ["a17", "b4"])
+        >>> z.tolist()
+        [[[1.0, 31.0], [1.0, 31.0]], [[1.0, 52.0], [1.0, 52.0]]]
+        """
+        if self._pair.features:
+            raise ValueError("pair features belong to one user and one arm: call the features for each user")
+        u, v = self.user_vectors(users), self.arm_vectors(arms)
+        if self._full is not None:
+            return self._full.crossed(u, v)
+        x = v.take(self._in_arm, axis=1) * u.take(self._in_user, axis=1)[:, None]
+        size, n = len(u), len(v)
+        own = self._own(np.repeat(u, n, axis=0), np.tile(v, (size, 1)))
+        return x, own.reshape(size, n, own.shape[1])
+
     def rows(self, users: Any, arms: Any, pairs: Any = None) -> tuple[Doubles, Doubles]:
         """Return x (n, d1) and z (n, d2) for n users and one arm each, for `learn_many`.
 
@@ -591,6 +618,9 @@ class _Side:
             self.layout.append((name, f"{self.what} feature {name!r}", feature, columns))
             self.bare += labels
             self.sources += [name] * len(labels)
+        bare_numbers = [(name, columns.start) for name, _, kind, columns in self.layout if kind == Number()]
+        self._number_names = [name for name, _ in bare_numbers]
+        self._number_columns = [column for _, column in bare_numbers]
         twice = [name for name, n in Counter(self.bare).items() if n > 1]
         if twice:
             raise ValueError(f"two columns of the {self.what} features are called {twice[0]!r}: rename a feature")
@@ -637,12 +667,20 @@ class _Side:
 
     def matrix(self, data: Any) -> Doubles:
         """Return the vectors of several users or arms, one row each."""
-        given = columns_of(self.what, data, list(self.features))
-        n = len(next(iter(given.values())))
+        names = list(self.features)
+        numbers = self._numbers_of(data)
+        if numbers is not None:
+            names = [name for name in names if name not in self._number_names]
+        given = columns_of(self.what, data, names)
+        n = len(data) if numbers is not None else len(next(iter(given.values())))
         out = np.zeros((n, self.width))
         if self.constant:
             out[:, 0] = 1.0
+        if numbers is not None:
+            out[:, self._number_columns] = numbers
         for name, words, feature, columns in self.layout:
+            if name not in given:
+                continue
             column = given[name]
             if not isinstance(column, list):
                 array = np.asarray(column)
@@ -652,6 +690,20 @@ class _Side:
                 raise ValueError(f"{words} has {len(column)} values, but other features have {n}: pass one per row")
             feature.fill(words, column, out[:, columns])
         return out
+
+    def _numbers_of(self, data: Any) -> Any:
+        """All features that are finite numbers as they are, of a list of dicts that has nothing else in their place.
+
+        None where one has to look closer, feature by feature, which takes several times as long.
+        """
+        if not self._number_names or type(data) is not list or not all(type(record) is dict for record in data):
+            return None
+        try:
+            numbers = np.array([[record[name] for name in self._number_names] for record in data])
+        except (KeyError, ValueError):
+            return None
+        usable = numbers.ndim == 2 and numbers.dtype.kind in "fiu" and np.isfinite(numbers).all()
+        return numbers if usable else None
 
     def plain(self) -> list[dict[str, Any]]:
         """Return the features as JSON can hold them."""

@@ -5,6 +5,7 @@ None of these libraries is imported: what has named columns, or entries by name,
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,10 @@ def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, Any]:
         raise TypeError(
             f"{what}s must be a DataFrame or a list of dicts, got {checks.short(data)} ({type(data).__name__})"
         )
+    data = list(data)
+    if all(type(record) is dict for record in data):
+        with contextlib.suppress(KeyError):
+            return {name: [record[name] for record in data] for name in names}
     records = [record_of(f"{what} {i}", record) for i, record in enumerate(data)]
     return {name: [entry_of(f"{what} {i}", record, name) for i, record in enumerate(records)] for name in names}
 

@@ -14,17 +14,17 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels.decisions import place_drawn
+from hybandits.kernels.decisions import draw_places
 from hybandits.kernels.random import KEYED, LOT
 from hybandits.model import policy_file
-from hybandits.model.arms import CandidateSet
+from hybandits.model.arms import CandidateSet, Slots
 from hybandits.model.cancelling import CancellingWatch
 from hybandits.model.inputs import id_list
 from hybandits.model.learned import LearnedSettings
 from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.model.policy_file import FileError, Packed
 from hybandits.model.ridge import Prediction
-from hybandits.policies.many import Choices, checked_batch
+from hybandits.policies.many import Batch, Choices, checked_batch
 from hybandits.policies.places import Ranking, Rankings, number_of_places, put_together
 from hybandits.policies.settings import WithSettings
 from hybandits.policies.threads import Guarded
@@ -56,6 +56,22 @@ class Drawn(NamedTuple):
     """
 
     index: int  # type: ignore[assignment]  # not tuple.index
+    chances: Doubles
+    own: Doubles
+
+
+class Lots(NamedTuple):
+    """What several choices by lot draw, as `Policy.draw_lots` returns it; entry b is about decision b.
+
+    Attributes
+    ----------
+    indices : int array of shape (B,)
+        The rows of the arms that are drawn.
+    chances, own : array of shape (B, n)
+        The probabilities of the candidates, and the policy's own before the floor.
+    """
+
+    indices: Slots
     chances: Doubles
     own: Doubles
 
@@ -271,8 +287,64 @@ class Policy(Guarded, WithSettings, ABC):
         floor = checked_floor(floor)
         with self._lock:
             own = self.propensities(x, z, arms, key=key)
-            chances = (1 - floor) * own + floor / len(own)
-            return Drawn(drawn(chances, self._lot(key).uniforms(1, LOT)[0]), chances, own)
+            lots = self._drawn(own[None], [self._lot(key)], floor)
+        return Drawn(int(lots.indices[0]), lots.chances[0], own)
+
+    def draw_lots(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Any = None,
+        *,
+        keys: Sequence[Hashable],
+        floor: float | None = None,
+        threads: int = 1,
+    ) -> Lots:
+        """Say what so many calls of ``choose(.., key=key, by_lot=True)`` among the same arms draw; nothing changes.
+
+        Parameters
+        ----------
+        x, z : arrays of shape (B, n, d1) and (B, n, d2)
+            The features of the candidates of each decision.
+        arms : list of ids, optional
+            The candidates, the same for all decisions; 0 to n-1 if left out.
+        keys : list of B keys
+            One for each decision, as `choose` takes them.
+        floor : float, optional
+            As for `choose`.
+        threads : int, default=1
+            Threads that share the work, where the policy can.
+
+        Returns
+        -------
+        Lots
+            What `draw_lot` returns for each decision.
+        """
+        floor = checked_floor(floor)
+        batch = checked_batch(x, z, arms, None, threads, self.d1, self.d2)
+        if len(keys) != batch.size or len(batch.ids) != 1:
+            raise ValueError(
+                f"there are {len(keys)} keys for {batch.size} decisions with {len(batch.ids)} list(s) of arms: pass "
+                "one key for each decision, and one list of arms for all"
+            )
+        if not keys:
+            nothing = np.empty((0, batch.x.shape[1]))
+            return Lots(np.empty(0, np.int64), nothing, nothing)
+        with self._lock:
+            lots = [Lot(self._key, digest_of_key(key), KEYED) for key in keys]
+            return self._drawn(self._own_lots(batch, keys, lots, threads), lots, floor)
+
+    def _own_lots(self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[Lot], threads: int) -> Doubles:
+        """`propensities` of each decision, whose key and lot are given."""
+        arms = batch.ids[0]
+        return np.stack([self.propensities(batch.x[b], batch.z[b], arms, key=key) for b, key in enumerate(keys)])
+
+    def _drawn(self, own: Doubles, lots: Sequence[Lot], floor: float) -> Lots:
+        """Draw from the policy's own probabilities and the floor."""
+        indices, chances = np.empty(len(own), np.int64), np.empty(own.shape)
+        key, _, keyed = lots[0]
+        draw_places(own, floor, key, LOT + keyed, np.array([lot.decision for lot in lots]), chances, indices)
+        return Lots(indices, chances, own)
 
     def _choose_by_lot(
         self, x: Any, z: Any, arms: Any, key: Hashable | None, by_lot: bool, floor: float | None
@@ -795,12 +867,6 @@ def _rows_of(part: Any, rows: Any) -> Any:
 def checked_floor(floor: float | None) -> float:
     """The share of choices by lot that is spread evenly."""
     return FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
-
-
-def drawn(chances: Doubles, uniform: float) -> int:
-    """The place that a number uniform in (0, 1) draws from these probabilities."""
-    place: int = place_drawn(chances, uniform)
-    return place
 
 
 def one_hot(n: int, index: int) -> Doubles:

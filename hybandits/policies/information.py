@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from hybandits.foundation.checks import Doubles
-from hybandits.kernels import decisions
+from hybandits.kernels import batches, decisions
 from hybandits.model.arms import Slots
-from hybandits.model.inputs import check_finite
+from hybandits.model.learned import LearnedRidge
 from hybandits.model.lots import Lot
-from hybandits.policies.posterior import Memory, PosteriorPolicy
+from hybandits.policies.many import NO_MASK, Batch, in_threads
+from hybandits.policies.posterior import AUTO, Memory, PosteriorPolicy
 
 
 class HyIDS(PosteriorPolicy):
@@ -97,7 +98,7 @@ class HyIDS(PosteriorPolicy):
         if self._undecided(lot):
             return super()._place_chances(x, z, slots, lot, places)
         matrix = np.zeros((len(slots), places))
-        chances = self._chances(x, z, slots, lot)
+        chances = self._chances(_one(x, z), slots, [lot])[0]
         for first in np.flatnonzero(chances).tolist():
             order = self._led_by(first, x, z, slots, lot)[:places]
             matrix[order, np.arange(places)] += chances[first]
@@ -106,19 +107,46 @@ class HyIDS(PosteriorPolicy):
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
         rows = self._rows(x, z, arms)
-        lot = self._lot(key)
-        if self._undecided(lot):
-            check_finite(rows.x, rows.z)
-            return np.full(len(rows.slots), 1.0 / len(rows.slots))
-        return self._chances(rows.x, rows.z, rows.slots, lot)
-
-    def _chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Doubles:
-        chances = np.zeros(len(slots))
-        for forced in (1.0, 0.0):  # the greedy arm of the mixture, then the other one if there is another
-            index, _, _, chance = self._pick(x, z, slots, lot, forced)
-            if index < 0:
-                check_finite(x, z)
-            chances[index] = chance
-            if chance == 1.0:
-                break
+        chances: Doubles = self._chances(_one(rows.x, rows.z), rows.slots, [self._lot(key)])[0]
         return chances
+
+    def _own_lots(self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[Lot], threads: int) -> Doubles:
+        if self._inherits_at("propensities") < self._inherits_at("_own_lots"):
+            return super()._own_lots(batch, keys, lots, threads)
+        slots = self._rows(batch.x[0], batch.z[0], batch.ids[0]).slots
+        return self._chances(batch, slots, lots, threads)
+
+    def _chances(self, batch: Batch, slots: Slots, lots: Sequence[Lot], threads: int = 1) -> Doubles:
+        """The probabilities of several decisions among the same arms."""
+        chances = np.empty(batch.x.shape[:2])
+        key, _, keyed = lots[0]
+        numbers = np.array([lot.decision for lot in lots])
+
+        def work(first: int, last: int) -> int:
+            refused: int
+            some = slice(first, last)
+            x, z = batch.x[some], batch.z[some]
+            model = self._model(lots[first])
+            if self._learns:
+                assert isinstance(model, LearnedRidge)
+                refused = batches.chances_many_tuned(
+                    x, z, slots, model.arm_score, model.shared_score, model.numbers, model.unknown, model.state, key,
+                    keyed, numbers[some], chances[some],
+                )  # fmt: skip
+            else:
+                refused = batches.chances_many_told(
+                    x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, key, keyed,
+                    numbers[some], chances[some],
+                )  # fmt: skip
+            return refused
+
+        if self.memory == AUTO:  # every decision draws its model
+            in_threads(lambda first, last: max(work(b, b + 1) for b in range(first, last)), batch, 1)
+        else:
+            in_threads(work, batch, threads)
+        return chances
+
+
+def _one(x: Doubles, z: Doubles) -> Batch:
+    """One decision as a batch."""
+    return Batch(x[None], z[None], [], NO_MASK)

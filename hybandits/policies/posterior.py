@@ -116,22 +116,19 @@ class PosteriorPolicy(RidgePolicy):
         estimator = self._estimator
         return estimator.drawn(lot) if type(estimator) is MemoryMixture else estimator
 
-    def _pick(
-        self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, forced: float = -1.0
-    ) -> tuple[int, float, float, float | None]:
-        """Pick by the rule; forced: see `decisions.choose_posterior`."""
+    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
         estimator = self._model(lot) if self.memory == AUTO else self._estimator
         key, decision, keyed = lot
         if self._learns:
             assert isinstance(estimator, LearnedRidge)
             index, mean, width, propensity = decisions.choose_tuned(
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers,
-                estimator.unknown, estimator.state, key, keyed, decision, forced,
+                estimator.unknown, estimator.state, key, keyed, decision,
             )  # fmt: skip
         else:
             index, mean, width, propensity = decisions.choose_posterior(
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
-                NOTHING, key, keyed, decision, forced,
+                NOTHING, key, keyed, decision,
             )  # fmt: skip
         if propensity == propensity:  # not NaN
             return index, mean, width, propensity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,9 +13,10 @@ from starlette.applications import Starlette
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
 from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.looking import Looking
@@ -23,10 +24,13 @@ from hybandits.service.metrics import Measured
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.rows import FEW, Arm, Decision, Retired
 from hybandits.service.store import StoreError
-from hybandits.service.writer import Delivery, Outcome, Writer, answer_of
+from hybandits.service.writer import MOST_TOGETHER, Asked, Delivery, Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
+
+QUIET = 4
+"""Looks at all connections in a row that bring nothing, before what has come is handed in."""
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not JSON of the expected form."""
@@ -60,25 +64,29 @@ class Api:
 
     def __init__(self, writer: Writer, tokens: Tokens) -> None:
         self.writer, self.tokens = writer, tokens
+        self._manage = tokens.manage or tokens.use
         self._decide = msgspec.json.Decoder(Decide)
         self._reward = msgspec.json.Decoder(GiveReward)
         self._arm = msgspec.json.Decoder(PutArm)
         self._promote = msgspec.json.Decoder(Promote)
         self._items = msgspec.json.Decoder(list[msgspec.Raw])
+        self._gathered: list[Asked] = []
+        self._writer_is_free = True
         self.looking = Looking(writer, lambda request: self._check_token(request, tokens.use))
 
     def application(self) -> Starlette:
         """The ASGI application."""
+        use = self.tokens.use
         routes = [
-            Route("/v1/decisions", self.decide, methods=["POST"]),
-            Route("/v1/rewards", self.reward, methods=["POST"]),
-            Route("/v1/decisions/batch", self.decide_batch, methods=["POST"]),
-            Route("/v1/rewards/batch", self.reward_batch, methods=["POST"]),
+            Route("/v1/decisions", Posted(self.decide, use), methods=["POST"]),
+            Route("/v1/rewards", Posted(self.reward, use), methods=["POST"]),
+            Route("/v1/decisions/batch", Posted(self.decide_batch, use), methods=["POST"]),
+            Route("/v1/rewards/batch", Posted(self.reward_batch, use), methods=["POST"]),
             Route("/v1/decisions/{id:any}", self.look, methods=["GET"]),
             Route("/v1/arms", self.arms, methods=["GET"]),
             Route("/v1/arms/{id:any}", self.put_arm, methods=["PUT"]),
             Route("/v1/arms/{id:any}", self.retire_arm, methods=["DELETE"]),
-            Route("/v1/promote", self.promote, methods=["POST"]),
+            Route("/v1/promote", Posted(self.promote, self._manage), methods=["POST"]),
             Route("/healthz", self.healthy, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
             *self.looking.routes(),
@@ -87,7 +95,7 @@ class Api:
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
             loop = asyncio.get_running_loop()
-            self.writer.start(deliver=lambda answers: loop.call_soon_threadsafe(_answer_all, answers))
+            self.writer.start(deliver=lambda answers: loop.call_soon_threadsafe(self._deliver, loop, answers))
             yield {"live": self.looking.live_views}
             await asyncio.to_thread(self.writer.stop)
 
@@ -105,30 +113,8 @@ class Api:
 
     # -------------------------------------------------------------- requests
 
-    async def _body(self, request: Request, token: str | None) -> bytes:
-        """The body, if the request carries the token and the body is small and comes soon."""
-        self._check_token(request, token)
-        length = request.headers.get("content-length")
-        if length is not None and length.isdecimal() and int(length) > LARGEST_BODY:
-            raise _too_large(int(length))
-        body = bytearray()
-        try:
-            async for part in request.stream():  # how long it may take is the server's business: `LimitedProtocol`
-                body += part
-                if len(body) > LARGEST_BODY:
-                    raise _too_large(len(body))
-        except ClientDisconnect:
-            raise Refused(408, "The client went away before its body had arrived.") from None
-        return bytes(body)
-
     def _check_token(self, request: Request, token: str | None) -> None:
-        if token is None:
-            return
-        given = request.headers.get("authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-            raise Refused(
-                401 if not given else 403, "Send the token in the header Authorization: Bearer TOKEN.", field=None
-            )
+        check_token(request.scope, token)
 
     async def _ask(self, commands: Sequence[Command]) -> list[Outcome]:
         """Hand commands to the writer and wait until it answers."""
@@ -139,35 +125,66 @@ class Api:
             if not future.done():
                 future.set_result(outcomes)
 
-        self.writer.ask(commands, answer)
+        self._gathered.append(Asked(commands, answer))
+        if self._writer_is_free:
+            self._gather(loop)
         return await future
 
-    async def _one(self, command: Command) -> Response:
+    def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._writer_is_free = False
+        loop.call_soon(self._hand_in, loop, 0, 0)
+
+    def _hand_in(self, loop: asyncio.AbstractEventLoop, before: int, quiet: int) -> None:
+        """Hand in what is asked for, as soon as some looks at all connections have brought nothing more.
+
+        So one transaction takes the requests that come together, and what it costs is shared by them: above all by
+        those of clients that were answered just now and ask again at once.
+        """
+        quiet = 0 if len(self._gathered) > before else quiet + 1
+        if quiet < QUIET and len(self._gathered) < MOST_TOGETHER:
+            loop.call_soon(self._hand_in, loop, len(self._gathered), quiet)
+            return
+        gathered, self._gathered = self._gathered, []
+        self.writer.ask(gathered)
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop, answers: Sequence[Delivery]) -> None:
+        """Answer the requests of one transaction. Those that came meanwhile are next, with those that come now."""
+        for reply, outcomes in answers:
+            reply(outcomes)
+        self._writer_is_free = True
+        if self._gathered:
+            self._gather(loop)
+
+    async def _one(self, command: Command) -> Answer:
         (outcome,) = await self._ask([command])
         if isinstance(outcome, Refused):
-            return problem(outcome)
-        return _json(outcome.body, outcome.status)
+            raise outcome
+        return outcome
 
     # -------------------------------------------------------------- decisions and rewards
 
-    async def decide(self, request: Request) -> Response:
+    async def decide(self, body: bytes) -> Answer:
         """POST /v1/decisions."""
-        return await self._one(self._decide.decode(await self._body(request, self.tokens.use)))
+        return await self._one(self._decide.decode(body))
 
-    async def reward(self, request: Request) -> Response:
+    async def reward(self, body: bytes) -> Answer:
         """POST /v1/rewards."""
-        return await self._one(self._reward.decode(await self._body(request, self.tokens.use)))
+        return await self._one(self._reward.decode(body))
 
-    async def decide_batch(self, request: Request) -> Response:
+    async def decide_batch(self, body: bytes) -> Answer:
         """POST /v1/decisions/batch: every item has a status of its own."""
-        return await self._batch(request, self._decide.decode)
+        return await self._batch(body, self._decide.decode)
 
-    async def reward_batch(self, request: Request) -> Response:
+    async def reward_batch(self, body: bytes) -> Answer:
         """POST /v1/rewards/batch: every item has a status of its own."""
-        return await self._batch(request, self._reward.decode)
+        return await self._batch(body, self._reward.decode)
 
-    async def _batch(self, request: Request, decode: Callable[[msgspec.Raw], Command]) -> Response:
-        items = self._items.decode(await self._body(request, self.tokens.use))
+    async def promote(self, body: bytes) -> Answer:
+        """POST /v1/promote."""
+        return await self._one(self._promote.decode(body))
+
+    async def _batch(self, body: bytes, decode: Callable[[msgspec.Raw], Command]) -> Answer:
+        items = self._items.decode(body)
         if not 1 <= len(items) <= MOST:
             raise Refused(422, f"A batch has 1 to {MOST:,} items, got {len(items):,}.")
         outcomes: list[Outcome | None] = []
@@ -180,7 +197,7 @@ class Api:
                 outcomes.append(_invalid(wrong))
         served = iter(await self._ask(commands) if commands else [])
         answers = [next(served) if outcome is None else outcome for outcome in outcomes]
-        return _json([_item(answer) for answer in answers], 200)
+        return Answer(200, [_item(answer) for answer in answers])
 
     async def look(self, request: Request) -> Response:
         """GET /v1/decisions/{id}: what was decided, among whom, with which chances, and its reward."""
@@ -219,14 +236,14 @@ class Api:
 
     async def put_arm(self, request: Request) -> Response:
         """PUT /v1/arms/{id}."""
-        body = await self._body(request, self.tokens.manage or self.tokens.use)
+        body = await read_body(request.scope, request.receive, self._manage)
         arm = _arm_id(request)
-        return await self._one(OfArm(arm, self._arm.decode(body or b"{}")))
+        return _answer(await self._one(OfArm(arm, self._arm.decode(body or b"{}"))))
 
     async def retire_arm(self, request: Request) -> Response:
         """DELETE /v1/arms/{id}."""
-        self._check_token(request, self.tokens.manage or self.tokens.use)
-        return await self._one(OfArm(_arm_id(request), Retire()))
+        self._check_token(request, self._manage)
+        return _answer(await self._one(OfArm(_arm_id(request), Retire())))
 
     async def arms(self, request: Request) -> Response:
         """GET /v1/arms."""
@@ -239,10 +256,6 @@ class Api:
             ],
             200,
         )
-
-    async def promote(self, request: Request) -> Response:
-        """POST /v1/promote."""
-        return await self._one(self._promote.decode(await self._body(request, self.tokens.manage or self.tokens.use)))
 
     # -------------------------------------------------------------- health
 
@@ -264,12 +277,6 @@ def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
     return {arm: (1 - decision.floor) * own.get(i, 0.0) + even for i, arm in enumerate(ids)}
 
 
-def _answer_all(answers: Sequence[Delivery]) -> None:
-    """Answer the requests of one transaction."""
-    for reply, outcomes in answers:
-        reply(outcomes)
-
-
 def _arm_id(request: Request) -> str:
     arm: str = request.path_params["id"]
     if not 1 <= len(arm) <= 200:
@@ -277,8 +284,69 @@ def _arm_id(request: Request) -> str:
     return arm
 
 
+class Posted:
+    """A route whose body goes to the writer.
+
+    It speaks ASGI itself: nearly all requests come here, and Starlette's `Request` and `Response` would cost them as
+    much as their decision.
+    """
+
+    def __init__(self, answer: Callable[[bytes], Awaitable[Answer]], token: str | None) -> None:
+        self._answer, self._token = answer, token
+        self.__name__: str = answer.__name__  # type: ignore[attr-defined]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await self._answer(await read_body(scope, receive, self._token))
+        content = _encoder.encode(answer.body)
+        headers = [(b"content-length", b"%d" % len(content)), (b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+
+async def read_body(scope: Scope, receive: Receive, token: str | None) -> bytes:
+    """The body, if the request carries the token and the body is small.
+
+    How long it may take is the server's business: `serving.LimitedProtocol`.
+    """
+    check_token(scope, token)
+    length = _header(scope, b"content-length")
+    if length is not None and length.isdigit() and int(length) > LARGEST_BODY:
+        raise _too_large(int(length))
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(408, "The client went away before its body had arrived.")
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > LARGEST_BODY:
+            raise _too_large(len(body))
+    return body
+
+
+def check_token(scope: Scope, token: str | None) -> None:
+    """Refuse a request that does not carry this token; None: none is needed."""
+    if token is None:
+        return
+    given = _header(scope, b"authorization") or b""
+    if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+        raise Refused(401 if not given else 403, "Send the token in the header Authorization: Bearer TOKEN.")
+
+
+def _header(scope: Scope, name: bytes) -> bytes | None:
+    value: bytes
+    for its, value in scope["headers"]:
+        if its == name:
+            return value
+    return None
+
+
 def _json(body: Any, status: int) -> Response:
     return Response(_encoder.encode(body), status, media_type="application/json")
+
+
+def _answer(answer: Answer) -> Response:
+    return _json(answer.body, answer.status)
 
 
 def _item(outcome: Outcome) -> dict[str, Any]:

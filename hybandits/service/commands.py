@@ -14,7 +14,7 @@ MOST = 1_000
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
-class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Make a decision."""
 
     user: dict[str, Value] = {}
@@ -22,7 +22,7 @@ class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     event_id: Id | None = None
 
 
-class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Give the reward of a decision."""
 
     event_id: Id
@@ -55,8 +55,8 @@ class OfArm(msgspec.Struct, frozen=True):
 Command = Decide | GiveReward | OfArm | Promote
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """A status and what is answered with it."""
 
     status: int
-    body: dict[str, Any]
+    body: Any

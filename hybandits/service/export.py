@@ -64,8 +64,9 @@ class ServiceReader:
         source = self._bandit.name
         lines = rounds = 0
         decisions = walk(self._store, upto=self._upto, learning=False)
+        all_entered = (self._entered(fold, row, tables) for fold, rows in decisions for row in rows)
         done = 0
-        while chunk := [self._entered(fold, row, tables) for fold, row in itertools.islice(decisions, ROWS)]:
+        while chunk := list(itertools.islice(all_entered, ROWS)):
             first, last = chunk[0].row.number, chunk[-1].row.number
             rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
             kept = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,6 +29,12 @@ CHUNK = 1_000
 
 NAMED = 256
 """Lists of candidates that are kept, because requests often name the same ones."""
+
+TOGETHER = 200_000
+"""Numbers in the features of decisions that are made together."""
+
+MANY, THREADS = 64, min(4, os.cpu_count() or 1)
+"""So many decisions among the same candidates are shared by so many threads."""
 
 REMEMBERED = 4_096
 """Recent decisions kept in memory, so that their rewards need not look them up."""
@@ -49,6 +57,14 @@ class Pool:
     ids: list[str]
     vectors: Doubles | int
     """The arms' vectors, one row each; their number where arms have no features."""
+
+
+class Event(NamedTuple):
+    """What is asked to be decided."""
+
+    id: str
+    user: dict[str, Value]
+    candidates: list[str] | None
 
 
 @dataclass
@@ -95,8 +111,8 @@ class Fold:
         self._active: Pool | None = None
         self._named: dict[tuple[str, ...], Pool] = {}
         self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
-        self._recent: dict[int, Row] = {}
-        self._older: dict[int, Doubles] = {}
+        self._recent: OrderedDict[int, Row] = OrderedDict()
+        self._older: OrderedDict[int, Doubles] = OrderedDict()
         self._reading: Reading
 
     # -------------------------------------------------------------- folding
@@ -108,13 +124,16 @@ class Fold:
         """
         with self.lock:
             self._reading = reading
-            for row in rows:
-                if row.number != self.row + 1:
-                    raise ValueError(f"row {row.number} does not follow on row {self.row}: the log has a gap")
-                self._apply(row)
-                self.row, self.time = row.number, row.time
-                if len(self._due) >= CHUNK:
-                    self._learn()
+            following = iter(rows)
+            while some := list(itertools.islice(following, CHUNK)):
+                self._recall(some)
+                for row in some:
+                    if row.number != self.row + 1:
+                        raise ValueError(f"row {row.number} does not follow on row {self.row}: the log has a gap")
+                    self._apply(row)
+                    self.row, self.time = row.number, row.time
+                    if len(self._due) >= CHUNK:
+                        self._learn()
             self._learn()
 
     def _apply(self, row: Row) -> None:
@@ -195,7 +214,16 @@ class Fold:
         """Keep a decision in memory for a while, because its reward may come soon."""
         self._recent[row.number] = row
         if len(self._recent) > REMEMBERED:
-            del self._recent[next(iter(self._recent))]
+            self._recent.popitem(last=False)
+
+    def _recall(self, rows: Sequence[Row]) -> None:
+        """Read the decisions that rewards among these rows are for, all at once, unless they are in memory."""
+        if self.bandit.window is None:
+            numbers = {row.content.decision for row in rows if isinstance(row.content, Reward)}
+            missing = [number for number in numbers if number < rows[0].number and number not in self._recent]
+            if missing:
+                for row in self._reading.by_number(sorted(missing)):
+                    self.remember(row)
 
     def _decision(self, number: int) -> Decision:
         row = self._recent.get(number)
@@ -249,7 +277,7 @@ class Fold:
             assert isinstance(row.content, Arm)
             vector = self._older[version] = self.arm_vector(row.content.features)
             if len(self._older) > REMEMBERED:
-                del self._older[next(iter(self._older))]
+                self._older.popitem(last=False)
         return vector
 
     # -------------------------------------------------------------- deciding
@@ -294,44 +322,79 @@ class Fold:
             return Pool(ids, len(ids))
         return Pool(ids, self._vectors[[self.arms[arm].slot for arm in ids]])
 
-    def decide(self, event: str, user: dict[str, Value], candidates: list[str] | None) -> Decision:
+    def decide_many(self, events: Sequence[Event]) -> list[Decision | Refused]:
         """Decide by the model as it is; the model does not change.
 
-        The arm is drawn from (1 - floor) p + floor / n, where p is the live policy's own lot. All draws are a function
-        of the bandit's seed and the event's id.
+        Arms are drawn from (1 - floor) p + floor / n, where p is the live policy's own lot. All draws are a function of
+        the bandit's seed and the event's id.
         """
-        pool = self.pool(candidates)
-        self.check_names("user", user, self.features.user)
-        try:
-            x, z = self.features(user, pool.vectors)
-            floor = self.bandit.floor
-            drawn = self.policies[self.live].draw_lot(x, z, pool.ids, key=event, floor=floor)
-        except (TypeError, ValueError) as problem:
-            raise Refused(422, f"{problem}.", field="user", value=user) from None
-        index, n = drawn.index, len(pool.ids)
-        arm = pool.ids[index]
-        return Decision(
-            event=event,
-            user=user,
-            candidates=candidates,
-            version=self.row,
-            n=n,
-            arm=arm,
-            arm_version=self.arms[arm].version,
-            chance=float(drawn.chances[index]),
-            floor=floor,
-            lot=[(i, float(drawn.own[i])) for i in np.flatnonzero(drawn.own).tolist()],
-            policy=self.live,
-            fingerprint=fingerprint(),
-            shadows={
-                name: float(policy.draw_lot(x, z, pool.ids, key=event, floor=floor).chances[index])
-                for name, policy in self.policies.items()
-                if name != self.live
-            },
-        )
+        outcomes: list[Decision | Refused | None] = [None] * len(events)
+        pools: dict[int, tuple[Pool, list[int]]] = {}
+        for i, event in enumerate(events):
+            try:
+                self.check_names("user", event.user, self.features.user)
+                pool = self.pool(event.candidates)
+            except Refused as refused:
+                outcomes[i] = refused
+            else:
+                pools.setdefault(id(pool), (pool, []))[1].append(i)
+        for pool, places in pools.values():
+            together = max(1, TOGETHER // (len(pool.ids) * (self.features.d1 + self.features.d2)))
+            for start in range(0, len(places), together):
+                some = places[start : start + together]
+                for i, outcome in zip(some, self._decide_among(pool, [events[i] for i in some]), strict=True):
+                    outcomes[i] = outcome
+        return outcomes  # type: ignore[return-value]
 
-    def check_names(self, side: str, given: dict[str, Value], known: Iterable[str]) -> None:
+    def _decide_among(self, pool: Pool, events: Sequence[Event]) -> list[Decision | Refused]:
+        """Make decisions that have the same candidates."""
+        keys, floor = [event.id for event in events], self.bandit.floor
+        threads = THREADS if len(events) >= MANY else 1
+        try:
+            x, z = self.features.crossed([event.user for event in events], pool.vectors)
+            lots = {
+                name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
+                for name, policy in self.policies.items()
+            }
+        except (TypeError, ValueError) as problem:
+            if len(events) == 1:
+                return [Refused(422, f"{problem}.", field="user", value=events[0].user)]
+            return [outcome for event in events for outcome in self._decide_among(pool, [event])]
+        drawn = lots.pop(self.live)
+        at = np.arange(len(events)), drawn.indices
+        chances = drawn.chances[at].tolist()
+        shadows = {name: its.chances[at].tolist() for name, its in lots.items()}
+        own: list[list[tuple[int, float]]] = [[] for _ in events]
+        rows, places = drawn.own.nonzero()
+        for b, place, chance in zip(rows.tolist(), places.tolist(), drawn.own[rows, places].tolist(), strict=True):
+            own[b].append((place, chance))
+        made: list[Decision | Refused] = []
+        n, machine = len(pool.ids), fingerprint()
+        for b, (event, index) in enumerate(zip(events, drawn.indices.tolist(), strict=True)):
+            arm = pool.ids[index]
+            made.append(
+                Decision(
+                    event=event.id,
+                    user=event.user,
+                    candidates=event.candidates,
+                    version=self.row,
+                    n=n,
+                    arm=arm,
+                    arm_version=self.arms[arm].version,
+                    chance=chances[b],
+                    floor=floor,
+                    lot=own[b],
+                    policy=self.live,
+                    fingerprint=machine,
+                    shadows={name: its[b] for name, its in shadows.items()},
+                )
+            )
+        return made
+
+    def check_names(self, side: str, given: dict[str, Value], known: Mapping[str, object]) -> None:
         """Refuse features that the bandit does not have; those that are missing are refused when they are used."""
+        if given.keys() <= known.keys():
+            return
         for name in given:
             if name not in known:
                 raise Refused(
@@ -414,23 +477,32 @@ def reward_in_time(row: Row | None) -> float | None:
     return None if row.content.late else row.content.reward
 
 
-def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Iterator[tuple[Fold, Row]]:
-    """Yield every decision of a log, with the fold at the version that the decision names.
+def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Iterator[tuple[Fold, list[Row]]]:
+    """Yield all decisions of a log, those that name the same version together, with the fold at that version.
 
     The fold is the same object, further on each time. Without `learning` it has the arms and settings of that version,
     and its policies have learned nothing. With it, decisions from before the log was archived are left out.
     """
     fold = Fold.based(store) if learning else Fold.opened(store)
     waiting: deque[Row] = deque()
+    together: list[Row] = []
+    version = 0
     for row in store.rows(fold.row, upto):
-        if isinstance(row.content, Decision):
+        content = row.content
+        if isinstance(content, Decision):
+            if together and (content.version != version or len(together) == CHUNK):
+                yield fold, together
+                together = []
+            version = content.version
             ready = []
-            while waiting and waiting[0].number <= row.content.version:
+            while waiting and waiting[0].number <= version:
                 ready.append(waiting.popleft())
             if learning:
                 fold.apply(ready, store)
             else:
                 fold.describe(ready)
-            yield fold, row
-        if learning or not isinstance(row.content, Decision | Reward | Closed):
+            together.append(row)
+        if learning or not isinstance(content, Decision | Reward | Closed):
             waiting.append(row)
+    if together:
+        yield fold, together

@@ -49,7 +49,7 @@ class Retired(msgspec.Struct, tag="retire", tag_field="is", frozen=True):
     arm: str
 
 
-class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True):
+class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True, gc=False):
     """A decision that was made.
 
     Attributes
@@ -95,7 +95,7 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
     shadows: dict[str, float] = {}
 
 
-class Reward(msgspec.Struct, tag="reward", tag_field="is", frozen=True, omit_defaults=True):
+class Reward(msgspec.Struct, tag="reward", tag_field="is", frozen=True, omit_defaults=True, gc=False):
     """A reward for a decision. It is learned here, or when the decision closes, or never if it came too late."""
 
     event: str
@@ -141,6 +141,7 @@ class Row(NamedTuple):
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Content)
+_rows_decoder = msgspec.json.Decoder(list[Row])
 
 
 def encode(content: Content) -> bytes:
@@ -155,3 +156,12 @@ def decode(text: bytes | str) -> Any:
     Retired(arm='a17')
     """
     return _decoder.decode(text)
+
+
+def decode_rows(text: bytes | str) -> list[Row]:
+    """Rows from a JSON list of their number, time and content.
+
+    >>> decode_rows('[[7,0,{"is":"retire","arm":"a17"}]]')
+    [Row(number=7, time=0, content=Retired(arm='a17'))]
+    """
+    return _rows_decoder.decode(text)

@@ -29,6 +29,9 @@ MOST_CONNECTIONS = 2_000
 SWITCH_SECONDS = 0.0005
 """How long one of Python's threads may keep the others waiting: the writer and the event loop take turns often."""
 
+GARBAGE = 50_000
+"""New objects from which on Python looks for garbage. A transaction makes thousands, and hardly any in cycles."""
+
 _HANDED_ON = "HYBANDITS_SERVICE"
 """The environment variable by which worker processes are told what to serve."""
 
@@ -93,6 +96,7 @@ def make_application(serving: Serving) -> Starlette:
     writer = Writer(open_store(serving.store), bandit)
     gc.collect()
     gc.freeze()  # what is there now stays: looking through it for garbage would hold up requests again and again
+    gc.set_threshold(GARBAGE, 20, 20)
     return application(writer, tokens=read_tokens(serving.tokens))
 
 

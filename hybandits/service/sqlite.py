@@ -12,14 +12,30 @@ from typing import Any
 
 import apsw
 
-from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
+from hybandits.service.rows import (
+    CLOSE,
+    DECISION,
+    EVENTLESS,
+    KINDS,
+    REWARD,
+    SCHEMA,
+    Decision,
+    Reward,
+    Row,
+    decode,
+    decode_rows,
+    encode,
+)
 from hybandits.service.store import Found, Snapshot, StoreError, behind
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
 
 CHECKPOINT_PAGES = 1_000
-"""Pages of the WAL from which on they are copied into the file."""
+"""So many further pages of the WAL are copied into the file at a time."""
+
+PIECE = 64
+"""Rows that one statement writes, or looks for."""
 
 LONG_WAL = 8
 """A WAL of so many times these pages is begun anew, for which writers wait."""
@@ -66,7 +82,7 @@ class SqliteStore:
         self._copier: threading.Thread | None = None
         self._copying = threading.Event()
         self._closed = False
-        self._pages = 0
+        self._pages = 0  # of the WAL, when it was last copied
         self._connections: list[apsw.Connection] = []
         with _plainly(self.path):
             self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -106,7 +122,9 @@ class SqliteStore:
 
     def _committed(self, connection: apsw.Connection, database: str, pages: int) -> int:
         """SQLite tells how long its WAL is. A thread copies it into the file, so that no transaction waits for that."""
-        if pages >= CHECKPOINT_PAGES:
+        if pages < self._pages:  # it was begun anew
+            self._pages = 0
+        if pages >= self._pages + CHECKPOINT_PAGES:
             if self._copier is None:
                 self._copier = threading.Thread(target=self._copy, name="hybandits checkpoints", daemon=True)
                 self._copier.start()
@@ -117,7 +135,7 @@ class SqliteStore:
     def _copy(self) -> None:
         while self._copying.wait() and not self._closed:
             self._copying.clear()
-            with contextlib.suppress(apsw.Error):  # the next transaction tells again
+            with contextlib.suppress(apsw.Error):  # a later transaction tells again
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 if self._pages >= LONG_WAL * CHECKPOINT_PAGES:
                     # Copying holds nobody up, but a WAL that is written to all the time never becomes empty that way.
@@ -149,17 +167,29 @@ class SqliteStore:
                 yield Row(number, time, decode(content))
 
     def find(self, events: Sequence[str]) -> dict[str, Found]:
-        found: dict[str, Found] = {}
-        with _plainly(self.path):
-            cursor = self._connection.cursor()
-            for event in events:
-                for kind, number, time, content in cursor.execute(
-                    "SELECT kind, row, time, content FROM log WHERE event = ?", (event,)
-                ):
-                    row = Row(number, time, decode(content))
-                    name = "decision" if kind == DECISION else "reward"
-                    found[event] = found.get(event, Found())._replace(**{name: row})
-        return found
+        decisions: dict[str, Row] = {}
+        rewards: dict[str, Row] = {}
+        for row in self._where("event", events):
+            if isinstance(row.content, Decision):
+                decisions[row.content.event] = row
+            elif isinstance(row.content, Reward):
+                rewards[row.content.event] = row
+        return {event: Found(decisions.get(event), rewards.get(event)) for event in {**decisions, **rewards}}
+
+    def _where(self, column: str, values: Sequence[Any]) -> Iterator[Row]:
+        """The rows whose column has one of these values.
+
+        The file is asked for many rows at once, as one text, because other threads have their turn at each answer.
+        """
+        for some in _pieces(values):
+            query = (
+                "SELECT '[' || group_concat('[' || row || ',' || time || ',' || CAST(content AS TEXT) || ']') || ']' "
+                f"FROM log WHERE {column} IN ({', '.join('?' * len(some))})"
+            )
+            with _plainly(self.path):
+                text: str | None = self._connection.execute(query, some).get
+            if text is not None:
+                yield from decode_rows(text)
 
     def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, Row | None]]:
         with _plainly(self.path):
@@ -173,15 +203,10 @@ class SqliteStore:
                 yield Row(number, time, decode(content)), given
 
     def by_number(self, numbers: Sequence[int]) -> list[Row]:
-        with _plainly(self.path):
-            cursor = self._connection.cursor()
-            rows = []
-            for number in numbers:
-                found = cursor.execute("SELECT time, content FROM log WHERE row = ?", (number,)).fetchone()
-                if found is None:
-                    raise StoreError(f"{self.path} has no row {number}.")
-                rows.append(Row(number, found[0], decode(found[1])))
-        return rows
+        found = {row.number: row for row in self._where("row", numbers)}
+        if missing := [number for number in numbers if number not in found]:
+            raise StoreError(f"{self.path} has no row {missing[0]}.")
+        return [found[number] for number in numbers]
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
         with _plainly(self.path):
@@ -226,10 +251,12 @@ class SqliteStore:
     def append(self, rows: Sequence[Row]) -> None:
         if rows and rows[0].number != self.last()[0] + 1:
             raise StoreError(behind(self.path, rows[0].number, self.last()[0]))
-        self._connection.executemany(
-            "INSERT INTO log (row, kind, time, event, content) VALUES (?, ?, ?, ?, ?)",
-            [(row.number, KINDS[type(row.content)], row.time, row.event, encode(row.content)) for row in rows],
-        )
+        for some in _pieces(rows):
+            marks = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
+            values: list[Any] = []
+            for row in some:
+                values += row.number, KINDS[type(row.content)], row.time, row.event, encode(row.content)
+            self._connection.execute(f"INSERT INTO log (row, kind, time, event, content) VALUES {marks}", values)
 
     def touch(self) -> None:
         self._connection.pragma("user_version", SCHEMA)
@@ -288,6 +315,11 @@ class SqliteStore:
         for connection in self._connections:
             _close(connection)
         os.close(self._lock_file)
+
+
+def _pieces(things: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """So many at a time as one statement takes: every statement lets other threads have their turn."""
+    return (things[i : i + PIECE] for i in range(0, len(things), PIECE))
 
 
 def _close(connection: apsw.Connection) -> None:

@@ -110,7 +110,8 @@ class Largest:
     def count(self, weight: float) -> None:
         """Take note of a decision."""
         self.first = self.first or weight
-        self.ever = max(self.ever, weight)
+        if weight > self.ever:
+            self.ever = weight
 
 
 @dataclass
@@ -163,13 +164,16 @@ class Summary:
     def decided(self, time: int, decision: Decision) -> None:
         """Count a decision."""
         self.decisions += 1
-        floor = decision.floor
+        floor, arm = decision.floor, decision.arm
         self.weights.count(1 + decision.n * (1 - floor) / floor)
         self.uniform_weights.count(1 / floor)
-        self.arms.setdefault(decision.arm, ArmSums()).decisions += 1
+        sums = self.arms.get(arm)
+        if sums is None:
+            sums = self.arms[arm] = ArmSums()
+        sums.decisions += 1
         at = self._bin(time)
         at.decisions += 1
-        at.arms[decision.arm] = at.arms.get(decision.arm, 0) + 1
+        at.arms[arm] = at.arms.get(arm, 0) + 1
 
     def learned(self, time: int, decision: Decision, reward: float) -> None:
         """Count a reward that was learned."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybandits.service.fold import Fold, walk
+from hybandits.service.fold import Event, walk
 from hybandits.service.problems import Refused
 from hybandits.service.rows import Decision, Row
 from hybandits.service.store import Store
@@ -50,26 +50,28 @@ def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> 
     store : Store
         The log.
     progress : callable
-        Called with the number of the row that has been reached, now and then.
+        Called with the number of the row that has been reached, again and again.
     """
     result = Verification()
-    for fold, row in walk(store):
-        _compare(fold, row, result)
-        if result.decisions % 1000 == 0:
-            progress(row.number)
+    for fold, rows in walk(store):
+        events = [Event(made.event, made.user, made.candidates) for made in map(_decision, rows)]
+        for row, again in zip(rows, fold.decide_many(events), strict=True):
+            _compare(row, again, result)
+        progress(rows[-1].number)
     return result
 
 
-def _compare(fold: Fold, row: Row, result: Verification) -> None:
-    made = row.content
-    assert isinstance(made, Decision)
+def _decision(row: Row) -> Decision:
+    assert isinstance(row.content, Decision)
+    return row.content
+
+
+def _compare(row: Row, again: Decision | Refused, result: Verification) -> None:
+    made = _decision(row)
     result.decisions += 1
-    try:
-        again = fold.decide(made.event, made.user, made.candidates)
-    except Refused as refused:
-        _differs(result, row, f"it is refused now ({refused.detail})")
-        return
-    if again.fingerprint == made.fingerprint:
+    if isinstance(again, Refused):
+        _differs(result, row, f"it is refused now ({again.detail})")
+    elif again.fingerprint == made.fingerprint:
         result.exact += 1
         if again != made:
             _differs(result, row, f"made {_words(made)}, recomputed {_words(again)}")

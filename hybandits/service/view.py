@@ -18,7 +18,7 @@ from hybandits.service.problems import Refused
 from hybandits.service.settings import Bandit
 from hybandits.service.store import StoreError
 from hybandits.service.summary import Bin, Summary
-from hybandits.service.writer import Writer
+from hybandits.service.writer import Asked, Writer
 
 ARMS = 25
 """Arms that are listed: those with the most decisions."""
@@ -267,7 +267,7 @@ class Views:
             if self.writer.store.last()[0] <= self.writer.fold.row:
                 return
             folded = threading.Event()
-            self.writer.ask([], lambda _: folded.set())
+            self.writer.ask([Asked([], lambda _: folded.set())])
         except (StoreError, Refused):
             return
         folded.wait(OFTEN)

@@ -14,13 +14,14 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
-from hybandits.service.fold import Fold
+from hybandits.service.fold import Event, Fold
 from hybandits.service.problems import Refused
 from hybandits.service.rows import (
     SCHEMA,
@@ -157,13 +158,16 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="hybandits writer", daemon=True)
         self._thread.start()
 
-    def ask(self, commands: Sequence[Command], reply: Reply) -> None:
-        """Hand in commands that are answered together, by a call of `reply`."""
+    def ask(self, asked: Iterable[Asked]) -> None:
+        """Hand in commands; those that cannot be served any more are refused at once."""
         with self._wake:
-            if self._stopping:
-                raise Refused(503, "The service is stopping. Ask again in a moment.")
-            self._asked.append(Asked(commands, reply))
-            self._wake.notify()
+            if not self._stopping:
+                self._asked.extend(asked)
+                self._wake.notify()
+                return
+        stopping = Refused(503, "The service is stopping. Ask again in a moment.")
+        for each in asked:
+            each.reply([stopping for _ in each.commands])
 
     @property
     def waiting(self) -> int:
@@ -304,6 +308,8 @@ class Turn:
         """Serve commands in their order."""
         named = {c.event_id for c in commands if isinstance(c, Decide | GiveReward) and c.event_id is not None}
         self.found: dict[str, Found] = self.transaction.find(sorted(named)) if named else {}
+        commands = [_named(command) if isinstance(command, Decide) else command for command in commands]
+        self._decided = self._decide_together(commands)
         outcomes: list[Outcome] = []
         for command in commands:
             try:
@@ -321,8 +327,20 @@ class Turn:
             return self._promote(command)
         return self._change_arm(command)
 
+    def _decide_together(self, commands: Sequence[Command]) -> dict[str, Decision | Refused]:
+        """The decisions of all events that are new, by their ids, made for the first command of each."""
+        events: dict[str, Event] = {}
+        for command in commands:
+            if isinstance(command, Decide):
+                event = command.event_id
+                assert event is not None
+                if event not in events and self.found.get(event, Found()).decision is None:
+                    events[event] = Event(event, command.user, command.candidates)
+        return dict(zip(events, self.fold.decide_many(list(events.values())), strict=True))
+
     def _decide(self, command: Decide) -> Answer:
-        event = command.event_id or secrets.token_hex(12)
+        event = command.event_id
+        assert event is not None
         known = self.found.get(event, Found()).decision
         if known is not None:
             decision = known.content
@@ -336,7 +354,12 @@ class Turn:
                     value=event,
                 )
             return Answer(200, answer_of(decision))
-        decision = self.fold.decide(event, command.user, command.candidates)
+        outcome = self._decided.pop(event, None)
+        if outcome is None:  # the first command with this id was refused
+            outcome = self.fold.decide_many([Event(event, command.user, command.candidates)])[0]
+        if isinstance(outcome, Refused):
+            raise outcome
+        decision = outcome
         number = self._write(decision)
         self.found[event] = Found(Row(number, self.now, decision))
         return Answer(201, answer_of(decision))
@@ -365,6 +388,7 @@ class Turn:
             return Answer(200, self._reward_answer(before))
         late = self._is_over(decision.time) or decision.number <= self.closed
         content = Reward(event, decision.number, reward, late)
+        self.fold.remember(decision)
         self.found[event] = Found(decision, Row(self._write(content), self.now, content))
         return Answer(202 if late else 201, self._reward_answer(content))
 
@@ -419,6 +443,11 @@ class Turn:
         if name != self.fold.live:
             self._write(Promoted(name))
         return Answer(200, {"live": name})
+
+
+def _named(command: Decide) -> Decide:
+    """The command with an id for its event."""
+    return command if command.event_id is not None else replace(command, event_id=secrets.token_hex(12))
 
 
 def answer_of(decision: Decision) -> dict[str, Any]:

@@ -270,7 +270,7 @@ def play_posterior(  # type: ignore[no-untyped-def]
         row = lay_out(source, t, count, x, z)
         i, _, _, _ = choose_posterior(
             rule, x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, nothing, key,
-            unkeyed, first + t, -1.0,
+            unkeyed, first + t,
         )  # fmt: skip
         if i < 0:
             return t, learned
@@ -314,10 +314,10 @@ def play_tuned(  # type: ignore[no-untyped-def]
         if alone:
             i, _, _, _ = choose_tuned(
                 rule, xs, zs, its, only.arm_score, only.shared_score, only.numbers, only.unknown, only.state, key,
-                unkeyed, first + t, -1.0,
+                unkeyed, first + t,
             )  # fmt: skip
         else:
-            i, _, _, _ = choose_mixed(rule, xs, zs, its, models, weights, key, unkeyed, first + t, -1.0)
+            i, _, _, _ = choose_mixed(rule, xs, zs, its, models, weights, key, unkeyed, first + t)
         if i < 0:
             return t, learned, taken, 1
         picks[t] = i

@@ -153,7 +153,7 @@ def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
     def choose(rule: int, decision: int) -> tuple[int, float, float, float]:
         choice: tuple[int, float, float, float] = decisions.choose_tuned(
             rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.unknown,
-            estimator.state, 5, 0, decision, -1.0,
+            estimator.state, 5, 0, decision,
         )  # fmt: skip
         return choice
 
@@ -172,7 +172,6 @@ def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
         for decision in range(5):
             wanted = decisions.choose_posterior(
                 rule, x, z, slots, estimator.arm_score, estimator.shared_score, 1.0, noise, np.empty(0), 5, 0, decision,
-                -1.0,
             )  # fmt: skip
             assert_allclose(choose(rule, decision), wanted, rtol=1e-14)
     x[0, 0] = np.nan
@@ -189,3 +188,14 @@ def test_a_place_is_drawn_where_the_sum_of_the_chances_exceeds_the_number(functi
         for uniform in [*numbers.random(50), 1e-12, 1 - 1e-16]:
             expected = min(int(np.searchsorted(edges, uniform * edges[-1], side="right")), n - 1)
             assert function(chances, uniform) == expected
+
+
+@pytest.mark.parametrize("function", [decisions.draw_places, decisions.draw_places.py_func])
+def test_places_are_drawn_from_own_chances_and_the_floor(function: Any) -> None:
+    numbers = np.random.default_rng(0)
+    own = numbers.dirichlet(np.ones(6), size=8)
+    chances, places, decision = np.empty((8, 6)), np.empty(8, np.int64), np.arange(40, 48)
+    function(own, 0.1, 5, 3, decision, chances, places)
+    assert_allclose(chances, 0.9 * own + 0.1 / 6, rtol=1e-15)
+    drawn = [decisions.place_drawn(chances[b], random.uniform(5, 3, 40 + b)) for b in range(8)]
+    assert places.tolist() == drawn

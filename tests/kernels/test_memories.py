@@ -38,10 +38,10 @@ def test_the_model_drawn_decides(mode: str, rule: int) -> None:
     for t in range(6):
         model = estimator.models[memories.draw_model(estimator.weights, 9, 16, t)]
         played = model.arm_score, model.shared_score, model.numbers, model.unknown, model.state
-        wanted = decisions.choose_tuned(rule, x, z, slots, *played, 9, 16, t, -1.0)
+        wanted = decisions.choose_tuned(rule, x, z, slots, *played, 9, 16, t)
         for models, weights in ((estimator.arrays, estimator.weights), ((model.arrays,), np.empty(0))):
             assert_array_equal(
-                memories.choose_mixed(rule, x, z, slots, models, weights, 9, 16, t, -1.0), wanted
+                memories.choose_mixed(rule, x, z, slots, models, weights, 9, 16, t), wanted
             )  # fmt: skip
 
 

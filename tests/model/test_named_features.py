@@ -488,3 +488,38 @@ def test_pairs_where_there_are_none() -> None:
         Features(user=["age"], map="li+pair")
     with pytest.raises(ValueError, match=r"'li\+pairs' is not known"):
         Features(user=["age"], map="li+pairs")
+
+
+@pytest.mark.parametrize("settings", [{}, {"map": "das"}, {"map": "shared"}, {"interactions": [("age", "price")]}])
+def test_users_crossed_with_arms_are_what_calls_return(settings: dict[str, Any]) -> None:
+    features = Features(
+        user={"age": "number", "country": Category(values=["de", "fr"])},
+        arm={"price": Number(missing=0.5), "size": "number"},
+        **settings,
+    )
+    users = [{"age": 31, "country": "fr"}, {"age": 2.5, "country": "it"}, {"country": "de", "age": True}]
+    arms = [{"price": None, "size": 1}, {"price": 3, "size": 2.5}]
+    x, z = features.crossed(users, arms)
+    for b, user in enumerate(users):
+        wanted = features(user, arms)
+        assert_array_equal(x[b], wanted[0])
+        assert_array_equal(z[b], wanted[1])
+    with pytest.raises(ValueError, match="pair features"):
+        Features(pair={"distance": "number"}, map="shared+pair").crossed([], [])
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["12", 1.0], "is '12'"), ([None, 1.0], "is missing"), ([float("inf"), 1.0], "is inf"), ([[1.0], 1.0], "1.0"),
+        ([10**400, 1.0], "is inf"),
+    ],
+)  # fmt: skip
+def test_numbers_of_many_are_looked_at_as_closely_as_those_of_one(values: list[Any], words: str) -> None:
+    features = Features(user={"age": "number", "visits": "number"})
+    users = [{"age": value, "visits": 1.0} for value in values]
+    for call in (lambda: features.user_vectors(users), lambda: features.user_vector(users[0])):
+        with pytest.raises((TypeError, ValueError), match=words):
+            call()
+    large = [{"age": 2**70, "visits": 1}, {"age": -1, "visits": 2**63}]
+    assert_array_equal(features.user_vectors(large), [features.user_vector(user) for user in large])

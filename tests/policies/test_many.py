@@ -161,3 +161,56 @@ def test_what_cannot_be_used_is_refused_and_changes_nothing(name: str, changed: 
         policy.choose_many(**{**good, **changed})
     assert_array_equal(sorted(before), sorted(fingerprint(policy)))
     assert fingerprint(policy) == before
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        HyIDS(d1=4, d2=3, seed=1), HyIDS(d1=4, d2=3, memory="auto", seed=1), HyIDS(d1=4, d2=3, noise=0.5, scale=1.0),
+        HyThompson(d1=4, d2=3, seed=1), HyLinUCB(d1=4, d2=3), EpsilonGreedy(Greedy(d1=4, d2=3), epsilon=0.2, seed=1),
+    ],
+    ids=["HyIDS", "auto", "told", "HyThompson", "HyLinUCB", "EpsilonGreedy"],
+)  # fmt: skip
+def test_many_lots_are_equal_to_single_ones(policy: Policy, threads: int) -> None:
+    page = Page(4, 3)
+    keys = [f"event {b}" for b in range(7)]
+    for _ in range(3):
+        features = [page.features(5) for _ in keys]
+        x, z = np.stack([each[0] for each in features]), np.stack([each[1] for each in features])
+        before = policy.to_bytes()
+        lots = policy.draw_lots(x, z, IDS, keys=keys, floor=0.1, threads=threads)
+        assert policy.to_bytes() == before
+        for b, key in enumerate(keys):
+            index, chances, own = policy.draw_lot(x[b], z[b], IDS, key=key, floor=0.1)
+            choice = policy.choose(x[b], z[b], IDS, key=key, by_lot=True, floor=0.1)
+            assert lots.indices[b] == index == choice.index
+            assert choice.propensity == chances[index]
+            assert_array_equal(lots.chances[b], chances)
+            assert_array_equal(lots.own[b], own)
+        for t in range(15):
+            row = page.features(1)
+            policy.learn(IDS[t % 5], row[0][0], row[1][0], page.reward(t % 5, row[0][0], row[1][0]))
+
+
+def test_lots_of_a_rule_of_ones_own() -> None:
+    class Even(HyIDS):
+        def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> Any:
+            return np.full(len(x), 1 / len(x))
+
+    lots = Even(d1=1, d2=0, seed=0).draw_lots(np.ones((3, 4, 1)), keys=["a", "b", "c"])
+    assert (lots.own == 0.25).all()
+
+
+def test_lots_that_cannot_be_drawn() -> None:
+    policy = HyIDS(d1=1, d2=0, seed=0)
+    x = np.ones((2, 3, 1))
+    with pytest.raises(ValueError, match="1 keys for 2 decisions"):
+        policy.draw_lots(x, keys=["a"])
+    with pytest.raises(TypeError, match="key must be"):
+        policy.draw_lots(x, keys=["a", None])
+    x[1, 2] = np.nan
+    with pytest.raises(ValueError, match="nan"):
+        policy.draw_lots(x, keys=["a", "b"])
+    assert policy.draw_lots(np.ones((0, 3, 1)), keys=[]).chances.shape == (0, 3)
+    assert policy.arms == []

@@ -22,7 +22,8 @@ from hybandits import (
     SupLinUCB,
     Uniform,
 )
-from hybandits.policies.base import Policy, drawn
+from hybandits.kernels.decisions import place_drawn
+from hybandits.policies.base import Policy
 from hybandits.testing import ARMS, Page
 
 SHAPE: dict[str, int] = {"d1": 4, "d2": 3}
@@ -262,4 +263,4 @@ def test_many_choices_by_lot_equal_one_by_one() -> None:
 
 def test_drawing_from_probabilities() -> None:
     chances = np.array([0.25, 0.0, 0.5, 0.25])
-    assert [drawn(chances, u) for u in (1e-16, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 1e-16)] == [0, 0, 2, 2, 3, 3]
+    assert [place_drawn(chances, u) for u in (1e-16, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 1e-16)] == [0, 0, 2, 2, 3, 3]

@@ -146,7 +146,7 @@ def test_a_fault_of_the_service_does_not_end_it(tmp_path: Path, monkeypatch: pyt
     put(service, "a", "b")
     with served(service) as web:
         with monkeypatch.context() as patch:
-            patch.setattr(Fold, "decide", lambda *_: 1 / 0)
+            patch.setattr(Fold, "decide_many", lambda *_: 1 / 0)
             _refused(_decide(web, "e"), "ZeroDivisionError")
         assert _decide(web, "e").status_code == 201
         with monkeypatch.context() as patch:

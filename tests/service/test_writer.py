@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from hybandits.service.commands import Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service import fold
+from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.fold import Fold
 from hybandits.service.problems import Refused
 from hybandits.service.rows import Closed, Decision
 from hybandits.service.rows import Reward as RewardRow
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
-from hybandits.service.writer import Writer
+from hybandits.service.writer import Asked, Writer
 from tests.support.bandits import (
     CLICKS,
     FILE,
@@ -223,11 +224,11 @@ def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
     put(service, "a", "b")
     service.start()
     done = threading.Event()
-    service.ask([Decide(USER, event_id="e")], lambda outcomes: done.set())
+    service.ask([Asked([Decide(USER, event_id="e")], lambda outcomes: done.set())])
     assert done.wait(20)
     clock.advance(11)
     done.clear()
-    service.ask([], lambda outcomes: done.set())  # the thread looks at the clock again
+    service.ask([Asked([], lambda outcomes: done.set())])  # the thread looks at the clock again
     assert done.wait(20)
     service.stop()
     assert service.fold.policies["live"].rounds == 1
@@ -286,6 +287,42 @@ def test_verify_finds_a_decision_that_was_tampered_with(tmp_path: Path) -> None:
     result = verify(store)
     assert result.different == 1
     assert "0.123" in result.examples[0]
+
+
+def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else is in the transaction: other candidates, users that cannot be used, an id that comes again."""
+    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
+    service = writer(tmp_path, content)
+    put(service, "a", "b", "c")
+    play(service, 0, 40)
+    commands = [
+        Decide({"age": i / 100, "country": "fr"}, [None, ["a", "c"], ["c", "b"], ["a", "nobody"]][i % 4], f"t{i}")
+        for i in range(100)
+    ]
+    commands[:0] = [Decide({"age": "old", "country": "fr"}, None, "t1"), Decide({"age": 1.0}, None, "x")]
+    commands += [Decide(USER, None), Decide(USER, None)]
+    with monkeypatch.context() as patch:
+        patch.setattr(fold, "MANY", 8)
+        patch.setattr(fold, "TOGETHER", 9 * 3 * (service.fold.features.d1 + service.fold.features.d2))
+        together = service.serve(commands)
+    (tmp_path / "again").mkdir()
+    again = writer(tmp_path / "again", content)
+    put(again, "a", "b", "c")
+    play(again, 0, 40)
+    for command, outcome in zip(commands, together, strict=True):
+        (alone,) = again.serve([command])
+        if isinstance(outcome, Refused):
+            assert isinstance(alone, Refused)
+            assert (outcome.status, outcome.detail) == (alone.status, alone.detail)
+            assert outcome.status == 422
+        elif command.event_id is not None:
+            assert isinstance(alone, Answer)
+            assert {**outcome.body, "version": 0} == {**alone.body, "version": 0}
+    assert sum(isinstance(outcome, Refused) for outcome in together) == 27
+    assert together[3].body["event_id"] == "t1"
+    assert together[0].status == 422, "the first command with its id"
+    assert together[-1].body["event_id"] != together[-2].body["event_id"]
+    assert verify(service.store).different == 0
 
 
 # ------------------------------------------------------------------ changes

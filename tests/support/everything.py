@@ -83,6 +83,7 @@ def use_policies(folder: Path) -> None:
                 policy.choose(x[:n], z[:n], ARM_IDS[:n], key=("event", n))
                 policy.predict(x[:n], z[:n], ARM_IDS[:n])
                 policy.choose_many(np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, threads=2)
+                policy.draw_lots(np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, keys=["a", "b", "c"], threads=2)
                 policy.choose_many(x[None, :n], z[None, :n], [ARM_IDS[:n]], mask=np.ones((1, n), bool))
                 policy.propensities(x[:n], z[:n], ARM_IDS[:n])
             policy.beta(choice.arm)
@@ -122,6 +123,7 @@ def use_logs(folder: Path) -> None:
         log = convert(reader_of(raw / "raw"), raw / "log", Problems())
         for features in MAPS if (kind, model) == ("R6A", "das") else ["das"]:
             FeatureMap(features, 3, 2)([1.0, 2.0, 3.0], [[1.0, 2.0], [3.0, 4.0]])
+            FeatureMap(features, 3, 2).crossed(np.ones((4, 3)), np.ones((5, 2)))
             FeatureMap(f"{features}+pair:xz", 1, 1, 2)([1.0], [[1.0], [3.0]], [[1.0, 2.0], [3.0, 4.0]])
             for arms in ARMS:
                 use_view(View(log, features=features, arms=arms))
