@@ -211,11 +211,11 @@ def in_threads(work: Callable[[int, int], int], batch: Batch, threads: int) -> N
     """
     size = batch.size
     threads = min(threads, max(size, 1))
-    edges = np.linspace(0, size, threads + 1).astype(int).tolist()
-    parts = list(itertools.pairwise(edges))
     if threads == 1:
-        refused = [work(*parts[0])]
+        refused = [work(0, size)]
     else:
+        edges = np.linspace(0, size, threads + 1).astype(int).tolist()
+        parts = list(itertools.pairwise(edges))
         with ThreadPoolExecutor(threads - 1) as pool:  # this thread takes the first part
             others = [pool.submit(work, *part) for part in parts[1:]]
             refused = [work(*parts[0]), *(other.result() for other in others)]

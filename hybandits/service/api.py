@@ -76,17 +76,20 @@ class Api:
 
     def application(self) -> Starlette:
         """The ASGI application."""
-        use = self.tokens.use
+        use, manage = self.tokens.use, self._manage
+        posted = {
+            "/v1/decisions": Posted(self.decide, use),
+            "/v1/rewards": Posted(self.reward, use),
+            "/v1/decisions/batch": Posted(self.decide_batch, use),
+            "/v1/rewards/batch": Posted(self.reward_batch, use),
+            "/v1/promote": Posted(self.promote, manage),
+        }
         routes = [
-            Route("/v1/decisions", Posted(self.decide, use), methods=["POST"]),
-            Route("/v1/rewards", Posted(self.reward, use), methods=["POST"]),
-            Route("/v1/decisions/batch", Posted(self.decide_batch, use), methods=["POST"]),
-            Route("/v1/rewards/batch", Posted(self.reward_batch, use), methods=["POST"]),
+            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posted.items()),
             Route("/v1/decisions/{id:any}", self.look, methods=["GET"]),
             Route("/v1/arms", self.arms, methods=["GET"]),
             Route("/v1/arms/{id:any}", self.put_arm, methods=["PUT"]),
             Route("/v1/arms/{id:any}", self.retire_arm, methods=["DELETE"]),
-            Route("/v1/promote", Posted(self.promote, self._manage), methods=["POST"]),
             Route("/healthz", self.healthy, methods=["GET"]),
             Route("/readyz", self.ready, methods=["GET"]),
             *self.looking.routes(),
@@ -102,7 +105,7 @@ class Api:
         return Starlette(
             routes=routes,
             lifespan=lifespan,
-            middleware=[Middleware(Measured, metrics=self.looking.metrics)],
+            middleware=[Middleware(Measured, metrics=self.looking.metrics, direct=posted)],
             exception_handlers={
                 Refused: _refused,
                 HTTPException: _not_found,
@@ -296,7 +299,14 @@ class Posted:
         self.__name__: str = answer.__name__  # type: ignore[attr-defined]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._answer(await read_body(scope, receive, self._token))
+        try:
+            answer = await self._answer(await read_body(scope, receive, self._token))
+        except Refused as refused:
+            await problem(refused)(scope, receive, send)
+            return
+        except UNREADABLE as wrong:
+            await problem(_invalid(wrong))(scope, receive, send)
+            return
         content = _encoder.encode(answer.body)
         headers = [(b"content-length", b"%d" % len(content)), (b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
