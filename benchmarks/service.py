@@ -478,7 +478,8 @@ def _cost(servers: list[Server], folder: Path, seconds: float) -> float:
     for i, server in enumerate(servers):
         path = folder / f"load{i}.lua"
         path.write_text(decisions())
-        command = ["wrk", "-t1", "-c16", f"-d{round(seconds)}s", "-s", str(path), f"{server.url}/v1/decisions"]
+        connections = f"-c{CONNECTIONS // len(servers)}"
+        command = ["wrk", "-t1", connections, f"-d{round(seconds)}s", "-s", str(path), f"{server.url}/v1/decisions"]
         runs.append(subprocess.Popen([*command, "--", f"s{i}", "7"], stdout=subprocess.PIPE, text=True))
     done = sum(Load(run.communicate()[0]).requests for run in runs)
     return (sum(server.processor_seconds() for server in servers) - before) / done
