@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -19,18 +19,16 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service.gathering import Gathering
 from hybandits.service.looking import Looking
 from hybandits.service.metrics import Measured
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.rows import FEW, Arm, Decision, Retired
 from hybandits.service.store import StoreError
-from hybandits.service.writer import MOST_TOGETHER, Asked, Delivery, Outcome, Writer, answer_of
+from hybandits.service.writer import Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
-
-QUIET = 4
-"""Looks at all connections in a row that bring nothing, before what has come is handed in."""
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not JSON of the expected form."""
@@ -69,10 +67,8 @@ class Api:
         self._reward = msgspec.json.Decoder(GiveReward)
         self._arm = msgspec.json.Decoder(PutArm)
         self._promote = msgspec.json.Decoder(Promote)
-        self._items = msgspec.json.Decoder(list[msgspec.Raw])
-        self._gathered: list[Asked] = []
-        self._writer_is_free = True
-        self.looking = Looking(writer, lambda request: self._check_token(request, tokens.use))
+        self.gathering = Gathering(writer)
+        self.looking = Looking(writer, self.gathering, lambda request: self._check_token(request, tokens.use))
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -97,8 +93,7 @@ class Api:
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-            loop = asyncio.get_running_loop()
-            self.writer.start(deliver=lambda answers: loop.call_soon_threadsafe(self._deliver, loop, answers))
+            self.gathering.start()
             yield {"live": self.looking.live_views}
             await asyncio.to_thread(self.writer.stop)
 
@@ -119,47 +114,8 @@ class Api:
     def _check_token(self, request: Request, token: str | None) -> None:
         check_token(request.scope, token)
 
-    async def _ask(self, commands: Sequence[Command]) -> list[Outcome]:
-        """Hand commands to the writer and wait until it answers."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Outcome]] = loop.create_future()
-
-        def answer(outcomes: list[Outcome]) -> None:
-            if not future.done():
-                future.set_result(outcomes)
-
-        self._gathered.append(Asked(commands, answer))
-        if self._writer_is_free:
-            self._gather(loop)
-        return await future
-
-    def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._writer_is_free = False
-        loop.call_soon(self._hand_in, loop, 0, 0)
-
-    def _hand_in(self, loop: asyncio.AbstractEventLoop, before: int, quiet: int) -> None:
-        """Hand in what is asked for, as soon as some looks at all connections have brought nothing more.
-
-        So one transaction takes the requests that come together, and what it costs is shared by them: above all by
-        those of clients that were answered just now and ask again at once.
-        """
-        quiet = 0 if len(self._gathered) > before else quiet + 1
-        if quiet < QUIET and len(self._gathered) < MOST_TOGETHER:
-            loop.call_soon(self._hand_in, loop, len(self._gathered), quiet)
-            return
-        gathered, self._gathered = self._gathered, []
-        self.writer.ask(gathered)
-
-    def _deliver(self, loop: asyncio.AbstractEventLoop, answers: Sequence[Delivery]) -> None:
-        """Answer the requests of one transaction. Those that came meanwhile are next, with those that come now."""
-        for reply, outcomes in answers:
-            reply(outcomes)
-        self._writer_is_free = True
-        if self._gathered:
-            self._gather(loop)
-
     async def _one(self, command: Command) -> Answer:
-        (outcome,) = await self._ask([command])
+        (outcome,) = await self.gathering.ask([command])
         if isinstance(outcome, Refused):
             raise outcome
         return outcome
@@ -176,31 +132,23 @@ class Api:
 
     async def decide_batch(self, body: bytes) -> Answer:
         """POST /v1/decisions/batch: every item has a status of its own."""
-        return await self._batch(body, self._decide.decode)
+        return await self._batch(body, Decide)
 
     async def reward_batch(self, body: bytes) -> Answer:
         """POST /v1/rewards/batch: every item has a status of its own."""
-        return await self._batch(body, self._reward.decode)
+        return await self._batch(body, GiveReward)
 
     async def promote(self, body: bytes) -> Answer:
         """POST /v1/promote."""
         return await self._one(self._promote.decode(body))
 
-    async def _batch(self, body: bytes, decode: Callable[[msgspec.Raw], Command]) -> Answer:
-        items = self._items.decode(body)
+    async def _batch(self, body: bytes, kind: Any) -> Answer:
+        items = _items(body, kind)
         if not 1 <= len(items) <= MOST:
             raise Refused(422, f"A batch has 1 to {MOST:,} items, got {len(items):,}.")
-        outcomes: list[Outcome | None] = []
-        commands: list[Command] = []
-        for item in items:
-            try:
-                commands.append(decode(item))
-                outcomes.append(None)
-            except UNREADABLE as wrong:
-                outcomes.append(_invalid(wrong))
-        served = iter(await self._ask(commands) if commands else [])
-        answers = [next(served) if outcome is None else outcome for outcome in outcomes]
-        return Answer(200, [_item(answer) for answer in answers])
+        commands = [item for item in items if not isinstance(item, Refused)]
+        served = iter(await self.gathering.ask(commands) if commands else [])
+        return Answer(200, [_item(item if isinstance(item, Refused) else next(served)) for item in items])
 
     async def look(self, request: Request) -> Response:
         """GET /v1/decisions/{id}: what was decided, among whom, with which chances, and its reward."""
@@ -357,6 +305,20 @@ def _json(body: Any, status: int) -> Response:
 
 def _answer(answer: Answer) -> Response:
     return _json(answer.body, answer.status)
+
+
+def _items(body: bytes, kind: Any) -> list[Command | Refused]:
+    """The items of a batch; if not all can be read, one by one."""
+    try:
+        items: list[Command | Refused] = msgspec.json.decode(body, type=list[kind])
+    except UNREADABLE:
+        items = []
+        for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
+            try:
+                items.append(msgspec.json.decode(item, type=kind))
+            except UNREADABLE as wrong:
+                items.append(_invalid(wrong))
+    return items
 
 
 def _item(outcome: Outcome) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hybandits.service import openapi
+from hybandits.service.gathering import Gathering
 from hybandits.service.live import Live
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import headers, page
@@ -22,11 +23,11 @@ from hybandits.service.writer import Writer
 class Looking:
     """Routes that change nothing; `check` refuses requests without the token."""
 
-    def __init__(self, writer: Writer, check: Callable[[Request], None]) -> None:
+    def __init__(self, writer: Writer, gathering: Gathering, check: Callable[[Request], None]) -> None:
         self._check = check
         self._views = Views(writer)
         self.live_views = Live(self._views)
-        self.metrics = Metrics(self._views)
+        self.metrics = Metrics(self._views, gathering)
 
     def routes(self) -> list[Route]:
         """Where they are."""

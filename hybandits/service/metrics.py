@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hybandits.service.estimates import Estimate
+from hybandits.service.gathering import Gathering
 from hybandits.service.view import View, Views
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -23,8 +24,8 @@ STREAMS = ("live", "live_view")
 class Metrics:
     """What `/metrics` reports."""
 
-    def __init__(self, views: Views) -> None:
-        self._views = views
+    def __init__(self, views: Views, gathering: Gathering) -> None:
+        self._views, self._gathering = views, gathering
         self.registry = CollectorRegistry()
         self._requests = Histogram(
             "hybandits_request_duration_seconds", "How long requests took, by what was asked for.", ["request"],
@@ -68,7 +69,7 @@ class Metrics:
             ("last_row_timestamp_seconds", "The time of the last of them, in seconds since 1970.", view.time),
             ("open_decisions", "Decisions whose reward has not been learned.", view.open),
             ("active_arms", "Arms that are candidates.", view.active_arms),
-            ("waiting_requests", "Requests of this process that wait for a transaction.", writer.waiting),
+            ("waiting_requests", "Requests of this process that wait for a transaction.", self._gathering.waiting),
             ("writable", "1 if this process can write, 0 if not.", float(writer.trouble is None)),
         )
         for name, text, number in gauges:

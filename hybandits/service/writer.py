@@ -51,6 +51,9 @@ SNAPSHOT_EVERY = 50_000
 RETRY = 0.5
 """Seconds until the store is tried again when it could not be used."""
 
+IDLE = 1.0
+"""Seconds without a transaction, after which what others have written is folded before the next one begins."""
+
 LARGEST = 1e50
 """Rewards beyond this are refused, as policies do."""
 
@@ -97,6 +100,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
         self._torn = False
+        self._served = -math.inf
         self.trouble: str | None = None
         """Why the service cannot write at the moment; None if it can."""
         self.failures = 0
@@ -166,8 +170,7 @@ class Writer:
                 self._wake.notify()
                 return
         stopping = Refused(503, "The service is stopping. Ask again in a moment.")
-        for each in asked:
-            each.reply([stopping for _ in each.commands])
+        self._deliver([(each.reply, [stopping for _ in each.commands]) for each in asked])
 
     @property
     def waiting(self) -> int:
@@ -230,6 +233,9 @@ class Writer:
         try:
             if self._torn:
                 self._begin_again()
+            elif began - self._served > IDLE:  # others may have written much, and should not wait while it is folded
+                self.fold.apply(self.store.rows(self.fold.row), self.store)
+            self._served = began
             with self.store.writing() as transaction:
                 self.fold.apply(transaction.rows(self.fold.row), transaction)
                 turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))

@@ -263,6 +263,26 @@ def test_a_new_process_has_the_same_model(tmp_path: Path) -> None:
     assert (result.decisions, result.exact, result.different, result.near_ties) == (100, 100, 0, 0)
 
 
+def test_what_others_wrote_is_folded_before_the_log_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that was not asked for long must not keep the others waiting while it catches up."""
+    one = writer(tmp_path)
+    put(one, "a", "b")
+    other = Writer(SqliteStore(tmp_path / "log.db"))
+    play(one, 0, 30)
+    folded: list[int] = []
+    apply = other.fold.apply
+
+    def watched(rows: Any, reading: Any) -> None:
+        before = other.fold.row
+        apply(rows, reading)
+        folded.append(other.fold.row - before)
+
+    monkeypatch.setattr(other.fold, "apply", watched)
+    decide(other, "late")
+    assert folded[0] > 40, "outside the transaction"
+    assert folded[1:] == [0, 1], "at its beginning, and its own row"
+
+
 def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")

@@ -1,0 +1,70 @@
+"""Between the event loop and the writer: requests that come together are handed in together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from hybandits.service.commands import Command
+from hybandits.service.writer import MOST_TOGETHER, Asked, Delivery, Outcome, Writer
+
+QUIET = 4
+"""Looks at all connections in a row that bring nothing, before what has come is handed in."""
+
+
+class Gathering:
+    """Gathers what requests ask for while the writer is busy, and until no more come.
+
+    One transaction then takes them all, and they share what it costs. Clients that were answered just now and ask again
+    at once are in it too, and the two threads need not compete for their turns.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._gathered: list[Asked] = []
+        self._writer_is_free = True
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for their transaction."""
+        return len(self._gathered) + self._writer.waiting
+
+    def start(self) -> None:
+        """Let the writer begin, and answer in this event loop."""
+        loop = asyncio.get_running_loop()
+        self._writer.start(deliver=lambda answers: loop.call_soon_threadsafe(self._deliver, loop, answers))
+
+    async def ask(self, commands: Sequence[Command]) -> list[Outcome]:
+        """Hand in commands, and wait until they are answered."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Outcome]] = loop.create_future()
+
+        def answer(outcomes: list[Outcome]) -> None:
+            if not future.done():
+                future.set_result(outcomes)
+
+        self._gathered.append(Asked(commands, answer))
+        if self._writer_is_free:
+            self._gather(loop)
+        return await future
+
+    def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._writer_is_free = False
+        loop.call_soon(self._hand_in, loop, 0, 0)
+
+    def _hand_in(self, loop: asyncio.AbstractEventLoop, before: int, quiet: int) -> None:
+        """Hand in what has come, if so many looks in a row have brought nothing more; otherwise look again."""
+        quiet = 0 if len(self._gathered) > before else quiet + 1
+        if quiet < QUIET and len(self._gathered) < MOST_TOGETHER:
+            loop.call_soon(self._hand_in, loop, len(self._gathered), quiet)
+            return
+        gathered, self._gathered = self._gathered, []
+        self._writer.ask(gathered)
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop, answers: Sequence[Delivery]) -> None:
+        """Answer the requests of one transaction. Those that came meanwhile are next, with those that come now."""
+        for reply, outcomes in answers:
+            reply(outcomes)
+        self._writer_is_free = True
+        if self._gathered:
+            self._gather(loop)

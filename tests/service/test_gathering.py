@@ -1,0 +1,113 @@
+"""Requests that come together, while the writer is busy, and when it has stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hybandits.service import writer as writing
+from hybandits.service.commands import Answer, Command, Decide
+from hybandits.service.gathering import Gathering
+from hybandits.service.problems import Refused
+from hybandits.service.writer import Outcome, Writer
+from tests.support.bandits import USER, put, writer
+
+
+def watched(service: Writer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many commands each transaction takes."""
+    sizes: list[int] = []
+    serve = service.serve
+
+    def counted(commands: Sequence[Command]) -> list[Outcome]:
+        sizes.append(len(commands))
+        return serve(commands)
+
+    monkeypatch.setattr(service, "serve", counted)
+    return sizes
+
+
+def test_requests_that_come_together_share_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    sizes = watched(service, monkeypatch)
+
+    async def ask() -> list[list[Outcome]]:
+        gathering = Gathering(service)
+        gathering.start()
+        return await asyncio.gather(*(gathering.ask([Decide(USER, event_id=f"e{i}")]) for i in range(40)))
+
+    outcomes = asyncio.run(ask())
+    service.stop()
+    assert sizes == [40]
+    answers = [outcome for (outcome,) in outcomes if isinstance(outcome, Answer)]
+    assert [answer.body["event_id"] for answer in answers] == [f"e{i}" for i in range(40)]
+
+
+def test_requests_wait_for_a_busy_writer_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    sizes = watched(service, monkeypatch)
+    counted = service.serve
+    busy, go_on = threading.Event(), threading.Event()
+
+    def slowly(commands: Sequence[Command]) -> list[Outcome]:
+        busy.set()
+        assert go_on.wait(20)
+        return counted(commands)
+
+    monkeypatch.setattr(service, "serve", slowly)
+
+    async def ask() -> None:
+        gathering = Gathering(service)
+        gathering.start()
+        first = asyncio.create_task(gathering.ask([Decide(USER, event_id="first")]))
+        assert await asyncio.to_thread(busy.wait, 20)
+        others = []
+        for i in range(5):
+            others.append(asyncio.create_task(gathering.ask([Decide(USER, event_id=f"e{i}")])))
+            await asyncio.sleep(0.01)
+        assert gathering.waiting == 5
+        go_on.set()
+        await asyncio.gather(first, *others)
+        assert gathering.waiting == 0
+
+    asyncio.run(ask())
+    service.stop()
+    assert sizes == [1, 5]
+
+
+def test_a_batch_that_is_too_large_for_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    sizes = watched(service, monkeypatch)
+    monkeypatch.setattr(writing, "MOST_TOGETHER", 10)
+
+    async def ask() -> list[list[Outcome]]:
+        gathering = Gathering(service)
+        gathering.start()
+        batches = [[Decide(USER, event_id=f"{i}-{j}") for j in range(4)] for i in range(5)]
+        return await asyncio.gather(*map(gathering.ask, batches))
+
+    outcomes = asyncio.run(ask())
+    service.stop()
+    assert sizes == [8, 8, 4]
+    assert all(isinstance(outcome, Answer) for batch in outcomes for outcome in batch)
+
+
+def test_a_writer_that_has_stopped_refuses(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+
+    async def ask() -> list[list[Outcome]]:
+        gathering = Gathering(service)
+        gathering.start()
+        await asyncio.to_thread(service.stop)
+        return [await gathering.ask([Decide(USER)]), await gathering.ask([Decide(USER), Decide(USER)])]
+
+    for outcomes in asyncio.run(asyncio.wait_for(ask(), 20)):
+        for outcome in outcomes:
+            assert isinstance(outcome, Refused)
+            assert outcome.status == 503
