@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 from hybandits.service.commands import Command
-from hybandits.service.writer import MOST_TOGETHER, Asked, Delivery, Outcome, Writer
+from hybandits.service.writer import Asked, Delivery, Outcome, Writer
 
-QUIET = 4
-"""Looks at all connections in a row that bring nothing, before what has come is handed in."""
+PATIENCE = 1e-4
+"""Seconds for which nothing happens, after which what has come is handed in."""
+
+LONG = 2e-5
+"""Seconds between two looks that show that something has happened."""
 
 
 class Gathering:
@@ -22,6 +26,7 @@ class Gathering:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._gathered: list[Asked] = []
+        self._expected = 0
         self._writer_is_free = True
 
     @property
@@ -50,13 +55,24 @@ class Gathering:
 
     def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
         self._writer_is_free = False
-        loop.call_soon(self._hand_in, loop, 0, 0)
+        now = time.perf_counter()
+        loop.call_soon(self._hand_in, loop, 0, now, now)
 
-    def _hand_in(self, loop: asyncio.AbstractEventLoop, before: int, quiet: int) -> None:
-        """Hand in what has come, if so many looks in a row have brought nothing more; otherwise look again."""
-        quiet = 0 if len(self._gathered) > before else quiet + 1
-        if quiet < QUIET and len(self._gathered) < MOST_TOGETHER:
-            loop.call_soon(self._hand_in, loop, len(self._gathered), quiet)
+    def _hand_in(self, loop: asyncio.AbstractEventLoop, before: int, looked: float, busy: float) -> None:
+        """Hand in what has come; but wait a moment for clients that were answered just now, who may ask again at once.
+
+        Parameters
+        ----------
+        before, looked : int, float
+            How many had come at the last look, and when that was.
+        busy : float
+            When a request came, or the loop did something else, for the last time.
+        """
+        count, now = len(self._gathered), time.perf_counter()
+        if count > before or now - looked > LONG:
+            busy = now
+        if count < self._expected and now - busy < PATIENCE:
+            loop.call_soon(self._hand_in, loop, count, now, busy)
             return
         gathered, self._gathered = self._gathered, []
         self._writer.ask(gathered)
@@ -65,6 +81,7 @@ class Gathering:
         """Answer the requests of one transaction. Those that came meanwhile are next, with those that come now."""
         for reply, outcomes in answers:
             reply(outcomes)
+        self._expected = len(answers) + len(self._gathered)
         self._writer_is_free = True
         if self._gathered:
             self._gather(loop)

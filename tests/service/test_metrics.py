@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hybandits.service import view as view_module
+from hybandits.service.gathering import Gathering
 from hybandits.service.metrics import Metrics
 from hybandits.service.view import Views
 from tests.support.bandits import CLICKS, USER, put, served, writer
@@ -65,7 +66,8 @@ def test_estimates_of_every_policy(tmp_path: Path) -> None:
 
 
 def test_names_have_units_and_sums_do_not_grow_with_what_is_asked(tmp_path: Path) -> None:
-    metrics = Metrics(Views(writer(tmp_path)))
+    service = writer(tmp_path)
+    metrics = Metrics(Views(service), Gathering(service))
     before = len(metrics.text())
     for i in range(1_000):
         metrics.measured("decide", 201, i / 100)
