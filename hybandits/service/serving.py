@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hybandits.foundation.files import read_toml
+from hybandits.model.features import FeatureMap
 from hybandits.service.api import Tokens, application
-from hybandits.service.settings import read_bandit
+from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.store import open_store
 from hybandits.service.writer import Writer
 
@@ -94,10 +96,28 @@ def make_application(serving: Serving) -> Starlette:
     sys.setswitchinterval(SWITCH_SECONDS)
     bandit = None if serving.bandit is None else read_bandit(read_toml(Path(serving.bandit)))
     writer = Writer(open_store(serving.store), bandit)
+    try_out(writer.fold.bandit)
     gc.collect()
     gc.freeze()  # what is there now stays: looking through it for garbage would hold up requests again and again
     gc.set_threshold(GARBAGE, 20, 20)
     return application(writer, tokens=read_tokens(serving.tokens))
+
+
+def try_out(bandit: Bandit) -> None:
+    """Let new policies of a bandit decide and learn, so that what must be compiled is compiled before requests come."""
+    numbers = np.random.default_rng(0)
+    arms, keys = ["a", "b"], ["first", "second"]
+    FeatureMap("das", 1, 1).crossed(np.ones((1, 1)), np.ones((1, 1)))
+    for name in bandit.policies:
+        policy = bandit.make(name)
+        policy.admit(arms)
+        for known in (1, None, None):  # at first not all features have been seen
+            x, z = numbers.random((2, 2, policy.d1)), numbers.random((2, 2, policy.d2))
+            policy.draw_lots(x, z, arms, keys=keys)
+            x, z = numbers.random((40, policy.d1)), numbers.random((40, policy.d2))
+            if known is not None:
+                x[:, known:], z[:, known:] = 0.0, 0.0
+            policy.learn_many(arms * 20, x, z, numbers.random(40))
 
 
 def read_tokens(path: str | None) -> Tokens:

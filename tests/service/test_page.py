@@ -185,6 +185,7 @@ class TestInChromium:
     def test_by_keyboard(self, browser: Browser, tmp_path: Path) -> None:
         service = played(tmp_path, ["a", "b"], 100)
         with served(service) as web, opened(browser, web) as (page, _):
+            expect(page.locator("time")).to_contain_text(re.compile("ago|:"))
             reached = []
             for _ in range(4):
                 page.keyboard.press("Tab")

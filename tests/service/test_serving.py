@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from hybandits.service import serving as module
 from hybandits.service.api import Tokens
 from hybandits.service.serving import Serving, make_application, read_tokens, serve
 from tests.support.bandits import CLICKS, served, writer
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
@@ -37,6 +41,31 @@ def test_a_log_that_has_begun_needs_no_file(tmp_path: Path) -> None:
     assert make_application(Serving(bandit=None, store=store)).routes
     with pytest.raises(ValueError, match="the log is empty"):
         make_application(Serving(bandit=None, store=str(tmp_path / "other.db")))
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_when_requests_come(tmp_path: Path) -> None:
+    """In a process of its own: a server that tries its policies out has called every kernel that requests need."""
+    code = f"""
+from pathlib import Path
+from hybandits.service.serving import try_out
+from tests.support.bandits import FILE, bandit, decide, put, reward, writer
+from tests.support.everything import kernels
+
+names = {{"bold": "HyThompson", "told": "HyLinUCB"}}
+content = {{**FILE, "challengers": [{{"name": name, "policy": policy}} for name, policy in names.items()]}}
+try_out(bandit(content))
+known = kernels()
+before = {{name: list(kernel.signatures) for name, kernel in known.items()}}
+service = writer(Path({str(tmp_path)!r}), content)
+put(service, "a", "b", "c")
+for i in range(300):
+    decide(service, f"e{{i}}")
+    reward(service, f"e{{i}}", float(i % 3 == 0))
+print([name for name, kernel in known.items() if list(kernel.signatures) != before[name]])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_client_that_sends_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
