@@ -43,7 +43,9 @@ class Terms:
             low, high = ends
             guess = min(max(((low + high) / 2 + self.total) / (1 + self.n), low), high)
         part = (term - guess) * (term - guess)
-        self.sum_up(1, term, part)
+        self.n += 1
+        self.total += term
+        self.spread += part
         return part
 
     def sum_up(self, n: int, total: float, spread: float) -> None:
