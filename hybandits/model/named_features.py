@@ -702,8 +702,10 @@ class _Side:
             numbers = np.array([[record[name] for name in self._number_names] for record in data])
         except (KeyError, ValueError):
             return None
-        usable = numbers.ndim == 2 and numbers.dtype.kind in "fiu" and np.isfinite(numbers).all()
-        return numbers if usable else None
+        if numbers.ndim != 2 or numbers.dtype.kind not in "fiu":
+            return None
+        numbers = numbers.astype(np.float64)
+        return numbers if np.isfinite(numbers).all() else None
 
     def plain(self) -> list[dict[str, Any]]:
         """Return the features as JSON can hold them."""

@@ -106,12 +106,16 @@ class HyIDS(PosteriorPolicy):
 
     def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
+        if self._inherits_at("_pick") < self._inherits_at("propensities"):
+            raise NotImplementedError(
+                f"{type(self).__name__} picks by a rule of its own: define its propensities as well"
+            )
         rows = self._rows(x, z, arms)
         chances: Doubles = self._chances(_one(rows.x, rows.z), rows.slots, [self._lot(key)])[0]
         return chances
 
     def _own_lots(self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[Lot], threads: int) -> Doubles:
-        if self._inherits_at("propensities") < self._inherits_at("_own_lots"):
+        if min(self._inherits_at("propensities"), self._inherits_at("_pick")) < self._inherits_at("_own_lots"):
             return super()._own_lots(batch, keys, lots, threads)
         slots = self._rows(batch.x[0], batch.z[0], batch.ids[0]).slots
         return self._chances(batch, slots, lots, threads)

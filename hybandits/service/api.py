@@ -68,7 +68,7 @@ class Api:
         self._arm = msgspec.json.Decoder(PutArm)
         self._promote = msgspec.json.Decoder(Promote)
         self.gathering = Gathering(writer)
-        self.looking = Looking(writer, self.gathering, lambda request: self._check_token(request, tokens.use))
+        self.looking = Looking(writer, self.gathering, lambda request: check_token(request.scope, tokens.use))
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -111,9 +111,6 @@ class Api:
 
     # -------------------------------------------------------------- requests
 
-    def _check_token(self, request: Request, token: str | None) -> None:
-        check_token(request.scope, token)
-
     async def _one(self, command: Command) -> Answer:
         (outcome,) = await self.gathering.ask([command])
         if isinstance(outcome, Refused):
@@ -145,14 +142,14 @@ class Api:
     async def _batch(self, body: bytes, kind: Any) -> Answer:
         items = _items(body, kind)
         if not 1 <= len(items) <= MOST:
-            raise Refused(422, f"A batch has 1 to {MOST:,} items, got {len(items):,}.")
+            raise _too_many(len(items))
         commands = [item for item in items if not isinstance(item, Refused)]
         served = iter(await self.gathering.ask(commands) if commands else [])
         return Answer(200, [_item(item if isinstance(item, Refused) else next(served)) for item in items])
 
     async def look(self, request: Request) -> Response:
         """GET /v1/decisions/{id}: what was decided, among whom, with which chances, and its reward."""
-        self._check_token(request, self.tokens.use)
+        check_token(request.scope, self.tokens.use)
         event = request.path_params["id"]
         found = (await asyncio.to_thread(self.writer.store.find, [event])).get(event)
         if found is None or found.decision is None:
@@ -193,12 +190,12 @@ class Api:
 
     async def retire_arm(self, request: Request) -> Response:
         """DELETE /v1/arms/{id}."""
-        self._check_token(request, self._manage)
+        check_token(request.scope, self._manage)
         return _answer(await self._one(OfArm(_arm_id(request), Retire())))
 
     async def arms(self, request: Request) -> Response:
         """GET /v1/arms."""
-        self._check_token(request, self.tokens.use)
+        check_token(request.scope, self.tokens.use)
         known = list(self.writer.fold.arms.items())
         return _json(
             [
@@ -270,7 +267,7 @@ async def read_body(scope: Scope, receive: Receive, token: str | None) -> bytes:
     length = _header(scope, b"content-length")
     if length is not None and length.isdigit() and int(length) > LARGEST_BODY:
         raise _too_large(int(length))
-    body, more = b"", True
+    body, more = bytearray(), True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -279,7 +276,7 @@ async def read_body(scope: Scope, receive: Receive, token: str | None) -> bytes:
         more = message.get("more_body", False)
         if len(body) > LARGEST_BODY:
             raise _too_large(len(body))
-    return body
+    return bytes(body)
 
 
 def check_token(scope: Scope, token: str | None) -> None:
@@ -313,7 +310,10 @@ def _items(body: bytes, kind: Any) -> list[Command | Refused]:
         items: list[Command | Refused] = msgspec.json.decode(body, type=list[kind])
     except UNREADABLE:
         items = []
-        for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
+        each = msgspec.json.decode(body, type=list[msgspec.Raw])
+        if len(each) > MOST:
+            raise _too_many(len(each)) from None
+        for item in each:
             try:
                 items.append(msgspec.json.decode(item, type=kind))
             except UNREADABLE as wrong:
@@ -339,6 +339,10 @@ def problem(refused: Refused) -> Response:
 
 def _too_large(size: int) -> Refused:
     return Refused(413, f"The body has at least {size:,} bytes, at most {LARGEST_BODY:,} are accepted.")
+
+
+def _too_many(items: int) -> Refused:
+    return Refused(422, f"A batch has 1 to {MOST:,} items, got {items:,}.")
 
 
 def _invalid(wrong: Exception) -> Refused:

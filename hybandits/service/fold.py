@@ -59,6 +59,10 @@ class Pool:
     """The arms' vectors, one row each; their number where arms have no features."""
 
 
+class Gap(ValueError):  # noqa: N818 (what the log has, not what went wrong)
+    """Rows do not follow on those that were folded: the log is damaged, or was archived meanwhile."""
+
+
 class Event(NamedTuple):
     """What is asked to be decided."""
 
@@ -129,7 +133,7 @@ class Fold:
                 self._recall(some)
                 for row in some:
                     if row.number != self.row + 1:
-                        raise ValueError(f"row {row.number} does not follow on row {self.row}: the log has a gap")
+                        raise Gap(f"row {row.number} does not follow on row {self.row}: the log has a gap")
                     self._apply(row)
                     self.row, self.time = row.number, row.time
                     if len(self._due) >= CHUNK:

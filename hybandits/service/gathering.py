@@ -15,6 +15,9 @@ PATIENCE = 1e-4
 LONG = 2e-5
 """Seconds between two looks that show that something has happened."""
 
+MOST_PATIENCE = 2e-3
+"""Seconds after which what has come is handed in, whatever happens."""
+
 
 class Gathering:
     """Gathers what requests ask for while the writer is busy, and until no more come.
@@ -56,13 +59,15 @@ class Gathering:
     def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
         self._writer_is_free = False
         now = time.perf_counter()
-        loop.call_soon(self._hand_in, loop, 0, now, now)
+        loop.call_soon(self._hand_in, loop, now, 0, now, now)
 
-    def _hand_in(self, loop: asyncio.AbstractEventLoop, before: int, looked: float, busy: float) -> None:
+    def _hand_in(self, loop: asyncio.AbstractEventLoop, began: float, before: int, looked: float, busy: float) -> None:
         """Hand in what has come; but wait a moment for clients that were answered just now, who may ask again at once.
 
         Parameters
         ----------
+        began : float
+            When gathering began.
         before, looked : int, float
             How many had come at the last look, and when that was.
         busy : float
@@ -71,8 +76,8 @@ class Gathering:
         count, now = len(self._gathered), time.perf_counter()
         if count > before or now - looked > LONG:
             busy = now
-        if count < self._expected and now - busy < PATIENCE:
-            loop.call_soon(self._hand_in, loop, count, now, busy)
+        if count < self._expected and now - busy < PATIENCE and now - began < MOST_PATIENCE:
+            loop.call_soon(self._hand_in, loop, began, count, now, busy)
             return
         gathered, self._gathered = self._gathered, []
         self._writer.ask(gathered)

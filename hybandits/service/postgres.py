@@ -317,6 +317,9 @@ class PostgresStore:
             return Snapshot(*found)
         return None
 
+    def base_row(self) -> int:
+        return int(self._fetch("SELECT coalesce(max(row), 0) FROM base")[0][0])
+
     def rebase(self, base: Snapshot, closed: int) -> None:
         with self.writing():
             self._fetch("DELETE FROM base")

@@ -37,6 +37,12 @@ CHECKPOINT_PAGES = 1_000
 PIECE = 64
 """Rows that one statement writes, or looks for."""
 
+BUSY = 10_000
+"""Milliseconds for which SQLite waits where another process uses the file."""
+
+PAGE = 1_000
+"""Rows that are read at a time."""
+
 LONG_WAL = 8
 """A WAL of so many times these pages is begun anew, for which writers wait."""
 
@@ -109,7 +115,7 @@ class SqliteStore:
         if connection is None:
             connection = apsw.Connection(str(self.path), vfs=self._vfs)
             try:
-                connection.set_busy_timeout(10_000)
+                connection.set_busy_timeout(BUSY)
                 connection.pragma("journal_mode", "wal")
                 connection.pragma("synchronous", "full")
                 connection.set_wal_hook(self._committed)
@@ -135,7 +141,8 @@ class SqliteStore:
     def _copy(self) -> None:
         while self._copying.wait() and not self._closed:
             self._copying.clear()
-            with contextlib.suppress(apsw.Error):  # a later transaction tells again
+            with contextlib.suppress(apsw.Error, OSError):  # a later transaction tells again
+                self._connection.set_busy_timeout(0)  # writers do not wait until somebody has read to the end
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 if self._pages >= LONG_WAL * CHECKPOINT_PAGES:
                     # Copying holds nobody up, but a WAL that is written to all the time never becomes empty that way.
@@ -154,17 +161,20 @@ class SqliteStore:
     # -------------------------------------------------------------- reading
 
     def rows(self, after: int, upto: int | None = None, kinds: Sequence[int] | None = None) -> Iterator[Row]:
-        where = "row > ?" + (" AND row <= ?" if upto is not None else "")
-        values: list[Any] = [after, *([upto] if upto is not None else [])]
+        where, values = "row > ? AND row <= ?", [2**62 if upto is None else upto]
         if kinds is not None:
             where += f" AND kind IN ({', '.join('?' * len(kinds))})"
             where += " AND event IS NULL" if set(kinds) <= set(EVENTLESS) else ""  # so that the index on kinds is used
             values += kinds
-        with _plainly(self.path):
-            for number, time, content in self._connection.execute(
-                f"SELECT row, time, content FROM log WHERE {where} ORDER BY row", values
-            ):
+        query = f"SELECT row, time, content FROM log WHERE {where} ORDER BY row LIMIT {PAGE}"
+        while True:  # page by page, because the WAL cannot begin anew while somebody reads
+            with _plainly(self.path):
+                page: list[Any] = self._connection.execute(query, [after, *values]).fetchall()
+            for number, time, content in page:
                 yield Row(number, time, decode(content))
+            if len(page) < PAGE:
+                return
+            after = page[-1][0]
 
     def find(self, events: Sequence[str]) -> dict[str, Found]:
         decisions: dict[str, Row] = {}
@@ -284,6 +294,11 @@ class SqliteStore:
             for found in self._connection.execute("SELECT row, fingerprint, content FROM base"):
                 return Snapshot(*found)
         return None
+
+    def base_row(self) -> int:
+        with _plainly(self.path):
+            row: int = self._connection.execute("SELECT coalesce(max(row), 0) FROM base").get
+        return row
 
     def rebase(self, base: Snapshot, closed: int) -> None:
         with _plainly(self.path), self._locked():

@@ -49,6 +49,9 @@ class Reading(Protocol):
     def last(self) -> tuple[int, int]:
         """Number and time of the last row; (0, 0) if there is none."""
 
+    def base_row(self) -> int:
+        """The row of the snapshot that stands for all rows that were archived; 0 if none were."""
+
 
 class Transaction(Reading, Protocol):
     """A look at the log that nobody else writes to meanwhile."""

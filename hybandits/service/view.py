@@ -14,7 +14,6 @@ import msgspec
 from hybandits.model.learned import LearnedSettings
 from hybandits.service.estimates import LEVEL, Comparison, Estimate, compared, earned, earned_by, over_time, unit_of
 from hybandits.service.fold import Fold
-from hybandits.service.problems import Refused
 from hybandits.service.settings import Bandit
 from hybandits.service.store import StoreError
 from hybandits.service.summary import Bin, Summary
@@ -245,7 +244,7 @@ class Views:
         self.writer = writer
         self._clock = clock
         self._lock = threading.Lock()
-        self._state: tuple[int, str | None] | None = None
+        self._state: tuple[object, ...] | None = None
         self._tried = -math.inf
         self._view: View
 
@@ -256,7 +255,7 @@ class Views:
             if now - self._tried >= OFTEN:
                 self._tried = now
                 self._catch_up()
-                state = self.writer.fold.row, self.writer.trouble
+                state = self.writer.fold.row, self.writer.trouble, self.writer.failures, _last(self.writer)
                 if state != self._state:
                     self._view, self._state = look(self.writer), state
             return self._view
@@ -268,6 +267,6 @@ class Views:
                 return
             folded = threading.Event()
             self.writer.ask([Asked([], lambda _: folded.set())])
-        except (StoreError, Refused):
+        except StoreError:
             return
         folded.wait(OFTEN)

@@ -7,6 +7,7 @@ in their order against that one model, and folds its own rows when they are on d
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import math
@@ -21,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
-from hybandits.service.fold import Event, Fold
+from hybandits.service.fold import Event, Fold, Gap
 from hybandits.service.problems import Refused
 from hybandits.service.rows import (
     SCHEMA,
@@ -111,15 +112,28 @@ class Writer:
 
     # -------------------------------------------------------------- beginning
 
+    def _restored(self) -> Fold | None:
+        """The fold of the whole log, which may be archived at the same time."""
+        while True:
+            self._base = self.store.base_row()
+            try:
+                fold = Fold.restored(self.store)
+            except Gap:
+                if self.store.base_row() == self._base:
+                    raise
+                continue
+            if self.store.base_row() == self._base:
+                return fold
+
     def _opened(self, bandit: Bandit | None) -> Fold:
-        fold = Fold.restored(self.store)
+        fold = self._restored()
         if fold is None:
             if bandit is None:
                 raise ValueError("the log is empty: start it with a bandit.toml")
             with self.store.writing() as transaction:
                 if transaction.last()[0] == 0:  # no other server has been faster
                     transaction.append([Row(1, self._clock(), Opened(SCHEMA, bandit.plain()))])
-            fold = Fold.restored(self.store)
+            fold = self._restored()
             assert fold is not None
         if bandit is not None:
             self._change(fold, bandit)
@@ -214,7 +228,7 @@ class Writer:
 
     def keep_snapshot(self) -> None:
         """Keep the model as it is, so that the next start need not fold the whole log."""
-        if self.fold.row > self._snapshot_row:
+        if self.fold.row > self._snapshot_row and self.store.base_row() == self._base:
             self.store.keep_snapshot(self.fold.snapshot())
             self._snapshot_row = self.fold.row
 
@@ -234,9 +248,12 @@ class Writer:
             if self._torn:
                 self._begin_again()
             elif began - self._served > IDLE:  # others may have written much, and should not wait while it is folded
-                self.fold.apply(self.store.rows(self.fold.row), self.store)
+                with contextlib.suppress(Gap):  # it is archived at this moment, which is seen below
+                    self.fold.apply(self.store.rows(self.fold.row), self.store)
             self._served = began
             with self.store.writing() as transaction:
+                if transaction.base_row() != self._base:  # what was folded outside a transaction may have been archived
+                    self._begin_again()
                 self.fold.apply(transaction.rows(self.fold.row), transaction)
                 turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
                 turn.close_what_is_due()
@@ -271,8 +288,8 @@ class Writer:
         return [Refused(503, f"{why} Ask again with the same ids: nothing counts twice.") for _ in commands]
 
     def _begin_again(self) -> None:
-        """Fold the log anew, after an error that may have left the model half changed."""
-        fold = Fold.restored(self.store)
+        """Fold the log anew, because the model may be half changed, or lack what was archived while it was folded."""
+        fold = self._restored()
         assert fold is not None
         self.fold, self._torn = fold, False
 

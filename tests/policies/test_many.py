@@ -202,6 +202,19 @@ def test_lots_of_a_rule_of_ones_own() -> None:
     assert (lots.own == 0.25).all()
 
 
+def test_a_rule_of_ones_own_needs_propensities_of_its_own() -> None:
+    class Last(HyIDS):
+        def _pick(self, x: Any, z: Any, slots: Any, lot: Any) -> tuple[int, float, float, float]:
+            return len(x) - 1, 0.0, 1.0, 1.0
+
+    policy = Last(d1=1, d2=0, seed=0)
+    assert policy.choose(np.ones((3, 1))).index == 2
+    with pytest.raises(NotImplementedError, match="Last picks by a rule of its own"):
+        policy.choose(np.ones((3, 1)), by_lot=True)
+    with pytest.raises(NotImplementedError, match="Last picks by a rule of its own"):
+        policy.draw_lots(np.ones((1, 3, 1)), keys=["a"])
+
+
 def test_lots_that_cannot_be_drawn() -> None:
     policy = HyIDS(d1=1, d2=0, seed=0)
     x = np.ones((2, 3, 1))

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from hybandits.service import api
 from hybandits.service.api import LARGEST_BODY, Tokens, application
 from hybandits.service.store import StoreError
 from hybandits.service.verify import verify
@@ -233,3 +234,13 @@ def test_a_log_that_cannot_be_read_answers_503(
     monkeypatch.setattr(service.store, "find", fail)
     answer = web.get("/v1/decisions/e")
     assert (answer.status_code, answer.json()["detail"]) == (503, "The disk is gone. Ask again.")
+
+
+def test_a_batch_with_very_many_items_is_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "_invalid", lambda wrong: pytest.fail("an item was read"))
+    with served(writer(tmp_path)) as web:
+        answer = web.post("/v1/rewards/batch", content=b"[" + b"0," * 1_900_000 + b"0]")
+    assert answer.status_code == 422
+    assert "1,900,001" in answer.json()["detail"]

@@ -89,3 +89,48 @@ def test_an_archived_log_goes_on(tmp_path: Path, content: dict[str, object]) -> 
     assert verify(again.store).decisions == 0
     decide(again, "the last")
     assert verify(again.store).decisions == 1
+
+
+@pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
+def test_a_server_that_was_idle_while_everything_was_archived_goes_on(
+    tmp_path: Path, content: dict[str, object]
+) -> None:
+    clock = Clock()
+    service = writer(tmp_path, content, clock=clock)  # type: ignore[arg-type]
+    put(service, "a", "b", "c")
+    idle = Writer(SqliteStore(tmp_path / "log.db"), clock=clock)
+    play(service, 0, 20, clock)
+    clock.advance(3600)
+    service.serve([])
+    clock.advance(1)
+    archive(service.store, tmp_path / "old", before=clock.now)
+    assert decide(idle, "new").status == 201
+    service.serve([])
+    assert models(idle) == models(service)
+
+
+def test_an_archive_while_rows_are_folded_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows have been read, and what they close is archived before it is looked up."""
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)  # type: ignore[arg-type]
+    put(service, "a", "b", "c")
+    idle = Writer(SqliteStore(tmp_path / "log.db"), clock=clock)
+    play(service, 0, 20)
+    clock.advance(3600)
+    service.serve([])
+    clock.advance(3600)
+    decide(service, "later")
+    outcomes, archived = idle.store.outcomes, []
+
+    def interrupted(after: int, upto: int) -> object:
+        if not archived:
+            archived.append(archive(SqliteStore(tmp_path / "log.db"), tmp_path / "old", before=clock.now))
+        return outcomes(after, upto)
+
+    monkeypatch.setattr(idle.store, "outcomes", interrupted)
+    play(idle, 100, 110)
+    service.serve([])
+    assert archived
+    assert models(idle) == models(service)
+    assert idle.fold.summary.reward.n == 20
+    assert verify(idle.store).different == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -111,3 +112,27 @@ def test_a_writer_that_has_stopped_refuses(tmp_path: Path) -> None:
         for outcome in outcomes:
             assert isinstance(outcome, Refused)
             assert outcome.status == 503
+
+
+def test_other_work_of_the_loop_does_not_keep_a_request_waiting(tmp_path: Path) -> None:
+    """Many were answered together, one asks again, and the loop is never idle."""
+    service = writer(tmp_path)
+    put(service, "a", "b")
+
+    async def ask() -> None:
+        gathering = Gathering(service)
+        gathering.start()
+        await asyncio.gather(*(gathering.ask([Decide(USER)]) for _ in range(20)))
+        loop, over = asyncio.get_running_loop(), False
+
+        def work() -> None:
+            time.sleep(0.0001)
+            if not over:
+                loop.call_soon(work)
+
+        loop.call_soon(work)
+        await asyncio.wait_for(gathering.ask([Decide(USER)]), 20)
+        over = True
+
+    asyncio.run(ask())
+    service.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,3 +132,29 @@ def test_the_wal_stays_short_under_steady_writing(tmp_path: Path, monkeypatch: p
     assert store.last()[0] == 400
     store.close()
     assert len(list(SqliteStore(tmp_path / "log.db").rows(0))) == 400
+
+
+def test_a_long_reader_does_not_keep_writers_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 5)
+    monkeypatch.setattr(sqlite, "PAGE", 10)
+    monkeypatch.setattr(sqlite, "BUSY", 3_600_000)  # whoever waits for the reader does not come back
+    store, reader, other = (SqliteStore(tmp_path / "log.db") for _ in range(3))
+    for number in range(1, 51):
+        append(store, decision(number, f"event {number}"))
+    rows = reader.rows(0)
+    seen = [next(rows).number]
+    open_ = other._connection.execute("SELECT row FROM log")  # somebody who reads very slowly
+    next(open_)
+
+    def write() -> None:
+        for number in range(51, 301):
+            append(store, decision(number, f"event {number}"))
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert seen + [row.number for row in rows] == list(range(1, 301))
+    open_.close()
+    for each in (store, reader, other):
+        each.close()

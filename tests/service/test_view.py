@@ -77,6 +77,9 @@ def test_a_look_is_taken_once_for_all_who_want_one(tmp_path: Path) -> None:
     service.trouble = "The disk is full."
     now += 2
     assert views.newest().trouble == "The disk is full."
+    service.failures += 3
+    now += 2
+    assert views.newest().failures == 3
 
 
 def test_trouble_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
