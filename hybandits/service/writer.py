@@ -115,14 +115,15 @@ class Writer:
     def _restored(self) -> Fold | None:
         """The fold of the whole log, which may be archived at the same time."""
         while True:
-            self._base = self.store.base_row()
+            base = self.store.base_row()
             try:
                 fold = Fold.restored(self.store)
             except Gap:
-                if self.store.base_row() == self._base:
+                if self.store.base_row() == base:
                     raise
                 continue
-            if self.store.base_row() == self._base:
+            if self.store.base_row() == base:
+                self._base = base
                 return fold
 
     def _opened(self, bandit: Bandit | None) -> Fold:

@@ -11,13 +11,27 @@ from hybandits.logs.store import LogError
 from hybandits.offline.evaluation import evaluate
 from hybandits.offline.view import View
 from hybandits.service.archive import archive
-from hybandits.service.commands import GiveReward
+from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.export import NO_REWARD, OPEN, export
 from hybandits.service.fold import Fold
 from hybandits.service.sqlite import SqliteStore
+from hybandits.service.store import StoreError
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, models, outcome_of, put, retire, reward, writer
+from tests.support.bandits import (
+    CLICKS,
+    FILE,
+    USER,
+    Clock,
+    bandit,
+    decide,
+    models,
+    outcome_of,
+    put,
+    retire,
+    reward,
+    writer,
+)
 
 
 def play(service: Writer, first: int, last: int, clock: Clock | None = None) -> None:
@@ -93,8 +107,11 @@ def test_an_archived_log_goes_on(tmp_path: Path, content: dict[str, object]) -> 
 
 @pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
 def test_a_server_that_was_idle_while_everything_was_archived_goes_on(
-    tmp_path: Path, content: dict[str, object]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: dict[str, object]
 ) -> None:
+    def fail(words: str) -> None:
+        raise StoreError(words)
+
     clock = Clock()
     service = writer(tmp_path, content, clock=clock)  # type: ignore[arg-type]
     put(service, "a", "b", "c")
@@ -104,6 +121,9 @@ def test_a_server_that_was_idle_while_everything_was_archived_goes_on(
     service.serve([])
     clock.advance(1)
     archive(service.store, tmp_path / "old", before=clock.now)
+    with monkeypatch.context() as patch:
+        patch.setattr(idle.store, "snapshot", lambda *_: fail("gone for a moment"))
+        assert outcome_of(idle, Decide(USER, event_id="new")).status == 503
     assert decide(idle, "new").status == 201
     service.serve([])
     assert models(idle) == models(service)
