@@ -94,20 +94,21 @@ end
 """
 
 ECHO = """
-import os, sys
+import sys
+import uvicorn
 from starlette.responses import Response
 from starlette.routing import Route
-from hybandits.service.serving import Serving, make_application
+from hybandits.service.serving import Serving, make_application, server_settings
 
-def application():
-    app = make_application(Serving(bandit=os.environ["BENCH_BANDIT"], store=os.environ["BENCH_STORE"]))
+async def echo(request):
+    return Response(await request.body(), media_type="application/json")
 
-    async def echo(request):
-        return Response(await request.body(), media_type="application/json")
-
-    app.router.routes.insert(0, Route("/echo", echo, methods=["POST"]))
-    return app
+serving = Serving(bandit="bandit.toml", store=sys.argv[1], port=int(sys.argv[2]))
+app = make_application(serving)
+app.router.routes.insert(0, Route("/echo", echo, methods=["POST"]))
+uvicorn.Server(uvicorn.Config(app, **server_settings(serving))).run()
 """
+"""The service with a route that answers what it was sent, as Starlette's users write one."""
 
 OTHER = """
 import numpy as np
@@ -163,9 +164,9 @@ def _get(url: str) -> bytes:
 class Server:
     """A server process, and how much processor time it has used."""
 
-    def __init__(self, command: list[str], port: int, folder: Path, **environment: str) -> None:
+    def __init__(self, command: list[str], port: int, folder: Path) -> None:
         roots = os.pathsep.join([str(folder), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": roots, "HYBANDITS_QUIET": "1", **environment}
+        environment = {**os.environ, "PYTHONPATH": roots, "HYBANDITS_QUIET": "1"}
         self.url = f"http://127.0.0.1:{port}"
         self.process = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.DEVNULL)
         for _ in range(1200):
@@ -212,14 +213,11 @@ def served(
     port = free_port()
     address = store or str(folder / "bandit.db")
     if echo:
-        command = [
-            sys.executable, "-m", "uvicorn", "bench_app:application", "--factory", "--port", str(port), "--loop",
-            "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning",
-        ]  # fmt: skip
+        command = [sys.executable, "bench_app.py", address, str(port)]
     else:
         serve = [sys.executable, "-m", "hybandits", "serve", "bandit.toml"]
         command = [*serve, "--port", str(port), "--store", address, *options]
-    server = Server(command, port, folder, BENCH_BANDIT=str(folder / "bandit.toml"), BENCH_STORE=address)
+    server = Server(command, port, folder)
     try:
         random = np.random.default_rng(0)
         with httpx.Client(base_url=server.url, timeout=60) as client:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,8 +22,9 @@ from starlette.types import Receive, Scope, Send
 from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.gathering import Gathering
 from hybandits.service.looking import Looking
-from hybandits.service.metrics import Measured
+from hybandits.service.metrics import Measured, Metrics
 from hybandits.service.problems import TITLES, Refused
+from hybandits.service.protocol import answer_at_once
 from hybandits.service.rows import FEW, Arm, Decision, Retired
 from hybandits.service.store import StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
@@ -73,12 +75,13 @@ class Api:
     def application(self) -> Starlette:
         """The ASGI application."""
         use, manage = self.tokens.use, self._manage
+        metrics = self.looking.metrics
         posted = {
-            "/v1/decisions": Posted(self.decide, use),
-            "/v1/rewards": Posted(self.reward, use),
-            "/v1/decisions/batch": Posted(self.decide_batch, use),
-            "/v1/rewards/batch": Posted(self.reward_batch, use),
-            "/v1/promote": Posted(self.promote, manage),
+            "/v1/decisions": Posted(self.decide, use, metrics),
+            "/v1/rewards": Posted(self.reward, use, metrics),
+            "/v1/decisions/batch": Posted(self.decide_batch, use, metrics),
+            "/v1/rewards/batch": Posted(self.reward_batch, use, metrics),
+            "/v1/promote": Posted(self.promote, manage, metrics),
         }
         routes = [
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posted.items()),
@@ -97,10 +100,11 @@ class Api:
             yield {"live": self.looking.live_views}
             await asyncio.to_thread(self.writer.stop)
 
-        return Starlette(
+        return Application(
+            posted,
             routes=routes,
             lifespan=lifespan,
-            middleware=[Middleware(Measured, metrics=self.looking.metrics, direct=posted)],
+            middleware=[Middleware(Measured, metrics=metrics)],
             exception_handlers={
                 Refused: _refused,
                 HTTPException: _not_found,
@@ -239,29 +243,47 @@ class Posted:
     much as their decision.
     """
 
-    def __init__(self, answer: Callable[[bytes], Awaitable[Answer]], token: str | None) -> None:
-        self._answer, self._token = answer, token
+    def __init__(self, answer: Callable[[bytes], Awaitable[Answer]], token: str | None, metrics: Metrics) -> None:
+        self._answer, self._token, self._metrics = answer, token, metrics
         self.__name__: str = answer.__name__  # type: ignore[attr-defined]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = time.perf_counter(), 500
         try:
-            answer = await self._answer(await read_body(scope, receive, self._token))
-        except Refused as refused:
-            await problem(refused)(scope, receive, send)
-            return
-        except UNREADABLE as wrong:
-            await problem(_invalid(wrong))(scope, receive, send)
-            return
-        content = _encoder.encode(answer.body)
-        headers = [(b"content-length", b"%d" % len(content)), (b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": content})
+            try:
+                answer = await self._answer(await read_body(scope, receive, self._token))
+            except (Refused, *UNREADABLE) as wrong:
+                refused = wrong if isinstance(wrong, Refused) else _invalid(wrong)
+                status = refused.status
+                await problem(refused)(scope, receive, send)
+                return
+            status, content = answer.status, _encoder.encode(answer.body)
+            at_once = answer_at_once(scope)
+            if at_once is None or not at_once(status, content):
+                await Response(content, status, media_type="application/json")(scope, receive, send)
+        finally:
+            self._metrics.measured(self.__name__, status, time.perf_counter() - began)
+
+
+class Application(Starlette):
+    """Starlette, but for requests that are posted: their routes are known without looking for them."""
+
+    def __init__(self, posted: Mapping[str, Posted], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._posted = posted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        posted = self._posted.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if posted is not None:
+            await posted(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 async def read_body(scope: Scope, receive: Receive, token: str | None) -> bytes:
     """The body, if the request carries the token and the body is small.
 
-    How long it may take is the server's business: `serving.LimitedProtocol`.
+    How long it may take is the server's business: `protocol.Protocol`.
     """
     check_token(scope, token)
     length = _header(scope, b"content-length")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -104,13 +103,10 @@ def _estimates(view: View) -> Iterator[Metric]:
 
 
 class Measured:
-    """Measures every request of an application.
+    """Measures every request that Starlette finds a route for."""
 
-    Requests that are posted to one of the `direct` paths are answered at once, without looking for their route.
-    """
-
-    def __init__(self, app: ASGIApp, metrics: Metrics, direct: Mapping[str, ASGIApp]) -> None:
-        self._app, self._metrics, self._direct = app, metrics, direct
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -124,11 +120,9 @@ class Measured:
                 status = message["status"]
             await send(message)
 
-        direct = self._direct.get(scope["path"]) if scope["method"] == "POST" else None
         try:
-            await (direct or self._app)(scope, receive, sent)
+            await self._app(scope, receive, sent)
         finally:
-            endpoint: Any = direct or scope.get("endpoint")
-            request = getattr(endpoint, "__name__", "unknown")
+            request = getattr(scope.get("endpoint"), "__name__", "unknown")
             if request not in STREAMS:
                 self._metrics.measured(request, status, time.perf_counter() - began)

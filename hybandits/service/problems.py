@@ -16,6 +16,7 @@ TITLES = {
     409: "This contradicts what is in the log",
     413: "The request is too large",
     422: "The request cannot be used as it is",
+    431: "The head of the request is too large",
     503: "The service cannot answer now",
 }
 

@@ -1,8 +1,7 @@
-"""Running the service: one process or several, connections that are limited, and an orderly end."""
+"""Running the service: one process or several, where it listens, and tokens."""
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import sys
@@ -13,17 +12,14 @@ import msgspec
 import numpy as np
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hybandits.foundation.files import read_toml
 from hybandits.model.features import FeatureMap
 from hybandits.service.api import Tokens, application
+from hybandits.service.protocol import Protocol
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.store import open_store
 from hybandits.service.writer import Writer
-
-REQUEST_SECONDS = 10.0
-"""How long a request may take to arrive, head and body."""
 
 MOST_CONNECTIONS = 2_000
 """Connections and requests at a time, for each process. Beyond them the answer is 503."""
@@ -74,16 +70,21 @@ def serve(serving: Serving) -> None:
             f"--host {serving.host} lets other machines in, so a token is needed: write one into a file and give "
             "--token-file FILE"
         )
-    settings: dict[str, Any] = {
-        "host": serving.host, "port": serving.port, "http": LimitedProtocol, "loop": "uvloop", "access_log": False,
-        "log_level": "warning", "limit_concurrency": MOST_CONNECTIONS, "timeout_keep_alive": 30,
-        "timeout_graceful_shutdown": 30, "ws": "none", "server_header": False,
-    }  # fmt: skip
+    settings = server_settings(serving)
     if serving.workers == 1:
         uvicorn.Server(uvicorn.Config(make_application(serving), **settings)).run()
         return
     os.environ[_HANDED_ON] = msgspec.json.encode(serving).decode()
     uvicorn.run(f"{__name__}:worker", factory=True, workers=serving.workers, **settings)
+
+
+def server_settings(serving: Serving) -> dict[str, Any]:
+    """How uvicorn is to serve."""
+    return {
+        "host": serving.host, "port": serving.port, "http": Protocol, "loop": "uvloop", "access_log": False,
+        "log_level": "warning", "limit_concurrency": MOST_CONNECTIONS, "timeout_keep_alive": 30,
+        "timeout_graceful_shutdown": 30, "ws": "none", "server_header": False, "proxy_headers": False,
+    }  # fmt: skip
 
 
 def worker() -> Starlette:
@@ -133,32 +134,3 @@ def read_tokens(path: str | None) -> Tokens:
         if len(line) < 16 or not line.isascii() or not line.isprintable():
             raise ValueError(f"{path} has a token of {len(line)} characters: use at least 16 printable ASCII ones")
     return Tokens(*lines)
-
-
-class LimitedProtocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it. Connections that send no request in time are closed, and at the end watchers."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._timer = self.loop.call_later(REQUEST_SECONDS, self._give_up)
-
-    def on_message_complete(self) -> None:
-        self._timer.cancel()
-        super().on_message_complete()
-
-    def on_message_begin(self) -> None:
-        self._timer.cancel()
-        self._timer = self.loop.call_later(REQUEST_SECONDS, self._give_up)
-        super().on_message_begin()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._timer.cancel()
-        super().connection_lost(exc)
-
-    def shutdown(self) -> None:
-        """The server is about to wait for its connections: those that only watch must end."""
-        self.app_state["live"].stop()
-        super().shutdown()
-
-    def _give_up(self) -> None:
-        self.transport.close()

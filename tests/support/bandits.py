@@ -14,7 +14,7 @@ import uvicorn
 
 from hybandits.service.api import Tokens, application
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm, Retire
-from hybandits.service.serving import LimitedProtocol
+from hybandits.service.protocol import Protocol
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Outcome, Writer
@@ -96,7 +96,7 @@ def served(service: Writer, tokens: Tokens | None = None) -> Iterator[httpx.Clie
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
         app = application(service, tokens=tokens)
-        config = uvicorn.Config(app, log_level="error", loop="asyncio", http=LimitedProtocol)
+        config = uvicorn.Config(app, log_level="error", loop="asyncio", http=Protocol)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()

@@ -1,0 +1,118 @@
+"""HTTP below the application: limits on what arrives, and answers that are written in one piece."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from hybandits.service.problems import Refused
+
+REQUEST_SECONDS = 10.0
+"""How long a request may take to arrive, head and body."""
+
+LARGEST_HEAD = 65_536
+"""Bytes of a request's first line and headers. One piece from the network, up to 256 KB, may go beyond it."""
+
+AnswerAtOnce = Callable[[int, bytes], bool]
+"""Answers a request with a status and JSON, and returns whether it could."""
+
+_EXTENSION = "hybandits.answer"
+
+
+def answer_at_once(scope: Scope) -> AnswerAtOnce | None:
+    """How to answer a request in one piece, where the server can do that."""
+    extensions: dict[str, AnswerAtOnce] = scope.get("extensions", {})
+    return extensions.get(_EXTENSION)
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, with limits on the size of a request's head and the time that a request takes.
+
+    Applications may answer with head and body in one piece, an extension of ASGI (`answer_at_once`): the second system
+    call that uvicorn makes costs as much as a decision.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._waiting_since: float | None = self.loop.time()
+        self._head: int | None = 0
+        self._timer = self.loop.call_later(REQUEST_SECONDS, self._look_at_the_time)
+
+    def data_received(self, data: bytes) -> None:
+        self._ended = False
+        super().data_received(data)
+        if self._head is not None and not self._ended:  # the head is not complete
+            self._head += len(data)
+            if self._waiting_since is None:  # there are bytes, even if they are no request yet
+                self._waiting_since = self.loop.time()
+            if self._head > LARGEST_HEAD and not self.transport.is_closing():
+                self._refuse(431, f"The request's head has more than {LARGEST_HEAD:,} bytes. Send less in its headers.")
+
+    def on_message_begin(self) -> None:
+        self._waiting_since = self.loop.time()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        super().on_headers_complete()
+        cycle = self.cycle
+        if cycle is not None and cycle.scope is self.scope:
+            self.scope["extensions"] = {_EXTENSION: partial(_answer, cycle)}  # type: ignore[dict-item]
+
+    def on_message_complete(self) -> None:
+        self._waiting_since, self._head, self._ended = None, 0, True
+        super().on_message_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server is about to wait for its connections: those that only watch must end."""
+        self.app_state["live"].stop()
+        super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP."""
+        self._refuse(400, "This is not a valid HTTP request.")
+
+    def _refuse(self, status: int, detail: str) -> None:
+        """Answer with a problem document, unless another answer is under way, and close the connection."""
+        if self.cycle is None or self.cycle.response_complete:
+            document = Refused(status, detail).document()
+            headers = [*self.server_state.default_headers, (b"connection", b"close")]
+            self.transport.write(_message(status, headers, b"application/problem+json", document))
+        self.transport.close()
+
+    def _look_at_the_time(self) -> None:
+        """Close the connection if a request has taken too long; otherwise look again when that could be so."""
+        left = REQUEST_SECONDS
+        if self._waiting_since is not None:
+            left -= self.loop.time() - self._waiting_since
+        if left <= 0:
+            self.transport.close()
+        else:
+            self._timer = self.loop.call_later(left, self._look_at_the_time)
+
+
+def _answer(cycle: RequestResponseCycle, status: int, body: bytes) -> bool:
+    """Write head and body, as `RequestResponseCycle.send` would in two pieces.
+
+    Returns False, and writes nothing, where it is not as simple as that.
+    """
+    if cycle.flow.write_paused or cycle.disconnected or not cycle.keep_alive or cycle.response_started:
+        return False
+    cycle.response_started = cycle.response_complete = True
+    cycle.transport.write(_message(status, cycle.default_headers, b"application/json", body))
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
+
+
+def _message(status: int, headers: Iterable[tuple[bytes, bytes]], kind: bytes, body: bytes) -> bytes:
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n\r\n%b" % (STATUS_LINE[status], lines, kind, len(body), body)

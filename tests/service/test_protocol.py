@@ -1,0 +1,131 @@
+"""HTTP below the application: slow clients, and answers that are written in one piece."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hybandits.service import protocol
+from tests.support.bandits import USER, put, served, writer
+
+
+@contextmanager
+def connected(web: httpx.Client) -> Iterator[socket.socket]:
+    with socket.create_connection((web.base_url.host, web.base_url.port or 0), timeout=60) as connection:
+        yield connection
+
+
+def asked(event: str, version: str = "1.1", *headers: str) -> bytes:
+    """A request for a decision, as bytes."""
+    body = json.dumps({"event_id": event, "user": USER}).encode()
+    lines = [f"POST /v1/decisions HTTP/{version}", "Host: x", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def answers(connection: socket.socket, count: int) -> list[tuple[bytes, dict[str, object]]]:
+    """So many answers, each with its head and its body."""
+    file = connection.makefile("rb")
+    found = []
+    for _ in range(count):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += file.readline()
+        length = next(int(line[15:]) for line in head.splitlines() if line.lower().startswith(b"content-length:"))
+        found.append((head, json.loads(file.read(length))))
+    return found
+
+
+def test_a_client_that_sends_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.1)
+    with served(writer(tmp_path)) as web, connected(web) as silent:
+        assert silent.recv(100) == b""
+        assert web.get("/healthz").status_code == 200
+
+
+def test_a_client_that_stops_in_the_middle_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.2)
+    service = writer(tmp_path)
+    put(service, "a")
+    with served(service) as web, connected(web) as slow:
+        slow.sendall(asked("first"))
+        assert answers(slow, 1)[0][1]["event_id"] == "first"
+        slow.sendall(asked("second")[:-5])
+        assert slow.recv(100) == b""
+
+
+def test_requests_that_come_together_are_answered_in_their_order(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    with served(service) as web, connected(web) as client:
+        client.sendall(b"".join(asked(f"e{i}") for i in range(5)))
+        events = [body["event_id"] for _, body in answers(client, 5)]
+        assert events == [f"e{i}" for i in range(5)]
+        client.sendall(asked("e0"))
+        ((head, body),) = answers(client, 1)
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert b"content-type: application/json\r\n" in head
+        assert body["event_id"] == "e0"
+
+
+@pytest.mark.parametrize(("version", "headers"), [("1.1", ("Connection: close",)), ("1.0", ())])
+def test_a_connection_that_the_client_does_not_keep_is_closed(
+    tmp_path: Path, version: str, headers: tuple[str, ...]
+) -> None:
+    service = writer(tmp_path)
+    put(service, "a")
+    with served(service) as web, connected(web) as client:
+        client.sendall(asked("e", version, *headers))
+        ((head, body),) = answers(client, 1)
+        assert head.startswith(b"HTTP/1.1 201 ")
+        assert b"connection: close\r\n" in head
+        assert body["event_id"] == "e"
+        assert client.recv(100) == b""
+
+
+def test_a_client_that_went_away_does_no_harm(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a")
+    with served(service) as web:
+        for i in range(20):
+            with connected(web) as client:
+                client.sendall(asked(f"gone{i}"))
+        assert web.post("/v1/decisions", json={"event_id": "e", "user": USER}).status_code == 201
+
+
+def test_a_head_without_end_is_refused(tmp_path: Path) -> None:
+    with served(writer(tmp_path)) as web:
+        for start in (b"GET /", b"GET / HTTP/1.1\r\nX-Long: "):
+            with connected(web) as client:
+                client.sendall(start)
+                with contextlib.suppress(ConnectionError):  # the server does not read to the end
+                    for _ in range(1000):
+                        client.sendall(b"a" * 10_000)
+                assert client.recv(100)[:12] in (b"HTTP/1.1 431", b"")
+        assert web.get("/healthz").status_code == 200
+
+
+def test_what_is_not_http_is_answered_with_a_problem_document(tmp_path: Path) -> None:
+    with served(writer(tmp_path)) as web, connected(web) as client:
+        client.sendall(b"this is no request\r\n\r\n")
+        ((head, body),) = answers(client, 1)
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"content-type: application/problem+json\r\n" in head
+        assert body["status"] == 400
+
+
+def test_a_connection_with_a_bare_line_break_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.2)
+    service = writer(tmp_path)
+    put(service, "a")
+    with served(service) as web, connected(web) as client:
+        client.sendall(asked("e"))
+        answers(client, 1)
+        client.sendall(b"\r\n")
+        assert client.recv(100) == b""
