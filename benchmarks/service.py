@@ -374,6 +374,7 @@ def run_restart(plan: Plan) -> Section:
     from hybandits.foundation.files import read_toml
     from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm
     from hybandits.service.fold import Fold
+    from hybandits.service.rows import encode_ids
     from hybandits.service.settings import read_bandit
     from hybandits.service.sqlite import SqliteStore
     from hybandits.service.verify import verify
@@ -394,7 +395,7 @@ def run_restart(plan: Plan) -> Section:
             writer.serve([OfArm(arm, PutArm({f"a{j}": float(random.random()) for j in range(FEATURES)}))])
         for start in range(0, rounds, 1000):
             users = random.random((1000, FEATURES)).tolist()
-            asked = [Decide({f"u{j}": u for j, u in enumerate(user)}, arms) for user in users]
+            asked = [Decide({f"u{j}": u for j, u in enumerate(user)}, encode_ids(arms)) for user in users]
             answers = [answer.body for answer in writer.serve(asked) if isinstance(answer, Answer)]
             clicks = (random.random(1000) < 0.1).tolist()
             writer.serve([GiveReward(a["event_id"], float(c)) for a, c in zip(answers, clicks, strict=True)])

@@ -39,7 +39,7 @@ def load() -> None:
         writer = Writer(store, read_bandit(read_toml(file)), clock=lambda: now)
         writer.serve([OfArm(arm, PutArm({"price": 1.0})) for arm in "ab"])
         for i in range(40):
-            writer.serve([Decide({"age": float(i % 7)}, None, str(i))])
+            writer.serve([Decide({"age": float(i % 7)}, event_id=str(i))])
             writer.serve([GiveReward(str(i), float(i % 3))])
             now += 1_100_000
         store.close()

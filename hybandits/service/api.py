@@ -25,7 +25,7 @@ from hybandits.service.looking import Looking
 from hybandits.service.metrics import Measured, Metrics
 from hybandits.service.problems import TITLES, Refused
 from hybandits.service.protocol import answer_at_once
-from hybandits.service.rows import FEW, Arm, Decision, Retired
+from hybandits.service.rows import FEW, Arm, Decision, Retired, decode_ids
 from hybandits.service.store import StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
 
@@ -160,7 +160,7 @@ class Api:
             raise Refused(404, f"There is no decision with the event id {event!r}.", field="id", value=event)
         decision = found.decision.content
         assert isinstance(decision, Decision)
-        ids = decision.candidates
+        ids = decode_ids(decision.candidates)
         if ids is None:
             ids = await asyncio.to_thread(self._active_at, decision.version)
         body = answer_of(decision) | {

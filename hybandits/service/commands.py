@@ -6,19 +6,20 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hybandits.service.rows import Value
+from hybandits.service.rows import ALL, Candidates, Value
 
 MOST = 1_000
 """Items of a batch, and candidates of a decision."""
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Ids = Annotated[list[Id], msgspec.Meta(min_length=1, max_length=MOST)]
 
 
 class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Make a decision."""
 
     user: dict[str, Value] = {}
-    candidates: Annotated[list[Id], msgspec.Meta(min_length=1, max_length=MOST)] | None = None
+    candidates: Candidates = ALL
     event_id: Id | None = None
 
 

@@ -17,9 +17,25 @@ import numpy as np
 from hybandits.foundation.checks import Doubles, nearest
 from hybandits.model.named_features import Features
 from hybandits.policies.base import Policy
+from hybandits.service.commands import MOST, Ids
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.problems import Refused
-from hybandits.service.rows import FEW, Arm, Changed, Closed, Decision, Opened, Promoted, Retired, Reward, Row, Value
+from hybandits.service.rows import (
+    ALL,
+    FEW,
+    Arm,
+    Candidates,
+    Changed,
+    Closed,
+    Decision,
+    Opened,
+    Promoted,
+    Retired,
+    Reward,
+    Row,
+    Value,
+    encode_ids,
+)
 from hybandits.service.settings import LIVE, Bandit
 from hybandits.service.store import Reading, Snapshot, Store
 from hybandits.service.summary import Summary
@@ -54,9 +70,13 @@ class KnownArm:
 class Pool:
     """Candidates that a decision is made among."""
 
+    named: Candidates
     ids: list[str]
     vectors: Doubles | int
     """The arms' vectors, one row each; their number where arms have no features."""
+
+
+_ids = msgspec.json.Decoder(Ids)
 
 
 class Gap(ValueError):  # noqa: N818 (what the log has, not what went wrong)
@@ -68,7 +88,7 @@ class Event(NamedTuple):
 
     id: str
     user: dict[str, Value]
-    candidates: list[str] | None
+    candidates: Candidates = ALL
 
 
 @dataclass
@@ -112,8 +132,7 @@ class Fold:
         self.summary = Summary(rewards=self.bandit.rewards)
         self.lock = threading.Lock()
         self._vectors = np.empty((16, self.features.arm_width))
-        self._active: Pool | None = None
-        self._named: dict[tuple[str, ...], Pool] = {}
+        self._named: dict[bytes, Pool] = {}
         self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
         self._recent: OrderedDict[int, Row] = OrderedDict()
         self._older: OrderedDict[int, Doubles] = OrderedDict()
@@ -206,7 +225,6 @@ class Fold:
 
     def _forget_pools(self) -> None:
         """Forget lists of candidates, because an arm has changed."""
-        self._active = None
         self._named.clear()
 
     def arm_vector(self, features: dict[str, Value]) -> Doubles:
@@ -286,22 +304,30 @@ class Fold:
 
     # -------------------------------------------------------------- deciding
 
-    def pool(self, candidates: list[str] | None) -> Pool:
-        """The candidates by their ids, or all active arms."""
-        if candidates is None:
-            if self._active is None:
-                self._active = self._pool([arm for arm, known in self.arms.items() if known.active])
-            return self._active
-        named = tuple(candidates)
+    def pool(self, candidates: Candidates) -> Pool:
+        """The candidates that are named, or all active arms."""
+        named = bytes(candidates)
         pool = self._named.get(named)
         if pool is None:
-            pool = self._checked_pool(candidates)
+            pool = self._checked_pool(named) if candidates != ALL else self._pool(ALL, self._active_arms())
             if len(self._named) >= NAMED:
                 self._named.clear()
             self._named[named] = pool
         return pool
 
-    def _checked_pool(self, candidates: list[str]) -> Pool:
+    def _active_arms(self) -> list[str]:
+        return [arm for arm, known in self.arms.items() if known.active]
+
+    def _checked_pool(self, named: bytes) -> Pool:
+        try:
+            candidates = _ids.decode(named)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            raise Refused(
+                422,
+                f"candidates must be a list of 1 to {MOST:,} ids of arms, each of 1 to 200 characters ({problem}).",
+                field="candidates",
+                value=named.decode(errors="replace"),
+            ) from None
         for arm in candidates:
             known = self.arms.get(arm)
             if known is None:
@@ -315,16 +341,16 @@ class Fold:
         if len(set(candidates)) < len(candidates):
             twice = next(arm for i, arm in enumerate(candidates) if arm in candidates[:i])
             raise Refused(422, f"The arm {twice!r} is named twice. Name it once.", field="candidates", value=twice)
-        return self._pool(candidates)
+        return self._pool(encode_ids(candidates), candidates)
 
-    def _pool(self, ids: list[str]) -> Pool:
+    def _pool(self, named: Candidates, ids: list[str]) -> Pool:
         if not ids:
             raise Refused(
                 422, "There are no candidates. PUT arms first, and name at least one.", field="candidates", value=[]
             )
         if not self.features.arm:
-            return Pool(ids, len(ids))
-        return Pool(ids, self._vectors[[self.arms[arm].slot for arm in ids]])
+            return Pool(named, ids, len(ids))
+        return Pool(named, ids, self._vectors[[self.arms[arm].slot for arm in ids]])
 
     def decide_many(self, events: Sequence[Event]) -> list[Decision | Refused]:
         """Decide by the model as it is; the model does not change.
@@ -380,7 +406,7 @@ class Fold:
                 Decision(
                     event=event.id,
                     user=event.user,
-                    candidates=event.candidates,
+                    candidates=pool.named,
                     version=self.row,
                     n=n,
                     arm=arm,

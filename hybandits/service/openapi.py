@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from hybandits.foundation.version import __version__
-from hybandits.service.commands import MOST, Decide, GiveReward, Promote, PutArm
+from hybandits.service import commands
+from hybandits.service.commands import MOST, GiveReward, Ids, Promote, PutArm
 from hybandits.service.problems import TITLES
 from hybandits.service.rows import Value
 from hybandits.service.view import View
@@ -27,6 +28,12 @@ class Problem(msgspec.Struct):
     detail: str
     field: str | None = None
     value: Any = None
+
+
+class Decide(commands.Decide, frozen=True, forbid_unknown_fields=True):
+    """Make a decision."""
+
+    candidates: Ids | None = None  # type: ignore[assignment]
 
 
 class Decided(msgspec.Struct):

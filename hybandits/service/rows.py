@@ -6,6 +6,7 @@ kept as JSON. Numbers have no gaps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +16,15 @@ SCHEMA = 1
 
 Value = str | int | float | bool | None
 """What a feature may be in a request."""
+
+Candidates = msgspec.Raw
+"""The candidates that a request names: a list of ids, as JSON, or `ALL`.
+
+They stay as they came, because most requests name lists that have been read before, and few readers of a row need them.
+"""
+
+ALL: Candidates = msgspec.Raw(b"null")
+"""No candidates are named: all arms that are active are meant."""
 
 
 class Opened(msgspec.Struct, tag="bandit", tag_field="is", frozen=True):
@@ -58,8 +68,8 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
         The id of the event.
     user : dict
         The user's features as the request gave them.
-    candidates : list of str or None
-        The candidates that the request named; None for the arms that were active at the row `version`.
+    candidates : JSON
+        The candidates that the request named; `ALL` for the arms that were active at the row `version`.
     version : int
         The row that the model had folded when it decided.
     n : int
@@ -82,7 +92,7 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
 
     event: str
     user: dict[str, Value]
-    candidates: list[str] | None
+    candidates: Candidates
     version: int
     n: int
     arm: str
@@ -147,6 +157,20 @@ _rows_decoder = msgspec.json.Decoder(list[Row])
 def encode(content: Content) -> bytes:
     """The content as JSON."""
     return _encoder.encode(content)
+
+
+def encode_ids(ids: Sequence[str] | None) -> Candidates:
+    """Candidates that are named, or `ALL` for None, in the form that rows have.
+
+    >>> encode_ids(["a17", "b4"])
+    Raw(b'["a17","b4"]')
+    """
+    return msgspec.Raw(_encoder.encode(ids))
+
+
+def decode_ids(candidates: Candidates) -> list[str] | None:
+    """The ids of candidates; None for `ALL`."""
+    return msgspec.json.decode(candidates, type=list[str] | None)
 
 
 def decode(text: bytes | str) -> Any:

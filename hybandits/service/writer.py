@@ -27,6 +27,7 @@ from hybandits.service.problems import Refused
 from hybandits.service.rows import (
     SCHEMA,
     Arm,
+    Candidates,
     Changed,
     Closed,
     Content,
@@ -36,6 +37,7 @@ from hybandits.service.rows import (
     Retired,
     Reward,
     Row,
+    decode_ids,
 )
 from hybandits.service.settings import CHANGEABLE, Bandit
 from hybandits.service.store import Found, Store, StoreError, Transaction
@@ -369,7 +371,7 @@ class Turn:
         if known is not None:
             decision = known.content
             assert isinstance(decision, Decision)
-            if (decision.user, decision.candidates) != (command.user, command.candidates):
+            if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
                 raise Refused(
                     409,
                     f"The event {event!r} was decided for another user or other candidates. Use an id of its own for "
@@ -467,6 +469,16 @@ class Turn:
         if name != self.fold.live:
             self._write(Promoted(name))
         return Answer(200, {"live": name})
+
+
+def _same_candidates(one: Candidates, other: Candidates) -> bool:
+    """Whether the same candidates are named, in the same order; their JSON may have other spaces and escapes."""
+    if one == other:
+        return True
+    try:
+        return decode_ids(one) == decode_ids(other)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
 
 
 def _named(command: Decide) -> Decide:

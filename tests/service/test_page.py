@@ -42,7 +42,7 @@ def played(path: Path, arms: list[str], decisions: int) -> Writer:
     rates = dict(zip(arms, random.uniform(0.05, 0.5, len(arms)), strict=True))
     service.serve([OfArm(arm, PutArm({"price": round(float(random.random()), 2)})) for arm in arms])
     for start in range(0, decisions, 50):
-        asked = [Decide(USER, None, f"event {i}") for i in range(start, min(start + 50, decisions))]
+        asked = [Decide(USER, event_id=f"event {i}") for i in range(start, min(start + 50, decisions))]
         answers = service.serve(asked)
         clicked = [a.body["event_id"] for a in answers if random.random() < rates[a.body["arm"]]]  # type: ignore[union-attr]
         clock.advance(3)

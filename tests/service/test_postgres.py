@@ -200,11 +200,11 @@ def test_a_commit_whose_answer_is_lost(address: str, monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patch:
         patch.setattr(psycopg.Connection, "execute", lossy)
-        (outcome, _) = service.serve([Decide(USER, None, "e"), GiveReward("first", 1.0)])
+        (outcome, _) = service.serve([Decide(USER, event_id="e"), GiveReward("first", 1.0)])
         assert isinstance(outcome, Refused)
         assert outcome.status == 503
         assert "the connection is lost" in outcome.detail
-    again = outcome_of(service, Decide(USER, None, "e"))
+    again = outcome_of(service, Decide(USER, event_id="e"))
     assert again.status == (200 if committed else 201)
     assert ask(service, GiveReward("first", 1.0)).status == (200 if committed else 201)
     assert [row.event for row in service.store.rows(0, None, [5])] == ["first", "e"]

@@ -103,7 +103,7 @@ class Walk:
         act = self.random.random()
         if act < 0.5:
             self.events += 1
-            return Decide({**USER, "age": self.random.gauss(0, 1)}, None, f"e{self.events}")
+            return Decide({**USER, "age": self.random.gauss(0, 1)}, event_id=f"e{self.events}")
         if act < 0.9:
             return GiveReward(f"e{self.random.randint(1, self.events + 1)}", self.random.choice((0.0, 0.5, 1.0)))
         arm = self.random.choice("abcd")

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.fold import Fold
+from hybandits.service.rows import encode_ids
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
@@ -88,7 +89,7 @@ class Service(RuleBasedStateMachine):
 
     @rule(event=EVENTS, candidates=st.none() | st.lists(ARMS, min_size=1, max_size=4))
     def decide(self, event: str, candidates: list[str] | None) -> None:
-        outcome = outcome_of(self.service, Decide(USER, candidates, event))
+        outcome = outcome_of(self.service, Decide(USER, encode_ids(candidates), event))
         known = self.plain.events.get(event)
         if known is not None:
             assert outcome.status == (200 if known.candidates == candidates else 409)
@@ -127,7 +128,7 @@ class Service(RuleBasedStateMachine):
         known = self.plain.events.get(event)
         if known is not None or not any(self.plain.arms.values()):
             return
-        decided, rewarded = self.service.serve([Decide(USER, None, event), GiveReward(event, value)])
+        decided, rewarded = self.service.serve([Decide(USER, event_id=event), GiveReward(event, value)])
         assert (decided.status, rewarded.status) == (201, 201)
         assert isinstance(decided, Answer)
         self.plain.events[event] = Known(self.clock.now, None, decided.body, value)

@@ -13,7 +13,7 @@ from hybandits.service import fold
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.fold import Fold
 from hybandits.service.problems import Refused
-from hybandits.service.rows import Closed, Decision
+from hybandits.service.rows import ALL, Closed, Decision, encode_ids
 from hybandits.service.rows import Reward as RewardRow
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
@@ -50,7 +50,7 @@ def test_the_same_event_gets_the_same_answer(tmp_path: Path) -> None:
     assert (first.status, again.status) == (201, 200)
     assert first.body == again.body
     assert refused(service, Decide({**USER, "age": 0.4}, event_id="e1")).status == 409
-    assert refused(service, Decide(USER, ["a", "b"], "e1")).status == 409
+    assert refused(service, Decide(USER, encode_ids(["a", "b"]), "e1")).status == 409
     assert service.fold.summary.decisions == 1
 
 
@@ -93,9 +93,9 @@ def test_default_candidates_are_the_active_arms(tmp_path: Path) -> None:
     put(service, "a", "b", "c")
     retire(service, "b")
     assert {decide(service, f"e{i}").body["arm"] for i in range(40)} == {"a", "c"}
-    assert refused(service, Decide(USER, ["a", "b"])).detail.startswith("The arm 'b' is retired.")
-    assert refused(service, Decide(USER, ["a", "x"])).detail.startswith("There is no arm 'x'.")
-    assert refused(service, Decide(USER, ["a", "a"])).detail.startswith("The arm 'a' is named twice.")
+    assert refused(service, Decide(USER, encode_ids(["a", "b"]))).detail.startswith("The arm 'b' is retired.")
+    assert refused(service, Decide(USER, encode_ids(["a", "x"]))).detail.startswith("There is no arm 'x'.")
+    assert refused(service, Decide(USER, encode_ids(["a", "a"]))).detail.startswith("The arm 'a' is named twice.")
     put(service, "b")
     assert "b" in {decide(service, f"f{i}").body["arm"] for i in range(40)}
 
@@ -345,12 +345,10 @@ def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monke
     service = writer(tmp_path, content)
     put(service, "a", "b", "c")
     play(service, 0, 40)
-    commands = [
-        Decide({"age": i / 100, "country": "fr"}, [None, ["a", "c"], ["c", "b"], ["a", "nobody"]][i % 4], f"t{i}")
-        for i in range(100)
-    ]
-    commands[:0] = [Decide({"age": "old", "country": "fr"}, None, "t1"), Decide({"age": 1.0}, None, "x")]
-    commands += [Decide(USER, None), Decide(USER, None)]
+    named = [ALL, *map(encode_ids, (["a", "c"], ["c", "b"], ["a", "nobody"]))]
+    commands = [Decide({"age": i / 100, "country": "fr"}, named[i % 4], f"t{i}") for i in range(100)]
+    commands[:0] = [Decide({"age": "old", "country": "fr"}, event_id="t1"), Decide({"age": 1.0}, event_id="x")]
+    commands += [Decide(USER), Decide(USER)]
     with monkeypatch.context() as patch:
         patch.setattr(fold, "MANY", 8)
         patch.setattr(fold, "TOGETHER", 9 * 3 * (service.fold.features.d1 + service.fold.features.d2))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from hybandits.service.rows import Decision, Reward, Row
+from hybandits.service.rows import ALL, Decision, Reward, Row
 from hybandits.service.store import Store, open_store
 
 
 def decision(number: int, event: str, *, time: int = 0) -> Row:
     content = Decision(
-        event=event, user={"age": 0.5}, candidates=None, version=number - 1, n=2, arm="a", arm_version=1, chance=0.5,
+        event=event, user={"age": 0.5}, candidates=ALL, version=number - 1, n=2, arm="a", arm_version=1, chance=0.5,
         floor=0.05, lot=[(0, 0.5)], policy="live", fingerprint="f",
     )  # fmt: skip
     return Row(number, time or number, content)
