@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from hybandits.foundation.checks import Doubles, nearest
 from hybandits.model.named_features import Features
-from hybandits.policies.base import Policy
+from hybandits.policies.base import Lots, Policy
 from hybandits.service.commands import MOST, Ids
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.problems import Refused
@@ -46,14 +47,11 @@ CHUNK = 1_000
 NAMED = 256
 """Lists of candidates that are kept, because requests often name the same ones."""
 
-TOGETHER = 200_000
-"""Numbers in the features of decisions that are made together."""
-
-MANY, THREADS = 64, min(4, os.cpu_count() or 1)
-"""So many decisions among the same candidates are shared by so many threads."""
+TOGETHER = 100_000
+"""Numbers in the features of decisions whose lots are drawn together."""
 
 REMEMBERED = 4_096
-"""Recent decisions kept in memory, so that their rewards need not look them up."""
+"""Recent decisions kept in memory at least, so that their rewards need not look them up."""
 
 
 @dataclass
@@ -134,9 +132,10 @@ class Fold:
         self._vectors = np.empty((16, self.features.arm_width))
         self._named: dict[bytes, Pool] = {}
         self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
-        self._recent: OrderedDict[int, Row] = OrderedDict()
+        self._recent: dict[int, Row] = {}
         self._older: OrderedDict[int, Doubles] = OrderedDict()
         self._reading: Reading
+        self._drawing: ThreadPoolExecutor | None = None
 
     # -------------------------------------------------------------- folding
 
@@ -235,8 +234,9 @@ class Fold:
     def remember(self, row: Row) -> None:
         """Keep a decision in memory for a while, because its reward may come soon."""
         self._recent[row.number] = row
-        if len(self._recent) > REMEMBERED:
-            self._recent.popitem(last=False)
+        if len(self._recent) > 2 * REMEMBERED:
+            for number in list(itertools.islice(self._recent, REMEMBERED)):
+                del self._recent[number]
 
     def _recall(self, rows: Sequence[Row]) -> None:
         """Read the decisions that rewards among these rows are for, all at once, unless they are in memory."""
@@ -368,29 +368,47 @@ class Fold:
                 outcomes[i] = refused
             else:
                 pools.setdefault(id(pool), (pool, []))[1].append(i)
+        parts: list[tuple[Pool, list[int]]] = []
         for pool, places in pools.values():
             together = max(1, TOGETHER // (len(pool.ids) * (self.features.d1 + self.features.d2)))
-            for start in range(0, len(places), together):
-                some = places[start : start + together]
-                for i, outcome in zip(some, self._decide_among(pool, [events[i] for i in some]), strict=True):
-                    outcomes[i] = outcome
+            parts += [(pool, places[start : start + together]) for start in range(0, len(places), together)]
+        asked = [(pool, [events[i] for i in places]) for pool, places in parts]
+        for (pool, some), (_, places), lots in zip(asked, parts, self._drawn(asked), strict=True):
+            for i, outcome in zip(places, self._decide_among(pool, some, lots), strict=True):
+                outcomes[i] = outcome
         return outcomes  # type: ignore[return-value]
 
-    def _decide_among(self, pool: Pool, events: Sequence[Event]) -> list[Decision | Refused]:
-        """Make decisions that have the same candidates."""
+    def _drawn(self, asked: Sequence[tuple[Pool, Sequence[Event]]]) -> Iterator[Callable[[], dict[str, Lots]]]:
+        """Draw lots for events, part by part; calling what is returned gives the lots of a part, or raises.
+
+        Kernels do not need Python's lock, so a thread draws the lots of the next parts while those of one are used.
+        """
+        if len(asked) == 1:
+            return iter([partial(self._lots, *asked[0])])
+        if self._drawing is None:
+            self._drawing = ThreadPoolExecutor(1, "hybandits lots")
+        return iter([self._drawing.submit(self._lots, *part).result for part in asked])
+
+    def _lots(self, pool: Pool, events: Sequence[Event]) -> dict[str, Lots]:
+        """What every policy draws for events that have the same candidates."""
+        x, z = self.features.crossed([event.user for event in events], pool.vectors)
         keys, floor = [event.id for event in events], self.bandit.floor
-        threads = THREADS if len(events) >= MANY else 1
+        return {
+            name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor) for name, policy in self.policies.items()
+        }
+
+    def _decide_among(
+        self, pool: Pool, events: Sequence[Event], draw: Callable[[], dict[str, Lots]]
+    ) -> list[Decision | Refused]:
+        """Make decisions that have the same candidates."""
         try:
-            x, z = self.features.crossed([event.user for event in events], pool.vectors)
-            lots = {
-                name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
-                for name, policy in self.policies.items()
-            }
+            lots = draw()
         except (TypeError, ValueError) as problem:
             if len(events) == 1:
                 return [Refused(422, f"{problem}.", field="user", value=events[0].user)]
-            return [outcome for event in events for outcome in self._decide_among(pool, [event])]
-        drawn = lots.pop(self.live)
+            alone = [(pool, [event]) for event in events]
+            return [self._decide_among(*part, partial(self._lots, *part))[0] for part in alone]
+        drawn, floor = lots.pop(self.live), self.bandit.floor
         at = np.arange(len(events)), drawn.indices
         chances = drawn.chances[at].tolist()
         shadows = {name: its.chances[at].tolist() for name, its in lots.items()}

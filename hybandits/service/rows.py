@@ -7,7 +7,7 @@ kept as JSON. Numbers have no gaps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -136,7 +136,7 @@ FEW = tuple(KINDS[kind] for kind in (Opened, Changed, Promoted, Arm, Retired))
 """Kinds of which a log has few rows, so that all can be read at every start."""
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row of the log."""
 
     number: int

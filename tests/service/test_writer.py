@@ -350,7 +350,6 @@ def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monke
     commands[:0] = [Decide({"age": "old", "country": "fr"}, event_id="t1"), Decide({"age": 1.0}, event_id="x")]
     commands += [Decide(USER), Decide(USER)]
     with monkeypatch.context() as patch:
-        patch.setattr(fold, "MANY", 8)
         patch.setattr(fold, "TOGETHER", 9 * 3 * (service.fold.features.d1 + service.fold.features.d2))
         together = service.serve(commands)
     (tmp_path / "again").mkdir()
