@@ -18,6 +18,9 @@ LONG = 2e-5
 MOST_PATIENCE = 2e-3
 """Seconds after which what has come is handed in, whatever happens."""
 
+HANGING = 12.0
+"""Seconds without an answer from the writer, after which requests are refused: a lock, a disk or a database hangs."""
+
 
 class Gathering:
     """Gathers what requests ask for while the writer is busy, and until no more come.
@@ -29,6 +32,8 @@ class Gathering:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._gathered: list[Asked] = []
+        self._open: dict[asyncio.Future[list[Outcome]], Sequence[Command]] = {}
+        self._since = 0.0  # when the writer gave its last answer, or was asked while it had nothing to do
         self._expected = 0
         self._writer_is_free = True
 
@@ -41,6 +46,17 @@ class Gathering:
         """Let the writer begin, and answer in this event loop."""
         loop = asyncio.get_running_loop()
         self._writer.start(deliver=lambda answers: loop.call_soon_threadsafe(self._deliver, loop, answers))
+        self._watch(loop)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Refuse those who wait for a writer that hangs, again and again as long as it does."""
+        if self._open and loop.time() - self._since > HANGING:
+            refused = self._writer.cannot(f"The log has not answered for {HANGING:g} seconds.")
+            self._gathered.clear()
+            for future, commands in self._open.items():
+                if not future.done():
+                    future.set_result([refused] * len(commands))
+        loop.call_later(HANGING / 12, self._watch, loop)
 
     async def ask(self, commands: Sequence[Command]) -> list[Outcome]:
         """Hand in commands, and wait until they are answered."""
@@ -51,10 +67,16 @@ class Gathering:
             if not future.done():
                 future.set_result(outcomes)
 
+        if not self._open:
+            self._since = loop.time()
+        self._open[future] = commands
         self._gathered.append(Asked(commands, answer))
         if self._writer_is_free:
             self._gather(loop)
-        return await future
+        try:
+            return await future
+        finally:
+            del self._open[future]
 
     def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
         self._writer_is_free = False
@@ -80,13 +102,16 @@ class Gathering:
             loop.call_soon(self._hand_in, loop, began, count, now, busy)
             return
         gathered, self._gathered = self._gathered, []
-        self._writer.ask(gathered)
+        if gathered:
+            self._writer.ask(gathered)
+        else:
+            self._writer_is_free = True
 
     def _deliver(self, loop: asyncio.AbstractEventLoop, answers: Sequence[Delivery]) -> None:
         """Answer the requests of one transaction. Those that came meanwhile are next, with those that come now."""
         for reply, outcomes in answers:
             reply(outcomes)
         self._expected = len(answers) + len(self._gathered)
-        self._writer_is_free = True
+        self._writer_is_free, self._since = True, loop.time()
         if self._gathered:
             self._gather(loop)

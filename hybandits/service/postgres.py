@@ -36,6 +36,7 @@ CREATE TABLE base (row bigint PRIMARY KEY, fingerprint text NOT NULL, content by
 SESSION = sql.SQL("""
 SET search_path = {};
 SET lock_timeout = '10s';
+SET statement_timeout = 0;
 SET idle_in_transaction_session_timeout = '60s';
 SET enable_seqscan = off
 """)

@@ -55,8 +55,8 @@ class Bandit:
         The lowest and the highest reward that are accepted.
     floor : float
         The share of decisions that is spread evenly over all candidates.
-    seed : int
-        What all draws depend on. A file that has none gets one when its log begins.
+    seed : int or None
+        What all draws depend on. None: one is drawn when the log begins, and kept in it.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Bandit:
     no_reward: float | None = None
     rewards: tuple[float, float] | None = None
     floor: float = FLOOR
-    seed: int = 0
+    seed: int | None = None
 
     @property
     def features(self) -> Features:
@@ -99,6 +99,10 @@ class Bandit:
         if values["rewards"] is not None:
             values["rewards"] = tuple(values["rewards"])
         return cls(user=user, arm=arm, **values)
+
+    def with_seed(self) -> Bandit:
+        """The bandit as its log begins: with a seed, if the file has none."""
+        return self if self.seed is not None else replace(self, seed=secrets.randbits(62))
 
     def changed(self, values: Mapping[str, Any]) -> Bandit:
         """The bandit after a row that changes what may change."""
@@ -157,9 +161,9 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
         no_reward=None if no_reward is None else checks.real("no_reward", no_reward),
         rewards=None if "rewards" not in values else _range(values["rewards"]),
         floor=checks.share("floor", values.get("floor", FLOOR), "it is the share of decisions spread evenly"),
-        seed=checks.count(
-            "seed", values.get("seed", secrets.randbits(62)), least=0, why="all draws depend on it; leave it out"
-        ),
+        seed=None
+        if "seed" not in values
+        else checks.count("seed", values["seed"], least=0, why="all draws depend on it; leave it out"),
     )
     if not bandit.floor > 0:
         raise ValueError(

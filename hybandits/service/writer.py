@@ -57,6 +57,9 @@ RETRY = 0.5
 IDLE = 1.0
 """Seconds without a transaction, after which what others have written is folded before the next one begins."""
 
+LONGEST_WAIT = 60.0
+"""Seconds after which the writer looks at the clock again, however far the next end of a window is."""
+
 LARGEST = 1e50
 """Rewards beyond this are refused, as policies do."""
 
@@ -135,7 +138,7 @@ class Writer:
                 raise ValueError("the log is empty: start it with a bandit.toml")
             with self.store.writing() as transaction:
                 if transaction.last()[0] == 0:  # no other server has been faster
-                    transaction.append([Row(1, self._clock(), Opened(SCHEMA, bandit.plain()))])
+                    transaction.append([Row(1, self._clock(), Opened(SCHEMA, bandit.with_seed().plain()))])
             fold = self._restored()
             assert fold is not None
         if bandit is not None:
@@ -150,7 +153,8 @@ class Writer:
             fold.apply(transaction.rows(fold.row), transaction)
             wanted, known = bandit.plain(), fold.bandit.plain()
             for name in wanted:
-                if wanted[name] != known[name] and name not in (*CHANGEABLE, "seed"):
+                drawn = name == "seed" and wanted[name] is None
+                if wanted[name] != known[name] and name not in CHANGEABLE and not drawn:
                     raise ValueError(
                         f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
                         "rows mean. Change it back, or start another bandit with another store."
@@ -201,10 +205,7 @@ class Writer:
             self._wake.notify()
         if self._thread is not None:
             self._thread.join()
-        try:
-            self.keep_snapshot()
-        except StoreError as problem:
-            log.warning("no snapshot was kept at the end: %s", problem)
+        self._try_to_keep_snapshot()
 
     def _run(self) -> None:
         while True:
@@ -224,13 +225,20 @@ class Writer:
             rest = iter(outcomes)
             self._deliver([(each.reply, list(itertools.islice(rest, len(each.commands)))) for each in asked])
             if self.fold.row - self._snapshot_row >= SNAPSHOT_EVERY:
-                try:
-                    self.keep_snapshot()
-                except StoreError as problem:
-                    log.warning("no snapshot was kept: %s", problem)
+                self._try_to_keep_snapshot()
+
+    def _try_to_keep_snapshot(self) -> None:
+        try:
+            self.keep_snapshot()
+        except StoreError as problem:
+            log.warning("no snapshot was kept: %s", problem)
+        except Exception:  # it is only a cache, and all clients wait for this thread
+            log.exception("no snapshot was kept")
 
     def keep_snapshot(self) -> None:
         """Keep the model as it is, so that the next start need not fold the whole log."""
+        if self._torn:  # what was learned in part must not be kept
+            return
         if self.fold.row > self._snapshot_row and self.store.base_row() == self._base:
             self.store.keep_snapshot(self.fold.snapshot())
             self._snapshot_row = self.fold.row
@@ -240,7 +248,7 @@ class Writer:
         window, first = self.fold.bandit.window, self.fold.first_open
         if window is None or first is None:
             return None
-        return max(0.0, (first + window * 1e6 - self._clock()) / 1e6)
+        return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
 
     # -------------------------------------------------------------- serving
 
@@ -248,34 +256,21 @@ class Writer:
         """Serve commands in one transaction; returns when what they wrote is on disk."""
         began = time.perf_counter()
         try:
-            if self._torn:
-                self._begin_again()
-            elif began - self._served > IDLE:  # others may have written much, and should not wait while it is folded
-                with contextlib.suppress(Gap):  # it is archived at this moment, which is seen below
-                    self.fold.apply(self.store.rows(self.fold.row), self.store)
-            self._served = began
-            with self.store.writing() as transaction:
-                if transaction.base_row() != self._base:  # what was folded outside a transaction may have been archived
-                    self._begin_again()
-                self.fold.apply(transaction.rows(self.fold.row), transaction)
-                turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
-                turn.close_what_is_due()
-                outcomes = turn.serve(commands)
-                transaction.append(turn.rows)
-                if self.trouble is not None and not turn.rows:
-                    transaction.touch()
+            self._catch_up(began)
+            outcomes, rows = self._transact(commands)
         except StoreError as problem:
-            return self._cannot(str(problem), commands)
+            return [self.cannot(str(problem))] * len(commands)
         except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
             self._torn = True
             log.exception("cannot serve")
-            return self._cannot(f"The service has failed ({type(problem).__name__}: {problem}).", commands)
+            why = f"The service has failed ({type(problem).__name__}: {problem})."
+            return [self.cannot(why)] * len(commands)
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
         self.committed(time.perf_counter() - began)
         try:
-            self.fold.apply(turn.rows, self.store)
+            self.fold.apply(rows, self.store)
         except StoreError as problem:  # the rows are on disk, and the next transaction goes on folding them
             log.warning("cannot read: %s", problem)
         except Exception:
@@ -283,12 +278,38 @@ class Writer:
             log.exception("cannot fold")
         return outcomes
 
-    def _cannot(self, why: str, commands: Sequence[Command]) -> list[Outcome]:
+    def _catch_up(self, now: float) -> None:
+        """Fold what others have written, where it may be much: they should not wait for it in a transaction."""
+        if self._torn:
+            self._begin_again()
+        elif now - self._served > IDLE:
+            with contextlib.suppress(Gap, StoreError):  # the transaction will notice, also if rows are being archived
+                self.fold.apply(self.store.rows(self.fold.row), self.store)
+        self._served = now
+
+    def _transact(self, commands: Sequence[Command]) -> tuple[list[Outcome], list[Row]]:
+        """Serve commands in a transaction; returns the outcomes, and the rows that are on disk now."""
+        while True:
+            with self.store.writing() as transaction:
+                if transaction.base_row() == self._base:
+                    self.fold.apply(transaction.rows(self.fold.row), transaction)
+                    turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
+                    turn.close_what_is_due()
+                    outcomes = turn.serve(commands)
+                    transaction.append(turn.rows)
+                    if self.trouble is not None and not turn.rows:
+                        transaction.touch()
+                    break
+            self._begin_again()  # rows were archived that may not have been folded; others can write meanwhile
+        return outcomes, turn.rows
+
+    def cannot(self, why: str) -> Refused:
+        """Take note that the log cannot be written at the moment; returns what to answer."""
         if self.trouble is None:
             log.error("cannot write: %s", why)
         self.trouble = why
         self.failures += 1
-        return [Refused(503, f"{why} Ask again with the same ids: nothing counts twice.") for _ in commands]
+        return Refused(503, f"{why} Ask again with the same ids: nothing counts twice.")
 
     def _begin_again(self) -> None:
         """Fold the log anew, because the model may be half changed, or lack what was archived while it was folded."""
@@ -310,6 +331,7 @@ class Turn:
         self.rows: list[Row] = []
         self.closed = fold.closed
         self._arms: dict[str, Arm | Retired] = {}
+        self._live = fold.live
 
     def _write(self, content: Content) -> int:
         number = self.fold.row + len(self.rows) + 1
@@ -466,7 +488,8 @@ class Turn:
         if name not in self.fold.policies:
             names = ", ".join(self.fold.policies)
             raise Refused(404, f"There is no policy {name!r}. There are {names}.", field="policy", value=name)
-        if name != self.fold.live:
+        if name != self._live:
+            self._live = name
             self._write(Promoted(name))
         return Answer(200, {"live": name})
 

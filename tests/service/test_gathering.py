@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import threading
 import time
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hybandits.service import gathering as gathering_module
 from hybandits.service import writer as writing
 from hybandits.service.commands import Answer, Command, Decide
 from hybandits.service.gathering import Gathering
@@ -136,3 +138,32 @@ def test_other_work_of_the_loop_does_not_keep_a_request_waiting(tmp_path: Path) 
 
     asyncio.run(ask())
     service.stop()
+
+
+def test_a_writer_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody holds the lock of the log and does not move: requests are refused, and served again afterwards."""
+    monkeypatch.setattr(gathering_module, "HANGING", 0.2)
+    service = writer(tmp_path)
+    put(service, "a")
+    lock = open(tmp_path / "log.db.lock", "rb+")  # noqa: SIM115
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+    async def ask() -> list[list[Outcome]]:
+        gathering = Gathering(service)
+        gathering.start()
+        answers = [await gathering.ask([Decide(USER, event_id="first")])]
+        answers.append(await gathering.ask([Decide(USER, event_id="second")]))
+        assert service.trouble is not None
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        while service.trouble is not None:
+            await asyncio.sleep(0.01)
+        answers.append(await gathering.ask([Decide(USER, event_id="second"), Decide(USER, event_id="first")]))
+        return answers
+
+    first, second, after = asyncio.run(ask())
+    service.stop()
+    lock.close()
+    for (outcome,) in (first, second):
+        assert isinstance(outcome, Refused)
+        assert (outcome.status, outcome.detail[:35]) == (503, "The log has not answered for 0.2 se")
+    assert [outcome.status for outcome in after] == [201, 200]

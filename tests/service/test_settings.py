@@ -17,8 +17,10 @@ def test_only_the_name_and_the_features_are_needed() -> None:
 
 
 def test_a_file_without_a_seed_gets_one_of_its_own() -> None:
-    plain = {key: value for key, value in FILE.items() if key != "seed"}
-    assert read_bandit(plain).seed != read_bandit(plain).seed
+    read = read_bandit({key: value for key, value in FILE.items() if key != "seed"})
+    assert read.seed is None
+    assert read.with_seed().seed != read.with_seed().seed
+    assert bandit().with_seed() == bandit()
 
 
 def test_plain_values_give_the_same_bandit_again() -> None:

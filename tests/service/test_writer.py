@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -219,19 +220,69 @@ def test_the_clock_may_be_set_back(tmp_path: Path) -> None:
 
 
 def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
-    clock = Clock()
-    service = writer(tmp_path, CLICKS, clock=clock)
+    service = writer(tmp_path, {**CLICKS, "window": "1s"}, clock=lambda: time.time_ns() // 1_000)
     put(service, "a", "b")
+    decide(service, "e")
     service.start()
-    done = threading.Event()
-    service.ask([Asked([Decide(USER, event_id="e")], lambda outcomes: done.set())])
-    assert done.wait(20)
-    clock.advance(11)
-    done.clear()
-    service.ask([Asked([], lambda outcomes: done.set())])  # the thread looks at the clock again
-    assert done.wait(20)
+    end = time.monotonic() + 60
+    while service.fold.policies["live"].rounds == 0:
+        assert time.monotonic() < end
+        time.sleep(0.01)
     service.stop()
-    assert service.fold.policies["live"].rounds == 1
+
+
+def test_the_longest_window_does_not_end_the_thread(tmp_path: Path) -> None:
+    service = writer(tmp_path, {**CLICKS, "window": "200000d"})
+    put(service, "a")
+    service.start()
+    for event in ("first", "second"):
+        done = threading.Event()
+        service.ask([Asked([Decide(USER, event_id=event)], lambda outcomes, done=done: done.set())])  # type: ignore[misc]
+        assert done.wait(20)
+    service.stop()
+    assert service.fold.summary.decisions == 2
+
+
+def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second policy fails to learn what the first has learned: the log is right, and the next start folds it."""
+    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
+    service = writer(tmp_path, content)
+    put(service, "a", "b")
+    for i in range(5):
+        decide(service, f"e{i}")
+
+    def fails(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(service.fold.policies["bold"], "learn_many", fails)
+    for i in range(5):
+        service.serve([GiveReward(f"e{i}", 1.0)])
+        monkeypatch.undo()
+    service.stop()
+    assert {name: policy.rounds for name, policy in writer(tmp_path, content).fold.policies.items()} == {
+        "live": 5,
+        "bold": 5,
+    }
+
+
+def test_promotes_of_one_transaction_follow_on_each_other(tmp_path: Path) -> None:
+    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
+    service = writer(tmp_path, content)
+    outcomes = service.serve([Promote("bold"), Promote("live"), Promote("live")])
+    assert [outcome.body for outcome in outcomes if isinstance(outcome, Answer)] == [
+        {"live": "bold"},
+        {"live": "live"},
+        {"live": "live"},
+    ]
+    assert service.fold.live == "live"
+
+
+def test_another_seed_is_refused(tmp_path: Path) -> None:
+    without = {key: value for key, value in FILE.items() if key != "seed"}
+    seed = writer(tmp_path, without).fold.bandit.seed
+    assert writer(tmp_path, without).fold.bandit.seed == seed
+    with pytest.raises(ValueError, match="seed is 7 in the file"):
+        writer(tmp_path, {**FILE, "seed": 7})
 
 
 # ------------------------------------------------------------------ starting again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,9 @@ def bandit(content: dict[str, Any] = FILE, **changes: Any) -> Bandit:
     return read_bandit({**content, **changes})
 
 
-def writer(path: Path, content: dict[str, Any] = FILE, *, clock: Clock | None = None, **changes: Any) -> Writer:
+def writer(
+    path: Path, content: dict[str, Any] = FILE, *, clock: Callable[[], int] | None = None, **changes: Any
+) -> Writer:
     return Writer(SqliteStore(path / "log.db"), bandit(content, **changes), clock=clock or Clock())
 
 
