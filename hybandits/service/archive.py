@@ -96,19 +96,25 @@ def archive(
 
 
 def _archive(store: Store, out: Path, before: int, progress: Callable[[int], None]) -> Archived:
-    base = store.base_row()
-    with same_base(store, base):
-        fold = Fold.restored(store, _last_row(store, base, before))
-        if fold is None or fold.row <= base:
-            raise LogError(NOTHING)
-        removal = _Removal(store, out, fold.row, closed=fold.row if fold.bandit.window is None else fold.closed)
-        log = convert(
-            ServiceReader(store, removal.closed, fold.row), out, Problems(), progress,
-            beside=lambda folder: removal.write(folder / ROWS, windowed=fold.bandit.window is not None),
-        )  # fmt: skip
-    sync_folder(out)
-    snapshot = fold.snapshot()
-    _rebase(store, snapshot, removal, base, out)
+    base, log = store.base_row(), None
+    try:
+        with same_base(store, base):
+            fold = Fold.restored(store, _last_row(store, base, before))
+            if fold is None or fold.row <= base:
+                raise LogError(NOTHING)
+            windowed = fold.bandit.window is not None
+            removal = _Removal(store, out, fold.row, closed=fold.closed if windowed else fold.row)
+            reader = ServiceReader(store, removal.closed, fold.row)
+            log = convert(
+                reader, out, Problems(), progress, lambda folder: removal.write(folder / ROWS, windowed=windowed)
+            )
+        sync_folder(out)
+        snapshot = fold.snapshot()
+        _rebase(store, snapshot, removal, base, out)
+    except Disturbed:
+        if log is not None:  # then the folder is ours, and the log still has all of its rows
+            discard(out)
+        raise
     return Archived(fold.row, removal.decisions, removal.rewards, log.rounds, snapshot.digest, store.tidy())
 
 
@@ -189,22 +195,22 @@ def _table(rows: list[Row]) -> pa.Table:
 
 
 def _rebase(store: Store, snapshot: Snapshot, removal: _Removal, base: int, out: Path) -> None:
-    """Remove the rows from the log. The folder goes if they stay, and stays if that is not known."""
+    """Remove the rows from the log. The folder goes only if it is certain that they stay there."""
     try:
         store.rebase(snapshot, removal.closed, after=base, removing=removal.count)
-    except Disturbed:
-        discard(out)
-        raise
     except StoreError as problem:  # a connection can be lost during the commit
         try:
             with store.writing() as transaction:
                 now = transaction.base_row()
         except StoreError:
-            raise StoreError(
-                f"{problem} It is not known whether the rows were removed from the log, so keep {out}. If they were, "
-                f"the log begins at row {snapshot.row + 1:,}, and archiving again finds nothing that old. Otherwise "
-                "remove the folder and archive again."
-            ) from problem
-        if now != snapshot.row:
+            now = None
+        if now == snapshot.row:
+            return
+        if now == base:
             discard(out)
             raise
+        raise StoreError(
+            f"{problem} It is not known whether the rows were removed from the log, so keep {out}. If they were, the "
+            f"log begins at row {snapshot.row + 1:,} or later, and archiving again finds nothing that old. Otherwise "
+            "remove the folder and archive again."
+        ) from problem

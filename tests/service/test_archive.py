@@ -133,14 +133,15 @@ def test_everything_is_on_disk_before_rows_are_removed(tmp_path: Path, monkeypat
 
 
 @MODES
-def test_two_archives_at_once_lose_nothing(tmp_path: Path, content: dict[str, Any]) -> None:
+@pytest.mark.parametrize("method", ["rebase", "outcomes", "find", "last", "snapshot"])
+def test_two_archives_at_once_lose_nothing(tmp_path: Path, content: dict[str, Any], method: str) -> None:
     service, clock = played(tmp_path, content)
     slow, before = other(service), list(service.store.rows(0))
     early, late = clock.now - 125_000_000, clock.now - 110_000_000
     if content is CLICKS:
         early, late = late, clock.now
     fast: list[Archived] = []
-    interrupting(slow, "rebase", lambda: fast.append(archive(other(service), tmp_path / "fast", before=early)))
+    interrupting(slow, method, lambda: fast.append(archive(other(service), tmp_path / "fast", before=early)))
     done = archive(slow, tmp_path / "slow", before=late)
     assert 0 < fast[0].row < done.row
     assert rows_of(slow, tmp_path / "fast", tmp_path / "slow") == before
