@@ -86,8 +86,8 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
 
             def progress(row: int) -> None:
                 nonlocal done
-                advance(row - done)
-                done = row
+                advance(max(0, row - done))  # it begins anew if the log is archived
+                done = max(done, row)
 
             result = verify(log, progress)
         typer.echo(
@@ -95,6 +95,11 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
             f"{result.near_ties:,} near ties, {result.different:,} different "
             f"({result.exact:,} compared to the bit)"
         )
+        if result.base_elsewhere:
+            typer.echo(
+                "  The log was archived on a machine of another kind or with other versions, so that decisions were "
+                "compared up to 1e-9."
+            )
         for example in result.examples:
             typer.echo(f"  {example}")
         if result.different:
@@ -160,8 +165,9 @@ def archive(
 ) -> None:
     """Move old decisions out of the log into Parquet, with a snapshot of the model in their place.
 
-    Servers may be running. Decisions that are still open stay in the log. A reward that comes for an archived decision
-    is answered with 404, and an event id that was archived can be used again.
+    The folder is a log for describe, fit and evaluate, and rows.parquet in it has all rows that were removed, as they
+    were. Servers may be running. Decisions that are still open stay in the log. A reward that comes for an archived
+    decision is answered with 404, and an event id that was archived can be used again.
     """
     with _opened(bandit, store) as log:
         import time
@@ -172,8 +178,14 @@ def archive(
         before = round((time.time() - seconds("--older-than", older_than)) * 1e6)
         with bar("archiving", log.last()[0], unit="rows") as advance:
             done = archive(log, out, before=before, progress=advance)
-        typer.echo(f"wrote {done.rounds:,} decisions to {out}; the log now begins at row {done.row + 1:,}")
+        typer.echo(
+            f"moved {done.decisions:,} decisions to {out}: {done.rewarded:,} with a reward, "
+            f"{done.decisions - done.rewarded:,} without; {done.rounds:,} are rounds of the log there"
+        )
+        typer.echo(f"the service's log now begins at row {done.row + 1:,}")
         typer.echo(f"SHA-256 of the model that stands for them: {done.digest}")
+        if done.warning is not None:
+            typer.echo(f"hybandits: {done.warning}", err=True)
 
 
 @contextmanager

@@ -262,7 +262,11 @@ class Reader(Protocol):
 
 
 def convert(
-    reader: Reader, out: Path | str, problems: Problems, progress: Callable[[int], None] = lambda read: None
+    reader: Reader,
+    out: Path | str,
+    problems: Problems,
+    progress: Callable[[int], None] = lambda read: None,
+    beside: Callable[[Path], object] = lambda folder: None,
 ) -> Log:
     """Read a raw log and write it in the one form.
 
@@ -276,6 +280,8 @@ def convert(
         Keeps the account of what became of every line.
     progress : callable
         Called with the bytes read since the last call; `reader.size` bytes are read in all.
+    beside : callable
+        Called with the folder before any round is read, to put more files into it. They come and go with the log.
 
     Returns
     -------
@@ -293,6 +299,7 @@ def convert(
         out, kind=reader.kind, user=reader.user, arm=reader.arm, pair=getattr(reader, "pair", ()),
         binary_user=reader.binary_user,
     ) as writer:  # fmt: skip
+        beside(writer.folder)
         last = None
         for source, batch in reader.batches(writer.tables, problems, progress):
             if source != last:
@@ -357,6 +364,8 @@ class LogWriter:
         Where to enter arms and pools before the batches that refer to them are written.
     rounds : int
         How many rounds have been written to disk.
+    folder : path
+        Where the log is until it is complete.
 
     Examples
     --------
@@ -404,13 +413,13 @@ class LogWriter:
         self._digests = [hashlib.blake2b(digest_size=16) for _ in (*_KINDS, *self.pair)]
         self._file: pq.ParquetWriter | None = None
         self._sources: list[str] = []
-        self._part = part_of(self.path)
+        self.folder = part_of(self.path)
 
     def __enter__(self) -> Self:
         clear_parts([self.path])
-        discard(self._part)
+        discard(self.folder)
         with naming(self.path):
-            (self._part / "rounds").mkdir(parents=True)
+            (self.folder / "rounds").mkdir(parents=True)
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -418,7 +427,7 @@ class LogWriter:
             with contextlib.suppress(OSError, pa.ArrowException):  # what it holds is discarded
                 self._file.close()
             self._file = None
-        discard(self._part)
+        discard(self.folder)
 
     def source(self, name: str) -> None:
         """Begin with the rounds of a source file."""
@@ -480,7 +489,7 @@ class LogWriter:
             columns += [pa.ListArray.from_arrays(ends, pa.array(numbers)) for numbers in self._listed(batch)]
         with naming(self.path):
             if self._file is None:
-                self._file = self._open(self._part / "rounds" / f"{len(self._sources):05d}.parquet")
+                self._file = self._open(self.folder / "rounds" / f"{len(self._sources):05d}.parquet")
             self._file.write_table(
                 pa.Table.from_arrays(columns, schema=self._schema), row_group_size=max(batch.rounds, 1)
             )
@@ -511,7 +520,7 @@ class LogWriter:
             unfinished = self._file is not None
             if self._file is not None:
                 self._file.close()
-            for path in sorted((self._part / "rounds").glob("*.parquet")):
+            for path in sorted((self.folder / "rounds").glob("*.parquet")):
                 if self._file is not None:
                     self._file.close()
                 old = path.rename(path.with_suffix(".integers"))
@@ -569,13 +578,13 @@ class LogWriter:
             **({"pair": self.pair} if self.pair else {}), "reading": problems.plain(), **(about or {}),
         }  # fmt: skip
         with naming(self.path):
-            pq.write_table(arms, self._part / "arms.parquet", compression="zstd", write_page_checksum=True)
+            pq.write_table(arms, self.folder / "arms.parquet", compression="zstd", write_page_checksum=True)
             pq.write_table(
-                pa.table({"arms": listed}), self._part / "pools.parquet", compression="zstd", write_page_checksum=True
+                pa.table({"arms": listed}), self.folder / "pools.parquet", compression="zstd", write_page_checksum=True
             )
-            (self._part / HEADER).write_text(json.dumps(header, indent=1) + "\n")
+            (self.folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
         try:
-            os.replace(self._part, self.path)
+            os.replace(self.folder, self.path)
         except OSError as problem:
             raise LogError(f"{self.path} cannot be written ({problem.strerror}): give another name") from None
         return Log(self.path)

@@ -13,7 +13,7 @@ from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
 from hybandits.service.fold import Fold, reward_in_time, walk
 from hybandits.service.rows import Decision, Row
-from hybandits.service.store import Store
+from hybandits.service.store import Store, same_base, undisturbed
 
 ROWS = 5_000
 """Rows that are read together."""
@@ -50,7 +50,8 @@ class ServiceReader:
         if fold is None:
             raise LogError("The service's log is empty.")
         self._store, self._upto, self._rewarded_by = store, upto, rewarded_by
-        self._bandit, self._closed = fold.bandit, fold.closed
+        self._bandit, self._closed, self._unrewarded = fold.bandit, fold.closed, fold.unrewarded
+        self._base = fold.base
         self._features = fold.features
         self.user, self.arm = self._features.user_columns, self._features.arm_columns
         self.size = store.last()[0] if upto is None else upto
@@ -60,7 +61,19 @@ class ServiceReader:
     def batches(
         self, tables: Tables, problems: Problems, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
-        """The decisions in their order; see `hybandits.logs.store.Reader`."""
+        """The decisions in their order; see `hybandits.logs.store.Reader`.
+
+        Raises
+        ------
+        Disturbed
+            If the log was archived since the reader was made.
+        """
+        with same_base(self._store, self._base):
+            yield from self._batches(tables, problems, progress)
+
+    def _batches(
+        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+    ) -> Iterator[tuple[str, Batch]]:
         source = self._bandit.name
         lines = rounds = 0
         decisions = walk(self._store, upto=self._upto, learning=False)
@@ -102,7 +115,9 @@ class ServiceReader:
             return reward, NO_REWARD
         if number > self._closed:
             return None, OPEN
-        return (self._bandit.no_reward if reward is None else reward), ""
+        if reward is None:  # what counted when the decision was closed: the setting may have changed since
+            reward = next(value for last, value in self._unrewarded if number <= last)
+        return reward, ""
 
     def _batch(self, kept: Sequence[tuple[_Entered, float]]) -> Batch:
         entered = [each for each, _ in kept]
@@ -125,13 +140,15 @@ class _Entered(NamedTuple):
 
 
 def export(
-    store: Store,
-    out: Path | str,
-    *,
-    upto: int | None = None,
-    rewarded_by: int | None = None,
-    progress: Callable[[int], None] = lambda rows: None,
+    store: Store, out: Path | str, *, progress: Callable[[int], None] = lambda rows: None
 ) -> tuple[Log, Problems]:
-    """Write the decisions of a service's log, with their rewards, as a log of this project; see `ServiceReader`."""
-    problems = Problems()
-    return convert(ServiceReader(store, upto, rewarded_by), out, problems, progress), problems
+    """Write the decisions of a service's log, with their rewards, as a log of this project.
+
+    If the service's log is archived meanwhile, writing begins anew; see `ServiceReader` for the rest.
+    """
+
+    def write() -> tuple[Log, Problems]:
+        problems = Problems()
+        return convert(ServiceReader(store), out, problems, progress), problems
+
+    return undisturbed(write)

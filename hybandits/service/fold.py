@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from hybandits.service.fingerprint import fingerprint
 from hybandits.service.problems import Refused
 from hybandits.service.rows import (
     ALL,
+    DECISION,
     FEW,
     Arm,
     Candidates,
@@ -38,7 +39,7 @@ from hybandits.service.rows import (
     encode_ids,
 )
 from hybandits.service.settings import LIVE, Bandit
-from hybandits.service.store import Reading, Snapshot, Store
+from hybandits.service.store import Reading, Snapshot, Store, same_base, undisturbed
 from hybandits.service.summary import Summary
 
 CHUNK = 1_000
@@ -109,6 +110,11 @@ class Fold:
         Decisions up to this row are closed.
     first_open : int or None
         The time of the first decision that is not closed, where decisions close.
+    unrewarded : list of (int, float)
+        What counted where no reward had come: up to which decision, and how much, in their order. It has as many
+        entries as the value has changed.
+    base : int
+        The row that the log was archived at when it was folded.
     summary : Summary
         What the page and the metrics show.
     lock : Lock
@@ -123,6 +129,8 @@ class Fold:
     arms: dict[str, KnownArm] = field(default_factory=dict)
     closed: int = 0
     first_open: int | None = None
+    unrewarded: list[tuple[int, float]] = field(default_factory=list)
+    base: int = 0
     summary: Summary = field(init=False)
 
     def __post_init__(self) -> None:
@@ -262,6 +270,9 @@ class Fold:
             assert isinstance(row.content, Decision)
             value = reward_in_time(reward)
             self._due.append((time, row.content, self.bandit.no_reward if value is None else value))
+        if self.unrewarded and self.unrewarded[-1][1] == self.bandit.no_reward:
+            del self.unrewarded[-1]
+        self.unrewarded.append((last, self.bandit.no_reward))
         self.closed = last
         self.first_open = following[0][1] if following else None
 
@@ -462,6 +473,7 @@ class Fold:
             "live": self.live,
             "closed": self.closed,
             "first_open": self.first_open,
+            "unrewarded": self.unrewarded,
             "time": self.time,
             "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
             "summary": self.summary.plain(),
@@ -496,21 +508,32 @@ class Fold:
 
     @classmethod
     def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
-        """The fold of a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty."""
-        if store.last()[0] == 0:
-            return None
-        fold = cls.based(store)
-        snapshot = store.snapshot(upto)
-        if snapshot is not None and snapshot.fingerprint == fingerprint() and snapshot.row > fold.row:
-            fold = cls.based(store)._resume(snapshot, store)
-        fold.apply(store.rows(fold.row, upto), store)
-        return fold
+        """The fold of a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty.
+
+        If the log is archived meanwhile, it is folded again.
+        """
+
+        def read() -> Fold | None:
+            base = store.base_row()
+            with same_base(store, base):
+                if store.last()[0] == 0:
+                    return None
+                fold = cls.based(store)
+                snapshot = store.snapshot(upto)
+                if snapshot is not None and snapshot.fingerprint == fingerprint() and snapshot.row > fold.row:
+                    fold = cls.based(store)._resume(snapshot, store)
+                fold.apply(store.rows(fold.row, upto), store)
+                fold.base = base
+                return fold
+
+        return undisturbed(read)
 
     def _resume(self, snapshot: Snapshot, store: Store) -> Fold:
         self.describe(store.rows(self.row, snapshot.row, FEW))
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
         self.live, self.closed, self.time = content["live"], content["closed"], content["time"]
         self.first_open = content["first_open"]
+        self.unrewarded = [(last, value) for last, value in content["unrewarded"]]
         self.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
         self.summary = Summary.from_plain(content["summary"])
         self.row = snapshot.row
@@ -529,28 +552,30 @@ def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Ite
     """Yield all decisions of a log, those that name the same version together, with the fold at that version.
 
     The fold is the same object, further on each time. Without `learning` it has the arms and settings of that version,
-    and its policies have learned nothing. With it, decisions from before the log was archived are left out.
+    and its policies have learned nothing. With it, decisions from before the log was archived are left out. Whoever
+    walks has to see to it that the log is not archived meanwhile (`same_base`).
     """
     fold = Fold.based(store) if learning else Fold.opened(store)
-    waiting: deque[Row] = deque()
-    together: list[Row] = []
-    version = 0
-    for row in store.rows(fold.row, upto):
-        content = row.content
-        if isinstance(content, Decision):
-            if together and (content.version != version or len(together) == CHUNK):
-                yield fold, together
-                together = []
-            version = content.version
-            ready = []
-            while waiting and waiting[0].number <= version:
-                ready.append(waiting.popleft())
-            if learning:
-                fold.apply(ready, store)
-            else:
-                fold.describe(ready)
-            together.append(row)
-        if learning or not isinstance(content, Decision | Reward | Closed):
-            waiting.append(row)
-    if together:
-        yield fold, together
+    upto = store.last()[0] if upto is None else upto
+    # The log is read twice at the same time, so that no rows are kept in memory between a version and its decisions.
+    following = store.rows(fold.row, upto, None if learning else FEW)
+    row = next(following, None)
+
+    def until(version: int) -> Iterator[Row]:
+        nonlocal row
+        while row is not None and row.number <= version:
+            yield row
+            row = next(following, None)
+
+    for version, same in itertools.groupby(store.rows(fold.row, upto, [DECISION]), key=_version):
+        if learning:
+            fold.apply(until(version), store)
+        else:
+            fold.describe(until(version))
+        while together := list(itertools.islice(same, CHUNK)):
+            yield fold, together
+
+
+def _version(row: Row) -> int:
+    assert isinstance(row.content, Decision)
+    return row.content.version

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,13 +15,16 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
-from hybandits.service.store import Found, Snapshot, StoreError, behind
+from hybandits.service.store import Disturbed, Found, Snapshot, StoreError, behind, checked_base
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""
 
 PAGE = 5_000
 """Rows that are fetched at a time."""
+
+TIDYING = 10.0
+"""Seconds after which it is given up to wipe out what was removed."""
 
 TABLES = """
 CREATE TABLE version (schema integer NOT NULL);
@@ -30,7 +34,9 @@ CREATE TABLE log (
 CREATE UNIQUE INDEX of_event ON log (event, kind);
 CREATE INDEX of_kind ON log (kind, row) WHERE event IS NULL;
 CREATE TABLE snapshot (row bigint PRIMARY KEY, fingerprint text NOT NULL, content bytea NOT NULL);
-CREATE TABLE base (row bigint PRIMARY KEY, fingerprint text NOT NULL, content bytea NOT NULL, time bigint NOT NULL);
+CREATE TABLE base (
+  row bigint PRIMARY KEY, fingerprint text NOT NULL, content bytea NOT NULL, digest text NOT NULL, time bigint NOT NULL
+);
 """
 
 SESSION = sql.SQL("""
@@ -314,28 +320,55 @@ class PostgresStore:
         )
 
     def base(self) -> Snapshot | None:
-        for found in self._fetch("SELECT row, fingerprint, content FROM base"):
-            return Snapshot(*found)
+        for *found, digest in self._fetch("SELECT row, fingerprint, content, digest FROM base"):
+            return checked_base(self._name, Snapshot(*found), digest)
         return None
 
     def base_row(self) -> int:
         return int(self._fetch("SELECT coalesce(max(row), 0) FROM base")[0][0])
 
-    def rebase(self, base: Snapshot, closed: int) -> None:
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
         with self.writing():
+            if self.base_row() != after:
+                raise Disturbed("Somebody else has archived the log.")
             self._fetch("DELETE FROM base")
-            self._fetch("INSERT INTO base SELECT %s, %s, %s, max(time) FROM log WHERE row <= %s", *base, base.row)
             self._fetch(
+                "INSERT INTO base SELECT %s, %s, %s, %s, max(time) FROM log WHERE row <= %s",
+                *base, base.digest, base.row,
+            )  # fmt: skip
+            removed = self._delete(
                 "DELETE FROM log d WHERE row <= %s AND kind = %s AND NOT EXISTS "
                 "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = %s AND r.row > %s)",
                 closed, DECISION, REWARD, base.row,
             )  # fmt: skip
-            self._fetch(
+            removed += self._delete(
                 "DELETE FROM log r WHERE row <= %s AND (kind = %s OR kind = %s AND NOT EXISTS "
                 "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = %s))",
                 base.row, CLOSE, REWARD, DECISION,
             )  # fmt: skip
-        self._fetch("VACUUM log")
+            if removed != removing:
+                raise Disturbed("A reward has come for a decision that was about to be archived.")
+
+    def _delete(self, statement: str, *values: Any) -> int:
+        """Delete rows; says how many."""
+        ((count,),) = self._fetch(f"WITH gone AS ({statement} RETURNING 1) SELECT count(*) FROM gone", *values)
+        return int(count)
+
+    def tidy(self) -> str | None:
+        until = monotonic() + TIDYING
+        table = sql.SQL("{}.log").format(sql.Identifier(self.bandit)).as_string()
+        while True:
+            try:
+                self._fetch("VACUUM log")
+                return None
+            except StoreError as problem:
+                if monotonic() >= until:
+                    return (
+                        f"{problem} What was archived is no longer in the log, but its room has not been given back, "
+                        "and its text may still be found in PostgreSQL's files. PostgreSQL does this by itself after "
+                        f"a while; if it must be erased, run VACUUM {table}."
+                    )
+            sleep(0.05)
 
     def close(self) -> None:
         for connection in self._connections:

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import apsw
@@ -26,7 +27,7 @@ from hybandits.service.rows import (
     decode_rows,
     encode,
 )
-from hybandits.service.store import Found, Snapshot, StoreError, behind
+from hybandits.service.store import Disturbed, Found, Snapshot, StoreError, behind, checked_base
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
@@ -46,6 +47,12 @@ PAGE = 1_000
 LONG_WAL = 8
 """A WAL of so many times these pages is begun anew, for which writers wait."""
 
+TIDYING = 20.0
+"""Seconds after which it is given up to wipe out what was removed, because others use the file all the time."""
+
+TIDYING_BUSY = 1_000
+"""Milliseconds for which tidying up waits for readers at a time, because writers wait for it meanwhile."""
+
 TABLES = """
 CREATE TABLE IF NOT EXISTS log (
   row INTEGER PRIMARY KEY, kind INTEGER NOT NULL, time INTEGER NOT NULL, event TEXT, content BLOB NOT NULL
@@ -54,7 +61,8 @@ CREATE UNIQUE INDEX IF NOT EXISTS of_event ON log (event, kind) WHERE event IS N
 CREATE INDEX IF NOT EXISTS of_kind ON log (kind, row) WHERE event IS NULL;
 CREATE TABLE IF NOT EXISTS snapshot (row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS base (
-  row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL, time INTEGER NOT NULL
+  row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL, digest TEXT NOT NULL,
+  time INTEGER NOT NULL
 ) STRICT;
 """
 
@@ -87,6 +95,7 @@ class SqliteStore:
         self._local = threading.local()
         self._copier: threading.Thread | None = None
         self._copying = threading.Event()
+        self._checkpoints = threading.Lock()  # SQLite refuses a second checkpoint at once, however long one would wait
         self._closed = False
         self._pages = 0  # of the WAL, when it was last copied
         self._connections: list[apsw.Connection] = []
@@ -141,7 +150,7 @@ class SqliteStore:
     def _copy(self) -> None:
         while self._copying.wait() and not self._closed:
             self._copying.clear()
-            with contextlib.suppress(apsw.Error, OSError):  # a later transaction tells again
+            with contextlib.suppress(apsw.Error, OSError), self._checkpoints:  # a later transaction tells again
                 self._connection.set_busy_timeout(0)  # writers do not wait until somebody has read to the end
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 if self._pages >= LONG_WAL * CHECKPOINT_PAGES:
@@ -291,8 +300,8 @@ class SqliteStore:
 
     def base(self) -> Snapshot | None:
         with _plainly(self.path):
-            for found in self._connection.execute("SELECT row, fingerprint, content FROM base"):
-                return Snapshot(*found)
+            for *found, digest in self._connection.execute("SELECT row, fingerprint, content, digest FROM base"):
+                return checked_base(self.path, Snapshot(*found), digest)
         return None
 
     def base_row(self) -> int:
@@ -300,27 +309,62 @@ class SqliteStore:
             row: int = self._connection.execute("SELECT coalesce(max(row), 0) FROM base").get
         return row
 
-    def rebase(self, base: Snapshot, closed: int) -> None:
-        with _plainly(self.path), self._locked():
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
+        with _plainly(self.path):
+            self._connection.pragma("secure_delete", True)  # removed rows are overwritten
+        with self.writing():
+            if self.base_row() != after:
+                raise Disturbed("Somebody else has archived the log.")
             connection = self._connection
-            connection.pragma("secure_delete", True)
-            with connection:
-                connection.execute("DELETE FROM base")
-                connection.execute(
-                    "INSERT INTO base SELECT ?, ?, ?, max(time) FROM log WHERE row <= ?", (*base, base.row)
-                )
-                connection.execute(
-                    "DELETE FROM log AS d WHERE row <= ? AND kind = ? AND NOT EXISTS "
-                    "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = ? AND r.row > ?)",
-                    (closed, DECISION, REWARD, base.row),
-                )
-                connection.execute(
-                    "DELETE FROM log AS r WHERE row <= ? AND (kind = ? OR kind = ? AND NOT EXISTS "
-                    "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = ?))",
-                    (base.row, CLOSE, REWARD, DECISION),
-                )
-            connection.execute("VACUUM")
+            connection.execute("DELETE FROM base")
+            connection.execute(
+                "INSERT INTO base SELECT ?, ?, ?, ?, max(time) FROM log WHERE row <= ?", (*base, base.digest, base.row)
+            )
+            connection.execute(
+                "DELETE FROM log AS d WHERE row <= ? AND kind = ? AND NOT EXISTS "
+                "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = ? AND r.row > ?)",
+                (closed, DECISION, REWARD, base.row),
+            )
+            removed = connection.changes()
+            connection.execute(
+                "DELETE FROM log AS r WHERE row <= ? AND (kind = ? OR kind = ? AND NOT EXISTS "
+                "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = ?))",
+                (base.row, CLOSE, REWARD, DECISION),
+            )
+            if removed + connection.changes() != removing:
+                raise Disturbed("A reward has come for a decision that was about to be archived.")
+
+    def tidy(self) -> str | None:
+        until = monotonic() + TIDYING
+        steps = [self._vacuum, self._empty_wal]
+        while steps:
+            try:
+                with self._checkpoints, self._locked():
+                    steps[0]()
+                del steps[0]
+            except (apsw.Error, OSError, StoreError) as problem:
+                if monotonic() >= until:
+                    return (
+                        f"{self.path} could not be tidied up ({type(problem).__name__}: {problem}). What was archived "
+                        f"is no longer in the log, but its text may still be found in {self.path}-wal, and the file "
+                        "may not have become smaller. If it must be erased, stop all servers and whoever else has "
+                        f'the file open, and run sqlite3 {self.path} "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)".'
+                    )
+                sleep(0.05)
+        return None
+
+    def _vacuum(self) -> None:
+        """Write the file anew without the room of removed rows."""
+        self._connection.execute("VACUUM")
+
+    def _empty_wal(self) -> None:
+        """Copy the WAL, which still has the removed rows, into the file and cut it off."""
+        connection = self._connection
+        connection.set_busy_timeout(TIDYING_BUSY)
+        try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            connection.set_busy_timeout(BUSY)
 
     def close(self) -> None:
         self._closed = True

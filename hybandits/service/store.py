@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from hybandits.service.rows import Row
+
+ATTEMPTS = 5
+"""How often a log is read anew if it is archived while it is read."""
+
+T = TypeVar("T")
 
 
 class StoreError(Exception):
     """The store cannot be used now. The message says why; the service answers 503 until it can be used again."""
+
+
+class Disturbed(Exception):  # noqa: N818 (what has happened, not what is wrong)
+    """The log was changed by an archive, or before one, so that what was read of it does not fit together."""
 
 
 class Found(NamedTuple):
@@ -26,6 +37,11 @@ class Snapshot(NamedTuple):
     row: int
     fingerprint: str
     content: bytes
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content."""
+        return hashlib.sha256(self.content).hexdigest()
 
 
 class Reading(Protocol):
@@ -76,16 +92,82 @@ class Store(Reading, Protocol):
         """Keep a snapshot, and forget older ones."""
 
     def base(self) -> Snapshot | None:
-        """The snapshot that stands for all rows that were archived; None if none were."""
+        """The snapshot that stands for all rows that were archived; None if none were.
 
-    def rebase(self, base: Snapshot, closed: int) -> None:
+        It is all that is left of them, so `StoreError` is raised if it is not what was written.
+        """
+
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
         """Let a snapshot stand for closed decisions, their rewards, and what closed them; remove these rows.
 
         Decisions after the row `closed` stay, and so do those whose reward comes after the snapshot's row.
+
+        Parameters
+        ----------
+        base : Snapshot
+            The model after its row.
+        closed : int
+            The last decision that is closed.
+        after : int
+            The row of the base that this one follows on.
+        removing : int
+            How many rows there are to remove.
+
+        Raises
+        ------
+        Disturbed
+            If the log has another base by now, or if it is another number of rows, because a reward has come since
+            they were counted. Nothing is changed then.
+        """
+
+    def tidy(self) -> str | None:
+        """Wipe out what was removed, and give its room back; never raises `StoreError`.
+
+        Returns
+        -------
+        str or None
+            What could not be done, what that means and what to do, in words; None if everything was done.
         """
 
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+def checked_base(name: object, base: Snapshot, digest: str) -> Snapshot:
+    """The base as it was read, if its content has the digest that was kept with it."""
+    if base.digest != digest:
+        raise StoreError(
+            f"The base of {name} is damaged: its content has the SHA-256 {base.digest}, but {digest} was written. It "
+            "stands for the rows that were archived, so restore the log from a copy."
+        )
+    return base
+
+
+@contextlib.contextmanager
+def same_base(reading: Reading, base: int) -> Iterator[None]:
+    """Raise `Disturbed` at the end, or in place of another error, if the row of the base is no longer this one."""
+    try:
+        yield
+    except Exception as problem:
+        if reading.base_row() != base:
+            raise Disturbed(ARCHIVED) from problem
+        raise
+    if reading.base_row() != base:
+        raise Disturbed(ARCHIVED)
+
+
+ARCHIVED = "The log was archived while it was read."
+
+
+def undisturbed(read: Callable[[], T]) -> T:
+    """What `read` returns. It is called again if it was disturbed, a few times."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return read()
+        except Disturbed as problem:
+            if attempt == ATTEMPTS:
+                raise StoreError(f"{problem} This has happened {ATTEMPTS} times in a row: try again later.") from None
+    raise AssertionError
 
 
 def behind(name: object, first: int, last: int) -> str:

@@ -118,18 +118,10 @@ class Writer:
     # -------------------------------------------------------------- beginning
 
     def _restored(self) -> Fold | None:
-        """The fold of the whole log, which may be archived at the same time."""
-        while True:
-            base = self.store.base_row()
-            try:
-                fold = Fold.restored(self.store)
-            except Gap:
-                if self.store.base_row() == base:
-                    raise
-                continue
-            if self.store.base_row() == base:
-                self._base = base
-                return fold
+        """The fold of the whole log, and the row that it was archived at."""
+        fold = Fold.restored(self.store)
+        self._base = 0 if fold is None else fold.base
+        return fold
 
     def _opened(self, bandit: Bandit | None) -> Fold:
         fold = self._restored()

@@ -91,7 +91,8 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     assert run("service", "snapshot", str(file))[1].startswith("kept the model at row ")
     code, words = run("service", "archive", str(file), str(tmp_path / "old"), "--older-than", "0.001s")
     assert code == 0
-    assert "wrote 30 decisions" in words
+    assert f"moved 30 decisions to {tmp_path / 'old'}: 30 with a reward, 0 without; 30 are rounds of the log" in words
+    assert run("describe", str(tmp_path / "old"))[0] == 0
     assert run("service", "archive", str(file), str(tmp_path / "none"))[0] == 2
 
 

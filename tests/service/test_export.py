@@ -70,6 +70,29 @@ def test_open_decisions_are_left_out(tmp_path: Path) -> None:
     assert rewards.sum() == service.fold.summary.reward.total
 
 
+def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> None:
+    clock = Clock()
+    content = {**FILE, "window": "10s", "no_reward": 0.0}
+    service = writer(tmp_path, content, clock=clock)
+    put(service, "a", "b")
+    for value, events in ((0.0, 5), (-1.0, 3), (-2.0, 4)):
+        service = writer(tmp_path, content, clock=clock, no_reward=value)
+        for i in range(events):
+            decide(service, f"{value} {i}")
+        clock.advance(11)
+        service.serve([])
+    clock.advance(1)
+    outcome_of(service, GiveReward("-1.0 0", 5.0))  # late, so that its decision stays in the log
+    log, _ = export(service.store, tmp_path / "log")
+    rewards = np.concatenate([batch.reward for batch in log.batches()])
+    assert sorted(rewards) == [-2.0] * 4 + [-1.0] * 3 + [0.0] * 5
+    assert rewards.sum() == service.fold.summary.reward.total
+    archive(service.store, tmp_path / "old", before=clock.now)
+    again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content, no_reward=-3.0), clock=clock)
+    log, _ = export(again.store, tmp_path / "log of the rest")
+    assert [batch.reward.tolist() for batch in log.batches()] == [[-1.0]]
+
+
 @pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
 def test_an_archived_log_goes_on(tmp_path: Path, content: dict[str, object]) -> None:
     clock = Clock()

@@ -1,4 +1,4 @@
-"""Arms, decisions, rewards, closes, restarts and promotes in any order, against a plain model of what must hold."""
+"""Arms, decisions, rewards, closes, restarts, promotes and archives in any order, against a plain model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from hybandits.logs.store import LogError
+from hybandits.service.archive import archive
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.fold import Fold
 from hybandits.service.rows import encode_ids
@@ -34,7 +36,14 @@ class Known:
     candidates: list[str] | None
     answer: dict[str, object]
     reward: float | None = None
+    rewarded: int = 0
     late: bool = False
+    closed: int | None = None
+
+    @property
+    def value(self) -> float:
+        """What is learned when it closes."""
+        return 0.0 if self.late or self.reward is None else self.reward
 
 
 @dataclass
@@ -44,6 +53,9 @@ class Plain:
     arms: dict[str, bool] = field(default_factory=dict)
     events: dict[str, Known] = field(default_factory=dict)
     live: str = "live"
+    archived: list[Known] = field(default_factory=list)
+    base: int = 0
+    """Rows before this time have been archived."""
 
 
 class Service(RuleBasedStateMachine):
@@ -66,11 +78,14 @@ class Service(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "service"):
-            result = verify(self.service.store)
-            assert (result.different, result.near_ties) == (0, 0), result.examples
-            assert result.decisions == len(self.plain.events)
+            self.verify()
             self.service.store.close()
             shutil.rmtree(self.folder)
+
+    def verify(self) -> None:
+        result = verify(self.service.store)
+        assert (result.different, result.near_ties) == (0, 0), result.examples
+        assert result.decisions == sum(known.time >= self.plain.base for known in self.plain.events.values())
 
     # -------------------------------------------------------------- what is asked
 
@@ -120,7 +135,7 @@ class Service(RuleBasedStateMachine):
         else:
             known.late = self.windowed and self.clock.now >= known.time + WINDOW * 1e6
             assert outcome.status == (202 if known.late else 201)
-            known.reward = value
+            known.reward, known.rewarded = value, self.clock.now
 
     @rule(event=EVENTS, value=st.sampled_from([0.0, 1.0]), candidates=st.none())
     def together(self, event: str, value: float, candidates: None) -> None:
@@ -131,7 +146,7 @@ class Service(RuleBasedStateMachine):
         decided, rewarded = self.service.serve([Decide(USER, event_id=event), GiveReward(event, value)])
         assert (decided.status, rewarded.status) == (201, 201)
         assert isinstance(decided, Answer)
-        self.plain.events[event] = Known(self.clock.now, None, decided.body, value)
+        self.plain.events[event] = Known(self.clock.now, None, decided.body, value, self.clock.now)
 
     @rule(name=st.sampled_from(["live", "even", "nobody"]))
     def promote(self, name: str) -> None:
@@ -161,6 +176,35 @@ class Service(RuleBasedStateMachine):
         assert again is not None
         assert {name: policy.to_bytes() for name, policy in again.policies.items()} == models(self.service)
 
+    @rule(ago=st.sampled_from([0, 2, 12]))
+    def archive(self, ago: int) -> None:
+        before = self.clock.now - round(ago * 1e6)
+
+        def moves(known: Known) -> bool:
+            ended = known.closed if self.windowed else known.time
+            return ended is not None and ended < before and not (known.reward is not None and known.rewarded >= before)
+
+        moving = {event: known for event, known in self.plain.events.items() if moves(known)}
+        out = self.folder / f"archive {len(list(self.folder.iterdir()))}"
+        store = SqliteStore(self.folder / "log.db")
+        try:
+            done = archive(store, out, before=before)
+        except LogError:
+            assert not moving or not (self.windowed or any(known.reward is not None for known in moving.values()))
+            assert not out.exists()
+            return
+        finally:
+            store.close()
+        assert done.decisions == len(moving)
+        assert done.rewarded == sum(known.reward is not None for known in moving.values())
+        self.plain.base = before
+        for event, known in moving.items():
+            self.plain.archived.append(known)
+            del self.plain.events[event]
+        self.service.serve([])
+        self.fold_again()
+        self.verify()
+
     # -------------------------------------------------------------- what must hold
 
     @invariant()
@@ -168,10 +212,12 @@ class Service(RuleBasedStateMachine):
         if not hasattr(self, "service"):
             return
         self.service.serve([])  # closes what is due
-        events = self.plain.events.values()
+        events = [*self.plain.events.values(), *self.plain.archived]
         if self.windowed:
             closed = [known for known in events if self.clock.now >= known.time + WINDOW * 1e6]
-            expected = len(closed), sum(known.reward or 0.0 for known in closed if not known.late)
+            for known in closed:
+                known.closed = known.closed or self.clock.now
+            expected = len(closed), sum(known.value for known in closed)
         else:
             given = [known.reward for known in events if known.reward is not None]
             expected = len(given), sum(given)
@@ -185,7 +231,7 @@ class WithWindow(Service):
     windowed = True
 
 
-STEPS = settings(max_examples=12, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+STEPS = settings(max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 TestAtOnce = Service.TestCase
 TestAtOnce.settings = STEPS

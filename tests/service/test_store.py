@@ -12,7 +12,7 @@ import pytest
 
 import hybandits.service.postgres
 from hybandits.service.rows import FEW, Arm, Closed, Opened, Retired, Row
-from hybandits.service.store import Found, Snapshot, Store, StoreError, open_store
+from hybandits.service.store import Disturbed, Found, Snapshot, Store, StoreError, open_store
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support import log_rows
@@ -182,16 +182,45 @@ def test_a_base_stands_for_rows_that_are_closed(store: Store) -> None:
     ]  # fmt: skip
     append(store, *rows)
     base = Snapshot(8, "f", b"model")
-    store.rebase(base, 5)
+    store.rebase(base, 5, after=0, removing=3)
     assert store.base() == base
     assert [row.number for row in store.rows(0)] == [1, 2, 5, 7, 8, 9]
     again = Snapshot(9, "f", b"model again")
-    store.rebase(again, 7)
+    store.rebase(again, 7, after=8, removing=4)
+    assert store.tidy() is None
     assert store.base() == again
     assert [row.number for row in store.rows(0)] == [1, 2]
     assert store.last() == (9, 9)
     append(store, decision(10, "new"))
     assert store.last() == (10, 10)
+
+
+def test_a_base_is_refused_if_the_log_has_changed_since_it_was_read(store: Store) -> None:
+    append(store, Row(1, 1, Opened(1, {})), decision(2, "a"), decision(3, "b"), reward(4, "a", 2))
+    base = Snapshot(4, "f", b"model")
+    append(store, reward(5, "b", 3))
+    before = list(store.rows(0))
+    with pytest.raises(Disturbed, match="A reward has come"):
+        store.rebase(base, 4, after=0, removing=3)
+    with pytest.raises(Disturbed, match="Somebody else has archived"):
+        store.rebase(base, 4, after=3, removing=2)
+    assert list(store.rows(0)) == before
+    assert store.base() is None
+    store.rebase(base, 4, after=0, removing=2)
+    assert [row.number for row in store.rows(0)] == [1, 3, 5]
+    with pytest.raises(Disturbed):
+        store.rebase(Snapshot(2, "f", b"an earlier model"), 2, after=0, removing=0)
+    assert store.base() == base
+
+
+def test_a_damaged_base_is_refused(store: Store) -> None:
+    append(store, Row(1, 1, Opened(1, {})), decision(2, "a"))
+    store.rebase(Snapshot(2, "f", b"model"), 2, after=0, removing=1)
+    with store.writing():
+        store._connection.execute("UPDATE base SET digest = 'another'")  # type: ignore[attr-defined]
+    with pytest.raises(StoreError, match=r"is damaged: its content has the SHA-256 .* restore the log from a copy"):
+        store.base()
+    assert store.base_row() == 2
 
 
 def test_a_log_can_be_opened_again(store: Store, address: str) -> None:

@@ -343,53 +343,6 @@ def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
     assert models(Writer(SqliteStore(tmp_path / "log.db"))) == models(service)
 
 
-def test_verify_finds_a_decision_that_was_tampered_with(tmp_path: Path) -> None:
-    import msgspec
-
-    from hybandits.service.rows import encode
-
-    service = writer(tmp_path)
-    put(service, "a", "b")
-    play(service, 0, 20)
-    row = next(row for row in service.store.rows(0) if isinstance(row.content, Decision))
-    other = msgspec.structs.replace(row.content, chance=0.123)
-    store = SqliteStore(tmp_path / "log.db")
-    store._connection.execute("UPDATE log SET content = ? WHERE row = ?", (encode(other), row.number))
-    result = verify(store)
-    assert result.different == 1
-    assert "0.123" in result.examples[0]
-
-
-def test_verify_under_another_fingerprint_accepts_neighbours_with_their_own_chance_only(tmp_path: Path) -> None:
-    import msgspec
-
-    from hybandits.service.rows import encode
-
-    service = writer(tmp_path)
-    put(service, "a", "b", "c")
-    play(service, 0, 40)
-    store = SqliteStore(tmp_path / "log.db")
-
-    def verified(row: Any, **changed: Any) -> tuple[int, int]:
-        other = msgspec.structs.replace(row.content, fingerprint="elsewhere", **changed)
-        change = "UPDATE log SET content = ? WHERE row = ?"
-        store._connection.execute(change, (encode(other), row.number))
-        result = verify(store)
-        store._connection.execute(change, (encode(row.content), row.number))
-        return result.near_ties, result.different
-
-    row = [row for row in store.rows(0) if isinstance(row.content, Decision)][-1]
-    made = row.content
-    assert isinstance(made, Decision)
-    own = dict(made.lot)
-    places = {"a": 0, "b": 1, "c": 2}
-    for arm, place in places.items():
-        chance = (1 - made.floor) * own.get(place, 0.0) + made.floor / 3
-        distance = abs(place - places[made.arm])
-        assert verified(row, arm=arm, chance=chance) == ((0, 0), (1, 0), (0, 1))[distance]
-        assert verified(row, arm=arm, chance=0.999) == (0, 1)
-
-
 def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else is in the transaction: other candidates, users that cannot be used, an id that comes again."""
     content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
