@@ -33,7 +33,7 @@
     for (const time of main.querySelectorAll("time")) {
       if (time.className === "clock") { clock(time); continue; }
       const seconds = Math.max(0, Math.round((Date.now() - Date.parse(time.dateTime)) / 1000));
-      const text = seconds < 120 ? `${seconds} s ago` : seconds < 7200 ? `${Math.floor(seconds / 60)} min ago` : new Date(time.dateTime).toLocaleString();
+      const text = seconds < 120 ? `${seconds} s ago` : seconds < 7200 ? `${Math.floor(seconds / 60)} min ago` : new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
       if (time.textContent !== text) time.textContent = text;
     }
   }
