@@ -197,21 +197,21 @@ class Fold:
             self._forget_pools()
         elif isinstance(content, Promoted):
             self.live = content.policy
-            self.summary.compare(self.live, self.policies)
+            self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
         elif isinstance(content, Changed):
             before = self.bandit.policies
             self.bandit = self.bandit.changed(content.values)
-            self._make_policies(before)
+            self._make_policies(row.number, before)
         elif isinstance(content, Opened):
-            self._make_policies()
+            self._make_policies(row.number)
 
-    def _make_policies(self, before: Mapping[str, str] = MappingProxyType({})) -> None:
+    def _make_policies(self, row: int, before: Mapping[str, str] = MappingProxyType({})) -> None:
         """Make the policies that are new, or that `before` had another description of."""
+        unchanged = {name for name, spec in self.bandit.policies.items() if before.get(name) == spec}
         self.policies = {
-            name: self.policies[name] if before.get(name) == spec else self._new(name)
-            for name, spec in self.bandit.policies.items()
+            name: self.policies[name] if name in unchanged else self._new(name) for name in self.bandit.policies
         }
-        self.summary.compare(self.live, self.policies)
+        self.summary.compare(self.live, self.policies, row=row, unchanged=unchanged)
 
     def _new(self, name: str) -> Policy:
         policy = self.bandit.make(name)

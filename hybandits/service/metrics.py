@@ -39,6 +39,7 @@ class Metrics:
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
         views.writer.committed = commits.observe
+        views.refusals = self.refusals
         self.registry.register(self)  # type: ignore[arg-type]
 
     def measured(self, request: str, status: int, seconds: float) -> None:
@@ -49,6 +50,12 @@ class Metrics:
         its.observe(seconds)
         if status >= 400:
             self._refusals.labels(str(status)).inc()
+
+    def refusals(self) -> dict[str, int]:
+        """How many requests were refused, by status."""
+        samples = (sample for family in self._refusals.collect() for sample in family.samples)
+        counts = {each.labels["status"]: int(each.value) for each in samples if each.name.endswith("_total")}
+        return dict(sorted(counts.items()))
 
     def text(self) -> bytes:
         """Everything in the text form of Prometheus."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -26,11 +26,19 @@ NOTHING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 TEMPLATES = Path(__file__).parent / "templates"
 
+DAY = 86400.0
+
 FEATURES = 12
 """Features of which it is shown what has been learned."""
 
 WIDE, HIGH = 1000, 300
 """The coordinates of figures, which stretch to the room that there is."""
+
+PAUSE = 100
+"""How far apart stretches of time are, in these coordinates, before no line connects them."""
+
+COLOURS = 14
+"""Colours that arms have: twice as many as there are arms beside each other, so that few have to take another one."""
 
 
 class Axis(NamedTuple):
@@ -56,9 +64,11 @@ def page(view: View | None, *, refused: bool = False) -> str:
 
 def content(view: View) -> str:
     """What changes on the page, as HTML."""
-    axis = _axis(view.curves, view)
+    axis, span = _axis(view.curves, view), _span(view)
+    stretches = _stretches(view.curves, span)
     return _templates().get_template("view.html").render(
-        view=view, axis=axis, lines=_lines(view.curves, axis), shares=_shares(view.curves), spans=_spans(view.curves),
+        view=view, axis=axis, lines=_lines(view.curves, stretches, axis), shares=_shares(view.curves, stretches),
+        colours=_colours(view.curves.places), times=_times(span, view.seen),
         intervals=_intervals([arm.reward for arm in view.arms]), enough=ENOUGH, when=_when(view.time),
         digits=_digits(_scale(view)), scales=_scales,
     )  # fmt: skip
@@ -94,7 +104,9 @@ def _templates() -> Environment:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    templates.filters.update(number=number, count=count, share=share, seconds=duration, verdict=verdict, short=short)
+    templates.filters.update(
+        number=number, count=count, share=share, seconds=duration, pace=pace, apart=apart, verdict=verdict, short=short,
+    )  # fmt: skip
     return templates
 
 
@@ -153,25 +165,46 @@ def _few(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
 
+def pace(seconds: float) -> str:
+    """How stretches of time follow on each other.
+
+    >>> pace(1), pace(3600), pace(8)
+    ('second by second', 'hour by hour', '8 s at a time')
+    """
+    for unit, length in (("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400)):
+        if seconds == length:
+            return f"{unit} by {unit}"
+    return f"{duration(seconds)} at a time"
+
+
+def apart(difference: float, digits: int = 3) -> str:
+    """A difference in words.
+
+    >>> apart(-0.0271), apart(0.5, 1), apart(0.0001, 2)
+    ('0.027 less', '0.5 more', '0.00 more')
+    """
+    return f"{number(abs(difference), digits)} {'less' if difference < 0 else 'more'}"
+
+
 def verdict(comparison: Comparison) -> tuple[str, str]:
     """What a comparison with the live policy says, as a class for its colour and a sentence."""
     difference = comparison.difference
     if difference.low is None or difference.high is None:
-        return "open", f"Nothing can be said yet: {count(difference.n)} rewards so far."
+        if difference.n == 0:
+            return "open", "Nothing can be said yet: no reward has been learned since the comparison began."
+        return "open", f"Nothing can be said yet: it takes {ENOUGH} rewards, and there have been {count(difference.n)}."
     if difference.low > 0:
-        return "more", "It would have earned more."
+        return "more", "It would have earned more than the live policy."
     if difference.high < 0:
-        return "less", "It would have earned less."
+        return "less", "It would have earned less than the live policy."
+    unclear = "It is not clear yet which one is better."
     if comparison.more is None:
-        return "open", "No difference can be told yet."
+        return "open", unclear
+    more = "About one more decision" if comparison.more == 1 else f"About {count(comparison.more)} more decisions"
     if comparison.to == "tell":
-        return "open", (
-            f"No difference can be told yet. About {count(comparison.more)} more decisions are needed, if difference "
-            "and spread stay as they are."
-        )
-    return "open", (
-        f"No difference can be told yet. About {count(comparison.more)} more decisions make the bounds half as wide."
-    )
+        needed = "is needed" if comparison.more == 1 else "are needed"
+        return "open", f"{unclear} {more} {needed}, if the results go on as they have so far."
+    return "open", f"{unclear} {more} will make the interval half as wide."
 
 
 def _when(at: float) -> tuple[str, str]:
@@ -191,14 +224,17 @@ def _digits(scale: float) -> int:
 
 
 def _scales(learned: Learned) -> list[dict[str, Any]]:
-    """The features with the largest effects: of the arms' own ones what arms have in common and how they differ."""
+    """The features with the largest effects. Arms may differ in the effects of those that are their own."""
     rows = [
-        *({"name": name, "common": mean, "differ": scale} for name, (scale, mean) in learned.own.items()),
-        *({"name": name, "common": scale, "differ": None} for name, scale in learned.shared.items()),
+        *(
+            {"name": name, "own": True, "common": None if mean is None else abs(mean), "differ": scale}
+            for name, (scale, mean) in learned.own.items()
+        ),
+        *({"name": name, "own": False, "common": scale, "differ": None} for name, scale in learned.shared.items()),
     ]
 
     def size(row: dict[str, Any]) -> float:
-        return max(abs(float(row["common"] or 0.0)), float(row["differ"] or 0.0))
+        return max(float(row["common"] or 0.0), float(row["differ"] or 0.0))
 
     return sorted((row for row in rows if size(row) > 0), key=size, reverse=True)[:FEATURES]
 
@@ -228,56 +264,80 @@ def _axis(curves: Curves, view: View) -> Axis:
     return Axis(start * step, end * step, labels)
 
 
-def _x(curves: Curves) -> Iterator[tuple[float, float]]:
-    """Where every stretch of time begins and ends."""
+def _span(view: View) -> tuple[float, float]:
+    """Where the axis of time begins and ends: at the present, unless nothing has happened for so long that what did
+    would take less than half of it."""
+    curves = view.curves
     if not curves.ends:
-        return
-    start = curves.ends[0] - curves.seconds
-    whole = curves.ends[-1] - start
-    for end in curves.ends:
-        yield round(WIDE * (end - curves.seconds - start) / whole, 1), round(WIDE * (end - start) / whole, 1)
+        return view.seen, view.seen
+    begin, end = curves.ends[0] - curves.seconds, curves.ends[-1]
+    return begin, min(max(view.seen, end), end + (end - begin))
 
 
-def _lines(curves: Curves, axis: Axis) -> dict[str, str]:
-    """Paths of the curves and their bands, and what was earned in every stretch alone."""
-    ends = [end for _, end in _x(curves)]
+def _stretches(curves: Curves, span: tuple[float, float]) -> list[tuple[float, float]]:
+    """Where every stretch of time begins and ends."""
+    begin, end = span
+
+    def x(time: float) -> float:
+        return round(WIDE * (time - begin) / (end - begin), 1)
+
+    return [(x(each - curves.seconds), x(each)) for each in curves.ends]
+
+
+def _lines(curves: Curves, stretches: Sequence[tuple[float, float]], axis: Axis) -> dict[str, Any]:
+    """Paths of the curves and their bands, and what was earned in every stretch alone; whether some lie beyond."""
     alone = [
-        f"M{left} {axis.y(value)}H{right}"
-        for (left, right), value in zip(_x(curves), curves.alone, strict=True)
-        if value is not None and axis.low <= value <= axis.high
-    ]
+        (left, right, value)
+        for (left, right), value in zip(stretches, curves.alone, strict=True)
+        if value is not None
+    ]  # fmt: skip
     return {
-        "earned": _path(ends, curves.earned.mean, axis),
-        "earned_band": _area(ends, curves.earned, axis),
-        "uniform": _path(ends, curves.uniform.mean, axis),
-        "uniform_band": _area(ends, curves.uniform, axis),
-        "alone": "".join(alone),
+        "earned": _path(stretches, curves.earned.mean, axis),
+        "earned_band": _area(stretches, curves.earned, axis),
+        "uniform": _path(stretches, curves.uniform.mean, axis),
+        "uniform_band": _area(stretches, curves.uniform, axis),
+        "alone": "".join(f"M{left} {axis.y(value)}H{right}" for left, right, value in alone),
+        "beyond": any(not axis.low <= value <= axis.high for _, _, value in alone),
     }
 
 
-def _path(at: Sequence[float], values: Sequence[float | None], axis: Axis) -> str:
-    points = [f"{x} {axis.y(value)}" for x, value in zip(at, values, strict=True) if value is not None]
-    if len(points) == 1:
-        points = [f"0 {points[0].split()[1]}", *points]
-    return "M" + "L".join(points) if points else ""
+Point = tuple[float, float]
 
 
-def _area(at: Sequence[float], band: Band, axis: Axis) -> str:
-    there = [
-        (x, axis.y(low), axis.y(high))
-        for x, low, high in zip(at, band.low, band.high, strict=True)
-        if low is not None and high is not None
-    ]
-    if not there:
-        return ""
-    upper = "L".join(f"{x} {high}" for x, _, high in there)
-    return f"M{upper}L" + "L".join(f"{x} {low}" for x, low, _ in reversed(there)) + "Z"
+def _traces(stretches: Sequence[tuple[float, float]], values: Sequence[float | None], axis: Axis) -> list[list[Point]]:
+    """Points of a curve, which is interrupted where nothing happened for long. In short pauses it stays as it was."""
+    traces: list[list[Point]] = []
+    before = -math.inf
+    for (left, right), value in zip(stretches, values, strict=True):
+        if value is None:
+            continue
+        y = axis.y(value)
+        if left - before > PAUSE:
+            traces.append([(left, y)])
+        elif left > before:
+            traces[-1].append((left, traces[-1][-1][1]))
+        traces[-1].append((right, y))
+        before = right
+    return traces
 
 
-def _shares(curves: Curves) -> list[str]:
+def _path(stretches: Sequence[tuple[float, float]], values: Sequence[float | None], axis: Axis) -> str:
+    return "".join(f"M{_joined(trace)}" for trace in _traces(stretches, values, axis))
+
+
+def _area(stretches: Sequence[tuple[float, float]], band: Band, axis: Axis) -> str:
+    upper, lower = (_traces(stretches, values, axis) for values in (band.high, band.low))
+    return "".join(f"M{_joined(high + low[::-1])}Z" for high, low in zip(upper, lower, strict=True))
+
+
+def _joined(points: Sequence[Point]) -> str:
+    return "L".join(f"{x} {y}" for x, y in points)
+
+
+def _shares(curves: Curves, stretches: Sequence[tuple[float, float]]) -> list[str]:
     """A path for every arm, and one for all others: a rectangle for each stretch of time."""
     paths: list[list[str]] = [[] for _ in range(len(curves.arms) + 1)]
-    for (left, right), shares in zip(_x(curves), curves.shares, strict=True):
+    for (left, right), shares in zip(stretches, curves.shares, strict=True):
         below = 0.0
         for path, part in zip(paths, shares, strict=True):
             if part > 0:
@@ -289,12 +349,36 @@ def _shares(curves: Curves) -> list[str]:
     return ["".join(path) for path in paths]
 
 
-def _spans(curves: Curves) -> list[str]:
-    """Labels of the axis of time."""
-    if not curves.ends:
-        return []
-    whole = curves.ends[-1] - curves.ends[0] + curves.seconds
-    return [f"{duration(whole)} ago", f"{duration(whole / 2)} ago", "now"]
+def _colours(places: Sequence[int]) -> list[int]:
+    """A colour for each of some arms, from their places in the order of first rows: an arm has the same one however its
+    share changes. Where two would have the same, the older arm keeps it.
+
+    >>> _colours([2, 15, 16])
+    [2, 1, 3]
+    """
+    colours: list[int] = []
+    for place in places:
+        colours.append(next(each for i in range(COLOURS) if (each := (place + i) % COLOURS) not in colours))
+    return colours
+
+
+def _times(span: tuple[float, float], seen: float) -> list[dict[str, str]]:
+    """Labels of the axis of time: for programs and for people, with the parts of the date and time that are needed."""
+    begin, end = span
+    parts = {
+        "year": seen - begin > 300 * DAY, "day": seen - begin > 0.8 * DAY, "clock": end - begin < 4 * DAY,
+        "seconds": end - begin < 600,
+    }  # fmt: skip
+    forms = {"day": "%d %b", "year": "%Y", "clock": "%H:%M:%S" if parts["seconds"] else "%H:%M"}
+    form = " ".join(each for part, each in forms.items() if parts[part]) + " UTC"
+    return [
+        {
+            "iso": _when(at)[0],
+            "text": datetime.fromtimestamp(at, UTC).strftime(form),
+            "parts": " ".join(part for part, needed in parts.items() if needed),
+        }
+        for at in (begin, (begin + end) / 2, end)
+    ]
 
 
 def _intervals(estimates: Sequence[Estimate]) -> list[dict[str, Any] | None]:

@@ -57,8 +57,12 @@ class Terms:
 
 @dataclass
 class Compared:
-    """Sums of a policy that did not decide: of what it would have earned, and of that minus what was earned."""
+    """Sums of a policy that did not decide: of what it would have earned, and of that minus what was earned.
 
+    They are of decisions by a model that had folded the row `since`.
+    """
+
+    since: int = 0
     value: Terms = field(default_factory=Terms)
     difference: Terms = field(default_factory=Terms)
 
@@ -132,7 +136,7 @@ class Summary:
     live : str
         The policy that decides.
     uniform, challengers : Compared, dict of them
-        For uniform choice, and for every challenger since the live policy is live, sums of terms
+        For uniform choice, and for every challenger since it and the live policy are what they are, sums of terms
         b + w (r - b) for its value, and (w - 1) (r - b) for the difference. The weight w is the policy's chance for the
         arm divided by that of the decision. Its mean is 1 whatever came before, so b may be anything that was known
         before: 0 if there is a range, because the terms then have a lowest value, otherwise the mean reward so far.
@@ -157,10 +161,20 @@ class Summary:
     width: int = FIRST_BIN
     bins: dict[int, Bin] = field(default_factory=dict)
 
-    def compare(self, live: str, policies: Collection[str]) -> None:
-        """These are the policies from here on. Challengers are compared anew when another one is live."""
-        before = self.challengers if live == self.live else {}
-        self.challengers = {name: before.get(name, Compared()) for name in policies if name != live}
+    def compare(self, live: str, policies: Collection[str], *, row: int, unchanged: Collection[str]) -> None:
+        """From this row on these are the policies, and one of them is live.
+
+        Sums go on for challengers that are unchanged, as long as the live policy is the same and unchanged. All others
+        begin anew, with the decisions that are made after the row.
+        """
+        same = live == self.live and live in unchanged
+        self.challengers = {
+            name: self.challengers[name]
+            if same and name in unchanged and name in self.challengers
+            else Compared(since=row)
+            for name in policies
+            if name != live
+        }
         self.live = live
 
     def decided(self, time: int, decision: Decision) -> None:
@@ -190,10 +204,9 @@ class Summary:
         uniform = 1 / (decision.n * decision.chance)
         value, part = self.uniform.add(uniform, reward, base, ends)
         at.uniform.sum_up(1, value, part)
-        if decision.policy != self.live:
-            return
         for name, chance in decision.shadows.items():
-            if (sums := self.challengers.get(name)) is not None:
+            sums = self.challengers.get(name)
+            if sums is not None and decision.version >= sums.since:
                 sums.add(chance / decision.chance, reward, base, ends)
 
     def _bin(self, time: int) -> Bin:

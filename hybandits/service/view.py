@@ -6,7 +6,8 @@ import heapq
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -59,8 +60,9 @@ class Band(msgspec.Struct, frozen=True):
 
 
 class Curves(msgspec.Struct, frozen=True):
-    """Stretches of time: when each ends (seconds since 1970), what was earned by then, also by uniform choice, what was
-    earned in the stretch alone, and the shares of some arms, and of all others, among its decisions."""
+    """Stretches of time in which something happened: when each ends (seconds since 1970), what was earned by then, also
+    by uniform choice, what was earned in the stretch alone, and the shares of some arms, and of all others, among its
+    decisions. The arms are in the order of their first rows; `places` are their places in it among all arms."""
 
     ends: list[float]
     seconds: float
@@ -68,6 +70,7 @@ class Curves(msgspec.Struct, frozen=True):
     uniform: Band
     alone: list[float | None]
     arms: list[str]
+    places: list[int]
     shares: list[list[float]]
 
 
@@ -89,12 +92,16 @@ class View(msgspec.Struct, frozen=True):
     ----------
     version, time : int, float
         The last row that the model has folded, and its time in seconds since 1970.
+    seen : float
+        When this was looked up, in seconds since 1970.
     behind : int or None
         Rows that others have written and that the model has not folded; None if the log cannot be read.
     trouble : str or None
         Why nothing can be written at the moment.
     failures : int
         How often this process could not write.
+    refusals : dict
+        Requests that this process has refused since it started, by status.
     open : int
         Decisions whose reward has not been learned.
     """
@@ -102,9 +109,11 @@ class View(msgspec.Struct, frozen=True):
     name: str
     version: int
     time: float
+    seen: float
     behind: int | None
     trouble: str | None
     failures: int
+    refusals: dict[str, int]
     live: str
     policy: str
     window: float | None
@@ -125,23 +134,25 @@ class View(msgspec.Struct, frozen=True):
     learned: list[Learned]
 
 
-def look(writer: Writer) -> View:
+def look(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})) -> View:
     """Look at a bandit. The writer waits only while its sums are copied."""
     fold, last = writer.fold, _last(writer)
     with fold.lock:
         copied = msgspec.msgpack.encode(fold.summary)
         row, at, live, bandit = fold.row, fold.time, fold.live, fold.bandit
         active = {arm for arm, known in fold.arms.items() if known.active}
-        known_arms = len(fold.arms)
+        places = {arm: known.slot for arm, known in fold.arms.items()}
         learned = {name: policy.learned for name, policy in fold.policies.items()}
     summary = msgspec.msgpack.decode(copied, type=Summary)
     return View(
         name=bandit.name,
         version=row,
         time=at / 1e6,
+        seen=time.time(),
         behind=None if last is None else max(0, last - row),
         trouble=writer.trouble,
         failures=writer.failures,
+        refusals=dict(refusals),
         live=live,
         policy=bandit.policies[live],
         window=bandit.window,
@@ -157,8 +168,8 @@ def look(writer: Writer) -> View:
         challengers=_challengers(summary, bandit),
         arms=_arms(summary, active),
         active_arms=len(active),
-        known_arms=known_arms,
-        curves=_curves(summary),
+        known_arms=len(places),
+        curves=_curves(summary, places),
         learned=[_learned(name, settings, fold) for name, settings in learned.items() if settings is not None],
     )
 
@@ -194,13 +205,13 @@ def _arms(summary: Summary, active: set[str]) -> list[SeenArm]:
     return [SeenArm(arm, arm in active, counts[arm], counts[arm] / whole, rewards.get(arm, nothing)) for arm in ids]
 
 
-def _curves(summary: Summary) -> Curves:
+def _curves(summary: Summary, places: Mapping[str, int]) -> Curves:
     together = math.ceil((max(summary.bins, default=0) + 1) / POINTS)
     bins: dict[int, Bin] = {}
     for number in sorted(summary.bins):
         bins.setdefault(number // together, Bin()).add(summary.bins[number])
     width = summary.width * together
-    arms = _most({arm: sums.decisions for arm, sums in summary.arms.items()}, SHARES)
+    arms = sorted(_most({arm: sums.decisions for arm, sums in summary.arms.items()}, SHARES), key=places.__getitem__)
     start, unit = unit_of(summary)
     shares = []
     for each in bins.values():
@@ -213,6 +224,7 @@ def _curves(summary: Summary) -> Curves:
         uniform=_band(over_time(summary, [each.uniform for each in bins.values()], summary.uniform_weights)),
         alone=[start + unit * each.reward.total / each.reward.n if each.reward.n else None for each in bins.values()],
         arms=arms,
+        places=[places[arm] for arm in arms],
         shares=shares,
     )
 
@@ -237,27 +249,38 @@ def _finite(numbers: Any) -> list[float | None]:
     return [number if math.isfinite(number) else None for number in numbers.tolist()]
 
 
+def _point(view: View) -> float:
+    """Seconds that a point of the curves stands for, when they are drawn up to the present."""
+    ends = view.curves.ends
+    return (view.seen - ends[0] + view.curves.seconds) / POINTS if ends else math.inf
+
+
 class Views:
-    """The newest look at a bandit, for all who want one: a look is taken at most once in `OFTEN` seconds."""
+    """The newest look at a bandit, for all who want one: a look is taken at most once in `OFTEN` seconds.
+
+    `refusals` tells how many requests were refused, by status.
+    """
 
     def __init__(self, writer: Writer, clock: Callable[[], float] = time.monotonic) -> None:
         self.writer = writer
+        self.refusals: Callable[[], dict[str, int]] = dict
         self._clock = clock
         self._lock = threading.Lock()
         self._state: tuple[object, ...] | None = None
-        self._tried = -math.inf
+        self._tried = self._looked = -math.inf
         self._view: View
 
     def newest(self) -> View:
-        """A look that is not old; the same object as long as nothing has changed."""
+        """A look that is not old; the same object as long as nothing has changed and curves end near the present."""
         with self._lock:
             now = self._clock()
             if now - self._tried >= OFTEN:
                 self._tried = now
                 self._catch_up()
-                state = self.writer.fold.row, self.writer.trouble, self.writer.failures, _last(self.writer)
-                if state != self._state:
-                    self._view, self._state = look(self.writer), state
+                writer, refusals = self.writer, self.refusals()
+                state = writer.fold.row, writer.trouble, writer.failures, _last(writer), refusals
+                if state != self._state or now - self._looked > _point(self._view):
+                    self._view, self._state, self._looked = look(writer, refusals), state, now
             return self._view
 
     def _catch_up(self) -> None:

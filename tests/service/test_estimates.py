@@ -44,7 +44,7 @@ def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
     plain, moved = Summary(rewards=(0.0, 1.0)), Summary(rewards=(10.0, 30.0))
     lots = Lots(3)
     for summary in (plain, moved):
-        summary.compare("live", ["bold"])
+        summary.compare("live", ["bold"], row=1, unchanged=[])
     for _ in range(200):
         made, reward, _ = lots.draw()
         for summary, value in ((plain, reward), (moved, 10 + 20 * reward)):
@@ -71,7 +71,7 @@ def test_weights_that_double_use_up_their_own_share_of_the_tail() -> None:
 def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str, np.ndarray]:
     """For live, uniform choice, bold and their differences: whether bounds held after every 10th of so many rounds."""
     summary = Summary(rewards=(0.0, 1.0) if ranged else None)
-    summary.compare("live", ["bold"])
+    summary.compare("live", ["bold"], row=1, unchanged=[])
     lots = Lots(seed, arms=arms)
     truth = {"live": 0.0, "bold": 0.0, "uniform": 0.0}
     held: dict[str, list[bool]] = {name: [] for name in (*truth, "bold - live", "uniform - live")}

@@ -43,7 +43,7 @@ def test_all_who_watch_are_told_of_changes_and_one_look_is_taken(
 ) -> None:
     async def watched() -> None:
         looks: list[View] = []
-        monkeypatch.setattr(view_module, "look", lambda writer: looks.append(look(writer)) or looks[-1])
+        monkeypatch.setattr(view_module, "look", lambda *asked: looks.append(look(*asked)) or looks[-1])
         live = Live(Views(service))
         watchers = [live.watch("view") for _ in range(20)]
         first = [json.loads((await soon(each))[6:]) for each in watchers]
@@ -53,7 +53,7 @@ def test_all_who_watch_are_told_of_changes_and_one_look_is_taken(
         assert {view["version"] for view in second} == {2}
         assert len(looks) == 2
         page = live.watch("page")
-        assert "1 active of 1 known" in json.loads((await soon(page))[6:])
+        assert "The only arm is active." in json.loads((await soon(page))[6:])
         for each in (*watchers, page):
             await each.aclose()  # type: ignore[attr-defined]
         assert live._watchers == 0

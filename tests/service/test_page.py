@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -17,7 +18,7 @@ from hybandits.service.api import Tokens
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
 from hybandits.service.estimates import Comparison, Estimate
 from hybandits.service.page import content, headers, page, verdict
-from hybandits.service.view import look
+from hybandits.service.view import Band, Curves, View, look
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
@@ -80,7 +81,7 @@ def test_its_own_script_and_style_are_all_that_may_run(tmp_path: Path) -> None:
 def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
     html = content(look(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
     assert len(html) < 60_000
-    assert (f"{arms - 25:,} are left out" in html) is (arms > 25)
+    assert (f"{arms - 25:,} are not shown" in html) is (arms > 25)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +90,99 @@ def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
         (0.1, 0.2, None, "tell", "would have earned more"),
         (-0.2, -0.1, None, "tell", "would have earned less"),
         (-0.1, 0.1, 12_000, "tell", "About 12,000 more decisions are needed"),
-        (-0.1, 0.1, 500, "halve", "About 500 more decisions make the bounds half as wide"),
+        (-0.1, 0.1, 500, "halve", "About 500 more decisions will make the interval half as wide"),
         (None, None, None, "tell", "Nothing can be said yet"),
     ],
 )
 def test_comparisons_in_words(low: float, high: float, more: int | None, to: str, words: str) -> None:
     estimate = Estimate(9, 0.0, low, high)
     assert words in verdict(Comparison(estimate, estimate, more, to))[1]
+
+
+def a_view(**changes: Any) -> View:
+    """A view of ten stretches of one second, in which two arms shared the decisions."""
+    band = Band([0.5] * 10, [0.4] * 10, [0.6] * 10)
+    curves = Curves(
+        ends=[1_000.0 + i for i in range(1, 11)], seconds=1.0, earned=band, uniform=band, alone=[0.5] * 10,
+        arms=["a", "b"], places=[0, 1], shares=[[0.6, 0.4, 0.0]] * 10,
+    )  # fmt: skip
+    estimate = Estimate(10, 0.5, 0.4, 0.6)
+    usual: dict[str, Any] = {
+        "name": "page", "version": 20, "time": 1_010.0, "seen": 1_010.0, "behind": 0, "trouble": None, "failures": 0,
+        "refusals": {}, "live": "live", "policy": "HyIDS", "window": None, "no_reward": None, "range": (0.0, 1.0),
+        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "earned": estimate,
+        "uniform": Comparison(estimate, Estimate(10, 0.0, -0.1, 0.1)), "challengers": [], "arms": [], "active_arms": 2,
+        "known_arms": 2, "curves": curves, "learned": [],
+    }  # fmt: skip
+    return View(**{**usual, **changes})
+
+
+def path(view: View, kind: str) -> list[tuple[float, float]]:
+    """The corners of a path on the page that are given by both coordinates."""
+    (found,) = re.findall(rf'class="{kind}" d="([^"]*)"', content(view))
+    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", found)]
+
+
+def labels(view: View) -> list[str]:
+    return re.findall(r'<time class="clock"[^>]*>([^<]*)</time>', content(view))[:3]
+
+
+def test_the_axis_of_time_ends_at_the_present() -> None:
+    busy, idle, forgotten = (a_view(seen=1_010.0 + later) for later in (0, 5, 3 * 86_400))
+    assert labels(busy) == ["00:16:40 UTC", "00:16:45 UTC", "00:16:50 UTC"]
+    assert max(x for x, _ in path(busy, "line earned")) == 1000
+    assert labels(idle)[-1] == "00:16:55 UTC"
+    assert max(x for x, _ in path(idle, "line earned")) == pytest.approx(1000 * 10 / 15, abs=0.1)
+    assert labels(forgotten)[-1] == "01 Jan 00:17:00 UTC"  # what happened still takes half of the axis
+    assert max(x for x, _ in path(forgotten, "line earned")) == 500
+
+
+def test_long_pauses_are_gaps() -> None:
+    curves = a_view().curves
+    ends = [*curves.ends[:5], *(end + 20 for end in curves.ends[5:])]
+    html = content(a_view(curves=msgspec.structs.replace(curves, ends=ends), seen=1_030.0))
+    (line,) = re.findall(r'class="line earned" d="([^"]*)"', html)
+    assert line.count("M") == 2
+
+
+def test_stretches_beyond_the_axis_are_drawn_at_its_edge() -> None:
+    curves = a_view().curves
+    far = msgspec.structs.replace(curves, alone=[0.5] * 8 + [-7.0, 7.0])
+    assert [y for _, y in path(a_view(curves=far), "alone")][-2:] == [300, 0]
+    assert "drawn at the edge" in content(a_view(curves=far))
+    assert "drawn at the edge" not in content(a_view())
+
+
+def test_an_arm_keeps_its_colour() -> None:
+    """Whatever its share, and whoever else is there, unless both would have the same."""
+    curves = a_view().curves
+
+    def colours(*places: int) -> dict[str, str]:
+        arms = [f"arm {place}" for place in places]
+        shares = [[*[1 / len(arms)] * len(arms), 0.0]] * 10
+        html = content(a_view(curves=msgspec.structs.replace(curves, arms=arms, places=list(places), shares=shares)))
+        return {arm: colour for colour, arm in re.findall(r'class="key (c\d+)"></i><bdi title="([^"]*)"', html)}
+
+    first, later = colours(0, 3, 9), colours(0, 4, 5, 9, 14)
+    assert (later["arm 0"], later["arm 9"]) == (first["arm 0"], first["arm 9"])
+    assert len(set(later.values())) == 5
+
+
+def test_what_failed_is_said_in_sentences() -> None:
+    assert "No write has failed" in content(a_view())
+    assert "No request was refused" in content(a_view())
+    html = content(a_view(failures=2, refusals={"404": 1, "422": 1_200}))
+    assert "2 writes have failed" in html
+    assert "1,201 requests were refused (1 with 404, 1,200 with 422)" in html
+    assert "those of the server process" in html
+
+
+def test_no_sentence_begins_with_a_number() -> None:
+    text = re.sub(
+        r"<[^>]*>", "", re.findall(r"<footer.*</footer>", content(a_view(window=9.0, no_reward=0.0)), re.S)[0]
+    )
+    assert "they count as 0. In 5 % of decisions the bandit chooses evenly among all candidates." in text
+    assert not re.search(r"[.:] +\d", text)
 
 
 # ------------------------------------------------------------------ in a browser
@@ -139,7 +226,7 @@ class TestInChromium:
         self, browser: Browser, web: httpx.Client, scheme: Any, size: Any
     ) -> None:
         with opened(browser, web, viewport=size, color_scheme=scheme) as (page, watched):
-            expect(page.locator("time")).to_contain_text(re.compile("ago|:"))  # the script has run
+            expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))  # the script has run
             page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
             width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
             assert width <= room, "the page scrolls sideways"
@@ -175,7 +262,7 @@ class TestInChromium:
 
     def test_a_lost_connection_is_said(self, browser: Browser, tmp_path: Path) -> None:
         with served(played(tmp_path, ["a"], 10)) as web, opened(browser, web) as (page, _):
-            expect(page.locator("time")).to_contain_text(re.compile("ago|:"))
+            expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))
             page.route("**/live", lambda route: route.abort())
             page.reload()
             expect(page.locator("#connection")).to_contain_text("The connection is lost")
@@ -185,7 +272,7 @@ class TestInChromium:
     def test_by_keyboard(self, browser: Browser, tmp_path: Path) -> None:
         service = played(tmp_path, ["a", "b"], 100)
         with served(service) as web, opened(browser, web) as (page, _):
-            expect(page.locator("time")).to_contain_text(re.compile("ago|:"))
+            expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))
             reached = []
             for _ in range(4):
                 page.keyboard.press("Tab")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from hybandits.service.summary import ARMS_OF_BIN, BINS, Summary, Terms
+from tests.support.bandits import decide, put, reward, writer
 from tests.support.service_rows import Lots, decision
 
 
 def filled(seed: int = 0, rounds: int = 300, **settings: object) -> Summary:
     summary = Summary(**settings)  # type: ignore[arg-type]
-    summary.compare("live", ["live", "bold"])
+    summary.compare("live", ["live", "bold"], row=1, unchanged=[])
     lots = Lots(seed)
     for t in range(rounds):
         made, reward, _ = lots.draw()
@@ -91,17 +94,58 @@ def test_its_size_does_not_grow_with_the_log() -> None:
     assert many < 1.3 * few
 
 
-def test_challengers_are_compared_anew_when_another_policy_is_live() -> None:
+def counted(summary: Summary) -> dict[str, int]:
+    """The rewards that each challenger's sums are of."""
+    return {name: sums.value.n for name, sums in summary.challengers.items()}
+
+
+def test_an_unchanged_challenger_goes_on_and_others_begin_anew() -> None:
     summary = filled()
-    summary.compare("live", ["live", "bold", "new"])
-    assert summary.challengers["bold"].value.n == 300
-    summary.compare("bold", ["live", "bold", "new"])
-    assert {name: sums.value.n for name, sums in summary.challengers.items()} == {"live": 0, "new": 0}
+    summary.compare("live", ["live", "bold", "new"], row=400, unchanged=["live", "bold"])
+    assert counted(summary) == {"bold": 300, "new": 0}
+    summary.learned(10**9, decision(version=399, shadows={"bold": 0.5, "new": 0.1}), 1.0)  # it was decided before
+    assert counted(summary) == {"bold": 301, "new": 0}
+    summary.learned(10**9, decision(version=400, shadows={"bold": 0.5, "new": 0.1}), 1.0)
+    assert counted(summary) == {"bold": 302, "new": 1}
+    summary.compare("live", ["live", "bold", "new"], row=500, unchanged=["live", "new"])  # bold is another policy now
+    summary.learned(10**9, decision(version=499, shadows={"bold": 0.5, "new": 0.1}), 1.0)
+    assert counted(summary) == {"bold": 0, "new": 2}
+
+
+def test_all_challengers_begin_anew_when_another_policy_is_live() -> None:
+    summary, policies = filled(), ["live", "bold", "new"]
+    summary.compare("bold", policies, row=400, unchanged=policies)
+    assert counted(summary) == {"live": 0, "new": 0}
     assert summary.uniform.value.n == 300
-    summary.learned(10**9, decision(shadows={"bold": 0.5, "new": 0.1}), 1.0)  # it was decided before
-    assert summary.challengers["new"].value.n == 0
-    summary.learned(10**9, decision(policy="bold", shadows={"live": 0.5, "new": 0.1}), 1.0)
-    assert summary.challengers["new"].value.n == 1
+    summary.learned(10**9, decision(version=399, shadows={"bold": 0.5, "new": 0.1}), 1.0)
+    assert counted(summary) == {"live": 0, "new": 0}
+    summary.learned(10**9, decision(version=400, policy="bold", shadows={"live": 0.5, "new": 0.1}), 1.0)
+    assert counted(summary) == {"live": 1, "new": 1}
+    summary.compare("live", policies, row=500, unchanged=policies)  # back again: what it once decided is over
+    summary.learned(10**9, decision(version=399, shadows={"bold": 0.5, "new": 0.1}), 1.0)
+    assert counted(summary) == {"bold": 0, "new": 0}
+
+
+def test_a_challenger_that_is_described_anew_is_compared_anew(tmp_path: Path) -> None:
+    """As the log has it: decisions from before the change, whose rewards come after it, count for the other one."""
+
+    def challengers(bold: str) -> list[dict[str, str]]:
+        return [{"name": "bold", "policy": bold}, {"name": "even", "policy": "Uniform"}]
+
+    service = writer(tmp_path, challengers=challengers("HyThompson:scale=1"))
+    put(service, "a", "b")
+    for i in range(4):
+        decide(service, str(i))
+    for i in range(3):
+        reward(service, str(i), 1.0)
+    assert counted(service.fold.summary) == {"bold": 3, "even": 3}
+    service.store.close()
+    service = writer(tmp_path, challengers=challengers("HyThompson:scale=2"))
+    reward(service, "3", 1.0)
+    assert counted(service.fold.summary) == {"bold": 0, "even": 4}
+    decide(service, "4")
+    reward(service, "4", 1.0)
+    assert counted(service.fold.summary) == {"bold": 1, "even": 5}
 
 
 def test_the_largest_weights_that_could_have_been_are_known() -> None:

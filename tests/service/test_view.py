@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hybandits.service import view as view_module
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.store import StoreError
 from hybandits.service.view import ARMS, POINTS, SHARES, View, Views, look
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, USER, Clock, put, retire, writer
+from tests.support.bandits import CLICKS, USER, Clock, put, retire, served, writer
 
 
 def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Writer:
@@ -80,6 +81,36 @@ def test_a_look_is_taken_once_for_all_who_want_one(tmp_path: Path) -> None:
     service.failures += 3
     now += 2
     assert views.newest().failures == 3
+
+
+def test_a_look_is_renewed_when_the_present_has_moved_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curves are drawn up to the present, so an old look would end them too early."""
+    service, now = played(tmp_path, "a", "b"), 0.0  # of 50 seconds, the first of which is second 1,000
+    monkeypatch.setattr("time.time", lambda: 1_050 + now)
+    views = Views(service, lambda: now)
+    first = views.newest()
+    now += 0.5
+    assert views.newest() is first
+    now += 1.5
+    assert views.newest() is not first
+    assert views.newest().seen == 1_052
+
+
+def test_arms_are_followed_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
+    arms = [f"arm {i}" for i in range(60)]
+    curves = look(played(tmp_path, *arms, rounds=200)).curves
+    assert curves.places == sorted(curves.places)
+    assert curves.arms == [arms[place] for place in curves.places]
+
+
+def test_refused_requests_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "OFTEN", 0.0)
+    with served(writer(tmp_path, CLICKS)) as web:
+        assert web.get("/v1/view").json()["refusals"] == {}
+        for _ in range(2):
+            web.post("/v1/decisions", json={"users": {}})
+        web.get("/nowhere")
+        assert web.get("/v1/view").json()["refusals"] == {"404": 1, "422": 2}
 
 
 def test_trouble_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

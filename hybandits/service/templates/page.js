@@ -28,13 +28,24 @@
 
   function say(text) { if (connection.textContent !== text) connection.textContent = text; }
 
-  // "3 s ago" instead of a time, from the clock of this machine
+  // "3 s ago" instead of a time, from the clock of this machine; axes have times of its zone
   function tick() {
     for (const time of main.querySelectorAll("time")) {
+      if (time.className === "clock") { clock(time); continue; }
       const seconds = Math.max(0, Math.round((Date.now() - Date.parse(time.dateTime)) / 1000));
-      const text = seconds < 120 ? `${seconds} s ago` : seconds < 7200 ? `${Math.floor(seconds / 60)} min ago` : new Date(time.dateTime).toLocaleString();
+      const text = seconds < 120 ? `${seconds} s ago` : seconds < 7200 ? `${Math.floor(seconds / 60)} min ago` : new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
       if (time.textContent !== text) time.textContent = text;
     }
+  }
+
+  function clock(time) {
+    const parts = time.dataset.parts.split(" "), form = { hourCycle: "h23" };
+    if (parts.includes("year")) form.year = "numeric";
+    if (parts.includes("day")) Object.assign(form, { day: "numeric", month: "short" });
+    if (parts.includes("clock")) Object.assign(form, { hour: "2-digit", minute: "2-digit" });
+    if (parts.includes("seconds")) form.second = "2-digit";
+    const text = new Date(time.dateTime).toLocaleString("en-GB", form);
+    if (time.textContent !== text) time.textContent = text;
   }
 
   // Read events as they come. Headers carry the token, which an EventSource could not send.
@@ -72,7 +83,7 @@
         if (!(await listen(token))) { ask(Boolean(token)); return; }
         wait = 1000;
       } catch { /* said below */ }
-      say("The connection is lost. What is shown may be old; trying again.");
+      say("The connection is lost, so these numbers may be out of date. Trying again.");
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
