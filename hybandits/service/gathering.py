@@ -25,13 +25,12 @@ HANGING = 12.0
 class Gathering:
     """Gathers what requests ask for while the writer is busy, and until no more come.
 
-    One transaction then takes them all, and they share what it costs. Clients that were answered just now and ask again
-    at once are in it too, and the two threads need not compete for their turns.
+    One transaction then takes them all, with those that come while it waits for its turn, and they share what it costs.
+    Clients that were answered just now and ask again at once are in it too, and the two threads need not compete.
     """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._gathered: list[Asked] = []
         self._open: dict[asyncio.Future[list[Outcome]], Sequence[Command]] = {}
         self._since = 0.0  # when the writer gave its last answer, or was asked while it had nothing to do
         self._expected = 0
@@ -40,7 +39,7 @@ class Gathering:
     @property
     def waiting(self) -> int:
         """Requests that wait for their transaction."""
-        return len(self._gathered) + self._writer.waiting
+        return self._writer.waiting
 
     def start(self) -> None:
         """Let the writer begin, and answer in this event loop."""
@@ -51,8 +50,7 @@ class Gathering:
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Refuse those who wait for a writer that hangs, again and again as long as it does."""
         if self._open and loop.time() - self._since > HANGING:
-            refused = self._writer.cannot(f"The log has not answered for {HANGING:g} seconds.")
-            self._gathered.clear()
+            refused = self._writer.give_up(f"The log has not answered for {HANGING:g} seconds.")
             for future, commands in self._open.items():
                 if not future.done():
                     future.set_result([refused] * len(commands))
@@ -70,7 +68,7 @@ class Gathering:
         if not self._open:
             self._since = loop.time()
         self._open[future] = commands
-        self._gathered.append(Asked(commands, answer))
+        self._writer.ask(Asked(commands, answer), wake=False)
         if self._writer_is_free:
             self._gather(loop)
         try:
@@ -84,7 +82,7 @@ class Gathering:
         loop.call_soon(self._hand_in, loop, now, 0, now, now)
 
     def _hand_in(self, loop: asyncio.AbstractEventLoop, began: float, before: int, looked: float, busy: float) -> None:
-        """Hand in what has come; but wait a moment for clients that were answered just now, who may ask again at once.
+        """Let what has come be served; but wait a moment for clients that were answered just now and may ask again.
 
         Parameters
         ----------
@@ -95,23 +93,21 @@ class Gathering:
         busy : float
             When a request came, or the loop did something else, for the last time.
         """
-        count, now = len(self._gathered), time.perf_counter()
+        count, now = self._writer.waiting, time.perf_counter()
         if count > before or now - looked > LONG:
             busy = now
         if count < self._expected and now - busy < PATIENCE and now - began < MOST_PATIENCE:
             loop.call_soon(self._hand_in, loop, began, count, now, busy)
             return
-        gathered, self._gathered = self._gathered, []
-        if gathered:
-            self._writer.ask(gathered)
-        else:
-            self._writer_is_free = True
+        self._writer.wake()
 
     def _deliver(self, loop: asyncio.AbstractEventLoop, answers: Sequence[Delivery]) -> None:
         """Answer the requests of one transaction. Those that came meanwhile are next, with those that come now."""
         for reply, outcomes in answers:
             reply(outcomes)
-        self._expected = len(answers) + len(self._gathered)
+        waiting = self._writer.waiting
+        if answers:
+            self._expected = len(answers) + waiting
         self._writer_is_free, self._since = True, loop.time()
-        if self._gathered:
+        if waiting:
             self._gather(loop)

@@ -289,7 +289,7 @@ class Views:
             if self.writer.store.last()[0] <= self.writer.fold.row:
                 return
             folded = threading.Event()
-            self.writer.ask([Asked([], lambda _: folded.set())])
+            self.writer.ask(Asked([], lambda _: folded.set()))
         except StoreError:
             return
         folded.wait(OFTEN)

@@ -8,6 +8,7 @@ in their order against that one model, and folds its own rows when they are on d
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import logging
 import math
@@ -15,7 +16,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -101,8 +102,8 @@ class Writer:
         self.store = store
         self._clock = clock
         self._asked: deque[Asked] = deque()
-        self._wake = threading.Condition()
-        self._stopping = False
+        self._wake = threading.Condition(threading.RLock())
+        self._stopping = self._woken = False
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
         self._torn = False
@@ -175,15 +176,31 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="hybandits writer", daemon=True)
         self._thread.start()
 
-    def ask(self, asked: Iterable[Asked]) -> None:
-        """Hand in commands; those that cannot be served any more are refused at once."""
+    def ask(self, asked: Asked, *, wake: bool = True) -> None:
+        """Hand in commands; those that cannot be served any more are refused at once.
+
+        Without `wake` they are served with those that come later, or with what is about to be served.
+        """
         with self._wake:
             if not self._stopping:
-                self._asked.extend(asked)
-                self._wake.notify()
+                self._asked.append(asked)
+                if wake:
+                    self.wake()
                 return
         stopping = Refused(503, "The service is stopping. Ask again in a moment.")
-        self._deliver([(each.reply, [stopping for _ in each.commands]) for each in asked])
+        self._deliver([(asked.reply, [stopping for _ in asked.commands])])
+
+    def wake(self) -> None:
+        """Let what has been handed in be served."""
+        with self._wake:
+            self._woken = True
+            self._wake.notify()
+
+    def give_up(self, why: str) -> Refused:
+        """Drop what waits, because the log does not answer; returns what to answer instead."""
+        with self._wake:
+            self._asked.clear()
+        return self.cannot(why)
 
     @property
     def waiting(self) -> int:
@@ -202,19 +219,16 @@ class Writer:
     def _run(self) -> None:
         while True:
             with self._wake:
-                waiting = not self._asked and not self._stopping
-                woken = waiting and self._wake.wait(self._until_due() if self.trouble is None else RETRY)
+                if not self._woken and not self._stopping:
+                    self._wake.wait(self._until_due() if self.trouble is None else RETRY)
+                woken, self._woken = self._woken, False
                 if self._stopping and not self._asked:
                     return
-                asked: list[Asked] = []
-                count = 0
-                while self._asked and (not asked or count + len(self._asked[0].commands) <= MOST_TOGETHER):
-                    asked.append(self._asked.popleft())
-                    count += len(asked[-1].commands)
-            if woken and not asked:
+            if woken and not self._asked:  # the transaction before has taken everything
+                self._deliver([])
                 continue
-            outcomes = self.serve([command for each in asked for command in each.commands])
-            rest = iter(outcomes)
+            asked: list[Asked] = []
+            rest = iter(self._serve(functools.partial(self._take, asked)))
             self._deliver([(each.reply, list(itertools.islice(rest, len(each.commands)))) for each in asked])
             if self.fold.row - self._snapshot_row >= SNAPSHOT_EVERY:
                 self._try_to_keep_snapshot()
@@ -226,6 +240,16 @@ class Writer:
             log.warning("no snapshot was kept: %s", problem)
         except Exception:  # it is only a cache, and all clients wait for this thread
             log.exception("no snapshot was kept")
+
+    def _take(self, asked: list[Asked]) -> list[Command]:
+        """Take what has been handed in by now, as much as one transaction should serve."""
+        count = 0
+        with self._wake:
+            while self._asked and (not asked or count + len(self._asked[0].commands) <= MOST_TOGETHER):
+                asked.append(self._asked.popleft())
+                count += len(asked[-1].commands)
+            self._woken = self._woken or bool(self._asked)
+        return [command for each in asked for command in each.commands]
 
     def keep_snapshot(self) -> None:
         """Keep the model as it is, so that the next start need not fold the whole log."""
@@ -246,17 +270,22 @@ class Writer:
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; returns when what they wrote is on disk."""
+        return self._serve(lambda: commands)
+
+    def _serve(self, take: Callable[[], Sequence[Command]]) -> list[Outcome]:
+        """Serve what can be taken when the transaction has begun: while it waits for its turn, more may come."""
+        take = functools.cache(take)
         began = time.perf_counter()
         try:
             self._catch_up(began)
-            outcomes, rows = self._transact(commands)
+            outcomes, rows = self._transact(take)
         except StoreError as problem:
-            return [self.cannot(str(problem))] * len(commands)
+            return [self.cannot(str(problem))] * len(take())
         except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
             self._torn = True
             log.exception("cannot serve")
             why = f"The service has failed ({type(problem).__name__}: {problem})."
-            return [self.cannot(why)] * len(commands)
+            return [self.cannot(why)] * len(take())
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
@@ -279,7 +308,7 @@ class Writer:
                 self.fold.apply(self.store.rows(self.fold.row), self.store)
         self._served = now
 
-    def _transact(self, commands: Sequence[Command]) -> tuple[list[Outcome], list[Row]]:
+    def _transact(self, take: Callable[[], Sequence[Command]]) -> tuple[list[Outcome], list[Row]]:
         """Serve commands in a transaction; returns the outcomes, and the rows that are on disk now."""
         while True:
             with self.store.writing() as transaction:
@@ -287,7 +316,7 @@ class Writer:
                     self.fold.apply(transaction.rows(self.fold.row), transaction)
                     turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
                     turn.close_what_is_due()
-                    outcomes = turn.serve(commands)
+                    outcomes = turn.serve(take())
                     transaction.append(turn.rows)
                     if self.trouble is not None and not turn.rows:
                         transaction.touch()

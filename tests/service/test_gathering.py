@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,27 +16,28 @@ from hybandits.service import writer as writing
 from hybandits.service.commands import Answer, Command, Decide
 from hybandits.service.gathering import Gathering
 from hybandits.service.problems import Refused
-from hybandits.service.writer import Outcome, Writer
+from hybandits.service.writer import Outcome, Turn
 from tests.support.bandits import USER, put, writer
 
 
-def watched(service: Writer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many commands each transaction takes."""
+def watched(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = lambda: None) -> list[int]:
+    """How many commands each transaction has taken; `then` is called in it."""
     sizes: list[int] = []
-    serve = service.serve
+    serve = Turn.serve
 
-    def counted(commands: Sequence[Command]) -> list[Outcome]:
+    def counted(turn: Turn, commands: Sequence[Command]) -> list[Outcome]:
         sizes.append(len(commands))
-        return serve(commands)
+        then()
+        return serve(turn, commands)
 
-    monkeypatch.setattr(service, "serve", counted)
+    monkeypatch.setattr(Turn, "serve", counted)
     return sizes
 
 
 def test_requests_that_come_together_share_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
-    sizes = watched(service, monkeypatch)
+    sizes = watched(monkeypatch)
 
     async def ask() -> list[list[Outcome]]:
         gathering = Gathering(service)
@@ -53,16 +54,13 @@ def test_requests_that_come_together_share_a_transaction(tmp_path: Path, monkeyp
 def test_requests_wait_for_a_busy_writer_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
-    sizes = watched(service, monkeypatch)
-    counted = service.serve
     busy, go_on = threading.Event(), threading.Event()
 
-    def slowly(commands: Sequence[Command]) -> list[Outcome]:
+    def slowly() -> None:
         busy.set()
         assert go_on.wait(20)
-        return counted(commands)
 
-    monkeypatch.setattr(service, "serve", slowly)
+    sizes = watched(monkeypatch, slowly)
 
     async def ask() -> None:
         gathering = Gathering(service)
@@ -83,10 +81,33 @@ def test_requests_wait_for_a_busy_writer_together(tmp_path: Path, monkeypatch: p
     assert sizes == [1, 5]
 
 
+def test_requests_that_come_while_a_transaction_waits_for_its_turn_are_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    sizes = watched(monkeypatch)
+
+    async def ask() -> None:
+        gathering = Gathering(service)
+        gathering.start()
+        with (tmp_path / "log.db.lock").open("rb+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            tasks = []
+            for i in range(6):
+                tasks.append(asyncio.create_task(gathering.ask([Decide(USER, event_id=f"e{i}")])))
+                await asyncio.sleep(0.01)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(ask())
+    service.stop()
+    assert sizes == [6]
+
+
 def test_a_batch_that_is_too_large_for_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
-    sizes = watched(service, monkeypatch)
+    sizes = watched(monkeypatch)
     monkeypatch.setattr(writing, "MOST_TOGETHER", 10)
 
     async def ask() -> list[list[Outcome]]:
@@ -166,4 +187,4 @@ def test_a_writer_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pyte
     for (outcome,) in (first, second):
         assert isinstance(outcome, Refused)
         assert (outcome.status, outcome.detail[:35]) == (503, "The log has not answered for 0.2 se")
-    assert [outcome.status for outcome in after] == [201, 200]
+    assert [outcome.status for outcome in after] == [201, 201]

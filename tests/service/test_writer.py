@@ -237,7 +237,7 @@ def test_the_longest_window_does_not_end_the_thread(tmp_path: Path) -> None:
     service.start()
     for event in ("first", "second"):
         done = threading.Event()
-        service.ask([Asked([Decide(USER, event_id=event)], lambda outcomes, done=done: done.set())])  # type: ignore[misc]
+        service.ask(Asked([Decide(USER, event_id=event)], lambda outcomes, done=done: done.set()))  # type: ignore[misc]
         assert done.wait(20)
     service.stop()
     assert service.fold.summary.decisions == 2
