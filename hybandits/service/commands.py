@@ -22,6 +22,12 @@ class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     candidates: Candidates = ALL
     event_id: Id | None = None
 
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has at least; as many, unless it says in full what could be left out."""
+        user = len(self.user)
+        return user + (user > 0) + (self.candidates is not ALL) + (self.event_id is not None)
+
 
 class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Give the reward of a decision."""
@@ -29,11 +35,21 @@ class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
     event_id: Id
     reward: float
 
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has."""
+        return 2
+
 
 class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Make an arm a candidate, or describe it anew."""
 
     features: dict[str, Value] = {}
+
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has at least."""
+        return len(self.features) + bool(self.features)
 
 
 class Retire(msgspec.Struct, frozen=True):
@@ -44,6 +60,11 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Let another policy decide."""
 
     policy: str
+
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has."""
+        return 1
 
 
 class OfArm(msgspec.Struct, frozen=True):

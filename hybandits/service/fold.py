@@ -17,9 +17,10 @@ import numpy as np
 from hybandits.foundation.checks import Doubles, nearest
 from hybandits.model.named_features import Features
 from hybandits.policies.base import Policy
-from hybandits.service.commands import MOST, Ids
+from hybandits.service.commands import Ids
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.problems import Refused
+from hybandits.service.reading import wrong_candidates
 from hybandits.service.rows import (
     ALL,
     FEW,
@@ -39,6 +40,7 @@ from hybandits.service.rows import (
 from hybandits.service.settings import LIVE, Bandit
 from hybandits.service.store import Reading, Snapshot, Store
 from hybandits.service.summary import Summary
+from hybandits.service.wrong_features import wrong_features
 
 CHUNK = 1_000
 """Rewards that are learned in one call."""
@@ -321,13 +323,8 @@ class Fold:
     def _checked_pool(self, named: bytes) -> Pool:
         try:
             candidates = _ids.decode(named)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
-            raise Refused(
-                422,
-                f"candidates must be a list of 1 to {MOST:,} ids of arms, each of 1 to 200 characters ({problem}).",
-                field="candidates",
-                value=named.decode(errors="replace"),
-            ) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise wrong_candidates(named) from None
         for arm in candidates:
             known = self.arms.get(arm)
             if known is None:
@@ -386,9 +383,9 @@ class Fold:
                 name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
                 for name, policy in self.policies.items()
             }
-        except (TypeError, ValueError) as problem:
+        except (TypeError, ValueError):
             if len(events) == 1:
-                return [Refused(422, f"{problem}.", field="user", value=events[0].user)]
+                return [wrong_features("user", self.bandit.user, events[0].user)]
             return [outcome for event in events for outcome in self._decide_among(pool, [event])]
         drawn = lots.pop(self.live)
         at = np.arange(len(events)), drawn.indices

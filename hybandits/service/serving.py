@@ -15,7 +15,8 @@ from starlette.applications import Starlette
 
 from hybandits.foundation.files import read_toml
 from hybandits.model.features import FeatureMap
-from hybandits.service.api import Tokens, application
+from hybandits.service.access import LOOPBACK, Tokens
+from hybandits.service.api import application
 from hybandits.service.protocol import Protocol
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.store import open_store
@@ -57,9 +58,6 @@ class Serving(msgspec.Struct, frozen=True):
     port: int = 8000
     workers: int = 1
     tokens: str | None = None
-
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def serve(serving: Serving) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from hybandits.foundation import checks
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
 from hybandits.service.fold import Event, Fold, Gap
 from hybandits.service.problems import Refused
@@ -41,6 +42,7 @@ from hybandits.service.rows import (
 )
 from hybandits.service.settings import CHANGEABLE, Bandit
 from hybandits.service.store import Found, Store, StoreError, Transaction
+from hybandits.service.wrong_features import wrong_features
 
 MOST_TOGETHER = 1_000
 """Requests in one transaction."""
@@ -58,7 +60,7 @@ IDLE = 1.0
 """Seconds without a transaction, after which what others have written is folded before the next one begins."""
 
 LARGEST = 1e50
-"""Rewards beyond this are refused, as policies do."""
+"""Rewards and features beyond this are refused, as policies do."""
 
 log = logging.getLogger("hybandits.service")
 
@@ -103,11 +105,14 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
         self._torn = False
+        self._probed = False  # whether somebody asked for nothing, to see whether it can be written
         self._served = -math.inf
         self.trouble: str | None = None
         """Why the service cannot write at the moment; None if it can."""
         self.failures = 0
         """How often it could not."""
+        self.wrote = -math.inf
+        """When the disk last took something, by `time.monotonic`."""
         self.committed: Callable[[float], None] = lambda seconds: None
         """Is told how long every transaction took."""
         self.fold = self._opened(bandit)
@@ -220,6 +225,7 @@ class Writer:
                     count += len(asked[-1].commands)
             if woken and not asked:
                 continue
+            self._probed = not all(each.commands for each in asked)
             outcomes = self.serve([command for each in asked for command in each.commands])
             rest = iter(outcomes)
             self._deliver([(each.reply, list(itertools.islice(rest, len(each.commands)))) for each in asked])
@@ -262,7 +268,8 @@ class Writer:
                 turn.close_what_is_due()
                 outcomes = turn.serve(commands)
                 transaction.append(turn.rows)
-                if self.trouble is not None and not turn.rows:
+                touch = not turn.rows and (self._probed or self.trouble is not None)
+                if touch:
                     transaction.touch()
         except StoreError as problem:
             return self._cannot(str(problem), commands)
@@ -273,6 +280,8 @@ class Writer:
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
+        if turn.rows or touch:
+            self.wrote = time.monotonic()
         self.committed(time.perf_counter() - began)
         try:
             self.fold.apply(turn.rows, self.store)
@@ -288,7 +297,7 @@ class Writer:
             log.error("cannot write: %s", why)
         self.trouble = why
         self.failures += 1
-        return [Refused(503, f"{why} Ask again with the same ids: nothing counts twice.") for _ in commands]
+        return [Refused(503, f"{why} {_again(command)}") for command in commands]
 
     def _begin_again(self) -> None:
         """Fold the log anew, because the model may be half changed, or lack what was archived while it was folded."""
@@ -449,13 +458,15 @@ class Turn:
         fold = self.fold
         fold.check_names("arm", command.features, fold.features.arm)
         try:
-            fold.arm_vector(command.features)
-        except (TypeError, ValueError) as problem:
-            raise Refused(422, f"{problem}.", field="features", value=command.features) from None
+            checks.finite("features", fold.arm_vector(command.features), LARGEST)
+        except (TypeError, ValueError):
+            raise wrong_features("arm", fold.bandit.arm, command.features) from None
         pending = self._arms.get(arm)
         before = pending.features if isinstance(pending, Arm) else fold.arms[arm].features if arm in fold.arms else None
         if active and before == command.features:
-            return Answer(200, {"arm": arm, "active": True, "features": command.features})
+            its = [row.number for row in self.rows if row.content is pending]
+            version = its[0] if its else fold.arms[arm].version
+            return Answer(200, {"arm": arm, "active": True, "features": command.features, "version": version})
         self._arms[arm] = Arm(arm, command.features)
         version = self._write(self._arms[arm])
         body = {"arm": arm, "active": True, "features": command.features, "version": version}
@@ -479,6 +490,15 @@ def _same_candidates(one: Candidates, other: Candidates) -> bool:
         return decode_ids(one) == decode_ids(other)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
+
+
+def _again(command: Command) -> str:
+    """What to do after a transaction that failed, of which it may not be known whether it was written."""
+    if not isinstance(command, Decide | GiveReward):
+        return "Ask again."
+    if command.event_id is None:
+        return "Ask again, best with an event_id of your own: then nothing counts twice."
+    return "Ask again with the same event_id: nothing counts twice."
 
 
 def _named(command: Decide) -> Decide:

@@ -25,7 +25,7 @@ def connected(web: httpx.Client) -> Iterator[socket.socket]:
 def asked(event: str, version: str = "1.1", *headers: str) -> bytes:
     """A request for a decision, as bytes."""
     body = json.dumps({"event_id": event, "user": USER}).encode()
-    lines = [f"POST /v1/decisions HTTP/{version}", "Host: x", f"Content-Length: {len(body)}", *headers]
+    lines = [f"POST /v1/decisions HTTP/{version}", "Host: 127.0.0.1", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.service.api import Tokens
+from hybandits.service.access import Tokens
 from hybandits.service.serving import Serving, make_application, read_tokens, serve
 from tests.support.bandits import CLICKS, writer
 
