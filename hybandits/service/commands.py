@@ -28,6 +28,11 @@ class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
         user = len(self.user)
         return user + (user > 0) + (self.candidates is not ALL) + (self.event_id is not None)
 
+    @property
+    def colons(self) -> int:
+        """Colons in its ids."""
+        return (self.event_id or "").count(":") + bytes(self.candidates).count(b":")
+
 
 class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Give the reward of a decision."""
@@ -40,6 +45,11 @@ class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
         """Keys that its JSON has."""
         return 2
 
+    @property
+    def colons(self) -> int:
+        """Colons in its ids."""
+        return self.event_id.count(":")
+
 
 class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Make an arm a candidate, or describe it anew."""
@@ -50,6 +60,8 @@ class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def keys(self) -> int:
         """Keys that its JSON has at least."""
         return len(self.features) + bool(self.features)
+
+    colons = 0
 
 
 class Retire(msgspec.Struct, frozen=True):
@@ -65,6 +77,8 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def keys(self) -> int:
         """Keys that its JSON has."""
         return 1
+
+    colons = 0
 
 
 class OfArm(msgspec.Struct, frozen=True):
