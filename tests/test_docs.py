@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import hybandits
+from hybandits.service.settings import read_bandit
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.writer import Writer
+from tests.support.bandits import served
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "results" / "README.md"])
@@ -72,3 +77,16 @@ def test_readme_lists_every_policy() -> None:
 
 def test_ci_runs_the_readmes_command() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_requests_of_the_service_are_answered(tmp_path: Path) -> None:
+    """Those of the README and of docs/service.md, with the bandit.toml of the latter."""
+    page = (ROOT / "docs" / "service.md").read_text()
+    bandit = read_bandit(tomllib.loads(re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]))
+    for i, text in enumerate(((ROOT / "README.md").read_text(), page)):
+        requests = re.findall(r"^    curl (?:-X (\w+) )?localhost:8000(\S+)(?: -d '(.*)')?$", text, re.MULTILINE)
+        assert len(requests) >= 3
+        with served(Writer(SqliteStore(tmp_path / f"{i}.db"), bandit)) as web:
+            for method, path, body in requests:
+                answer = web.request(method or ("POST" if body else "GET"), path, content=body)
+                assert answer.status_code in (200, 201), answer.text

@@ -63,9 +63,8 @@ def serve(
             workers=workers,
             tokens=None if token_file is None else str(token_file),
         )
-        typer.echo(f"hybandits: serving {bandit} at http://{host}:{port} (Ctrl-C ends it)", err=True)
         try:
-            run(serving)
+            run(serving, lambda url: typer.echo(f"hybandits: serving {bandit} at {url} (Ctrl-C ends it)", err=True))
         except StoreError as problem:
             raise ValueError(str(problem)) from None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.applications import Starlette
@@ -19,21 +19,24 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from hybandits.service.commands import MOST, Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.foundation.checks import nearest
+from hybandits.service.access import Access, Tokens, header
+from hybandits.service.commands import Answer, Command, OfArm, Retire
 from hybandits.service.gathering import Gathering
 from hybandits.service.looking import Looking
 from hybandits.service.metrics import Measured, Metrics
-from hybandits.service.problems import TITLES, Refused
+from hybandits.service.problems import Refused
 from hybandits.service.protocol import answer_at_once
-from hybandits.service.rows import FEW, Arm, Decision, Retired, decode_ids
+from hybandits.service.reading import READ_ARM, READ_DECISION, READ_PROMOTE, READ_REWARD
+from hybandits.service.rows import FEW, Arm, Decision, Retired, Reward, decode_ids
 from hybandits.service.store import StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises where a body is not JSON of the expected form."""
+RECENT = 3.0
+"""Seconds for which something that was written shows that it can be written."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -47,13 +50,6 @@ class AnyId(StringConvertor):
 register_url_convertor("any", AnyId())
 
 
-class Tokens(msgspec.Struct, frozen=True):
-    """What requests must carry: a token for everything, and one for arms and promote, if they are given."""
-
-    use: str | None = None
-    manage: str | None = None
-
-
 def application(writer: Writer, *, tokens: Tokens | None = None) -> Starlette:
     """The service as an ASGI application. It starts the writer when it starts, and stops it when it stops."""
     return Api(writer, tokens or Tokens()).application()
@@ -63,25 +59,20 @@ class Api:
     """The routes of one service."""
 
     def __init__(self, writer: Writer, tokens: Tokens) -> None:
-        self.writer, self.tokens = writer, tokens
-        self._manage = tokens.manage or tokens.use
-        self._decide = msgspec.json.Decoder(Decide)
-        self._reward = msgspec.json.Decoder(GiveReward)
-        self._arm = msgspec.json.Decoder(PutArm)
-        self._promote = msgspec.json.Decoder(Promote)
+        self.writer = writer
+        self.access = Access(tokens)
         self.gathering = Gathering(writer)
-        self.looking = Looking(writer, self.gathering, lambda request: check_token(request.scope, tokens.use))
+        self.looking = Looking(writer, self.gathering, self.access)
 
     def application(self) -> Starlette:
         """The ASGI application."""
-        use, manage = self.tokens.use, self._manage
-        metrics = self.looking.metrics
+        access, metrics = self.access, self.looking.metrics
         posted = {
-            "/v1/decisions": Posted(self.decide, use, metrics),
-            "/v1/rewards": Posted(self.reward, use, metrics),
-            "/v1/decisions/batch": Posted(self.decide_batch, use, metrics),
-            "/v1/rewards/batch": Posted(self.reward_batch, use, metrics),
-            "/v1/promote": Posted(self.promote, manage, metrics),
+            "/v1/decisions": Posted(self.decide, access, metrics),
+            "/v1/rewards": Posted(self.reward, access, metrics),
+            "/v1/decisions/batch": Posted(self.decide_batch, access, metrics),
+            "/v1/rewards/batch": Posted(self.reward_batch, access, metrics),
+            "/v1/promote": Posted(self.promote, access, metrics, manage=True),
         }
         routes = [
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posted.items()),
@@ -105,12 +96,7 @@ class Api:
             routes=routes,
             lifespan=lifespan,
             middleware=[Middleware(Measured, metrics=metrics)],
-            exception_handlers={
-                Refused: _refused,
-                HTTPException: _not_found,
-                StoreError: _no_store,
-                **dict.fromkeys(UNREADABLE, _not_valid),
-            },
+            exception_handlers={Refused: _refused, HTTPException: _not_found, StoreError: _no_store},
         )
 
     # -------------------------------------------------------------- requests
@@ -125,41 +111,53 @@ class Api:
 
     async def decide(self, body: bytes) -> Answer:
         """POST /v1/decisions."""
-        return await self._one(self._decide.decode(body))
+        return await self._one(READ_DECISION.one(body))
 
     async def reward(self, body: bytes) -> Answer:
         """POST /v1/rewards."""
-        return await self._one(self._reward.decode(body))
+        return await self._one(READ_REWARD.one(body))
 
     async def decide_batch(self, body: bytes) -> Answer:
         """POST /v1/decisions/batch: every item has a status of its own."""
-        return await self._batch(body, Decide)
+        return await self._batch(READ_DECISION.many(body))
 
     async def reward_batch(self, body: bytes) -> Answer:
         """POST /v1/rewards/batch: every item has a status of its own."""
-        return await self._batch(body, GiveReward)
+        return await self._batch(READ_REWARD.many(body))
 
     async def promote(self, body: bytes) -> Answer:
         """POST /v1/promote."""
-        return await self._one(self._promote.decode(body))
+        return await self._one(READ_PROMOTE.one(body))
 
-    async def _batch(self, body: bytes, kind: Any) -> Answer:
-        items = _items(body, kind)
-        if not 1 <= len(items) <= MOST:
-            raise _too_many(len(items))
+    async def _batch(self, items: Sequence[Command | Refused]) -> Answer:
         commands = [item for item in items if not isinstance(item, Refused)]
-        served = iter(await self.gathering.ask(commands) if commands else [])
-        return Answer(200, [_item(item if isinstance(item, Refused) else next(served)) for item in items])
+        served = await self.gathering.ask(commands) if commands else []
+        for outcome in served[:1]:
+            if isinstance(outcome, Refused) and outcome.status == 503:  # the transaction failed, and so all items
+                raise outcome
+        following = iter(served)
+        outcomes = [item if isinstance(item, Refused) else next(following) for item in items]
+        for outcome in outcomes:
+            if isinstance(outcome, Refused):
+                self.looking.metrics.refused(outcome.status)
+        return Answer(200, [_item(outcome) for outcome in outcomes])
 
     async def look(self, request: Request) -> Response:
         """GET /v1/decisions/{id}: what was decided, among whom, with which chances, and its reward."""
-        check_token(request.scope, self.tokens.use)
-        event = request.path_params["id"]
+        self.access.check(request.scope)
+        event = _id(request)
         found = (await asyncio.to_thread(self.writer.store.find, [event])).get(event)
         if found is None or found.decision is None:
-            raise Refused(404, f"There is no decision with the event id {event!r}.", field="id", value=event)
+            raise Refused(
+                404,
+                f"There is no decision with the event id {event!r}. Use the event_id that it was answered with.",
+                field="id",
+                value=event,
+            )
         decision = found.decision.content
         assert isinstance(decision, Decision)
+        given = None if found.reward is None else found.reward.content
+        assert given is None or isinstance(given, Reward)
         ids = decode_ids(decision.candidates)
         if ids is None:
             ids = await asyncio.to_thread(self._active_at, decision.version)
@@ -172,7 +170,8 @@ class Api:
             "policy": decision.policy,
             "challengers": decision.shadows,
             "arm_version": decision.arm_version,
-            "reward": None if found.reward is None else found.reward.content.reward,  # type: ignore[union-attr]
+            "reward": None if given is None else given.reward,
+            "learned": None if given is None else not given.late,
         }
         return _json(body, 200)
 
@@ -188,18 +187,20 @@ class Api:
 
     async def put_arm(self, request: Request) -> Response:
         """PUT /v1/arms/{id}."""
-        body = await read_body(request.scope, request.receive, self._manage)
-        arm = _arm_id(request)
-        return _answer(await self._one(OfArm(arm, self._arm.decode(body or b"{}"))))
+        self.access.check(request.scope, manage=True)
+        body = await read_body(request.scope, request.receive)
+        return _answer(await self._one(OfArm(_arm_id(request), READ_ARM.one(body or b"{}"))))
 
     async def retire_arm(self, request: Request) -> Response:
         """DELETE /v1/arms/{id}."""
-        check_token(request.scope, self._manage)
+        self.access.check(request.scope, manage=True)
         return _answer(await self._one(OfArm(_arm_id(request), Retire())))
 
     async def arms(self, request: Request) -> Response:
-        """GET /v1/arms."""
-        check_token(request.scope, self.tokens.use)
+        """GET /v1/arms, those that other processes have put included."""
+        self.access.check(request.scope)
+        if await self._trouble() is not None:
+            raise Refused(503, f"{self.writer.trouble} Ask again.")
         known = list(self.writer.fold.arms.items())
         return _json(
             [
@@ -213,13 +214,25 @@ class Api:
 
     async def healthy(self, request: Request) -> Response:
         """GET /healthz: the process answers."""
+        self.access.check_sender(request.scope)
         return _json({"status": "ok"}, 200)
 
     async def ready(self, request: Request) -> Response:
-        """GET /readyz: it can write."""
-        if self.writer.trouble is not None:
-            raise Refused(503, self.writer.trouble)
+        """GET /readyz: it can write, which is tried if it has not been done for a while."""
+        self.access.check_sender(request.scope)
+        if time.monotonic() - self.writer.wrote > RECENT or self.writer.trouble is not None:
+            trouble = await self._trouble()
+            if trouble is not None:
+                told = self.access.permits(request.scope)  # reasons name files and hosts
+                raise Refused(
+                    503, trouble if told else "The service cannot write now. Ask with the token for the reason."
+                )
         return _json({"status": "ok", "version": self.writer.fold.row}, 200)
+
+    async def _trouble(self) -> str | None:
+        """Why an empty transaction fails, or None; it also folds what others have written."""
+        await self.gathering.ask([])
+        return self.writer.trouble
 
 
 def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
@@ -229,10 +242,25 @@ def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
     return {arm: (1 - decision.floor) * own.get(i, 0.0) + even for i, arm in enumerate(ids)}
 
 
+def _id(request: Request) -> str:
+    """The id in a path. Bytes that are not UTF-8 would all become the same character, and ids with them the same."""
+    try:
+        unquote_to_bytes(request.scope["raw_path"]).decode()
+    except UnicodeDecodeError:
+        path = request.scope["raw_path"].decode("latin-1")
+        raise Refused(
+            422, f"The path {path!r} is not UTF-8. Encode the id as UTF-8 before % is used.", field="id", value=path
+        ) from None
+    its: str = request.path_params["id"]
+    return its
+
+
 def _arm_id(request: Request) -> str:
-    arm: str = request.path_params["id"]
+    arm = _id(request)
     if not 1 <= len(arm) <= 200:
-        raise Refused(422, f"The id of an arm has 1 to 200 characters, got {len(arm)}.", field="id", value=arm)
+        raise Refused(
+            422, f"The id of an arm has 1 to 200 characters, got {len(arm)}. Choose another.", field="id", value=arm
+        )
     return arm
 
 
@@ -243,17 +271,19 @@ class Posted:
     much as their decision.
     """
 
-    def __init__(self, answer: Callable[[bytes], Awaitable[Answer]], token: str | None, metrics: Metrics) -> None:
-        self._answer, self._token, self._metrics = answer, token, metrics
+    def __init__(
+        self, answer: Callable[[bytes], Awaitable[Answer]], access: Access, metrics: Metrics, *, manage: bool = False
+    ) -> None:
+        self._answer, self._access, self._metrics, self._manage = answer, access, metrics, manage
         self.__name__: str = answer.__name__  # type: ignore[attr-defined]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, status = time.perf_counter(), 500
         try:
             try:
-                answer = await self._answer(await read_body(scope, receive, self._token))
-            except (Refused, *UNREADABLE) as wrong:
-                refused = wrong if isinstance(wrong, Refused) else _invalid(wrong)
+                self._access.check(scope, manage=self._manage)
+                answer = await self._answer(await read_body(scope, receive))
+            except Refused as refused:
                 status = refused.status
                 await problem(refused)(scope, receive, send)
                 return
@@ -270,6 +300,7 @@ class Application(Starlette):
 
     def __init__(self, posted: Mapping[str, Posted], **settings: Any) -> None:
         super().__init__(**settings)
+        self.router.redirect_slashes = False  # a path with one too many is not there
         self._posted = posted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -280,13 +311,9 @@ class Application(Starlette):
             await super().__call__(scope, receive, send)
 
 
-async def read_body(scope: Scope, receive: Receive, token: str | None) -> bytes:
-    """The body, if the request carries the token and the body is small.
-
-    How long it may take is the server's business: `protocol.Protocol`.
-    """
-    check_token(scope, token)
-    length = _header(scope, b"content-length")
+async def read_body(scope: Scope, receive: Receive) -> bytes:
+    """The body, if it is not too large. How long it may take is the server's business: `protocol.Protocol`."""
+    length = header(scope, b"content-length")
     if length is not None and length.isdigit() and int(length) > LARGEST_BODY:
         raise _too_large(int(length))
     body, more = bytearray(), True
@@ -301,46 +328,12 @@ async def read_body(scope: Scope, receive: Receive, token: str | None) -> bytes:
     return bytes(body)
 
 
-def check_token(scope: Scope, token: str | None) -> None:
-    """Refuse a request that does not carry this token; None: none is needed."""
-    if token is None:
-        return
-    given = _header(scope, b"authorization") or b""
-    if not hmac.compare_digest(given, f"Bearer {token}".encode()):
-        raise Refused(401 if not given else 403, "Send the token in the header Authorization: Bearer TOKEN.")
-
-
-def _header(scope: Scope, name: bytes) -> bytes | None:
-    value: bytes
-    for its, value in scope["headers"]:
-        if its == name:
-            return value
-    return None
-
-
 def _json(body: Any, status: int) -> Response:
     return Response(_encoder.encode(body), status, media_type="application/json")
 
 
 def _answer(answer: Answer) -> Response:
     return _json(answer.body, answer.status)
-
-
-def _items(body: bytes, kind: Any) -> list[Command | Refused]:
-    """The items of a batch; if not all can be read, one by one."""
-    try:
-        items: list[Command | Refused] = msgspec.json.decode(body, type=list[kind])
-    except UNREADABLE:
-        items = []
-        each = msgspec.json.decode(body, type=list[msgspec.Raw])
-        if len(each) > MOST:
-            raise _too_many(len(each)) from None
-        for item in each:
-            try:
-                items.append(msgspec.json.decode(item, type=kind))
-            except UNREADABLE as wrong:
-                items.append(_invalid(wrong))
-    return items
 
 
 def _item(outcome: Outcome) -> dict[str, Any]:
@@ -360,15 +353,12 @@ def problem(refused: Refused) -> Response:
 
 
 def _too_large(size: int) -> Refused:
-    return Refused(413, f"The body has at least {size:,} bytes, at most {LARGEST_BODY:,} are accepted.")
-
-
-def _too_many(items: int) -> Refused:
-    return Refused(422, f"A batch has 1 to {MOST:,} items, got {items:,}.")
-
-
-def _invalid(wrong: Exception) -> Refused:
-    return Refused(422 if isinstance(wrong, msgspec.ValidationError) else 400, f"{wrong}.")
+    return Refused(
+        413,
+        f"The body has at least {size:,} bytes, and {LARGEST_BODY:,} are accepted. Send smaller batches.",
+        field="body",
+        value=size,
+    )
 
 
 async def _refused(request: Request, refused: Exception) -> Response:
@@ -380,15 +370,15 @@ async def _no_store(request: Request, wrong: Exception) -> Response:
     return problem(Refused(503, f"{wrong} Ask again."))
 
 
-async def _not_valid(request: Request, wrong: Exception) -> Response:
-    return problem(_invalid(wrong))
-
-
 async def _not_found(request: Request, wrong: Exception) -> Response:
     assert isinstance(wrong, HTTPException)
-    status = wrong.status_code if wrong.status_code in TITLES else 400
-    answer = problem(Refused(status, f"{request.method} {request.url.path} is not a request of this service."))
-    if status == 405:
-        there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
-        answer.headers["allow"] = ", ".join(sorted({method for route in there for method in route.methods}))
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    method, path = request.method, request.url.path
+    if not routes:
+        paths = [route.path.partition("{")[0] for route in request.app.routes]
+        detail = f"There is no {path!r} here{nearest(path, paths)}. /openapi.json lists what there is."
+        return problem(Refused(404, detail, field="path", value=path))
+    allowed = ", ".join(sorted({method for route in routes for method in route.methods}))
+    answer = problem(Refused(405, f"{path!r} takes {allowed}, got {method}.", field="method", value=method))
+    answer.headers["allow"] = allowed
     return answer

@@ -22,6 +22,17 @@ class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     candidates: Candidates = ALL
     event_id: Id | None = None
 
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has at least; as many, unless it says in full what could be left out."""
+        user = len(self.user)
+        return user + (user > 0) + (self.candidates is not ALL) + (self.event_id is not None)
+
+    @property
+    def colons(self) -> int:
+        """Colons in its ids."""
+        return (self.event_id or "").count(":") + bytes(self.candidates).count(b":")
+
 
 class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Give the reward of a decision."""
@@ -29,11 +40,28 @@ class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
     event_id: Id
     reward: float
 
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has."""
+        return 2
+
+    @property
+    def colons(self) -> int:
+        """Colons in its ids."""
+        return self.event_id.count(":")
+
 
 class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Make an arm a candidate, or describe it anew."""
 
     features: dict[str, Value] = {}
+
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has at least."""
+        return len(self.features) + bool(self.features)
+
+    colons = 0
 
 
 class Retire(msgspec.Struct, frozen=True):
@@ -44,6 +72,13 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Let another policy decide."""
 
     policy: str
+
+    @property
+    def keys(self) -> int:
+        """Keys that its JSON has."""
+        return 1
+
+    colons = 0
 
 
 class OfArm(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ go.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import math
 import multiprocessing
@@ -139,10 +140,10 @@ def demonstrate(*, port: int = 8000, rate: float = 30.0, seed: int = 0) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bandit = Path(folder) / "bandit.toml"
         bandit.write_text(BANDIT)
-        print(f"The page is at {url} (Ctrl-C ends it). The first readers come in a moment.", flush=True)
         readers.start()
         try:
-            serve(Serving(bandit=str(bandit), store=str(bandit.with_suffix(".db")), port=port))
+            serving = Serving(bandit=str(bandit), store=str(bandit.with_suffix(".db")), port=port)
+            serve(serving, lambda url: print(f"The page is at {url} (Ctrl-C ends it). Readers come now.", flush=True))
         except KeyboardInterrupt:
             pass
         finally:
@@ -225,4 +226,11 @@ async def _renew(client: AsyncClient, newsroom: Newsroom, page: dict[str, Articl
 
 
 if __name__ == "__main__":
-    demonstrate()
+    parser = argparse.ArgumentParser(description="Show a service with simulated readers of a news page, until Ctrl-C.")
+    parser.add_argument("--port", type=int, default=8000, help="port of this machine to serve at (8000)")
+    parser.add_argument("--rate", type=float, default=30.0, help="readers per second (30)")
+    parser.add_argument("--seed", type=int, default=0, help="what readers, articles and clicks are drawn from (0)")
+    try:
+        demonstrate(**vars(parser.parse_args()))
+    except ValueError as problem:
+        raise SystemExit(f"hybandits: {problem}") from None

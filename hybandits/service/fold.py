@@ -18,9 +18,10 @@ import numpy as np
 from hybandits.foundation.checks import Doubles, nearest
 from hybandits.model.named_features import Features
 from hybandits.policies.base import Lots, Policy
-from hybandits.service.commands import MOST, Ids
+from hybandits.service.commands import Ids
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.problems import Refused
+from hybandits.service.reading import wrong_candidates
 from hybandits.service.rows import (
     ALL,
     DECISION,
@@ -41,6 +42,7 @@ from hybandits.service.rows import (
 from hybandits.service.settings import LIVE, Bandit
 from hybandits.service.store import Reading, Snapshot, Store, same_base, undisturbed
 from hybandits.service.summary import Summary
+from hybandits.service.wrong_features import wrong_features
 
 CHUNK = 1_000
 """Rewards that are learned in one call."""
@@ -332,13 +334,8 @@ class Fold:
     def _checked_pool(self, named: bytes) -> Pool:
         try:
             candidates = _ids.decode(named)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
-            raise Refused(
-                422,
-                f"candidates must be a list of 1 to {MOST:,} ids of arms, each of 1 to 200 characters ({problem}).",
-                field="candidates",
-                value=named.decode(errors="replace"),
-            ) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise wrong_candidates(named) from None
         for arm in candidates:
             known = self.arms.get(arm)
             if known is None:
@@ -414,9 +411,9 @@ class Fold:
         """Make decisions that have the same candidates."""
         try:
             lots = draw()
-        except (TypeError, ValueError) as problem:
+        except (TypeError, ValueError):
             if len(events) == 1:
-                return [Refused(422, f"{problem}.", field="user", value=events[0].user)]
+                return [wrong_features("user", self.bandit.user, events[0].user)]
             alone = [(pool, [event]) for event in events]
             return [self._decide_among(*part, partial(self._lots, *part))[0] for part in alone]
         drawn, floor = lots.pop(self.live), self.bandit.floor

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from hybandits.service.commands import Command
-from hybandits.service.writer import Asked, Delivery, Outcome, Writer
+from hybandits.service.writer import Asked, Delivery, Outcome, Writer, refusals
 
 PATIENCE = 1e-4
 """Seconds for which nothing happens, after which what has come is handed in."""
@@ -50,10 +50,12 @@ class Gathering:
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Refuse those who wait for a writer that hangs, again and again as long as it does."""
         if self._open and loop.time() - self._since > HANGING:
-            refused = self._writer.give_up(f"The log has not answered for {HANGING:g} seconds.")
+            why = f"The log has not answered for {HANGING:g} seconds."
+            self._writer.note_trouble(why)
+            self._writer.drop()
             for future, commands in self._open.items():
                 if not future.done():
-                    future.set_result([refused] * len(commands))
+                    future.set_result(refusals(why, commands))
         loop.call_later(HANGING / 12, self._watch, loop)
 
     async def ask(self, commands: Sequence[Command]) -> list[Outcome]:

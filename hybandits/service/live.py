@@ -44,6 +44,8 @@ class Live:
         return self._watch(form)
 
     async def _watch(self, form: str) -> AsyncIterator[bytes]:
+        if self._watchers >= MOST_WATCHERS:  # others have begun since it was asked, so this one ends at once
+            return
         self._watchers += 1
         if self._task is None or self._task.done():
             self._events = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import msgspec
 from starlette.requests import Request
@@ -11,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hybandits.service import openapi
+from hybandits.service.access import Access
 from hybandits.service.gathering import Gathering
 from hybandits.service.live import Live
 from hybandits.service.metrics import Metrics
@@ -21,10 +21,10 @@ from hybandits.service.writer import Writer
 
 
 class Looking:
-    """Routes that change nothing; `check` refuses requests without the token."""
+    """Routes that change nothing."""
 
-    def __init__(self, writer: Writer, gathering: Gathering, check: Callable[[Request], None]) -> None:
-        self._check = check
+    def __init__(self, writer: Writer, gathering: Gathering, access: Access) -> None:
+        self._access = access
         self._views = Views(writer)
         self.live_views = Live(self._views)
         self.metrics = Metrics(self._views, gathering)
@@ -43,10 +43,13 @@ class Looking:
     async def page(self, request: Request) -> Response:
         """GET /: the page, or the question for the token."""
         try:
-            self._check(request)
+            self._access.check(request.scope)
         except Refused as refused:
+            if refused.status != 401:
+                raise
             answer = {**headers(), "www-authenticate": "Bearer"}
-            return Response(page(None, refused=refused.status == 403), refused.status, answer, "text/html")
+            wrong_token = "authorization" in request.headers
+            return Response(page(None, refused=wrong_token), refused.status, answer, "text/html")
         return Response(await asyncio.to_thread(self._page), 200, headers(), "text/html")
 
     def _page(self) -> str:
@@ -61,22 +64,23 @@ class Looking:
         return self._stream(request, "view")
 
     def _stream(self, request: Request, form: str) -> Response:
-        self._check(request)
+        self._access.check(request.scope)
         told = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self.live_views.watch(form), 200, told, "text/event-stream")
 
     async def view(self, request: Request) -> Response:
         """GET /v1/view: the view, once."""
-        self._check(request)
+        self._access.check(request.scope)
         view = await asyncio.to_thread(self._views.newest)
         return Response(msgspec.json.encode(view), media_type="application/json")
 
     async def measurements(self, request: Request) -> Response:
         """GET /metrics."""
-        self._check(request)
+        self._access.check(request.scope)
         text = await asyncio.to_thread(self.metrics.text)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def description(self, request: Request) -> Response:
         """GET /openapi.json."""
+        self._access.check_sender(request.scope)
         return Response(openapi.document(), media_type="application/json")

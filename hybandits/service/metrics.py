@@ -32,7 +32,10 @@ class Metrics:
         )  # fmt: skip
         self._by_request: dict[str, Histogram] = {}
         self._refusals = Counter(
-            "hybandits_refusals", "Requests that were not served, by status.", ["status"], registry=self.registry
+            "hybandits_refusals",
+            "Requests and items of batches that were not served, by status.",
+            ["status"],
+            registry=self.registry,
         )
         commits = Histogram(
             "hybandits_commit_duration_seconds", "How long transactions took, until their rows were on disk.",
@@ -49,7 +52,11 @@ class Metrics:
             its = self._by_request[request] = self._requests.labels(request)
         its.observe(seconds)
         if status >= 400:
-            self._refusals.labels(str(status)).inc()
+            self.refused(status)
+
+    def refused(self, status: int) -> None:
+        """Take note of a request, or an item of a batch, that was not served."""
+        self._refusals.labels(str(status)).inc()
 
     def refusals(self) -> dict[str, int]:
         """How many requests were refused, by status."""

@@ -57,9 +57,10 @@ class DecisionInFull(Decided):
     challengers: dict[str, float]
     arm_version: int
     reward: float | None
+    learned: bool | None
 
 
-class Rewarded(msgspec.Struct):
+class Rewarded(msgspec.Struct, kw_only=True):
     """A reward that is on disk, and whether the model learns it."""
 
     event_id: str
@@ -77,8 +78,14 @@ class ArmAnswer(msgspec.Struct):
     version: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class Item(msgspec.Struct):
-    """One answer of a batch: a status, and what a single request would have been answered with."""
+class DecidedItem(Decided):
+    """A decision of a batch, with its status."""
+
+    status: int
+
+
+class RewardedItem(Rewarded, kw_only=True):
+    """A reward of a batch, with its status."""
 
     status: int
 
@@ -97,8 +104,8 @@ class Health(msgspec.Struct):
 
 
 STRUCTS = (
-    Decide, GiveReward, PutArm, Promote, Problem, Decided, DecisionInFull, Rewarded, ArmAnswer, Item, Promoted, Health,
-    View,
+    Decide, GiveReward, PutArm, Promote, Problem, Decided, DecisionInFull, Rewarded, ArmAnswer, DecidedItem,
+    RewardedItem, Promoted, Health, View,
 )  # fmt: skip
 
 
@@ -125,7 +132,7 @@ def document() -> bytes:
 
 
 def _paths() -> dict[str, Any]:
-    item = _list("Item")
+    # Left out on purpose: /live, which is for the page's own script, and /openapi.json itself.
     return {
         "/v1/decisions": {
             "post": _operation(
@@ -136,13 +143,13 @@ def _paths() -> dict[str, Any]:
         "/v1/decisions/batch": {
             "post": _operation(
                 "decide_batch", "Make many decisions in one transaction; each has a status of its own.",
-                _batch("Decide"), {200: item}, WITH_BODY,
+                _batch("Decide"), {200: _answers("DecidedItem")}, WITH_BODY,
             )
         },
         "/v1/decisions/{id}": {
             "get": _operation(
                 "look", "What was decided, among whom, with which chances, and its reward.", None,
-                {200: "DecisionInFull"}, (404, *ALWAYS), identified=True,
+                {200: "DecisionInFull"}, (404, 422, *ALWAYS), identified=True,
             )
         },
         "/v1/rewards": {
@@ -154,14 +161,14 @@ def _paths() -> dict[str, Any]:
         "/v1/rewards/batch": {
             "post": _operation(
                 "reward_batch", "Give many rewards in one transaction; each has a status of its own.",
-                _batch("GiveReward"), {200: item}, WITH_BODY,
+                _batch("GiveReward"), {200: _answers("RewardedItem")}, WITH_BODY,
             )
         },
         "/v1/arms": {"get": _operation("arms", "All arms.", None, {200: _list("ArmAnswer")}, ALWAYS)},
         "/v1/arms/{id}": {
             "put": _operation(
                 "put_arm", "Make an arm a candidate, or describe it anew.", "PutArm",
-                {201: "ArmAnswer", 200: "ArmAnswer"}, WITH_BODY, identified=True,
+                {201: "ArmAnswer", 200: "ArmAnswer"}, WITH_BODY, identified=True, required=False,
             ),
             "delete": _operation(
                 "retire_arm", "Let an arm be no longer a candidate.", None, {200: "ArmAnswer"}, (404, 422, *ALWAYS),
@@ -174,8 +181,8 @@ def _paths() -> dict[str, Any]:
             )
         },
         "/v1/view": {"get": _operation("view", "What the page shows.", None, {200: "View"}, ALWAYS)},
-        "/healthz": {"get": _operation("healthy", "Whether the process answers.", None, {200: "Health"}, (503,))},
-        "/readyz": {"get": _operation("ready", "Whether it can write.", None, {200: "Health"}, (503,))},
+        "/healthz": {"get": _operation("healthy", "Whether the process answers.", None, {200: "Health"}, (403,))},
+        "/readyz": {"get": _operation("ready", "Whether it can write.", None, {200: "Health"}, (403, 503))},
         "/metrics": {"get": _plain("measurements", "Measurements for Prometheus.", "text/plain")},
         "/": {"get": _plain("page", "The page.", "text/html", "text/html")},
         "/v1/live": {"get": _plain("live_view", "The view, whenever it changes.", "text/event-stream")},
@@ -184,14 +191,14 @@ def _paths() -> dict[str, Any]:
 
 def _operation(
     name: str, summary: str, body: str | dict[str, Any] | None, answers: dict[int, str | dict[str, Any]],
-    problems: tuple[int, ...], *, identified: bool = False,
+    problems: tuple[int, ...], *, identified: bool = False, required: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
     operation: dict[str, Any] = {"operationId": name, "summary": summary}
     if identified:
         schema = {"type": "string", "minLength": 1, "maxLength": 200}
         operation["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": schema}]
     if body is not None:
-        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": _schema(body)}}}
+        operation["requestBody"] = {"required": required, "content": {JSON: {"schema": _schema(body)}}}
     operation["responses"] = {
         **{str(status): _answer("As asked.", JSON, _schema(schema)) for status, schema in answers.items()},
         **_problems(problems),
@@ -201,7 +208,9 @@ def _operation(
 
 def _plain(name: str, summary: str, kind: str, refused: str = PROBLEM) -> dict[str, Any]:
     text = {"type": "string"}
-    problems = _problems(ALWAYS) if refused == PROBLEM else {str(s): _answer(TITLES[s], refused, text) for s in ALWAYS}
+    problems = _problems(ALWAYS)
+    if refused != PROBLEM:
+        problems["401"] = _answer(TITLES[401], refused, text)
     return {"operationId": name, "summary": summary, "responses": {"200": _answer("As asked.", kind, text), **problems}}
 
 
@@ -219,6 +228,11 @@ def _schema(schema: str | dict[str, Any]) -> dict[str, Any]:
 
 def _list(name: str) -> dict[str, Any]:
     return {"type": "array", "items": _schema(name)}
+
+
+def _answers(name: str) -> dict[str, Any]:
+    """The answers of a batch: each is what a single request would have been answered with, and its status."""
+    return {"type": "array", "items": {"anyOf": [_schema(name), _schema("Problem")]}}
 
 
 def _batch(name: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 TITLES = {
     400: "The request is not valid JSON of the expected form",
     401: "A token is needed",
-    403: "This token does not allow it",
+    403: "This is not allowed",
     404: "Not found",
     405: "This method is not allowed here",
     408: "The request took too long to arrive",
@@ -48,7 +48,7 @@ class Refused(Exception):  # noqa: N818 (an answer rather than an error)
 
 def _shown(value: Any) -> Any:
     """The value as it is if it is short, otherwise its beginning."""
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**53):
         return value
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 200 else text[:199] + "…"

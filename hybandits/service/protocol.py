@@ -14,6 +14,9 @@ from hybandits.service.problems import Refused
 REQUEST_SECONDS = 10.0
 """How long a request may take to arrive, head and body."""
 
+LAST_SECONDS = 0.5
+"""For how long connections stay open when the server stops, for requests that are on their way."""
+
 LARGEST_HEAD = 65_536
 """Bytes of a request's first line and headers. One piece from the network, up to 256 KB, may go beyond it."""
 
@@ -38,6 +41,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._stopping = False
         self._waiting_since: float | None = self.loop.time()
         self._head: int | None = 0
         self._timer = self.loop.call_later(REQUEST_SECONDS, self._look_at_the_time)
@@ -60,6 +64,8 @@ class Protocol(HttpToolsProtocol):
         self._head = None
         super().on_headers_complete()
         cycle = self.cycle
+        if self._stopping and cycle is not None:
+            cycle.keep_alive = False  # the answer says that the connection is closed
         if cycle is not None and cycle.scope is self.scope:
             self.scope["extensions"] = {_EXTENSION: partial(_answer, cycle)}  # type: ignore[dict-item]
 
@@ -72,9 +78,16 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """The server is about to wait for its connections: those that only watch must end."""
+        """The server is about to wait for its connections: those that only watch must end.
+
+        Those on which nothing happens are closed in a moment: a request may be on its way, and would be lost.
+        """
         self.app_state["live"].stop()
-        super().shutdown()
+        self._stopping = True
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(LAST_SECONDS, super().shutdown)
+        else:
+            super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""

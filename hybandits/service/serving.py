@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,16 @@ import msgspec
 import numpy as np
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import Multiprocess
 
 from hybandits.foundation.files import read_toml
 from hybandits.model.features import FeatureMap
-from hybandits.service.api import Tokens, application
+from hybandits.service.access import LOOPBACK, Tokens
+from hybandits.service.api import application
 from hybandits.service.protocol import Protocol
 from hybandits.service.settings import Bandit, read_bandit
-from hybandits.service.store import open_store
+from hybandits.service.store import StoreError, open_store
 from hybandits.service.writer import Writer
 
 MOST_CONNECTIONS = 2_000
@@ -59,23 +64,90 @@ class Serving(msgspec.Struct, frozen=True):
     tokens: str | None = None
 
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+def serve(serving: Serving, listening: Callable[[str], object] = lambda url: None) -> None:
+    """Serve until a signal ends it; requests that have been accepted are answered first.
 
-
-def serve(serving: Serving) -> None:
-    """Serve until a signal ends it; requests that have been accepted are answered first."""
+    `listening` is called with the address when requests are answered there.
+    """
     tokens = read_tokens(serving.tokens)
     if serving.host not in LOOPBACK and tokens.use is None:
         raise ValueError(
             f"--host {serving.host} lets other machines in, so a token is needed: write one into a file and give "
             "--token-file FILE"
         )
-    settings = server_settings(serving)
-    if serving.workers == 1:
-        uvicorn.Server(uvicorn.Config(make_application(serving), **settings)).run()
-        return
-    os.environ[_HANDED_ON] = msgspec.json.encode(serving).decode()
-    uvicorn.run(f"{__name__}:worker", factory=True, workers=serving.workers, **settings)
+    bound = bind(serving.host, serving.port)  # before the log gets its first row
+    with bound:
+        host = f"[{serving.host}]" if ":" in serving.host else serving.host
+        url = f"http://{host}:{bound.getsockname()[1]}"
+        settings = server_settings(serving)
+        if serving.workers == 1:
+            Server(uvicorn.Config(make_application(serving), **settings), lambda: listening(url)).run([bound])
+            return
+        _begin(serving)
+        os.environ[_HANDED_ON] = msgspec.json.encode(serving).decode()
+        config = uvicorn.Config(f"{__name__}:worker", factory=True, workers=serving.workers, **settings)
+        workers = Workers(config, [bound], lambda: listening(url))
+        workers.run()
+    if any(process.exitcode == STARTUP_FAILURE for process in workers.processes):
+        raise ValueError("a worker could not start, so all were stopped: the reason is above")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at this address, which does not listen yet."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        bound = socket.socket(family)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as problem:
+        raise ValueError(
+            f"cannot listen at {host}, port {port} ({problem.strerror or problem}): give another --port or --host"
+        ) from None
+    bound.set_inheritable(True)
+    return bound
+
+
+def _begin(serving: Serving) -> None:
+    """Begin the log, or notice here what is wrong with it; workers need not fold again what is folded here."""
+    store = open_store(serving.store)
+    try:
+        Writer(store, _bandit(serving)).keep_snapshot()
+    finally:
+        store.close()
+
+
+class Server(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self.started:
+            self._listening()
+
+
+class Workers(Multiprocess):
+    """Worker processes, which are started again if they die, and all stopped if one cannot start."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], listening: Callable[[], object]) -> None:
+        super().__init__(config, sockets)
+        self._listening: Callable[[], object] | None = listening
+
+    def keep_subprocess_alive(self) -> None:
+        """Look after the workers, twice a second."""
+        super().keep_subprocess_alive()
+        if self._listening is not None and all(process.is_ready() for process in self.processes):
+            self._listening()
+            self._listening = None
 
 
 def server_settings(serving: Serving) -> dict[str, Any]:
@@ -88,20 +160,27 @@ def server_settings(serving: Serving) -> dict[str, Any]:
 
 
 def worker() -> Starlette:
-    """The application of a worker process."""
-    return make_application(msgspec.json.decode(os.environ[_HANDED_ON], type=Serving))
+    """The application of a worker process; one that cannot be made ends all workers."""
+    try:
+        return make_application(msgspec.json.decode(os.environ[_HANDED_ON], type=Serving))
+    except (StoreError, ValueError, TypeError, OSError) as problem:
+        print(f"hybandits: {problem}", file=sys.stderr, flush=True)
+        sys.exit(STARTUP_FAILURE)
 
 
 def make_application(serving: Serving) -> Starlette:
     """The application, with its log open and its model folded."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    bandit = None if serving.bandit is None else read_bandit(read_toml(Path(serving.bandit)))
-    writer = Writer(open_store(serving.store), bandit)
+    writer = Writer(open_store(serving.store), _bandit(serving))
     try_out(writer.fold.bandit)
     gc.collect()
     gc.freeze()  # what is there now stays: looking through it for garbage would hold up requests again and again
     gc.set_threshold(GARBAGE, 20, 20)
     return application(writer, tokens=read_tokens(serving.tokens))
+
+
+def _bandit(serving: Serving) -> Bandit | None:
+    return None if serving.bandit is None else read_bandit(read_toml(Path(serving.bandit)))
 
 
 def try_out(bandit: Bandit) -> None:

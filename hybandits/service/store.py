@@ -184,6 +184,12 @@ def open_store(address: str) -> Store:
         from hybandits.service.postgres import PostgresStore
 
         return PostgresStore(address)
+    scheme, separator, _ = address.partition("://")
+    if separator:  # the rest may hold a password, so it is not repeated
+        raise ValueError(
+            f"the store begins with {scheme}://, which is not known: give the path of a SQLite file, or "
+            "postgresql://USER@HOST/DATABASE"
+        )
     from hybandits.service.sqlite import SqliteStore
 
     return SqliteStore(address)

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from hybandits.foundation import checks
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
 from hybandits.service.fold import Event, Fold, Gap
 from hybandits.service.problems import Refused
@@ -42,6 +43,7 @@ from hybandits.service.rows import (
 )
 from hybandits.service.settings import CHANGEABLE, Bandit
 from hybandits.service.store import Found, Store, StoreError, Transaction
+from hybandits.service.wrong_features import wrong_features
 
 MOST_TOGETHER = 1_000
 """Requests in one transaction."""
@@ -62,7 +64,7 @@ LONGEST_WAIT = 60.0
 """Seconds after which the writer looks at the clock again, however far the next end of a window is."""
 
 LARGEST = 1e50
-"""Rewards beyond this are refused, as policies do."""
+"""Rewards and features beyond this are refused, as policies do."""
 
 log = logging.getLogger("hybandits.service")
 
@@ -112,6 +114,8 @@ class Writer:
         """Why the service cannot write at the moment; None if it can."""
         self.failures = 0
         """How often it could not."""
+        self.wrote = -math.inf
+        """When the disk last took something, by `time.monotonic`."""
         self.committed: Callable[[float], None] = lambda seconds: None
         """Is told how long every transaction took."""
         self.fold = self._opened(bandit)
@@ -196,11 +200,10 @@ class Writer:
             self._woken = True
             self._wake.notify()
 
-    def give_up(self, why: str) -> Refused:
-        """Drop what waits, because the log does not answer; returns what to answer instead."""
+    def drop(self) -> None:
+        """Drop what waits, because its clients have been answered otherwise."""
         with self._wake:
             self._asked.clear()
-        return self.cannot(why)
 
     @property
     def waiting(self) -> int:
@@ -280,15 +283,16 @@ class Writer:
             self._catch_up(began)
             outcomes, rows = self._transact(take)
         except StoreError as problem:
-            return [self.cannot(str(problem))] * len(take())
+            return self._refused(str(problem), take())
         except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
             self._torn = True
             log.exception("cannot serve")
-            why = f"The service has failed ({type(problem).__name__}: {problem})."
-            return [self.cannot(why)] * len(take())
+            return self._refused(f"The service has failed ({type(problem).__name__}: {problem}).", take())
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
+        if rows or not take():
+            self.wrote = time.monotonic()
         self.committed(time.perf_counter() - began)
         try:
             self.fold.apply(rows, self.store)
@@ -316,21 +320,26 @@ class Writer:
                     self.fold.apply(transaction.rows(self.fold.row), transaction)
                     turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
                     turn.close_what_is_due()
-                    outcomes = turn.serve(take())
+                    commands = take()
+                    outcomes = turn.serve(commands)
                     transaction.append(turn.rows)
-                    if self.trouble is not None and not turn.rows:
+                    probed = not commands or self.trouble is not None
+                    if probed and not turn.rows:
                         transaction.touch()
                     break
             self._begin_again()  # rows were archived that may not have been folded; others can write meanwhile
         return outcomes, turn.rows
 
-    def cannot(self, why: str) -> Refused:
-        """Take note that the log cannot be written at the moment; returns what to answer."""
+    def _refused(self, why: str, commands: Sequence[Command]) -> list[Outcome]:
+        self.note_trouble(why)
+        return refusals(why, commands)
+
+    def note_trouble(self, why: str) -> None:
+        """Take note that the log cannot be written at the moment."""
         if self.trouble is None:
             log.error("cannot write: %s", why)
         self.trouble = why
         self.failures += 1
-        return Refused(503, f"{why} Ask again with the same ids: nothing counts twice.")
 
     def _begin_again(self) -> None:
         """Fold the log anew, because the model may be half changed, or lack what was archived while it was folded."""
@@ -492,13 +501,15 @@ class Turn:
         fold = self.fold
         fold.check_names("arm", command.features, fold.features.arm)
         try:
-            fold.arm_vector(command.features)
-        except (TypeError, ValueError) as problem:
-            raise Refused(422, f"{problem}.", field="features", value=command.features) from None
+            checks.finite("features", fold.arm_vector(command.features), LARGEST)
+        except (TypeError, ValueError):
+            raise wrong_features("arm", fold.bandit.arm, command.features) from None
         pending = self._arms.get(arm)
         before = pending.features if isinstance(pending, Arm) else fold.arms[arm].features if arm in fold.arms else None
         if active and before == command.features:
-            return Answer(200, {"arm": arm, "active": True, "features": command.features})
+            its = [row.number for row in self.rows if row.content is pending]
+            version = its[0] if its else fold.arms[arm].version
+            return Answer(200, {"arm": arm, "active": True, "features": command.features, "version": version})
         self._arms[arm] = Arm(arm, command.features)
         version = self._write(self._arms[arm])
         body = {"arm": arm, "active": True, "features": command.features, "version": version}
@@ -523,6 +534,20 @@ def _same_candidates(one: Candidates, other: Candidates) -> bool:
         return decode_ids(one) == decode_ids(other)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
+
+
+def refusals(why: str, commands: Sequence[Command]) -> list[Outcome]:
+    """What is answered while the log cannot be written."""
+    return [Refused(503, f"{why} {_again(command)}") for command in commands]
+
+
+def _again(command: Command) -> str:
+    """What to do after a transaction that failed, of which it may not be known whether it was written."""
+    if not isinstance(command, Decide | GiveReward):
+        return "Ask again."
+    if command.event_id is None:
+        return "Ask again, best with an event_id of your own: then nothing counts twice."
+    return "Ask again with the same event_id: nothing counts twice."
 
 
 def _named(command: Decide) -> Decide:

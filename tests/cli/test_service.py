@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from hybandits.cli.main import app
 from hybandits.service.client import Client
+from tests.support.bandits import writer
 
 BANDIT = """
 name = "page"
@@ -129,3 +130,46 @@ def test_a_store_that_cannot_be_opened_is_said_plainly(file: Path, tmp_path: Pat
     assert code == 2
     assert "PostgreSQL (127.0.0.1 shop, bandit hybandits) cannot be used" in said
     assert "secret" not in said
+
+
+def test_a_port_in_use_is_said_in_a_line_before_the_log_begins(file: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for workers in ("1", "2"):
+            code, said = run("serve", str(file), "--port", port, "--workers", workers)
+            assert code == 2
+            assert said.startswith(f"hybandits: cannot listen at 127.0.0.1, port {port} (Address already in use)")
+            assert said.count("\n") == 1
+    assert not file.with_suffix(".db").exists()
+
+
+def test_what_workers_could_not_start_with_is_said_once(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.db").write_text("no log")
+    code, said = run("serve", str(file), "--port", "0", "--workers", "2", "--store", str(tmp_path / "other.db"))
+    assert code == 2
+    assert "other.db is damaged or no log" in said
+    assert said.count("\n") == 1
+    writer(tmp_path)  # a log of another bandit
+    code, said = run("serve", str(file), "--port", "0", "--workers", "2", "--store", str(tmp_path / "log.db"))
+    assert code == 2
+    assert "in the file but" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_address_is_said_when_it_answers(file: Path, workers: str) -> None:
+    command = [sys.executable, "-m", "hybandits", "serve", str(file), "--port", "0", "--workers", workers]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "HYBANDITS_QUIET": "1"}, start_new_session=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            url = said.removeprefix(f"hybandits: serving {file} at ").removesuffix(" (Ctrl-C ends it)\n")
+            assert httpx.get(f"{url}/healthz").status_code == 200
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == (-signal.SIGTERM if workers == "1" else 0)

@@ -10,13 +10,13 @@ import httpx
 import pytest
 
 from hybandits.service import client as clients
-from hybandits.service.client import AsyncClient, Client, ServiceError
+from hybandits.service.client import AsyncClient, Client, Decided, ServiceError
 from tests.support.bandits import USER, served, writer
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "_pause", lambda attempt: 0.0)
+    monkeypatch.setattr(clients, "_pause", lambda attempt, response=None: 0.0)
 
 
 def test_a_round_with_a_real_service(tmp_path: Path) -> None:
@@ -46,6 +46,81 @@ def test_a_round_with_a_real_service(tmp_path: Path) -> None:
                 assert len(await client.arms()) == 3
 
         asyncio.run(work())
+
+
+@pytest.mark.parametrize("its", [".", "..", "a.b", "../arms", "?", "#"])
+def test_ids_of_all_kinds_reach_the_service(tmp_path: Path, its: str) -> None:
+    with served(writer(tmp_path)) as web, Client(str(web.base_url)) as client:
+        client.put_arm(its, {"price": 1})
+        assert client.decide(USER, event_id=its).arm == its
+        assert client.look(its)["event_id"] == its
+        client.retire_arm(its)
+        assert client.arms()[0]["active"] is False
+        with pytest.raises(ServiceError, match="event_id must be a text of 1 to 200 characters"):
+            client.decide(USER, event_id="")
+
+
+def test_batches_and_promote(tmp_path: Path) -> None:
+    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson"}])
+    with served(service) as web:
+        with Client(str(web.base_url)) as client:
+            client.put_arm("a", {"price": 1})
+            first, second = client.decide_many([USER, {}])
+            assert isinstance(first, Decided)
+            assert isinstance(second, ServiceError)
+            assert (second.status, second.problem["field"]) == (422, "user.age")
+            learned, unknown = client.reward_many({first.event_id: 1.0, "nobody": 0.0})
+            assert learned is True
+            assert isinstance(unknown, ServiceError)
+            client.promote("bold")
+
+        async def work() -> None:
+            async with AsyncClient(str(web.base_url)) as client:
+                (decided,) = await client.decide_many([USER], ["a"])
+                assert isinstance(decided, Decided)
+                assert await client.reward_many({decided.event_id: 1.0}) == [True]
+                await client.promote("live")
+
+        asyncio.run(work())
+    assert service.fold.live == "live"
+
+
+def test_arms_are_not_sent_again_where_nobody_knows_what_became_of_them() -> None:
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.method)
+        if len(seen) == 1:
+            return httpx.Response(503, json={})  # the service says that it could not
+        if len(seen) == 2:
+            raise httpx.ConnectError("nobody listens", request=request)
+        raise httpx.ReadTimeout("slow", request=request)
+
+    with Client("http://service", transport=httpx.MockTransport(answer)) as client:
+        with pytest.raises(httpx.ReadTimeout):
+            client.put_arm("a")
+        assert seen == ["PUT"] * 3
+        with pytest.raises(httpx.ReadTimeout):
+            client.promote("bold")
+        assert seen[3:] == ["POST"]
+    with Client("htp://service") as client, pytest.raises(httpx.UnsupportedProtocol):
+        client.decide(USER)
+
+
+def test_what_is_no_service_is_said_plainly() -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, text="<html>hello"))
+    with (
+        Client("http://service", transport=transport) as client,
+        pytest.raises(ServiceError, match="not JSON but '<htm"),
+    ):
+        client.decide(USER)
+
+
+def test_the_service_says_when_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for told, low, high in (("7", 7, 7.5), ("3600", 30, 30.5), ("soon", 0.025, 0.05)):
+        assert low <= clients._pause(0, httpx.Response(503, headers={"retry-after": told})) <= high
+    assert clients.TIMEOUT > 10
 
 
 def failing(times: int, seen: list[dict[str, object]]) -> httpx.MockTransport:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -21,6 +23,14 @@ def test_its_bandit_is_one() -> None:
     bandit = read_bandit(tomllib.loads(BANDIT))
     assert list(bandit.policies) == ["live", "bold"]
     assert bandit.window == 15
+
+
+@pytest.mark.slow
+def test_it_has_help() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hybandits.service.demo", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "simulated readers" in done.stdout
 
 
 def test_everything_follows_from_the_seed() -> None:

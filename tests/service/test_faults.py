@@ -78,8 +78,7 @@ def test_a_disk_that_fails(tmp_path: Path, disk: Disk, fault: type[apsw.Error], 
             _refused(_decide(web, "during"), words)
             _refused(web.post("/v1/rewards", json={"event_id": "before", "reward": 1}), words)
             _refused(web.put("/v1/arms/c", json={"features": {"price": 1}}), words)
-            items = web.post("/v1/decisions/batch", json=[{"event_id": "batch", "user": USER}] * 2).json()
-            assert [item["status"] for item in items] == [503, 503]
+            _refused(web.post("/v1/decisions/batch", json=[{"event_id": "batch", "user": USER}] * 2), words)
             time.sleep(1.2)  # the service has tried again meanwhile
             _refused(web.get("/readyz"), words)
             assert web.get("/healthz").status_code == 200

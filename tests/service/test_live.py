@@ -87,6 +87,21 @@ def test_too_many_are_refused(service: Writer, monkeypatch: pytest.MonkeyPatch) 
         Live(Views(service)).watch("view")
 
 
+@pytest.mark.usefixtures("often")
+def test_the_limit_holds_for_those_who_ask_at_the_same_time(service: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WATCHERS", 1)
+
+    async def watched() -> None:
+        live = Live(Views(service))
+        first, second = live.watch("view"), live.watch("view")
+        assert (await soon(first)).startswith(b"data: ")
+        assert [event async for event in second] == []
+        await first.aclose()  # type: ignore[attr-defined]
+        assert live._watchers == 0
+
+    asyncio.run(watched())
+
+
 def test_a_server_ends_though_somebody_watches(service: Writer) -> None:
     """Leaving `served` waits for the server, which waits for its connections."""
     chunks: list[bytes] = []

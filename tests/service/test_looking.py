@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from hybandits.service import openapi
-from hybandits.service.api import Tokens, application
+from hybandits.service.access import Tokens
+from hybandits.service.api import application
 from hybandits.service.view import View
 from tests.support.bandits import CLICKS, put, served, writer
 
@@ -34,7 +35,7 @@ def test_a_token_is_needed_where_there_is_one(tmp_path: Path) -> None:
     with served(writer(tmp_path, CLICKS), Tokens(TOKEN)) as web:
         for path in ("/v1/view", "/v1/live", "/live", "/metrics", "/"):
             assert web.get(path).status_code == 401
-            assert web.get(path, headers={"authorization": "Bearer other"}).status_code == 403
+            assert web.get(path, headers={"authorization": "Bearer other"}).status_code == 401
             with web.stream("GET", path, headers={"authorization": f"Bearer {TOKEN}"}) as answer:
                 assert answer.status_code == 200
         locked = web.get("/")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hybandits.service.api import Tokens
+from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
 from hybandits.service.estimates import Comparison, Estimate
 from hybandits.service.page import content, headers, page, verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ def connected(web: httpx.Client) -> Iterator[socket.socket]:
 def asked(event: str, version: str = "1.1", *headers: str) -> bytes:
     """A request for a decision, as bytes."""
     body = json.dumps({"event_id": event, "user": USER}).encode()
-    lines = [f"POST /v1/decisions HTTP/{version}", "Host: x", f"Content-Length: {len(body)}", *headers]
+    lines = [f"POST /v1/decisions HTTP/{version}", "Host: 127.0.0.1", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
@@ -129,3 +130,38 @@ def test_a_connection_with_a_bare_line_break_is_left(tmp_path: Path, monkeypatch
         answers(client, 1)
         client.sendall(b"\r\n")
         assert client.recv(100) == b""
+
+
+def test_a_request_that_arrives_while_the_server_stops_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "LAST_SECONDS", 5.0)
+    stopping = threading.Event()
+    shutdown = protocol.Protocol.shutdown
+
+    def noted(self: protocol.Protocol) -> None:
+        shutdown(self)
+        stopping.set()
+
+    monkeypatch.setattr(protocol.Protocol, "shutdown", noted)
+    service = writer(tmp_path)
+    put(service, "a")
+    heads: list[bytes] = []
+
+    def ask(client: socket.socket) -> None:
+        assert stopping.wait(60)
+        client.sendall(asked("during"))
+        heads.extend(head for head, _ in answers(client, 1))
+        assert client.recv(100) == b""
+        client.close()
+
+    with served(service) as web:
+        client = socket.create_connection((web.base_url.host, web.base_url.port or 0), timeout=60)
+        client.sendall(asked("before"))
+        answers(client, 1)
+        asking = threading.Thread(target=ask, args=(client,))
+        asking.start()
+        web.close()
+    asking.join(60)
+    assert heads[0].startswith(b"HTTP/1.1 201 ")
+    assert b"connection: close\r\n" in heads[0]

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from hybandits.service.api import Tokens
+from hybandits.service import serving
+from hybandits.service.access import Tokens
 from hybandits.service.serving import Serving, make_application, read_tokens, serve
 from tests.support.bandits import CLICKS, writer
 
@@ -39,6 +41,27 @@ def test_a_log_that_has_begun_needs_no_file(tmp_path: Path) -> None:
     assert make_application(Serving(bandit=None, store=store)).routes
     with pytest.raises(ValueError, match="the log is empty"):
         make_application(Serving(bandit=None, store=str(tmp_path / "other.db")))
+
+
+def test_a_worker_that_cannot_start_says_why_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "no.db").write_text("no log")
+    handed_on = msgspec.json.encode(Serving(bandit=None, store=str(tmp_path / "no.db"))).decode()
+    monkeypatch.setenv(serving._HANDED_ON, handed_on)
+    with pytest.raises(SystemExit) as ended:
+        serving.worker()
+    assert ended.value.code == 3  # which ends the other workers too
+    said = capsys.readouterr().err
+    assert said.startswith("hybandits: ")
+    assert said.count("\n") == 1
+
+
+def test_an_address_is_one_that_a_browser_takes() -> None:
+    with serving.bind("localhost", 0) as bound:
+        assert bound.getsockname()[0] == "127.0.0.1"
+    with pytest.raises(ValueError, match=r"cannot listen at 192\.0\.2\.1, port 80"):
+        serving.bind("192.0.2.1", 80)
 
 
 @pytest.mark.slow

@@ -296,3 +296,10 @@ def test_the_lock_is_free_when_its_holder_was_killed(store: Store, address: str)
     append(store, decision(2, "b"))
     holder.communicate()
     assert [row.event for row in store.rows(0)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "postgresql+psycopg", "sqlite"])
+def test_other_databases_are_refused_without_their_passwords(scheme: str) -> None:
+    with pytest.raises(ValueError, match=f"begins with {scheme}://".replace("+", "[+]")) as refused:
+        open_store(f"{scheme}://ann:secret@host/shop")
+    assert "secret" not in str(refused.value)

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from hybandits.service.api import Tokens, application
+from hybandits.service.access import Tokens
+from hybandits.service.api import application
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm, Retire
 from hybandits.service.protocol import Protocol
 from hybandits.service.settings import Bandit, read_bandit

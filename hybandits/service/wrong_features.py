@@ -1,0 +1,70 @@
+"""What is wrong with the features of a request, in the words of bandit.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hybandits.foundation.checks import nearest, short, twin_of
+from hybandits.kernels.arrow import LIMIT
+from hybandits.model.feature_columns import Category, Feature, Number
+from hybandits.service.problems import Refused
+from hybandits.service.rows import Value
+
+
+def wrong_features(side: str, declared: Mapping[str, Feature], given: Mapping[str, Value]) -> Refused:
+    """The answer to features of a user or an arm that could not be used."""
+    for name, feature in declared.items():
+        value = given.get(name)
+        wrong = _wrong_number(name, value) if isinstance(feature, Number) else _wrong_category(name, feature, value)
+        if wrong and not _fits(feature, value):
+            return _refused(side, name, value, wrong)
+    numbers = {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
+    if not numbers:
+        return Refused(422, f"The features of the {side} cannot be used.", field=_field(side))
+    largest = max(numbers, key=lambda name: abs(numbers[name]))
+    wrong = f"is {numbers[largest]:g}, and products of features may not go beyond {LIMIT:g}. Send it in another unit."
+    return _refused(side, largest, given[largest], wrong)
+
+
+def _field(side: str) -> str:
+    return "user" if side == "user" else "features"
+
+
+def _refused(side: str, name: str, value: Value, wrong: str) -> Refused:
+    return Refused(422, f"The {side} feature {name!r} {wrong}", field=f"{_field(side)}.{name}", value=value)
+
+
+def _fits(feature: Feature, value: Value) -> bool:
+    try:
+        out = np.zeros((1, len(feature.labels("it"))))
+        feature.fill("it", [value], out)
+    except (TypeError, ValueError):
+        return False
+    return bool(np.abs(out).max() <= LIMIT)
+
+
+def _wrong_number(name: str, value: Value) -> str:
+    if value is None:
+        return (
+            "is missing. Send a number. (A bandit takes requests without it if its bandit.toml says numeric = "
+            f'{{ {name} = {{ missing = "column" }} }}.)'
+        )
+    if isinstance(value, str):
+        return f"is {short(value)}, expected a number. Send a number."
+    return f"is {short(value)}, and numbers may not go beyond {LIMIT:g}. Send it in another unit."
+
+
+def _wrong_category(name: str, feature: Category, value: Value) -> str:
+    values = list(feature.values or ())
+    some = ", ".join(map(repr, values[:10])) + (", .." if len(values) > 10 else "")
+    if value is None:
+        return (
+            f"is missing. Send one of {some}. (A bandit takes requests without it if its bandit.toml says "
+            f'categorical = {{ {name} = {{ values = [..], missing = "column" }} }}.)'
+        )
+    twin = twin_of(value)
+    if twin in values:
+        return f"is {value!r}, and its values are {some}. Send {twin!r}."
+    return f"is {short(value)}, which is none of its values{nearest(value, map(str, values))}. Send one of {some}."
