@@ -40,7 +40,7 @@ from hybandits.service.rows import (
     encode_ids,
 )
 from hybandits.service.settings import LIVE, Bandit
-from hybandits.service.store import Reading, Snapshot, Store, same_base, undisturbed
+from hybandits.service.store import Found, Reading, Snapshot, Store, same_base, undisturbed
 from hybandits.service.summary import Summary
 from hybandits.service.wrong_features import wrong_features
 
@@ -142,7 +142,8 @@ class Fold:
         self._vectors = np.empty((16, self.features.arm_width))
         self._named: dict[bytes, Pool] = {}
         self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
-        self._recent: dict[int, Row] = {}
+        self._recent: dict[int, Row] = {}  # decisions by their numbers
+        self._known: dict[str, Found] = {}  # the same by their events, with their rewards
         self._older: OrderedDict[int, Doubles] = OrderedDict()
         self._reading: Reading
         self._drawing: ThreadPoolExecutor | None = None
@@ -176,6 +177,8 @@ class Fold:
                 self.first_open = row.time
             self.summary.decided(row.time, content)
         elif isinstance(content, Reward):
+            if (known := self._known.get(content.event)) is not None:
+                self._known[content.event] = Found(known.decision, row)
             if not content.late and self.bandit.window is None:
                 self._due.append((row.time, self._decision(content.decision), content.reward))
         elif isinstance(content, Closed):
@@ -244,9 +247,15 @@ class Fold:
     def remember(self, row: Row) -> None:
         """Keep a decision in memory for a while, because its reward may come soon."""
         self._recent[row.number] = row
+        assert row.event is not None
+        self._known[row.event] = Found(row)
         if len(self._recent) > 2 * REMEMBERED:
             for number in list(itertools.islice(self._recent, REMEMBERED)):
-                del self._recent[number]
+                self._known.pop(self._recent.pop(number).event or "", None)
+
+    def known(self, event: str) -> Found | None:
+        """What the rows that have been folded say about an event; None if the log must be asked."""
+        return self._known.get(event)
 
     def _recall(self, rows: Sequence[Row]) -> None:
         """Read the decisions that rewards among these rows are for, all at once, unless they are in memory."""

@@ -68,6 +68,9 @@ LARGEST = 1e50
 
 log = logging.getLogger("hybandits.service")
 
+OF_EVENTS = (Decide, GiveReward)
+"""Commands about an event."""
+
 Outcome = Answer | Refused
 Reply = Callable[[list[Outcome]], object]
 """Is called with one outcome for every command that was handed in together."""
@@ -362,6 +365,7 @@ class Turn:
         self.closed = fold.closed
         self._arms: dict[str, Arm | Retired] = {}
         self._live = fold.live
+        self.found: dict[str, Found] = {}
 
     def _write(self, content: Content) -> int:
         number = self.fold.row + len(self.rows) + 1
@@ -384,8 +388,10 @@ class Turn:
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in their order."""
-        named = {c.event_id for c in commands if isinstance(c, Decide | GiveReward) and c.event_id is not None}
-        self.found: dict[str, Found] = self.transaction.find(sorted(named)) if named else {}
+        named = {c.event_id for c in commands if isinstance(c, OF_EVENTS) and c.event_id is not None}
+        self.found = {event: known for event in named if (known := self.fold.known(event)) is not None}
+        if unknown := sorted(named - self.found.keys()):
+            self.found |= self.transaction.find(unknown)
         commands = [_named(command) if isinstance(command, Decide) else command for command in commands]
         self._decided = self._decide_together(commands)
         outcomes: list[Outcome] = []
@@ -466,7 +472,8 @@ class Turn:
             return Answer(200, self._reward_answer(before))
         late = self._is_over(decision.time) or decision.number <= self.closed
         content = Reward(event, decision.number, reward, late)
-        self.fold.remember(decision)
+        if decision.number <= self.fold.row:  # it is in the log, whatever becomes of this transaction
+            self.fold.remember(decision)
         self.found[event] = Found(decision, Row(self._write(content), self.now, content))
         return Answer(202 if late else 201, self._reward_answer(content))
 

@@ -17,6 +17,7 @@ from hybandits.service.problems import Refused
 from hybandits.service.rows import ALL, Closed, Decision, encode_ids
 from hybandits.service.rows import Reward as RewardRow
 from hybandits.service.sqlite import SqliteStore
+from hybandits.service.store import StoreError
 from hybandits.service.verify import verify
 from hybandits.service.writer import Asked, Writer
 from tests.support.bandits import (
@@ -471,3 +472,42 @@ def test_retiring_and_putting_arms(tmp_path: Path) -> None:
     assert service.store.last()[0] == 5  # the bandit, two versions, gone, there again
     assert refused(service, OfArm("b", PutArm({}))).status == 422
     assert refused(service, OfArm("b", PutArm({"price": 1.0, "colour": "red"}))).status == 422
+
+
+def test_what_was_never_written_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision and its reward come together, and the disk does not take them: both are new when they come again."""
+    service = writer(tmp_path)
+    put(service, "a", "b")
+
+    def full(rows: object) -> None:
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service.store, "append", full)
+        failed = service.serve([Decide(USER, event_id="e"), GiveReward("e", 1.0)])
+    assert [outcome.status for outcome in failed] == [503, 503]
+    assert refused(service, GiveReward("e", 1.0)).status == 404
+    assert decide(service, "e").status == 201
+    with monkeypatch.context() as patch:
+        patch.setattr(service.store, "append", full)
+        assert refused(service, GiveReward("e", 1.0)).status == 503
+    assert reward(service, "e", 0.0).status == 201
+    assert reward(service, "e", 0.0).status == 200
+    assert refused(service, GiveReward("e", 1.0)).status == 409
+
+
+def test_events_are_known_from_memory_and_from_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold, "REMEMBERED", 2)
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    answers = [decide(service, f"e{i}").body for i in range(9)]
+    for i in range(0, 9, 2):
+        assert reward(service, f"e{i}", float(i)).status == 201
+    for again in (service, writer(tmp_path)):  # which has folded everything, or restored a snapshot of it
+        for i in range(9):
+            assert decide(again, f"e{i}").body == answers[i]
+            if i % 2 == 0:
+                assert reward(again, f"e{i}", float(i)).status == 200
+                assert refused(again, GiveReward(f"e{i}", -1.0)).status == 409
+        assert len(again.fold._recent) <= 4
+        again.keep_snapshot()
