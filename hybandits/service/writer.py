@@ -234,8 +234,7 @@ class Writer:
                 self._deliver([])
                 continue
             asked: list[Asked] = []
-            rest = iter(self._serve(functools.partial(self._take, asked)))
-            self._deliver([(each.reply, list(itertools.islice(rest, len(each.commands)))) for each in asked])
+            self._serve(functools.partial(self._take, asked), functools.partial(self._answer, asked))
             if self.fold.row - self._snapshot_row >= SNAPSHOT_EVERY:
                 self._try_to_keep_snapshot()
 
@@ -246,6 +245,10 @@ class Writer:
             log.warning("no snapshot was kept: %s", problem)
         except Exception:  # it is only a cache, and all clients wait for this thread
             log.exception("no snapshot was kept")
+
+    def _answer(self, asked: Sequence[Asked], outcomes: Sequence[Outcome]) -> None:
+        rest = iter(outcomes)
+        self._deliver([(each.reply, list(itertools.islice(rest, len(each.commands)))) for each in asked])
 
     def _take(self, asked: list[Asked]) -> list[Command]:
         """Take what has been handed in by now, as much as one transaction should serve."""
@@ -276,27 +279,35 @@ class Writer:
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; returns when what they wrote is on disk."""
-        return self._serve(lambda: commands)
+        outcomes: list[Outcome] = []
+        self._serve(lambda: commands, outcomes.extend)
+        return outcomes
 
-    def _serve(self, take: Callable[[], Sequence[Command]]) -> list[Outcome]:
-        """Serve what can be taken when the transaction has begun: while it waits for its turn, more may come."""
+    def _serve(self, take: Callable[[], Sequence[Command]], answer: Callable[[list[Outcome]], object]) -> None:
+        """Serve what can be taken when the transaction has begun: while it waits for its turn, more may come.
+
+        Clients are answered as soon as the rows are on disk, and the rows are folded while they read.
+        """
         take = functools.cache(take)
         began = time.perf_counter()
         try:
             self._catch_up(began)
             outcomes, rows = self._transact(take)
         except StoreError as problem:
-            return self._refused(str(problem), take())
+            answer(self._refused(str(problem), take()))
+            return
         except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
             self._torn = True
             log.exception("cannot serve")
-            return self._refused(f"The service has failed ({type(problem).__name__}: {problem}).", take())
+            answer(self._refused(f"The service has failed ({type(problem).__name__}: {problem}).", take()))
+            return
         if self.trouble is not None:
             log.warning("writing again")
         self.trouble = None
         if rows or not take():
             self.wrote = time.monotonic()
         self.committed(time.perf_counter() - began)
+        answer(outcomes)
         try:
             self.fold.apply(rows, self.store)
         except StoreError as problem:  # the rows are on disk, and the next transaction goes on folding them
@@ -304,7 +315,6 @@ class Writer:
         except Exception:
             self._torn = True
             log.exception("cannot fold")
-        return outcomes
 
     def _catch_up(self, now: float) -> None:
         """Fold what others have written, where it may be much: they should not wait for it in a transaction."""
@@ -367,10 +377,10 @@ class Turn:
         self._live = fold.live
         self.found: dict[str, Found] = {}
 
-    def _write(self, content: Content) -> int:
-        number = self.fold.row + len(self.rows) + 1
-        self.rows.append(Row(number, self.now, content))
-        return number
+    def _write(self, content: Content) -> Row:
+        row = Row(self.fold.row + len(self.rows) + 1, self.now, content)
+        self.rows.append(row)
+        return row
 
     def close_what_is_due(self) -> None:
         """Close the decisions whose window has passed, at most so many at a time."""
@@ -444,8 +454,7 @@ class Turn:
         if isinstance(outcome, Refused):
             raise outcome
         decision = outcome
-        number = self._write(decision)
-        self.found[event] = Found(Row(number, self.now, decision))
+        self.found[event] = Found(self._write(decision))
         return Answer(201, answer_of(decision))
 
     def _reward(self, command: GiveReward) -> Answer:
@@ -474,7 +483,7 @@ class Turn:
         content = Reward(event, decision.number, reward, late)
         if decision.number <= self.fold.row:  # it is in the log, whatever becomes of this transaction
             self.fold.remember(decision)
-        self.found[event] = Found(decision, Row(self._write(content), self.now, content))
+        self.found[event] = Found(decision, self._write(content))
         return Answer(202 if late else 201, self._reward_answer(content))
 
     def _reward_answer(self, content: Reward) -> dict[str, Any]:
@@ -518,7 +527,7 @@ class Turn:
             version = its[0] if its else fold.arms[arm].version
             return Answer(200, {"arm": arm, "active": True, "features": command.features, "version": version})
         self._arms[arm] = Arm(arm, command.features)
-        version = self._write(self._arms[arm])
+        version = self._write(self._arms[arm]).number
         body = {"arm": arm, "active": True, "features": command.features, "version": version}
         return Answer(201 if new else 200, body)
 
