@@ -94,6 +94,11 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
             f"{result.near_ties:,} near ties, {result.different:,} different "
             f"({result.exact:,} compared to the bit)"
         )
+        if result.archived_model:
+            typer.echo(
+                f"  {result.archived_model:,} more were made before the row at which the log was archived, and cannot "
+                "be recomputed: the rewards that their models had learned are in the archive."
+            )
         if result.base_elsewhere:
             typer.echo(
                 "  The log was archived on a machine of another kind or with other versions, so that decisions were "
@@ -181,7 +186,7 @@ def archive(
             f"moved {done.decisions:,} decisions to {out}: {done.rewarded:,} with a reward, "
             f"{done.decisions - done.rewarded:,} without; {done.rounds:,} are rounds of the log there"
         )
-        typer.echo(f"the service's log now begins at row {done.row + 1:,}")
+        typer.echo(f"the model at row {done.row:,} stands for them; decisions made from there on can be verified")
         typer.echo(f"SHA-256 of the model that stands for them: {done.digest}")
         if done.warning is not None:
             typer.echo(f"hybandits: {done.warning}", err=True)

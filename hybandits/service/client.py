@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 import httpx
 
-RETRIES = 5
-"""How often a request is sent again before its error is raised."""
+RETRIES = 7
+"""How often a request is sent again before its error is raised: for three to six seconds, in which a server starts."""
 
 AGAIN = (408, 502, 503, 504)
 """Statuses after which a request is sent again."""

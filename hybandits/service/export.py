@@ -97,6 +97,10 @@ class ServiceReader:
                 yield source, self._batch(kept)
         problems.count_file(source, lines=lines, rounds=rounds)
 
+    def is_open(self, number: int) -> bool:
+        """Whether the decision in this row waits for the end of its window."""
+        return self._bandit.window is not None and number > self._closed
+
     def _entered(self, fold: Fold, row: Row, tables: Tables) -> _Entered:
         """A decision whose candidates have been entered into the tables."""
         decision = row.content
@@ -113,7 +117,7 @@ class ServiceReader:
         reward = reward_in_time(given)
         if self._bandit.window is None:
             return reward, NO_REWARD
-        if number > self._closed:
+        if self.is_open(number):
             return None, OPEN
         if reward is None:  # what counted when the decision was closed: the setting may have changed since
             reward = next(value for last, value in self._unrewarded if number <= last)
@@ -149,6 +153,14 @@ def export(
 
     def write() -> tuple[Log, Problems]:
         problems = Problems()
-        return convert(ServiceReader(store), out, problems, progress), problems
+        reader = ServiceReader(store)
+        first = store.first_decisions(0, 1)
+        if not first:
+            raise LogError("There is nothing to export: the log has no decisions.")
+        if reader.is_open(first[0][0]):
+            raise LogError(
+                "There is nothing to export yet: no decision is closed. Decisions close when their window has passed."
+            )
+        return convert(reader, out, problems, progress), problems
 
     return undisturbed(write)

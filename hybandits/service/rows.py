@@ -162,8 +162,8 @@ def encode(content: Content) -> bytes:
 def encode_ids(ids: Sequence[str] | None) -> Candidates:
     """Candidates that are named, or `ALL` for None, in the form that rows have.
 
-    >>> encode_ids(["a17", "b4"])
-    Raw(b'["a17","b4"]')
+    >>> bytes(encode_ids(["a17", "b4"]))
+    b'["a17","b4"]'
     """
     return msgspec.Raw(_encoder.encode(ids))
 

@@ -11,7 +11,7 @@ from hybandits.foundation.checks import Doubles
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.fold import Event, Fold, walk
 from hybandits.service.problems import Refused
-from hybandits.service.rows import Decision, Row
+from hybandits.service.rows import DECISION, Decision, Row
 from hybandits.service.store import Store, same_base, undisturbed
 
 TOLERANCE = 1e-9
@@ -42,6 +42,9 @@ class Verification:
         Those made elsewhere that come out differently, but would not if features differed by 1e-9; see `_is_near_tie`.
     different : int
         All others that differ.
+    archived_model : int
+        Decisions of the log that were made before the row at which it was archived. The rewards that their models had
+        learned are no longer in the log, so that they cannot be recomputed.
     base_elsewhere : bool
         The log was archived under another fingerprint, so that nothing can be compared to the bit.
     examples : list of str
@@ -52,6 +55,7 @@ class Verification:
     exact: int = 0
     near_ties: int = 0
     different: int = 0
+    archived_model: int = 0
     base_elsewhere: bool = False
     examples: list[str] = field(default_factory=list)
 
@@ -79,6 +83,8 @@ def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> 
 def _verify(store: Store, progress: Callable[[int], None]) -> Verification:
     base = store.base()
     result = Verification(base_elsewhere=base is not None and base.fingerprint != fingerprint())
+    if base is not None:
+        result.archived_model = sum(1 for _ in store.rows(0, base.row, [DECISION]))
     for fold, rows in walk(store):
         events = [Event(made.event, made.user, made.candidates) for made in map(_decision, rows)]
         for row, again in zip(rows, fold.decide_many(events), strict=True):

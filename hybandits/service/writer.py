@@ -172,6 +172,9 @@ class Writer:
                         f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
                     )
                 row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
+                changes = [f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE
+                           if values[name] != known[name]]  # fmt: skip
+                log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
                 transaction.append([row])
         fold.apply(self.store.rows(fold.row), self.store)
 
@@ -464,7 +467,8 @@ class Turn:
         if decision is None:
             raise Refused(
                 404,
-                f"There is no decision with the event id {event!r}. Give the reward after the decision was answered.",
+                f"There is no decision with the event id {event!r}, or it has been archived. Give the reward after the "
+                "decision was answered.",
                 field="event_id",
                 value=event,
             )

@@ -14,6 +14,7 @@ from hybandits.service.archive import archive
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.export import NO_REWARD, OPEN, export
 from hybandits.service.fold import Fold
+from hybandits.service.rows import Decision
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.store import StoreError
 from hybandits.service.verify import verify
@@ -114,6 +115,9 @@ def test_an_archived_log_goes_on(tmp_path: Path, content: dict[str, object]) -> 
     result = verify(again.store)
     assert result.decisions > 20
     assert result.different == 0
+    kept = sum(isinstance(row.content, Decision) for row in again.store.rows(0, done.row))
+    assert result.archived_model == kept
+    assert kept > 0
     based = Fold.based(again.store)
     assert based.row == done.row
     assert len(list(again.store.rows(0, done.row))) < done.row
@@ -177,3 +181,17 @@ def test_an_archive_while_rows_are_folded_is_noticed(tmp_path: Path, monkeypatch
     assert models(idle) == models(service)
     assert idle.fold.summary.reward.n == 20
     assert verify(idle.store).different == 0
+
+
+def test_a_log_without_rounds_says_why(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a", "b")
+    with pytest.raises(LogError, match="the log has no decisions"):
+        export(service.store, tmp_path / "out")
+    decide(service, "e")
+    with pytest.raises(LogError, match="no decision is closed"):
+        export(service.store, tmp_path / "out")
+    clock.advance(11)
+    service.serve([])
+    assert export(service.store, tmp_path / "out")[0].rounds == 1
