@@ -12,7 +12,7 @@ from hybandits.service.writer import Asked, Delivery, Outcome, Writer, refusals
 PATIENCE = 1e-4
 """Seconds for which nothing happens, after which what has come is handed in."""
 
-LONG = 2e-5
+LONG = 1e-4
 """Seconds between two looks that show that something has happened."""
 
 MOST_PATIENCE = 2e-3
