@@ -98,7 +98,8 @@ class Gathering:
         count, now = self._writer.waiting, time.perf_counter()
         if count > before or now - looked > LONG:
             busy = now
-        if count < self._expected and now - busy < PATIENCE and now - began < MOST_PATIENCE:
+        alone = not self._writer.shared  # otherwise more can come while the transaction waits for its turn
+        if alone and count < self._expected and now - busy < PATIENCE and now - began < MOST_PATIENCE:
             loop.call_soon(self._hand_in, loop, began, count, now, busy)
             return
         self._writer.wake()

@@ -117,6 +117,8 @@ class Writer:
         """Why the service cannot write at the moment; None if it can."""
         self.failures = 0
         """How often it could not."""
+        self.shared = False
+        """Whether others wrote to the log since the transaction before the last: then transactions wait for turns."""
         self.wrote = -math.inf
         """When the disk last took something, by `time.monotonic`."""
         self.committed: Callable[[float], None] = lambda seconds: None
@@ -333,7 +335,9 @@ class Writer:
         while True:
             with self.store.writing() as transaction:
                 if transaction.base_row() == self._base:
+                    before = self.fold.row
                     self.fold.apply(transaction.rows(self.fold.row), transaction)
+                    self.shared = self.fold.row > before
                     turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
                     turn.close_what_is_due()
                     commands = take()
