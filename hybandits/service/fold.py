@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from hybandits.engines.interface import cores
 from hybandits.foundation.checks import Doubles, nearest
 from hybandits.model.named_features import Features
 from hybandits.policies.base import Lots, Policy
@@ -50,8 +49,14 @@ CHUNK = 1_000
 NAMED = 256
 """Lists of candidates that are kept, because requests often name the same ones."""
 
-TOGETHER = 100_000
+TOGETHER = 500_000
 """Numbers in the features of decisions whose lots are drawn together."""
+
+MUCH = 50_000
+"""So many numbers are worth the time that it takes to start threads."""
+
+THREADS = min(cores(), 4)
+"""Threads that draw lots where it is much: kernels do not need Python's lock."""
 
 REMEMBERED = 4_096
 """Recent decisions kept in memory at least, so that their rewards need not look them up."""
@@ -146,7 +151,6 @@ class Fold:
         self._known: dict[str, Found] = {}  # the same by their events, with their rewards
         self._older: OrderedDict[int, Doubles] = OrderedDict()
         self._reading: Reading
-        self._drawing: ThreadPoolExecutor | None = None
 
     # -------------------------------------------------------------- folding
 
@@ -385,46 +389,32 @@ class Fold:
                 outcomes[i] = refused
             else:
                 pools.setdefault(id(pool), (pool, []))[1].append(i)
-        parts: list[tuple[Pool, list[int]]] = []
         for pool, places in pools.values():
             together = max(1, TOGETHER // (len(pool.ids) * (self.features.d1 + self.features.d2)))
-            parts += [(pool, places[start : start + together]) for start in range(0, len(places), together)]
-        asked = [(pool, [events[i] for i in places]) for pool, places in parts]
-        for (pool, some), (_, places), lots in zip(asked, parts, self._drawn(asked), strict=True):
-            for i, outcome in zip(places, self._decide_among(pool, some, lots), strict=True):
-                outcomes[i] = outcome
+            for start in range(0, len(places), together):
+                some = places[start : start + together]
+                for i, outcome in zip(some, self._decide_among(pool, [events[i] for i in some]), strict=True):
+                    outcomes[i] = outcome
         return outcomes  # type: ignore[return-value]
 
-    def _drawn(self, asked: Sequence[tuple[Pool, Sequence[Event]]]) -> Iterator[Callable[[], dict[str, Lots]]]:
-        """Draw lots for events, part by part; calling what is returned gives the lots of a part, or raises.
-
-        Kernels do not need Python's lock, so a thread draws the lots of the next parts while those of one are used.
-        """
-        if len(asked) == 1:
-            return iter([partial(self._lots, *asked[0])])
-        if self._drawing is None:
-            self._drawing = ThreadPoolExecutor(1, "hybandits lots")
-        return iter([self._drawing.submit(self._lots, *part).result for part in asked])
-
     def _lots(self, pool: Pool, events: Sequence[Event]) -> dict[str, Lots]:
-        """What every policy draws for events that have the same candidates."""
+        """What every policy draws for events that have the same candidates; threads share the work if it is much."""
         x, z = self.features.crossed([event.user for event in events], pool.vectors)
         keys, floor = [event.id for event in events], self.bandit.floor
+        threads = THREADS if x.size + z.size >= MUCH else 1
         return {
-            name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor) for name, policy in self.policies.items()
+            name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
+            for name, policy in self.policies.items()
         }
 
-    def _decide_among(
-        self, pool: Pool, events: Sequence[Event], draw: Callable[[], dict[str, Lots]]
-    ) -> list[Decision | Refused]:
+    def _decide_among(self, pool: Pool, events: Sequence[Event]) -> list[Decision | Refused]:
         """Make decisions that have the same candidates."""
         try:
-            lots = draw()
+            lots = self._lots(pool, events)
         except (TypeError, ValueError):
             if len(events) == 1:
                 return [wrong_features("user", self.bandit.user, events[0].user)]
-            alone = [(pool, [event]) for event in events]
-            return [self._decide_among(*part, partial(self._lots, *part))[0] for part in alone]
+            return [self._decide_among(pool, [event])[0] for event in events]
         drawn, floor = lots.pop(self.live), self.bandit.floor
         at = np.arange(len(events)), drawn.indices
         chances = drawn.chances[at].tolist()
