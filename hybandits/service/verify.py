@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hybandits.foundation.checks import Doubles
+from hybandits.service.commands import Decide
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.fold import Event, Fold, walk
+from hybandits.service.fold import Fold, walk
 from hybandits.service.problems import Refused
 from hybandits.service.rows import DECISION, Decision, Row
 from hybandits.service.store import Store, same_base, undisturbed
@@ -86,7 +87,7 @@ def _verify(store: Store, progress: Callable[[int], None]) -> Verification:
     if base is not None:
         result.archived_model = sum(1 for _ in store.rows(0, base.row, [DECISION]))
     for fold, rows in walk(store):
-        events = [Event(made.event, made.user, made.candidates) for made in map(_decision, rows)]
+        events = [Decide(made.user, made.candidates, made.event) for made in map(_decision, rows)]
         for row, again in zip(rows, fold.decide_many(events), strict=True):
             _compare(fold, row, again, result)
         progress(rows[-1].number)

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from hybandits.foundation import checks
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
-from hybandits.service.fold import Event, Fold, Gap
+from hybandits.service.fold import Fold, Gap
 from hybandits.service.problems import Refused
 from hybandits.service.rows import (
     SCHEMA,
@@ -430,21 +430,22 @@ class Turn:
 
     def _decide_together(self, commands: Sequence[Command]) -> dict[str, Decision | Refused]:
         """The decisions of all events that are new, by their ids, made for the first command of each."""
-        events: dict[str, Event] = {}
+        events: dict[str, Decide] = {}
         for command in commands:
             if isinstance(command, Decide):
                 event = command.event_id
                 assert event is not None
-                if event not in events and self.found.get(event, Found()).decision is None:
-                    events[event] = Event(event, command.user, command.candidates)
+                known = self.found.get(event)
+                if event not in events and (known is None or known.decision is None):
+                    events[event] = command
         return dict(zip(events, self.fold.decide_many(list(events.values())), strict=True))
 
     def _decide(self, command: Decide) -> Answer:
         event = command.event_id
         assert event is not None
-        known = self.found.get(event, Found()).decision
-        if known is not None:
-            decision = known.content
+        known = self.found.get(event)
+        if known is not None and known.decision is not None:
+            decision = known.decision.content
             assert isinstance(decision, Decision)
             if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
                 raise Refused(
@@ -457,7 +458,7 @@ class Turn:
             return Answer(200, answer_of(decision))
         outcome = self._decided.pop(event, None)
         if outcome is None:  # the first command with this id was refused
-            outcome = self.fold.decide_many([Event(event, command.user, command.candidates)])[0]
+            outcome = self.fold.decide_many([command])[0]
         if isinstance(outcome, Refused):
             raise outcome
         decision = outcome
@@ -523,7 +524,7 @@ class Turn:
 
     def _put(self, arm: str, command: PutArm, active: bool, new: bool) -> Answer:
         fold = self.fold
-        fold.check_names("arm", command.features, fold.features.arm)
+        fold.check_names("arm", command.features)
         try:
             checks.finite("features", fold.arm_vector(command.features), LARGEST)
         except (TypeError, ValueError):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import hybandits.service.fold
 from hybandits.service.archive import archive
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.fold import Event, Fold, walk
+from hybandits.service.fold import Fold, walk
 from hybandits.service.rows import Decision, Row, encode
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import Verification, verify
@@ -87,7 +87,7 @@ def test_a_decision_beside_a_jump_is_a_near_tie_elsewhere_only(tmp_path: Path, p
     play(service, 60)
 
     def decided(event: str, age: float) -> Decision:
-        (made,) = service.fold.decide_many([Event(event, {**USER, "age": age})])
+        (made,) = service.fold.decide_many([Decide({**USER, "age": age}, event_id=event)])
         assert isinstance(made, Decision)
         return made
 
