@@ -32,6 +32,7 @@ def fingerprint() -> str:
     parts = (
         numba.__version__, llvmlite.__version__, np.__version__, platform.python_version(), platform.machine(),
         *platform.libc_ver(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(),
+        *(getattr(numba.config, name) for name in ("CPU_NAME", "CPU_FEATURES", "DISABLE_JIT", "OPT")),
     )  # fmt: skip
-    digest.update("\0".join(parts).encode())
+    digest.update("\0".join(map(str, parts)).encode())
     return digest.hexdigest()[:12]

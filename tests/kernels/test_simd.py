@@ -29,6 +29,16 @@ def test_vector_operations_do_compiled_what_they_say(operation: str) -> None:
     assert_allclose(out, [0, *expected, 0], rtol=1e-15)
 
 
+def test_muladd4_is_rounded_once_on_every_machine() -> None:
+    @njit
+    def run(a, c, out):  # type: ignore[no-untyped-def]
+        simd.store4(out, 0, simd.muladd4(simd.load4(a, 0), simd.load4(a, 0), simd.load4(c, 0)))
+
+    a, out = np.full(4, 1 + 2.0**-30), np.empty(4)
+    run(a, -(a * a), out)
+    assert out.tolist() == [2.0**-60] * 4  # what rounding a * a leaves
+
+
 def test_vector_loads_stores_and_sums() -> None:
     @njit
     def run(a, out):  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numba
 import pytest
 
 from hybandits.service import fingerprint as module
@@ -24,6 +25,17 @@ def test_it_changes_with_the_parts_and_with_nothing_else(monkeypatch: pytest.Mon
         monkeypatch.setattr(module, "PARTS", fewer)
         fingerprint.cache_clear()
         assert fingerprint() != usual
+    monkeypatch.undo()
+    fingerprint.cache_clear()
+    assert fingerprint() == usual
+
+
+@pytest.mark.parametrize(("name", "value"), [("CPU_NAME", "generic"), ("CPU_FEATURES", "+sse2"), ("DISABLE_JIT", 1)])
+def test_it_changes_with_how_numba_compiles(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> None:
+    usual = fingerprint()
+    monkeypatch.setattr(numba.config, name, value)
+    fingerprint.cache_clear()
+    assert fingerprint() != usual
     monkeypatch.undo()
     fingerprint.cache_clear()
     assert fingerprint() == usual
