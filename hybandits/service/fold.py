@@ -138,8 +138,8 @@ class Fold:
         self.lock = threading.Lock()
         self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
         self._vectors = np.empty((16, self.features.arm_width))
-        self._named: dict[bytes, Pool] = {}
-        self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
+        self._named: dict[bytes, Pool] = {}  # forgotten when an arm changes
+        self._due: list[tuple[Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self._recent: dict[int, Row] = {}  # decisions by their numbers
         self._known: dict[str, Found] = {}  # the same by their events, with their rewards
         self._older: OrderedDict[int, Doubles] = OrderedDict()
@@ -177,7 +177,7 @@ class Fold:
             if (known := self._known.get(content.event)) is not None:
                 self._known[content.event] = Found(known.decision, row)
             if not content.late and self.bandit.window is None:
-                self._due.append((row.time, self._decision(content.decision), content.reward))
+                self._count_reward(row.time, self._decision(content.decision), content.reward)
         elif isinstance(content, Closed):
             self._close(row.time, content.last)
         else:
@@ -196,7 +196,7 @@ class Fold:
             self._put(row.number, content)
         elif isinstance(content, Retired):
             self.arms[content.arm].active = False
-            self._forget_pools()
+            self._named.clear()
         elif isinstance(content, Promoted):
             self.live = content.policy
             self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
@@ -230,10 +230,6 @@ class Fold:
         if known.slot == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
         self._vectors[known.slot] = self.arm_vector(content.features)
-        self._forget_pools()
-
-    def _forget_pools(self) -> None:
-        """Forget lists of candidates, because an arm has changed."""
         self._named.clear()
 
     def arm_vector(self, features: dict[str, Value]) -> Doubles:
@@ -278,27 +274,29 @@ class Fold:
         for row, reward in outcomes:
             assert isinstance(row.content, Decision)
             value = reward_in_time(reward)
-            self._due.append((time, row.content, self.bandit.no_reward if value is None else value))
+            self._count_reward(time, row.content, self.bandit.no_reward if value is None else value)
         if self.unrewarded and self.unrewarded[-1][1] == self.bandit.no_reward:
             del self.unrewarded[-1]
         self.unrewarded.append((last, self.bandit.no_reward))
         self.closed = last
         self.first_open = following[0][1] if following else None
 
+    def _count_reward(self, time: int, decision: Decision, reward: float) -> None:
+        """Count a reward at once, in the order of the rows; policies learn many together, and soon."""
+        self.summary.learned(time, decision, reward)
+        self._due.append((decision, reward))
+
     def _learn(self) -> None:
-        """Learn what is due, in its order."""
+        """Let the policies learn what is due, in its order."""
         if not self._due:
             return
-        due = self._due
-        decisions = [decision for _, decision, _ in due]
-        rewards = np.array([reward for _, _, reward in due])
+        decisions = [decision for decision, _ in self._due]
+        rewards = np.array([reward for _, reward in self._due])
         arms = [decision.arm for decision in decisions]
         x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions))
         for policy in self.policies.values():
             policy.learn_many(arms, x, z, rewards)
         self._due = []
-        for time, decision, reward in due:
-            self.summary.learned(time, decision, reward)
 
     def _vectors_of(self, decisions: Sequence[Decision]) -> Doubles | int:
         """The vectors of the arms that were played, in the versions that the decisions name."""
