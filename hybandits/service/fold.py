@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ from hybandits.service.rows import (
     encode_ids,
 )
 from hybandits.service.settings import LIVE, Bandit
-from hybandits.service.store import Found, Reading, Snapshot, Store, same_base, undisturbed
+from hybandits.service.store import Found, Reading, Snapshot, Store, StoreError, same_base, undisturbed
 from hybandits.service.summary import Summary
 from hybandits.service.wrong_features import wrong_features
 
@@ -60,6 +61,8 @@ THREADS = min(cores(), 4)
 
 REMEMBERED = 4_096
 """Recent decisions kept in memory at least, so that their rewards need not look them up."""
+
+log = logging.getLogger("hybandits.service")
 
 
 @dataclass
@@ -114,6 +117,8 @@ class Fold:
         entries as the value has changed.
     base : int
         The row that the log was archived at when it was folded.
+    resumed : int
+        The row of the snapshot that folding began with; 0 if it began with the log.
     summary : Summary
         What the page and the metrics show.
     lock : Lock
@@ -130,6 +135,7 @@ class Fold:
     first_open: int | None = None
     unrewarded: list[tuple[int, float]] = field(default_factory=list)
     base: int = 0
+    resumed: int = 0
     summary: Summary = field(init=False)
 
     def __post_init__(self) -> None:
@@ -450,6 +456,8 @@ class Fold:
         """The model as it is, as bytes."""
         self._learn()  # there is something to learn if folding was broken off
         content = {
+            "bandit": self.bandit.plain(),
+            "arms": msgspec.json.encode(self.arms),  # MessagePack has no integers of more than 64 bits
             "live": self.live,
             "closed": self.closed,
             "first_open": self.first_open,
@@ -480,17 +488,14 @@ class Fold:
     @classmethod
     def based(cls, store: Store) -> Fold:
         """The fold at the beginning of a log: its first row, or the row that everything before was archived at."""
-        fold = cls.opened(store)
         base = store.base()
-        if base is not None:
-            fold._resume(base, store)
-        return fold
+        return cls.opened(store) if base is None else cls._resumed(base, store)
 
     @classmethod
     def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
         """The fold of a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty.
 
-        If the log is archived meanwhile, it is folded again.
+        If the log is archived meanwhile, it is folded again. A snapshot that cannot be used is passed over.
         """
 
         def read() -> Fold | None:
@@ -499,25 +504,43 @@ class Fold:
                 if store.last()[0] == 0:
                     return None
                 fold = cls.based(store)
-                snapshot = store.snapshot(upto)
-                if snapshot is not None and snapshot.fingerprint == fingerprint() and snapshot.row > fold.row:
-                    fold = cls.based(store)._resume(snapshot, store)
+                snapshot = store.snapshot(fingerprint(), upto)
+                if snapshot is not None and snapshot.row > fold.row:
+                    try:
+                        fold = cls._resumed(snapshot, store)
+                        fold.resumed = snapshot.row
+                    except StoreError:
+                        raise
+                    except Exception as problem:  # what damaged bytes lead to is not known beforehand
+                        log.warning(
+                            "the snapshot of row %d cannot be used (%s: %s), so the log is folded from row %d",
+                            snapshot.row, type(problem).__name__, problem, fold.row,
+                        )  # fmt: skip
                 fold.apply(store.rows(fold.row, upto), store)
                 fold.base = base
                 return fold
 
         return undisturbed(read)
 
-    def _resume(self, snapshot: Snapshot, store: Store) -> Fold:
-        self.describe(store.rows(self.row, snapshot.row, FEW))
+    @classmethod
+    def _resumed(cls, snapshot: Snapshot, store: Store) -> Fold:
+        """The fold that a snapshot was made of."""
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
-        self.live, self.closed, self.time = content["live"], content["closed"], content["time"]
-        self.first_open = content["first_open"]
-        self.unrewarded = [(last, value) for last, value in content["unrewarded"]]
-        self.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
-        self.summary = Summary.from_plain(content["summary"])
-        self.row = snapshot.row
-        return self
+        if "arms" in content:
+            fold = cls(Bandit.from_plain(content["bandit"]))
+            for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
+                fold._put(known.version, Arm(arm, known.features))
+                fold.arms[arm].active = known.active
+        else:  # the base of a log that was archived before snapshots had arms: all rows of arms are still there
+            fold = cls.opened(store)
+            fold.describe(store.rows(fold.row, snapshot.row, FEW))
+        fold.live, fold.closed, fold.time = content["live"], content["closed"], content["time"]
+        fold.first_open = content["first_open"]
+        fold.unrewarded = [(last, value) for last, value in content["unrewarded"]]
+        fold.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
+        fold.summary = Summary.from_plain(content["summary"])
+        fold.row = snapshot.row
+        return fold
 
 
 def reward_in_time(row: Row | None) -> float | None:

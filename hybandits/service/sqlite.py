@@ -27,7 +27,7 @@ from hybandits.service.rows import (
     decode_rows,
     encode,
 )
-from hybandits.service.store import Disturbed, Found, Snapshot, StoreError, behind, checked_base
+from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
@@ -282,11 +282,12 @@ class SqliteStore:
 
     # -------------------------------------------------------------- snapshots
 
-    def snapshot(self, upto: int | None = None) -> Snapshot | None:
+    def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
         with _plainly(self.path):
             for found in self._connection.execute(
-                "SELECT row, fingerprint, content FROM snapshot WHERE row <= ? ORDER BY row DESC LIMIT 1",
-                (2**62 if upto is None else upto,),
+                "SELECT row, fingerprint, content FROM snapshot WHERE fingerprint = ? AND row <= ? "
+                "ORDER BY row DESC LIMIT 1",
+                (fingerprint, 2**62 if upto is None else upto),
             ):
                 return Snapshot(*found)
         return None
@@ -296,7 +297,11 @@ class SqliteStore:
             connection = self._connection
             with connection:
                 connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", tuple(snapshot))
-                connection.execute("DELETE FROM snapshot WHERE row < ?", (snapshot.row,))
+                connection.execute(
+                    "DELETE FROM snapshot WHERE row NOT IN "
+                    "(SELECT max(row) FROM snapshot GROUP BY fingerprint ORDER BY max(row) DESC LIMIT ?)",
+                    (SNAPSHOTS,),
+                )
 
     def base(self) -> Snapshot | None:
         with _plainly(self.path):

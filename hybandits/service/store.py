@@ -13,6 +13,9 @@ from hybandits.service.rows import Row
 ATTEMPTS = 5
 """How often a log is read anew if it is archived while it is read."""
 
+SNAPSHOTS = 3
+"""Fingerprints of which a snapshot is kept: while servers are upgraded one by one, there are two."""
+
 T = TypeVar("T")
 
 
@@ -85,11 +88,14 @@ class Store(Reading, Protocol):
     def writing(self) -> AbstractContextManager[Transaction]:
         """A transaction that is the only one to write. When it ends without an error, its rows are on disk."""
 
-    def snapshot(self, upto: int | None = None) -> Snapshot | None:
-        """The newest snapshot, or the newest up to a row."""
+    def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
+        """The newest snapshot of a fingerprint, or the newest up to a row."""
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot, and forget older ones."""
+        """Keep a snapshot, in place of another of the same row. Only the newest of each fingerprint stays.
+
+        If there are more than `SNAPSHOTS` of them, the oldest are forgotten.
+        """
 
     def base(self) -> Snapshot | None:
         """The snapshot that stands for all rows that were archived; None if none were.
