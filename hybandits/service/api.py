@@ -28,7 +28,7 @@ from hybandits.service.metrics import Measured, Metrics
 from hybandits.service.problems import Refused
 from hybandits.service.protocol import answer_at_once
 from hybandits.service.reading import READ_ARM, READ_DECISION, READ_PROMOTE, READ_REWARD
-from hybandits.service.rows import FEW, Arm, Decision, Retired, Reward, decode_ids
+from hybandits.service.rows import ARMS, Arm, Decision, Reward, decode_ids
 from hybandits.service.store import StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
 
@@ -178,9 +178,8 @@ class Api:
     def _active_at(self, version: int) -> list[str]:
         """The arms that were active at a row, in the order of their first rows."""
         active: dict[str, bool] = {}
-        for row in self.writer.store.rows(0, version, FEW):
-            if isinstance(row.content, Arm | Retired):
-                active[row.content.arm] = isinstance(row.content, Arm)
+        for row in self.writer.store.rows(0, version, ARMS):
+            active[row.content.arm] = isinstance(row.content, Arm)  # type: ignore[union-attr]
         return [arm for arm, there in active.items() if there]
 
     # -------------------------------------------------------------- arms

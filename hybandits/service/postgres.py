@@ -333,7 +333,7 @@ class PostgresStore:
     def base_row(self) -> int:
         return int(self._fetch("SELECT coalesce(max(row), 0) FROM base")[0][0])
 
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
         with self.writing():
             if self.base_row() != after:
                 raise Disturbed("Somebody else has archived the log.")
@@ -347,6 +347,7 @@ class PostgresStore:
                 "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = %s AND r.row > %s)",
                 closed, DECISION, REWARD, base.row,
             )  # fmt: skip
+            removed += self._delete("DELETE FROM log WHERE row = ANY(%b::bigint[])", list(arms))
             removed += self._delete(
                 "DELETE FROM log r WHERE row <= %s AND (kind = %s OR kind = %s AND NOT EXISTS "
                 "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = %s))",

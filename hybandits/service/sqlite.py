@@ -314,7 +314,7 @@ class SqliteStore:
             row: int = self._connection.execute("SELECT coalesce(max(row), 0) FROM base").get
         return row
 
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
         with _plainly(self.path):
             self._connection.pragma("secure_delete", True)  # removed rows are overwritten
         with self.writing():
@@ -331,6 +331,9 @@ class SqliteStore:
                 (closed, DECISION, REWARD, base.row),
             )
             removed = connection.changes()
+            for some in _pieces(arms):
+                connection.execute(f"DELETE FROM log WHERE row IN ({', '.join('?' * len(some))})", some)
+                removed += connection.changes()
             connection.execute(
                 "DELETE FROM log AS r WHERE row <= ? AND (kind = ? OR kind = ? AND NOT EXISTS "
                 "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = ?))",

@@ -103,7 +103,7 @@ class Store(Reading, Protocol):
         It is all that is left of them, so `StoreError` is raised if it is not what was written.
         """
 
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
         """Let a snapshot stand for closed decisions, their rewards, and what closed them; remove these rows.
 
         Decisions after the row `closed` stay, and so do those whose reward comes after the snapshot's row.
@@ -117,7 +117,9 @@ class Store(Reading, Protocol):
         after : int
             The row of the base that this one follows on.
         removing : int
-            How many rows there are to remove.
+            How many rows there are to remove, those of arms included.
+        arms : sequence of int
+            Rows of arms to remove with them.
 
         Raises
         ------

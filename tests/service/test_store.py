@@ -197,10 +197,12 @@ def test_a_base_stands_for_rows_that_are_closed(store: Store) -> None:
     assert store.base() == base
     assert [row.number for row in store.rows(0)] == [1, 2, 5, 7, 8, 9]
     again = Snapshot(9, "f", b"model again")
-    store.rebase(again, 7, after=8, removing=4)
+    with pytest.raises(Disturbed):
+        store.rebase(again, 7, after=8, removing=4, arms=[2])
+    store.rebase(again, 7, after=8, removing=5, arms=[2])
     assert store.tidy() is None
     assert store.base() == again
-    assert [row.number for row in store.rows(0)] == [1, 2]
+    assert [row.number for row in store.rows(0)] == [1]
     assert store.last() == (9, 9)
     append(store, decision(10, "new"))
     assert store.last() == (10, 10)
