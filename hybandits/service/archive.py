@@ -117,7 +117,7 @@ def _archive(store: Store, out: Path, before: int, progress: Callable[[int], Non
                 raise LogError(NOTHING)
             windowed = fold.bandit.window is not None
             removal = _Removal(store, out, fold.row, closed=fold.closed if windowed else fold.row)
-            reader = ServiceReader(store, removal.closed, fold.row)
+            reader = ServiceReader(store, fold, removal.closed, fold.row)
             log = convert(
                 reader, out, Problems(), progress, lambda folder: removal.write(folder / ROWS, windowed=windowed)
             )

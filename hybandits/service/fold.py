@@ -75,9 +75,9 @@ class KnownArm:
     active: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pool:
-    """Candidates that a decision is made among."""
+    """Candidates that a decision is made among. The same ones are the same object as long as no arm changes."""
 
     named: Candidates
     ids: list[str]

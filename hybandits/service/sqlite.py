@@ -47,6 +47,9 @@ PAGE = 1_000
 LONG_WAL = 8
 """A WAL of so many times these pages is begun anew, for which writers wait."""
 
+REBASE_CACHE = 64_000
+"""Kibibytes of the file that are kept in memory while rows are removed."""
+
 TIDYING = 20.0
 """Seconds after which it is given up to wipe out what was removed, because others use the file all the time."""
 
@@ -317,6 +320,7 @@ class SqliteStore:
     def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
         with _plainly(self.path):
             self._connection.pragma("secure_delete", True)  # removed rows are overwritten
+            self._connection.pragma("cache_size", -REBASE_CACHE)  # events lie anywhere in the index, and writers wait
         with self.writing():
             if self.base_row() != after:
                 raise Disturbed("Somebody else has archived the log.")
