@@ -20,6 +20,7 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from hybandits.foundation.checks import nearest
+from hybandits.kernels.decisions import with_floor
 from hybandits.service.access import Access, Tokens, header
 from hybandits.service.commands import Answer, Command, OfArm, Retire
 from hybandits.service.gathering import Gathering
@@ -236,9 +237,8 @@ class Api:
 
 def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
     """The chance of every candidate of a decision, from the policy's own lot and the floor."""
-    even = decision.floor / decision.n
-    own = dict(decision.lot)
-    return {arm: (1 - decision.floor) * own.get(i, 0.0) + even for i, arm in enumerate(ids)}
+    own, chance = dict(decision.lot), with_floor.py_func  # a few numbers are not worth the time to compile
+    return {arm: chance(own.get(i, 0.0), decision.floor, decision.n) for i, arm in enumerate(ids)}
 
 
 def _id(request: Request) -> str:
