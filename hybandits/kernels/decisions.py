@@ -272,13 +272,18 @@ def place_drawn(chances, uniform):
 
 
 @kernel
+def with_floor(own, floor, n):
+    """(1 - floor) p + floor / n: the chance of a candidate whose probability in a policy's own lot is p."""
+    return (1.0 - floor) * own + floor / n
+
+
+@kernel
 def draw_places(own, floor, key, purpose, decisions, chances, places):
-    """chances = (1 - floor) own + floor / n, one row for each decision, and the place that each decision draws."""
+    """The chances `with_floor`, one row for each decision, and the place that each decision draws."""
     count, n = own.shape
-    even = floor / n
     for b in range(count):
         for i in range(n):
-            chances[b, i] = (1.0 - floor) * own[b, i] + even
+            chances[b, i] = with_floor(own[b, i], floor, n)
         places[b] = place_drawn(chances[b], uniform(key, purpose, decisions[b]))
 
 

@@ -20,6 +20,7 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from hybandits.foundation.checks import nearest
+from hybandits.kernels.decisions import with_floor
 from hybandits.service.access import Access, Tokens, header
 from hybandits.service.commands import Answer, Command, OfArm, Retire
 from hybandits.service.gathering import Gathering
@@ -28,7 +29,7 @@ from hybandits.service.metrics import Measured, Metrics
 from hybandits.service.problems import Refused
 from hybandits.service.protocol import answer_at_once
 from hybandits.service.reading import READ_ARM, READ_DECISION, READ_PROMOTE, READ_REWARD
-from hybandits.service.rows import FEW, Arm, Decision, Retired, Reward, decode_ids
+from hybandits.service.rows import ARMS, Arm, Decision, Reward, decode_ids
 from hybandits.service.store import StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
 
@@ -178,9 +179,8 @@ class Api:
     def _active_at(self, version: int) -> list[str]:
         """The arms that were active at a row, in the order of their first rows."""
         active: dict[str, bool] = {}
-        for row in self.writer.store.rows(0, version, FEW):
-            if isinstance(row.content, Arm | Retired):
-                active[row.content.arm] = isinstance(row.content, Arm)
+        for row in self.writer.store.rows(0, version, ARMS):
+            active[row.content.arm] = isinstance(row.content, Arm)  # type: ignore[union-attr]
         return [arm for arm, there in active.items() if there]
 
     # -------------------------------------------------------------- arms
@@ -237,9 +237,8 @@ class Api:
 
 def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
     """The chance of every candidate of a decision, from the policy's own lot and the floor."""
-    even = decision.floor / decision.n
-    own = dict(decision.lot)
-    return {arm: (1 - decision.floor) * own.get(i, 0.0) + even for i, arm in enumerate(ids)}
+    own, chance = dict(decision.lot), with_floor.py_func  # a few numbers are not worth the time to compile
+    return {arm: chance(own.get(i, 0.0), decision.floor, decision.n) for i, arm in enumerate(ids)}
 
 
 def _id(request: Request) -> str:

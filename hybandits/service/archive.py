@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,20 @@ from hybandits.logs.problems import Problems
 from hybandits.logs.store import LogError, convert
 from hybandits.service.export import ServiceReader
 from hybandits.service.fold import Fold
-from hybandits.service.rows import CLOSE, DECISION, KINDS, REWARD, Closed, Decision, Reward, Row, encode
+from hybandits.service.rows import (
+    ARMS,
+    CLOSE,
+    DECISION,
+    KINDS,
+    REWARD,
+    Arm,
+    Closed,
+    Decision,
+    Retired,
+    Reward,
+    Row,
+    encode,
+)
 from hybandits.service.store import Disturbed, Snapshot, Store, StoreError, same_base, undisturbed
 
 ROWS = "rows.parquet"
@@ -104,7 +117,7 @@ def _archive(store: Store, out: Path, before: int, progress: Callable[[int], Non
                 raise LogError(NOTHING)
             windowed = fold.bandit.window is not None
             removal = _Removal(store, out, fold.row, closed=fold.closed if windowed else fold.row)
-            reader = ServiceReader(store, removal.closed, fold.row)
+            reader = ServiceReader(store, fold, removal.closed, fold.row)
             log = convert(
                 reader, out, Problems(), progress, lambda folder: removal.write(folder / ROWS, windowed=windowed)
             )
@@ -133,7 +146,8 @@ class _Removal:
     """The rows that a snapshot at a row will stand for, written to a file and counted.
 
     They are the decisions up to `closed`, without those whose reward comes after the snapshot, with their rewards,
-    and the rows that closed them.
+    and the rows that closed them. With them go rows of arms that no decision which stays can mean: `meant` is the
+    lowest version that such a decision names.
     """
 
     store: Store
@@ -143,15 +157,19 @@ class _Removal:
     decisions: int = 0
     rewards: int = 0
     closings: int = 0
+    arms: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.meant = self.row
 
     @property
     def count(self) -> int:
-        return self.decisions + self.rewards + self.closings
+        return self.decisions + self.rewards + self.closings + len(self.arms)
 
     def write(self, path: Path, *, windowed: bool) -> None:
         """Write the rows; LogError if there are no decisions, or none that a log could have."""
         with naming(self.out), pq.ParquetWriter(path, SCHEMA, compression="zstd", write_page_checksum=True) as file:
-            rows = self._rows()
+            rows = itertools.chain(self._rows(), self._rows_of_arms())
             while some := list(itertools.islice(rows, TOGETHER)):
                 file.write_table(_table(some))
         if not self.decisions:
@@ -172,6 +190,7 @@ class _Removal:
                 if isinstance(content, Decision):
                     reward = found[content.event].reward
                     if row.number > self.closed or (reward is not None and reward.number > self.row):
+                        self.meant = min(self.meant, content.version)
                         continue
                     self.decisions += 1
                 elif isinstance(content, Reward):
@@ -182,6 +201,17 @@ class _Removal:
                     assert isinstance(content, Closed)
                     self.closings += 1
                 yield row
+
+    def _rows_of_arms(self) -> Iterator[Row]:
+        """What was said of each arm up to the row `meant`, but for the last, and the first: it says in which order."""
+        last: dict[str, Row | None] = {}
+        for row in self.store.rows(0, self.meant, ARMS):
+            assert isinstance(row.content, Arm | Retired)
+            arm = row.content.arm
+            if (before := last.get(arm)) is not None:
+                self.arms.append(before.number)
+                yield before
+            last[arm] = row if arm in last else None
 
 
 def _table(rows: list[Row]) -> pa.Table:
@@ -197,7 +227,7 @@ def _table(rows: list[Row]) -> pa.Table:
 def _rebase(store: Store, snapshot: Snapshot, removal: _Removal, base: int, out: Path) -> None:
     """Remove the rows from the log. The folder goes only if it is certain that they stay there."""
     try:
-        store.rebase(snapshot, removal.closed, after=base, removing=removal.count)
+        store.rebase(snapshot, removal.closed, after=base, removing=removal.count, arms=removal.arms)
     except StoreError as problem:  # a connection can be lost during the commit
         try:
             with store.writing() as transaction:

@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
-from hybandits.service.fold import Fold, reward_in_time, walk
+from hybandits.service.fold import Fold, Pool, reward_in_time, walk
 from hybandits.service.rows import Decision, Row
 from hybandits.service.store import Store, same_base, undisturbed
 
@@ -35,6 +36,8 @@ class ServiceReader:
     ----------
     store : Store
         The log.
+    fold : Fold
+        Its model, which has folded at least what is to be read.
     upto : int, optional
         The last decision to read.
     rewarded_by : int, optional
@@ -45,10 +48,7 @@ class ServiceReader:
     binary_user = False
     pair: Sequence[str] = ()
 
-    def __init__(self, store: Store, upto: int | None = None, rewarded_by: int | None = None) -> None:
-        fold = Fold.restored(store)
-        if fold is None:
-            raise LogError("The service's log is empty.")
+    def __init__(self, store: Store, fold: Fold, upto: int | None = None, rewarded_by: int | None = None) -> None:
         self._store, self._upto, self._rewarded_by = store, upto, rewarded_by
         self._bandit, self._closed, self._unrewarded = fold.bandit, fold.closed, fold.unrewarded
         self._base = fold.base
@@ -75,6 +75,7 @@ class ServiceReader:
         self, tables: Tables, problems: Problems, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         source = self._bandit.name
+        self._pools: WeakKeyDictionary[Pool, int] = WeakKeyDictionary()  # the tables' numbers of candidates
         lines = rounds = 0
         decisions = walk(self._store, upto=self._upto, learning=False)
         all_entered = (self._entered(fold, row, tables) for fold, rows in decisions for row in rows)
@@ -106,9 +107,12 @@ class ServiceReader:
         decision = row.content
         assert isinstance(decision, Decision)
         pool = fold.pool(decision.candidates)
-        vectors = fold.features.arm_vectors(pool.vectors)
-        arms = [tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)]
-        return _Entered(row, decision, tables.pool(arms), pool.ids.index(decision.arm))
+        number = self._pools.get(pool)
+        if number is None:
+            vectors = fold.features.arm_vectors(pool.vectors)
+            arms = [tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)]
+            number = self._pools[pool] = tables.pool(arms)
+        return _Entered(row, decision, number, pool.ids.index(decision.arm))
 
     def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
         """The reward that was learned for the decision in this row, or None and why there is none."""
@@ -153,7 +157,10 @@ def export(
 
     def write() -> tuple[Log, Problems]:
         problems = Problems()
-        reader = ServiceReader(store)
+        fold = Fold.restored(store)
+        if fold is None:
+            raise LogError("The service's log is empty.")
+        reader = ServiceReader(store, fold)
         first = store.first_decisions(0, 1)
         if not first:
             raise LogError("There is nothing to export: the log has no decisions.")

@@ -12,7 +12,10 @@ import llvmlite.binding
 import numba
 import numpy as np
 
-PARTS = ("foundation", "kernels", "model", "policies", "service/fold.py", "service/settings.py", "service/summary.py")
+PARTS = (
+    "foundation", "kernels", "model", "policies", "offline/evaluation/intervals.py", "service/fold.py",
+    "service/settings.py", "service/summary.py",
+)  # fmt: skip
 """What decisions and snapshots depend on, in the package."""
 
 

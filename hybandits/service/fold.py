@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ from hybandits.service.rows import (
     encode_ids,
 )
 from hybandits.service.settings import LIVE, Bandit
-from hybandits.service.store import Found, Reading, Snapshot, Store, same_base, undisturbed
+from hybandits.service.store import Found, Reading, Snapshot, Store, StoreError, same_base, undisturbed
 from hybandits.service.summary import Summary
 from hybandits.service.wrong_features import wrong_features
 
@@ -61,6 +62,8 @@ THREADS = min(cores(), 4)
 REMEMBERED = 4_096
 """Recent decisions kept in memory at least, so that their rewards need not look them up."""
 
+log = logging.getLogger("hybandits.service")
+
 
 @dataclass
 class KnownArm:
@@ -72,9 +75,9 @@ class KnownArm:
     active: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pool:
-    """Candidates that a decision is made among."""
+    """Candidates that a decision is made among. The same ones are the same object as long as no arm changes."""
 
     named: Candidates
     ids: list[str]
@@ -114,6 +117,8 @@ class Fold:
         entries as the value has changed.
     base : int
         The row that the log was archived at when it was folded.
+    resumed : int
+        The row of the snapshot that folding began with; 0 if it began with the log.
     summary : Summary
         What the page and the metrics show.
     lock : Lock
@@ -130,6 +135,7 @@ class Fold:
     first_open: int | None = None
     unrewarded: list[tuple[int, float]] = field(default_factory=list)
     base: int = 0
+    resumed: int = 0
     summary: Summary = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,8 +144,8 @@ class Fold:
         self.lock = threading.Lock()
         self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
         self._vectors = np.empty((16, self.features.arm_width))
-        self._named: dict[bytes, Pool] = {}
-        self._due: list[tuple[int, Decision, float]] = []  # time, decision and reward, to be learned
+        self._named: dict[bytes, Pool] = {}  # forgotten when an arm changes
+        self._due: list[tuple[Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self._recent: dict[int, Row] = {}  # decisions by their numbers
         self._known: dict[str, Found] = {}  # the same by their events, with their rewards
         self._older: OrderedDict[int, Doubles] = OrderedDict()
@@ -177,7 +183,7 @@ class Fold:
             if (known := self._known.get(content.event)) is not None:
                 self._known[content.event] = Found(known.decision, row)
             if not content.late and self.bandit.window is None:
-                self._due.append((row.time, self._decision(content.decision), content.reward))
+                self._count_reward(row.time, self._decision(content.decision), content.reward)
         elif isinstance(content, Closed):
             self._close(row.time, content.last)
         else:
@@ -196,7 +202,7 @@ class Fold:
             self._put(row.number, content)
         elif isinstance(content, Retired):
             self.arms[content.arm].active = False
-            self._forget_pools()
+            self._named.clear()
         elif isinstance(content, Promoted):
             self.live = content.policy
             self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
@@ -230,10 +236,6 @@ class Fold:
         if known.slot == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
         self._vectors[known.slot] = self.arm_vector(content.features)
-        self._forget_pools()
-
-    def _forget_pools(self) -> None:
-        """Forget lists of candidates, because an arm has changed."""
         self._named.clear()
 
     def arm_vector(self, features: dict[str, Value]) -> Doubles:
@@ -278,27 +280,29 @@ class Fold:
         for row, reward in outcomes:
             assert isinstance(row.content, Decision)
             value = reward_in_time(reward)
-            self._due.append((time, row.content, self.bandit.no_reward if value is None else value))
+            self._count_reward(time, row.content, self.bandit.no_reward if value is None else value)
         if self.unrewarded and self.unrewarded[-1][1] == self.bandit.no_reward:
             del self.unrewarded[-1]
         self.unrewarded.append((last, self.bandit.no_reward))
         self.closed = last
         self.first_open = following[0][1] if following else None
 
+    def _count_reward(self, time: int, decision: Decision, reward: float) -> None:
+        """Count a reward at once, in the order of the rows; policies learn many together, and soon."""
+        self.summary.learned(time, decision, reward)
+        self._due.append((decision, reward))
+
     def _learn(self) -> None:
-        """Learn what is due, in its order."""
+        """Let the policies learn what is due, in its order."""
         if not self._due:
             return
-        due = self._due
-        decisions = [decision for _, decision, _ in due]
-        rewards = np.array([reward for _, _, reward in due])
+        decisions = [decision for decision, _ in self._due]
+        rewards = np.array([reward for _, reward in self._due])
         arms = [decision.arm for decision in decisions]
         x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions))
         for policy in self.policies.values():
             policy.learn_many(arms, x, z, rewards)
         self._due = []
-        for time, decision, reward in due:
-            self.summary.learned(time, decision, reward)
 
     def _vectors_of(self, decisions: Sequence[Decision]) -> Doubles | int:
         """The vectors of the arms that were played, in the versions that the decisions name."""
@@ -452,6 +456,8 @@ class Fold:
         """The model as it is, as bytes."""
         self._learn()  # there is something to learn if folding was broken off
         content = {
+            "bandit": self.bandit.plain(),
+            "arms": msgspec.json.encode(self.arms),  # MessagePack has no integers of more than 64 bits
             "live": self.live,
             "closed": self.closed,
             "first_open": self.first_open,
@@ -482,17 +488,14 @@ class Fold:
     @classmethod
     def based(cls, store: Store) -> Fold:
         """The fold at the beginning of a log: its first row, or the row that everything before was archived at."""
-        fold = cls.opened(store)
         base = store.base()
-        if base is not None:
-            fold._resume(base, store)
-        return fold
+        return cls.opened(store) if base is None else cls._resumed(base, store)
 
     @classmethod
     def restored(cls, store: Store, upto: int | None = None) -> Fold | None:
         """The fold of a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty.
 
-        If the log is archived meanwhile, it is folded again.
+        If the log is archived meanwhile, it is folded again. A snapshot that cannot be used is passed over.
         """
 
         def read() -> Fold | None:
@@ -501,25 +504,43 @@ class Fold:
                 if store.last()[0] == 0:
                     return None
                 fold = cls.based(store)
-                snapshot = store.snapshot(upto)
-                if snapshot is not None and snapshot.fingerprint == fingerprint() and snapshot.row > fold.row:
-                    fold = cls.based(store)._resume(snapshot, store)
+                snapshot = store.snapshot(fingerprint(), upto)
+                if snapshot is not None and snapshot.row > fold.row:
+                    try:
+                        fold = cls._resumed(snapshot, store)
+                        fold.resumed = snapshot.row
+                    except StoreError:
+                        raise
+                    except Exception as problem:  # what damaged bytes lead to is not known beforehand
+                        log.warning(
+                            "the snapshot of row %d cannot be used (%s: %s), so the log is folded from row %d",
+                            snapshot.row, type(problem).__name__, problem, fold.row,
+                        )  # fmt: skip
                 fold.apply(store.rows(fold.row, upto), store)
                 fold.base = base
                 return fold
 
         return undisturbed(read)
 
-    def _resume(self, snapshot: Snapshot, store: Store) -> Fold:
-        self.describe(store.rows(self.row, snapshot.row, FEW))
+    @classmethod
+    def _resumed(cls, snapshot: Snapshot, store: Store) -> Fold:
+        """The fold that a snapshot was made of."""
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
-        self.live, self.closed, self.time = content["live"], content["closed"], content["time"]
-        self.first_open = content["first_open"]
-        self.unrewarded = [(last, value) for last, value in content["unrewarded"]]
-        self.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
-        self.summary = Summary.from_plain(content["summary"])
-        self.row = snapshot.row
-        return self
+        if "arms" in content:
+            fold = cls(Bandit.from_plain(content["bandit"]))
+            for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
+                fold._put(known.version, Arm(arm, known.features))
+                fold.arms[arm].active = known.active
+        else:  # the base of a log that was archived before snapshots had arms: all rows of arms are still there
+            fold = cls.opened(store)
+            fold.describe(store.rows(fold.row, snapshot.row, FEW))
+        fold.live, fold.closed, fold.time = content["live"], content["closed"], content["time"]
+        fold.first_open = content["first_open"]
+        fold.unrewarded = [(last, value) for last, value in content["unrewarded"]]
+        fold.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
+        fold.summary = Summary.from_plain(content["summary"])
+        fold.row = snapshot.row
+        return fold
 
 
 def reward_in_time(row: Row | None) -> float | None:

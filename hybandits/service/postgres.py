@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
-from hybandits.service.store import Disturbed, Found, Snapshot, StoreError, behind, checked_base
+from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""
@@ -303,9 +303,11 @@ class PostgresStore:
 
     # -------------------------------------------------------------- snapshots
 
-    def snapshot(self, upto: int | None = None) -> Snapshot | None:
+    def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
         for found in self._fetch(
-            "SELECT row, fingerprint, content FROM snapshot WHERE row <= %s ORDER BY row DESC LIMIT 1",
+            "SELECT row, fingerprint, content FROM snapshot WHERE fingerprint = %s AND row <= %s "
+            "ORDER BY row DESC LIMIT 1",
+            fingerprint,
             2**62 if upto is None else upto,
         ):
             return Snapshot(*found)
@@ -313,10 +315,14 @@ class PostgresStore:
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         self._fetch(
-            "WITH kept AS (INSERT INTO snapshot VALUES (%s, %s, %s) ON CONFLICT (row) DO UPDATE "
-            "SET fingerprint = excluded.fingerprint, content = excluded.content) DELETE FROM snapshot WHERE row < %s",
+            "INSERT INTO snapshot VALUES (%s, %s, %s) ON CONFLICT (row) DO UPDATE "
+            "SET fingerprint = excluded.fingerprint, content = excluded.content",
             *snapshot,
-            snapshot.row,
+        )
+        self._fetch(
+            "DELETE FROM snapshot WHERE row NOT IN "
+            "(SELECT max(row) FROM snapshot GROUP BY fingerprint ORDER BY max(row) DESC LIMIT %s)",
+            SNAPSHOTS,
         )
 
     def base(self) -> Snapshot | None:
@@ -327,7 +333,7 @@ class PostgresStore:
     def base_row(self) -> int:
         return int(self._fetch("SELECT coalesce(max(row), 0) FROM base")[0][0])
 
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
         with self.writing():
             if self.base_row() != after:
                 raise Disturbed("Somebody else has archived the log.")
@@ -341,6 +347,7 @@ class PostgresStore:
                 "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = %s AND r.row > %s)",
                 closed, DECISION, REWARD, base.row,
             )  # fmt: skip
+            removed += self._delete("DELETE FROM log WHERE row = ANY(%b::bigint[])", list(arms))
             removed += self._delete(
                 "DELETE FROM log r WHERE row <= %s AND (kind = %s OR kind = %s AND NOT EXISTS "
                 "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = %s))",

@@ -129,11 +129,14 @@ KINDS: dict[type, int] = {
 
 DECISION, REWARD, CLOSE = KINDS[Decision], KINDS[Reward], KINDS[Closed]
 
+ARMS = KINDS[Arm], KINDS[Retired]
+"""Kinds of rows that say which arms there are."""
+
 EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward))
 """Kinds of rows that belong to no event."""
 
 FEW = tuple(KINDS[kind] for kind in (Opened, Changed, Promoted, Arm, Retired))
-"""Kinds of which a log has few rows, so that all can be read at every start."""
+"""Kinds of rows that say what there is. A log has few of them."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):

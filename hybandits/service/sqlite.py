@@ -27,7 +27,7 @@ from hybandits.service.rows import (
     decode_rows,
     encode,
 )
-from hybandits.service.store import Disturbed, Found, Snapshot, StoreError, behind, checked_base
+from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
@@ -46,6 +46,9 @@ PAGE = 1_000
 
 LONG_WAL = 8
 """A WAL of so many times these pages is begun anew, for which writers wait."""
+
+REBASE_CACHE = 64_000
+"""Kibibytes of the file that are kept in memory while rows are removed."""
 
 TIDYING = 20.0
 """Seconds after which it is given up to wipe out what was removed, because others use the file all the time."""
@@ -282,11 +285,12 @@ class SqliteStore:
 
     # -------------------------------------------------------------- snapshots
 
-    def snapshot(self, upto: int | None = None) -> Snapshot | None:
+    def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
         with _plainly(self.path):
             for found in self._connection.execute(
-                "SELECT row, fingerprint, content FROM snapshot WHERE row <= ? ORDER BY row DESC LIMIT 1",
-                (2**62 if upto is None else upto,),
+                "SELECT row, fingerprint, content FROM snapshot WHERE fingerprint = ? AND row <= ? "
+                "ORDER BY row DESC LIMIT 1",
+                (fingerprint, 2**62 if upto is None else upto),
             ):
                 return Snapshot(*found)
         return None
@@ -296,7 +300,11 @@ class SqliteStore:
             connection = self._connection
             with connection:
                 connection.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", tuple(snapshot))
-                connection.execute("DELETE FROM snapshot WHERE row < ?", (snapshot.row,))
+                connection.execute(
+                    "DELETE FROM snapshot WHERE row NOT IN "
+                    "(SELECT max(row) FROM snapshot GROUP BY fingerprint ORDER BY max(row) DESC LIMIT ?)",
+                    (SNAPSHOTS,),
+                )
 
     def base(self) -> Snapshot | None:
         with _plainly(self.path):
@@ -309,9 +317,10 @@ class SqliteStore:
             row: int = self._connection.execute("SELECT coalesce(max(row), 0) FROM base").get
         return row
 
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
         with _plainly(self.path):
             self._connection.pragma("secure_delete", True)  # removed rows are overwritten
+            self._connection.pragma("cache_size", -REBASE_CACHE)  # events lie anywhere in the index, and writers wait
         with self.writing():
             if self.base_row() != after:
                 raise Disturbed("Somebody else has archived the log.")
@@ -326,6 +335,9 @@ class SqliteStore:
                 (closed, DECISION, REWARD, base.row),
             )
             removed = connection.changes()
+            for some in _pieces(arms):
+                connection.execute(f"DELETE FROM log WHERE row IN ({', '.join('?' * len(some))})", some)
+                removed += connection.changes()
             connection.execute(
                 "DELETE FROM log AS r WHERE row <= ? AND (kind = ? OR kind = ? AND NOT EXISTS "
                 "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = ?))",

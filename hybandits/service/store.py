@@ -13,6 +13,9 @@ from hybandits.service.rows import Row
 ATTEMPTS = 5
 """How often a log is read anew if it is archived while it is read."""
 
+SNAPSHOTS = 3
+"""Fingerprints of which a snapshot is kept: while servers are upgraded one by one, there are two."""
+
 T = TypeVar("T")
 
 
@@ -85,11 +88,14 @@ class Store(Reading, Protocol):
     def writing(self) -> AbstractContextManager[Transaction]:
         """A transaction that is the only one to write. When it ends without an error, its rows are on disk."""
 
-    def snapshot(self, upto: int | None = None) -> Snapshot | None:
-        """The newest snapshot, or the newest up to a row."""
+    def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
+        """The newest snapshot of a fingerprint, or the newest up to a row."""
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot, and forget older ones."""
+        """Keep a snapshot, in place of another of the same row. Only the newest of each fingerprint stays.
+
+        If there are more than `SNAPSHOTS` of them, the oldest are forgotten.
+        """
 
     def base(self) -> Snapshot | None:
         """The snapshot that stands for all rows that were archived; None if none were.
@@ -97,7 +103,7 @@ class Store(Reading, Protocol):
         It is all that is left of them, so `StoreError` is raised if it is not what was written.
         """
 
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int) -> None:
+    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
         """Let a snapshot stand for closed decisions, their rewards, and what closed them; remove these rows.
 
         Decisions after the row `closed` stay, and so do those whose reward comes after the snapshot's row.
@@ -111,7 +117,9 @@ class Store(Reading, Protocol):
         after : int
             The row of the base that this one follows on.
         removing : int
-            How many rows there are to remove.
+            How many rows there are to remove, those of arms included.
+        arms : sequence of int
+            Rows of arms to remove with them.
 
         Raises
         ------

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from hybandits.offline.evaluation.intervals import running_guess
 from hybandits.service.rows import Decision
 
 BINS = 240
@@ -37,11 +38,8 @@ class Terms:
 
     def add(self, term: float, ends: tuple[float, float] | None) -> float:
         """Count one more term, whose mean lies between `ends` if they are known; returns its part of the spread."""
-        if ends is None:
-            guess = self.total / self.n if self.n else term
-        else:
-            low, high = ends
-            guess = min(max(((low + high) / 2 + self.total) / (1 + self.n), low), high)
+        mean = self.total / self.n if self.n else term
+        guess = mean if ends is None else running_guess(self.n, self.total, ends)
         part = (term - guess) * (term - guess)
         self.n += 1
         self.total += term

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -107,12 +108,12 @@ def _compare(fold: Fold, row: Row, again: Decision | Refused, result: Verificati
     elif again.fingerprint == made.fingerprint and not result.base_elsewhere:
         result.exact += 1
         if again != made:
-            _differs(result, row, f"made {_words(made)}, recomputed {_words(again)}")
+            _differs(result, row, _words(made, again))
     elif not _is_same(made, again):
         if _is_near_tie(fold, made, again):
             result.near_ties += 1
         else:
-            _differs(result, row, f"made {_words(made)}, recomputed {_words(again)}, which is no near tie")
+            _differs(result, row, f"{_words(made, again)}, which is no near tie")
 
 
 def _is_same(made: Decision, again: Decision) -> bool:
@@ -122,15 +123,16 @@ def _is_same(made: Decision, again: Decision) -> bool:
         and (made.arm, made.arm_version) == (again.arm, again.arm_version)
         and abs(made.chance - again.chance) <= TOLERANCE
         and _furthest(dict(made.lot), dict(again.lot)) <= TOLERANCE
+        and _furthest(made.shadows, again.shadows) <= TOLERANCE
     )
 
 
-def _asked(decision: Decision) -> tuple[int, int, float, str]:
+def _asked(decision: Decision) -> tuple[Any, ...]:
     """What no rounding can change."""
-    return decision.version, decision.n, decision.floor, decision.policy
+    return decision.version, decision.n, decision.floor, decision.policy, decision.shadows.keys()
 
 
-def _furthest(one: dict[int, float], other: dict[int, float]) -> float:
+def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
     """How far the chances of two lots are apart at most."""
     return max((abs(one.get(i, 0.0) - other.get(i, 0.0)) for i in one.keys() | other.keys()), default=0.0)
 
@@ -142,8 +144,9 @@ def _is_near_tie(fold: Fold, made: Decision, again: Decision) -> bool:
     other side of a limit. All of these are jumps, and how far the model was from one is known to each policy alone. So
     the numbers of all candidates' vectors are moved by up to 1e-9 of their size (of 1, if they are smaller), at random
     and many times, with the same draws: the decision is a near tie if the same arm with the same chances comes out
-    once. Rounding moves scores by much less than this, and to either side of a tie equally well, so that a tie is
-    hardly ever overlooked. A decision that was changed later passes only if it lies within 1e-9 of a jump.
+    once, and for each challenger once the same chance of that arm, because each may be at a tie of its own. Rounding
+    moves scores by much less than this, and to either side of a tie equally well, so that a tie is hardly ever
+    overlooked. A decision that was changed later passes only if it lies within 1e-9 of a jump.
 
     Every second time, numbers that are 0 or 1 stay: a policy that learns its settings takes a feature that has never
     changed, such as a constant, for another one as soon as it does. Two cases are reported as different although they
@@ -153,25 +156,40 @@ def _is_near_tie(fold: Fold, made: Decision, again: Decision) -> bool:
     if _asked(made) != _asked(again):
         return False
     pool = fold.pool(made.candidates)
+    if made.arm not in pool.ids or made.arm_version != fold.arms[made.arm].version:
+        return False
+    place = pool.ids.index(made.arm)
     x, z = (_nudged(vectors) for vectors in fold.features.crossed([made.user], pool.vectors))
-    drawn = fold.policies[fold.live].draw_lots(x, z, pool.ids, keys=[made.event] * NUDGES, floor=made.floor)
+    lots = {
+        name: policy.draw_lots(x, z, pool.ids, keys=[made.event] * NUDGES, floor=made.floor)
+        for name, policy in fold.policies.items()
+    }
+    drawn = lots.pop(fold.live)
     return any(
-        (made.arm, made.arm_version) == (pool.ids[index], fold.arms[pool.ids[index]].version)
-        and abs(made.chance - chances[index]) <= NUDGED_TOLERANCE
+        index == place
+        and abs(made.chance - chances[place]) <= NUDGED_TOLERANCE
         and _furthest(dict(made.lot), dict(enumerate(own))) <= NUDGED_TOLERANCE
         for index, chances, own in zip(*drawn, strict=True)
+    ) and all(
+        np.abs(made.shadows[name] - its.chances[:, place]).min() <= NUDGED_TOLERANCE for name, its in lots.items()
     )
 
 
 def _nudged(vectors: Doubles) -> Doubles:
-    """The vectors of one decision's candidates, so many times, each time moved a little."""
+    """The vectors of one decision's candidates, so many times: as they are, and then each time moved a little."""
     by = np.random.default_rng(0).uniform(-NUDGE, NUDGE, (NUDGES, *vectors.shape[1:]))
     by[::2] *= (vectors != 0) & (vectors != 1)
+    by[0] = 0
     return vectors + by * np.maximum(1.0, np.abs(vectors))
 
 
-def _words(decision: Decision) -> str:
-    return f"{decision.arm!r} with chance {decision.chance!r} at version {decision.version}"
+def _words(made: Decision, again: Decision) -> str:
+    """What differs; where a decision was made may differ in any case."""
+    return ", ".join(
+        f"{name} was {getattr(made, name)!r} and is now {getattr(again, name)!r}"
+        for name in Decision.__struct_fields__
+        if name != "fingerprint" and getattr(made, name) != getattr(again, name)
+    )
 
 
 def _differs(result: Verification, row: Row, words: str) -> None:

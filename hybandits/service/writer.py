@@ -145,8 +145,7 @@ class Writer:
             assert fold is not None
         if bandit is not None:
             self._change(fold, bandit)
-        snapshot = self.store.snapshot()
-        self._snapshot_row = 0 if snapshot is None else snapshot.row
+        self._snapshot_row = fold.resumed
         return fold
 
     def _change(self, fold: Fold, bandit: Bandit) -> None:

@@ -16,6 +16,7 @@ import pytest
 from hybandits.service import api, reading
 from hybandits.service.access import Tokens
 from hybandits.service.api import LARGEST_BODY, application
+from hybandits.service.fingerprint import fingerprint
 from hybandits.service.store import StoreError
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
@@ -308,7 +309,7 @@ def test_stopping_answers_what_was_accepted(tmp_path: Path) -> None:
             assert {answer.status_code for answer in answers} == {201}
 
     in_a_loop(work)
-    assert service.store.snapshot() is not None
+    assert service.store.snapshot(fingerprint()) is not None
 
 
 def test_ids_may_hold_any_text(web: httpx.Client) -> None:

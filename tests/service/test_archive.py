@@ -13,16 +13,18 @@ import pytest
 from hybandits.logs.store import Log, LogError
 from hybandits.offline.evaluation import evaluate
 from hybandits.offline.view import View
+from hybandits.service.access import Tokens
+from hybandits.service.api import Api
 from hybandits.service.archive import Archived, archive
-from hybandits.service.commands import GiveReward
+from hybandits.service.commands import GiveReward, OfArm, PutArm
 from hybandits.service.export import export
-from hybandits.service.fold import Fold
-from hybandits.service.rows import KINDS, Row, decode
+from hybandits.service.fold import Fold, walk
+from hybandits.service.rows import ARMS, DECISION, KINDS, Arm, Decision, Retired, Row, decode
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.store import ATTEMPTS, StoreError
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, FILE, Clock, decide, models, outcome_of, put, reward, writer
+from tests.support.bandits import CLICKS, FILE, Clock, ask, decide, models, outcome_of, put, retire, reward, writer
 
 MODES = pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
 
@@ -287,3 +289,67 @@ def test_folding_exporting_and_verifying_go_on_beside_an_archive(
     assert result.different == 0, result.examples
     log, _ = export(disturbed(), tmp_path / "log")
     assert log.rounds == export(other(service), tmp_path / "log again")[0].rounds
+
+
+def candidates_of(store: SqliteStore) -> dict[int, Any]:
+    """Who the decisions of a log were made among, with which features, by the numbers of their rows."""
+    found = {}
+    for fold, rows in walk(store, learning=False):
+        for row in rows:
+            assert isinstance(row.content, Decision)
+            pool = fold.pool(row.content.candidates)
+            assert not isinstance(pool.vectors, int)
+            found[row.number] = pool.ids, pool.vectors.tolist(), fold.arms[row.content.arm].version
+    return found
+
+
+@MODES
+def test_rows_of_arms_go_unless_a_decision_that_stays_means_them(tmp_path: Path, content: dict[str, Any]) -> None:
+    """An arm that is described anew all the time must not make the log grow for ever."""
+    clock = Clock()
+    service = writer(tmp_path, content, clock=clock)
+
+    def describe_and_decide(first: int, last: int) -> None:
+        for i in range(first, last):
+            for arm in ("b", "a", "c"):
+                ask(service, OfArm(arm, PutArm({"price": i / 7})))
+            retire(service, "c")
+            decide(service, f"e{i}")
+            if i % 5:
+                reward(service, f"e{i}", i / 50)
+            clock.advance(1)
+
+    describe_and_decide(0, 30)
+    retire(service, "b")
+    put(service, "last")
+    clock.advance(1)
+    before = clock.now
+    describe_and_decide(30, 35)
+    outcome_of(service, GiveReward("e25", 1.0))  # which was decided long before the archive's last row
+    rows, model, candidates = list(service.store.rows(0)), service.fold.snapshot(), candidates_of(other(service))
+    store = other(service)
+    done = archive(store, tmp_path / "old", before=before)
+    assert rows_of(store, tmp_path / "old") == rows
+    stay = candidates_of(store)
+    oldest = "e21" if content is CLICKS else "e25"  # with a window it is the first that is still open
+    assert min(stay) == service.store.find([oldest])[oldest].decision.number  # type: ignore[union-attr]
+    assert stay == {number: candidates[number] for number in stay}
+    looking = Api(service, Tokens())
+    for row in store.rows(0, None, [DECISION]):
+        assert looking._active_at(row.content.version) == stay[row.number][0]  # type: ignore[union-attr]
+    first = next(store.rows(0, None, [DECISION])).content.version  # type: ignore[union-attr]
+    assert len(list(store.rows(0, first, ARMS))) == 2 * 3, "the first and the last row of each arm"
+    after = [row for row in rows if first < row.number <= done.row and isinstance(row.content, Arm | Retired)]
+    assert list(store.rows(first, done.row, ARMS)) == after
+    assert len(after) > 10
+    again = Writer(store, clock=clock)
+    assert again.fold.snapshot() == model
+    assert again.fold.arms == service.fold.arms
+    assert verify(store).different == 0
+    clock.advance(100)
+    again.serve([])
+    clock.advance(1)
+    archive(store, tmp_path / "rest", before=clock.now)
+    assert rows_of(store, tmp_path / "old", tmp_path / "rest")[: len(rows)] == rows
+    assert len(list(store.rows(0, None, ARMS))) == 2 * 3 + 1
+    assert Fold.based(store).arms == service.fold.arms

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybandits.logs.store import LogError
+from hybandits.foundation.checks import Doubles
+from hybandits.logs.store import Id, LogError, Tables
 from hybandits.offline.evaluation import evaluate
 from hybandits.offline.view import View
 from hybandits.service.archive import archive
@@ -92,6 +93,26 @@ def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> 
     again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content, no_reward=-3.0), clock=clock)
     log, _ = export(again.store, tmp_path / "log of the rest")
     assert [batch.reward.tolist() for batch in log.batches()] == [[-1.0]]
+
+
+def test_candidates_are_entered_once_unless_an_arm_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b", "c")
+    play(service, 0, 20)
+    put(service, "b", "a", "c")
+    play(service, 20, 40)
+    entered: list[Id] = []
+    arm = Tables.arm
+
+    def noted(tables: Tables, name: Id, vector: Doubles) -> int:
+        entered.append(name)
+        return arm(tables, name, vector)
+
+    monkeypatch.setattr(Tables, "arm", noted)
+    log, _ = export(service.store, tmp_path / "log")
+    assert entered == ["a", "b", "c"] * 2
+    assert log.names == ["a", "b", "c", "a", "b"], "c has not changed"
+    assert [len(np.unique(batch.pool)) for batch in log.batches()] == [2]
 
 
 @pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])

@@ -50,7 +50,7 @@ def test_an_empty_log(store: Store) -> None:
     assert store.by_number([]) == []
     assert store.first_decisions(0, 10) == []
     assert list(store.outcomes(0, 10)) == []
-    assert store.snapshot() is None
+    assert store.snapshot("f") is None
     assert store.base() is None
 
 
@@ -164,15 +164,26 @@ def test_others_see_rows_when_they_are_committed(store: Store) -> None:
 
 
 def test_the_newest_snapshot_is_kept(store: Store) -> None:
-    first, second = Snapshot(3, "f", b"\0first"), Snapshot(7, "g", bytes(range(256)))
+    first, second = Snapshot(3, "f", b"\0first"), Snapshot(7, "f", bytes(range(256)))
     store.keep_snapshot(first)
-    assert store.snapshot() == first
-    assert store.snapshot(2) is None
+    assert store.snapshot("f") == first
+    assert store.snapshot("f", 2) is None
     store.keep_snapshot(second)
-    assert store.snapshot() == second
+    assert store.snapshot("f") == second
     store.keep_snapshot(second._replace(content=b"again"))
-    assert store.snapshot(7) == second._replace(content=b"again")
-    assert store.snapshot(6) is None
+    assert store.snapshot("f", 7) == second._replace(content=b"again")
+    assert store.snapshot("f", 6) is None
+    store.keep_snapshot(first)
+    assert store.snapshot("f", 6) is None, "a slower server has kept an older one"
+
+
+def test_servers_of_different_versions_keep_each_others_snapshots(store: Store) -> None:
+    for row, version in enumerate("abababcd", 1):
+        store.keep_snapshot(Snapshot(row, version, b"model"))
+        found = {name: snapshot and snapshot.row for name in "abcd" if (snapshot := store.snapshot(name)) is not None}
+        if row == 6:
+            assert found == {"a": 5, "b": 6}
+    assert found == {"b": 6, "c": 7, "d": 8}, "the three newest"
 
 
 def test_a_base_stands_for_rows_that_are_closed(store: Store) -> None:
@@ -186,10 +197,12 @@ def test_a_base_stands_for_rows_that_are_closed(store: Store) -> None:
     assert store.base() == base
     assert [row.number for row in store.rows(0)] == [1, 2, 5, 7, 8, 9]
     again = Snapshot(9, "f", b"model again")
-    store.rebase(again, 7, after=8, removing=4)
+    with pytest.raises(Disturbed):
+        store.rebase(again, 7, after=8, removing=4, arms=[2])
+    store.rebase(again, 7, after=8, removing=5, arms=[2])
     assert store.tidy() is None
     assert store.base() == again
-    assert [row.number for row in store.rows(0)] == [1, 2]
+    assert [row.number for row in store.rows(0)] == [1]
     assert store.last() == (9, 9)
     append(store, decision(10, "new"))
     assert store.last() == (10, 10)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -57,7 +59,7 @@ def test_a_decision_that_was_tampered_with_is_found(tmp_path: Path) -> None:
 
 
 def test_a_decision_that_was_tampered_with_is_found_under_another_fingerprint(tmp_path: Path) -> None:
-    service = writer(tmp_path)
+    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
     put(service, "a", "b", "c")
     play(service, 40)
     store = SqliteStore(tmp_path / "log.db")
@@ -74,9 +76,12 @@ def test_a_decision_that_was_tampered_with_is_found_under_another_fingerprint(tm
     for changed in (
         {"chance": made.chance + 1e-6}, {"n": 4}, {"floor": 0.1}, {"policy": "other"},
         {"arm_version": 1}, {"lot": [(place, chance + 1e-6) for place, chance in made.lot]}, {"lot": [(7, 1.0)]},
+        {"arm": "d"}, {"shadows": {"bold": made.shadows["bold"] + 1e-6}}, {"shadows": {}},
+        {"shadows": {**made.shadows, "more": 1e-12}},
     ):  # fmt: skip
         result = verified(store, row, replace(made, **changed))  # type: ignore[arg-type]
         assert (result.near_ties, result.different) == (0, 1), changed
+        assert f"{next(iter(changed))} was " in result.examples[0]
 
 
 @pytest.mark.parametrize("policy", ["HyIDS", "HyThompson", "HyThompson:scale=1,noise=1", "HyLinUCB:noise=0.5"])
@@ -112,6 +117,43 @@ def test_a_decision_beside_a_jump_is_a_near_tie_elsewhere_only(tmp_path: Path, p
     assert (result.near_ties, result.different) == (1, 0), result.examples
     far = replace(decided(event, low + 1e-3), user=made.user, version=made.version, fingerprint="elsewhere")
     assert verified(store, row, replace(far, lot=[(0, 0.5), (1, 0.5)])).different == 1
+
+
+def test_a_challenger_may_be_at_a_tie_of_its_own(tmp_path: Path) -> None:
+    """An age is looked for at which nothing but a challenger's lot jumps."""
+    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1,noise=1"}])
+    put(service, "a", "b", "c")
+    play(service, 60)
+
+    def decided(age: float) -> Decision:
+        (made,) = service.fold.decide_many([Decide({**USER, "age": age}, event_id="tie")])
+        assert isinstance(made, Decision)
+        return made
+
+    def jumps(one: Decision, other: Decision) -> bool:
+        return abs(one.shadows["bold"] - other.shadows["bold"]) > 0.0002
+
+    ages = np.linspace(-3.0, 3.0, 601)
+    low, high = next(
+        (low, high)
+        for low, high in itertools.pairwise(ages.tolist())
+        if jumps(decided(low), decided(high)) and decided(low).arm == decided(high).arm
+    )
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if jumps(decided(low), decided(middle)) else (middle, high)
+    decide(service, "tie", user={**USER, "age": low})
+    store = SqliteStore(tmp_path / "log.db")
+    row, made = last_decision(store)
+    other = replace(made, shadows=decided(high).shadows)
+    assert jumps(made, other)
+    assert verified(store, row, other).different == 1
+    elsewhere = replace(other, fingerprint="elsewhere")
+    result = verified(store, row, elsewhere)
+    assert (result.near_ties, result.different) == (1, 0), result.examples
+    result = verified(
+        store, row, replace(elsewhere, shadows={"bold": (made.shadows["bold"] + other.shadows["bold"]) / 2})
+    )
+    assert (result.near_ties, result.different) == (0, 1)
 
 
 def test_bits_are_not_asked_for_if_the_log_was_archived_elsewhere(

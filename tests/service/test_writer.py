@@ -12,6 +12,7 @@ import pytest
 
 from hybandits.service import fold
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
+from hybandits.service.fingerprint import fingerprint
 from hybandits.service.fold import Fold
 from hybandits.service.problems import Refused
 from hybandits.service.rows import ALL, Closed, Decision, encode_ids
@@ -341,7 +342,10 @@ def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
     play(service, 0, 20)
     snapshot = service.fold.snapshot()
     service.store.keep_snapshot(snapshot._replace(fingerprint="elsewhere", content=b"not a model"))
-    assert models(Writer(SqliteStore(tmp_path / "log.db"))) == models(service)
+    again = Writer(SqliteStore(tmp_path / "log.db"))
+    assert models(again) == models(service)
+    again.keep_snapshot()
+    assert service.store.snapshot(fingerprint()) == snapshot, "the next start need not fold the log again"
 
 
 def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

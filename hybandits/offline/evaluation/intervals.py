@@ -150,6 +150,12 @@ SCALES = 24
 """Values of lambda in the mixture, each half the one before: enough for 10^14 rounds."""
 
 
+def running_guess(n: float, total: float, mean: tuple[float, float]) -> float:
+    """A guess of the next term after n terms of this total, within the limits of its mean; at first, the middle."""
+    low, high = mean
+    return min(max(((low + high) / 2 + total) / (1 + n), low), high)
+
+
 def bernstein(
     counts: Doubles,
     sums: Doubles,
@@ -168,8 +174,8 @@ def bernstein(
     counts, sums and squares (blocks,) are the number of terms, sum X and sum X^2 of consecutive blocks of rounds. With
     `at`, only the bounds after these blocks are returned.
 
-    Empirical Bernstein: with guesses G_t in `mean` made from the blocks before, V = sum (X_t - G_t)^2, and c such that
-    X_t - G_t >= -c, for any lambda in [0, 1/c)
+    Empirical Bernstein: with guesses G_t made from the blocks before (`running_guess`), V = sum (X_t - G_t)^2, and c
+    such that X_t - G_t >= -c, for any lambda in [0, 1/c)
 
         exp(lambda sum (X_t - mu_t) - psi(lambda) V),   psi(lambda) = (-log(1 - c lambda) - c lambda) / c^2
 
@@ -185,9 +191,8 @@ def bernstein(
         raise ValueError(f"terms in [{low}, {high}] cannot have means in {mean}: give mean within [low, high]")
     n, total, square = (np.asarray(part, float) for part in (counts, sums, squares))
     so_far, many = np.cumsum(total), np.cumsum(n)
-    guess = np.empty(len(n))
-    guess[:1] = (mean[0] + mean[1]) / 2
-    guess[1:] = np.clip((guess[0] + so_far[:-1]) / (1 + many[:-1]), *mean)
+    before = zip([0.0, *many[:-1].tolist()], [0.0, *so_far[:-1].tolist()], strict=True)
+    guess = np.array([running_guess(count, sum_, mean) for count, sum_ in before])
     spread = np.cumsum(np.maximum(square - 2 * guess * total + n * guess**2, 0.0))
     alpha = (1 - level) / 2
     if at is not None:
