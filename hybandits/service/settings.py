@@ -10,6 +10,7 @@ from typing import Any
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
+from hybandits.kernels.arrow import LIMIT
 from hybandits.model.feature_columns import Category, Feature, Number
 from hybandits.model.lots import key_of_seed, stream_of
 from hybandits.model.named_features import Features
@@ -158,7 +159,7 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
         policy=_text("policy", values.get("policy", POLICY)),
         challengers=_challengers(values.get("challengers", [])),
         window=None if window is None else seconds("window", window),
-        no_reward=None if no_reward is None else checks.real("no_reward", no_reward),
+        no_reward=None if no_reward is None else _reward("no_reward", no_reward),
         rewards=None if "rewards" not in values else _range(values["rewards"]),
         floor=checks.share("floor", values.get("floor", FLOOR), "it is the share of decisions spread evenly"),
         seed=None
@@ -276,10 +277,20 @@ def _challengers(given: Any) -> dict[str, str]:
 def _range(given: Any) -> tuple[float, float]:
     if not isinstance(given, list) or len(given) != 2:
         raise ValueError(f"rewards must be [lowest, highest], got {checks.short(given)}")
-    low, high = (checks.real("rewards", end) for end in given)
+    low, high = (_reward("rewards", end) for end in given)
     if not low < high:
         raise ValueError(f"rewards must be [lowest, highest], got [{low}, {high}]")
     return low, high
+
+
+def _reward(name: str, value: object) -> float:
+    """A reward that policies can learn."""
+    number = checks.real(name, value)
+    if abs(number) > LIMIT:
+        raise ValueError(
+            f"{name} has {number:g}, beyond {LIMIT:g} in absolute value, which no policy learns: use another unit"
+        )
+    return number
 
 
 def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
