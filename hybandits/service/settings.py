@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from hybandits.model.feature_columns import Category, Feature, Number
 from hybandits.model.lots import key_of_seed, stream_of
 from hybandits.model.named_features import Features
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import make_policy, parse_policy
+from hybandits.policies.by_name import is_wrapped, make_policy, of_table, parse_policy
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
 
@@ -198,13 +198,14 @@ def seconds(name: str, value: object) -> float:
 def _made(spec: str, features: Features, seed: int) -> Policy:
     """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)
-    table = settings.get("exploration")
-    as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
-    if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
-        raise ValueError(
-            f"exploration AsWritten needs {lacking[0]} here: without a number of arms it counts those that it has met, "
-            "which depends on who asked, and a service has no last round. Give both, or use HyIDS"
-        )
+    for each in _with_wrapped(settings):
+        table = each.get("exploration")
+        as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
+        if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
+            raise ValueError(
+                f"exploration AsWritten needs {' and '.join(lacking)} here: without a number of arms it counts those "
+                "that it has met, which depends on who asked, and a service has no last round. Give both, or use HyIDS"
+            )
     policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)
     inner: Any = policy
     while isinstance(getattr(inner, "policy", None), Policy):
@@ -217,6 +218,15 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
     return policy
 
 
+def _with_wrapped(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The settings of a policy, and those of all policies that it wraps."""
+    yield settings
+    for value in settings.values():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if is_wrapped(each):
+                yield from _with_wrapped(of_table(each)[1])
+
+
 def _features(side: str, table: Any) -> dict[str, Feature]:
     if not isinstance(table, Mapping):
         raise TypeError(f"{side} must be a table with numeric and categorical, got {checks.short(table)}")
@@ -226,8 +236,10 @@ def _features(side: str, table: Any) -> dict[str, Feature]:
     if isinstance(numeric, str) or not isinstance(numeric, list | Mapping):
         raise TypeError(f'{side}.numeric must be a list of names, got {checks.short(numeric)}: e.g. ["age"]')
     for name in numeric:
+        if _text(f"{side}.numeric", name) in features:
+            raise ValueError(f"{side}.numeric names {name!r} twice: name it once")
         rule = numeric[name] if isinstance(numeric, Mapping) else {}
-        features[_text(f"{side}.numeric", name)] = _declared(f"{side}.numeric.{name}", Number, rule)
+        features[name] = _declared(f"{side}.numeric.{name}", Number, rule)
     if not isinstance(categorical, Mapping):
         raise TypeError(
             f"{side}.categorical must be a table of names and values, got {checks.short(categorical)}: e.g. "
