@@ -18,6 +18,7 @@ from hybandits.policies.base import Policy
 from hybandits.policies.by_name import is_wrapped, make_policy, of_table, parse_policy
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
+from hybandits.service.commands import LONGEST
 
 LIVE = "live"
 """The name of the policy that decides at first; challengers have names of their own."""
@@ -251,7 +252,12 @@ def _features(side: str, table: Any) -> dict[str, Feature]:
         rule = {"values": rule} if isinstance(rule, list) else rule
         if not isinstance(rule, Mapping) or "values" not in rule:
             raise ValueError(f'{side}.categorical.{name} needs its values, got {checks.short(rule)}: e.g. ["de", "fr"]')
-        features[name] = _declared(f"{side}.categorical.{name}", Category, rule)
+        features[name] = category = _declared(f"{side}.categorical.{name}", Category, rule)
+        if long := [value for value in category.values if isinstance(value, str) and len(value) > LONGEST]:
+            raise ValueError(
+                f"{side}.categorical.{name} has a value of {len(long[0])} characters, {checks.short(long[0])}, and "
+                f"requests may have {LONGEST}: choose a shorter one"
+            )
     return features
 
 

@@ -60,6 +60,10 @@ def test_policies_of_one_bandit_draw_different_numbers() -> None:
         ({"user": {"categorical": {"country": {"missing": "column"}}}}, "needs its values"),
         ({"user": {"numeric": ["a", "b", "a"]}}, "user.numeric names 'a' twice: name it once"),
         ({"user": {"numeric": [["a"]]}}, "user.numeric must be a text that is not empty"),
+        (
+            {"user": {"categorical": {"country": ["de", "x" * 201]}}},
+            "user.categorical.country has a value of 201 characters, 'xxx.* and requests may have 200: choose",
+        ),
         ({"user": {"numeric": ["a"], "categorical": {"a": ["b"]}}}, "among numeric and categorical"),
         ({"user": {"numeric": {"age": {"missing": "mean"}}}}, "left to be found in data"),
         ({"policy": "HyLinUBC"}, r"policy 'live' \(HyLinUBC\): there is no policy 'HyLinUBC' \(did you mean HyLinUCB"),

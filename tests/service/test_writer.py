@@ -430,6 +430,16 @@ def test_a_challenger_that_is_described_anew_begins_anew(tmp_path: Path) -> None
         Writer(SqliteStore(tmp_path / "log.db"), bandit())
 
 
+def test_rows_with_longer_texts_than_requests_may_have_are_folded(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    decide(service, "e", user={"age": 1, "country": "x" * 1_000})  # not read from JSON, which would refuse it
+    reward(service, "e", 1.0)
+    again = writer(tmp_path)
+    assert models(again) == models(service)
+    assert verify(again.store).different == 0
+
+
 def test_two_services_on_one_log(tmp_path: Path) -> None:
     one = writer(tmp_path)
     put(one, "a", "b", "c")
