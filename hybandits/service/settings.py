@@ -29,6 +29,10 @@ POLICY = "HyIDS"
 FLOOR = 0.05
 """The share of decisions that is spread evenly over all candidates, unless the file says otherwise."""
 
+LEAST_FLOOR = 1e-6
+"""The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
+would say nothing."""
+
 CHANGEABLE = ("window", "no_reward", "floor", "challengers")
 """What may change in the course of a log, by a row of its own."""
 
@@ -167,9 +171,10 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
         if "seed" not in values
         else checks.count("seed", values["seed"], least=0, why="all draws depend on it; leave it out"),
     )
-    if not bandit.floor > 0:
+    if bandit.floor < LEAST_FLOOR:
         raise ValueError(
-            f"floor must be above 0, got {bandit.floor}: every candidate needs a chance, so that logs tell"
+            f"floor must be at least {LEAST_FLOOR:g}, got {bandit.floor:g}: every candidate needs a chance, so that "
+            f"logs tell something. The usual floor is {FLOOR:g}"
         )
     if bandit.rewards is not None and no_reward is not None:
         low, high = bandit.rewards
