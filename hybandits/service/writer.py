@@ -63,6 +63,9 @@ IDLE = 1.0
 LONGEST_WAIT = 60.0
 """Seconds after which the writer looks at the clock again, however far the next end of a window is."""
 
+CLOCK_BEHIND = 5.0
+"""Seconds by which the clock may be behind the log's time before a warning is logged: clocks of servers differ."""
+
 LARGEST = 1e50
 """Rewards and features beyond this are refused, as policies do."""
 
@@ -111,7 +114,7 @@ class Writer:
         self._stopping = self._woken = False
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
-        self._torn = False
+        self._torn = self._warned_of_clock = False
         self._served = -math.inf
         self.trouble: str | None = None
         """Why the service cannot write at the moment; None if it can."""
@@ -280,6 +283,26 @@ class Writer:
             return None
         return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
 
+    @property
+    def clock_behind(self) -> float:
+        """Seconds by which this machine's clock is behind the time of the log's last row; 0 if it is not."""
+        return max(0.0, (self.fold.time - self._clock()) / 1e6)
+
+    def _now(self) -> int:
+        """The time of rows that are written now, which never goes back; says so once if it stands still."""
+        behind = self.clock_behind
+        if behind > CLOCK_BEHIND and not self._warned_of_clock:
+            log.warning(
+                "the clock is %.0f seconds behind the log's last row, so that time stands still and no window ends "
+                "until it has caught up: check the clocks of all servers",
+                behind,
+            )
+            self._warned_of_clock = True
+        elif not behind and self._warned_of_clock:
+            log.warning("the clock has caught up with the log")
+            self._warned_of_clock = False
+        return max(self._clock(), self.fold.time)
+
     # -------------------------------------------------------------- serving
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
@@ -338,7 +361,7 @@ class Writer:
                     before = self.fold.row
                     self.fold.apply(transaction.rows(self.fold.row), transaction)
                     self.shared = self.fold.row > before
-                    turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
+                    turn = Turn(self.fold, transaction, self._now())
                     turn.close_what_is_due()
                     commands = take()
                     outcomes = turn.serve(commands)

@@ -209,6 +209,33 @@ def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> Non
     assert sums[0] == sums[1]
 
 
+def test_a_clock_that_was_ahead_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a")
+    clock.advance(4)
+    decide(service)
+    clock.advance(-4)
+    decide(service)
+    assert (service.clock_behind, caplog.messages) == (4, [])  # clocks of servers differ a little
+    clock.advance(100)
+    decide(service)
+    clock.advance(-60)
+    for _ in range(3):
+        decide(service)
+        clock.advance(1)
+    assert service.clock_behind == 57
+    (said,) = caplog.messages
+    assert "the clock is 60 seconds behind the log's last row" in said
+    clock.advance(57)
+    decide(service)
+    decide(service)
+    assert caplog.messages[1:] == ["the clock has caught up with the log"]
+    clock.advance(-60)
+    decide(service)
+    assert len(caplog.messages) == 3
+
+
 def test_the_clock_may_be_set_back(tmp_path: Path) -> None:
     clock = Clock()
     service = writer(tmp_path, CLICKS, clock=clock)
