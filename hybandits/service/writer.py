@@ -147,41 +147,54 @@ class Writer:
             fold = self._restored()
             assert fold is not None
         if bandit is not None:
-            self._change(fold, bandit)
+            fold = self._changed(fold, bandit)
         snapshot = self.store.snapshot()
         self._snapshot_row = 0 if snapshot is None else snapshot.row
         return fold
 
-    def _change(self, fold: Fold, bandit: Bandit) -> None:
-        """Write a row where the file says something else than the log, or refuse it."""
-        with self.store.writing() as transaction:
-            fold.apply(transaction.rows(fold.row), transaction)
-            wanted, known = bandit.plain(), fold.bandit.plain()
-            for name in wanted:
-                drawn = name == "seed" and wanted[name] is None
-                if wanted[name] != known[name] and name not in CHANGEABLE and not drawn:
-                    raise ValueError(
-                        f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
-                        "rows mean. Change it back, or start another bandit with another store."
-                    )
-            values = {name: wanted[name] for name in CHANGEABLE}
-            if any(values[name] != known[name] for name in CHANGEABLE):
-                if (fold.bandit.window is None) != (bandit.window is None):
-                    raise ValueError(
-                        "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
-                        "bandit with another store."
-                    )
-                live = fold.bandit.policies[fold.live]
-                if bandit.policies.get(fold.live) != live:
-                    raise ValueError(
-                        f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
-                    )
-                row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
-                changes = [f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE
-                           if values[name] != known[name]]  # fmt: skip
-                log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
-                transaction.append([row])
-        fold.apply(self.store.rows(fold.row), self.store)
+    def _changed(self, fold: Fold, bandit: Bandit) -> Fold:
+        """The fold after a row was written where the file says something else than the log, unless that is refused."""
+        while True:
+            with self.store.writing() as transaction:
+                if transaction.base_row() == self._base:
+                    fold.apply(transaction.rows(fold.row), transaction)
+                    rows = self._changes(fold, bandit)
+                    transaction.append(rows)
+                    break
+            restored = self._restored()  # rows were archived that may not have been folded
+            assert restored is not None
+            fold = restored
+        fold.apply(rows, self.store)
+        return fold
+
+    def _changes(self, fold: Fold, bandit: Bandit) -> list[Row]:
+        """The row that makes the bandit of the log that of the file; none if they are the same."""
+        wanted, known = bandit.plain(), fold.bandit.plain()
+        for name in wanted:
+            drawn = name == "seed" and wanted[name] is None
+            if wanted[name] != known[name] and name not in CHANGEABLE and not drawn:
+                raise ValueError(
+                    f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
+                    "rows mean. Change it back, or start another bandit with another store."
+                )
+        values = {name: wanted[name] for name in CHANGEABLE}
+        if all(values[name] == known[name] for name in CHANGEABLE):
+            return []
+        if (fold.bandit.window is None) != (bandit.window is None):
+            raise ValueError(
+                "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
+                "bandit with another store."
+            )
+        live = fold.bandit.policies[fold.live]
+        if bandit.policies.get(fold.live) != live:
+            raise ValueError(
+                f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
+            )
+        row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
+        changes = [f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE
+                   if values[name] != known[name]]  # fmt: skip
+        log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
+        return [row]
 
     # -------------------------------------------------------------- the thread
 
