@@ -6,19 +6,25 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hybandits.service.rows import ALL, Candidates, Value
+from hybandits.service.rows import ALL, Candidates
 
 MOST = 1_000
 """Items of a batch, and candidates of a decision."""
 
-Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+LONGEST = 200
+"""Characters of an id, and of a text that is a feature."""
+
+Given = Annotated[str, msgspec.Meta(max_length=LONGEST)] | int | float | bool | None
+"""What a feature may be in a request. Recent decisions are kept in memory, so their features have a limit."""
+
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 Ids = Annotated[list[Id], msgspec.Meta(min_length=1, max_length=MOST)]
 
 
 class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Make a decision."""
 
-    user: dict[str, Value] = {}
+    user: dict[str, Given] = {}
     candidates: Candidates = ALL
     event_id: Id | None = None
 
@@ -54,7 +60,7 @@ class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
 class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Make an arm a candidate, or describe it anew."""
 
-    features: dict[str, Value] = {}
+    features: dict[str, Given] = {}
 
     @property
     def keys(self) -> int:

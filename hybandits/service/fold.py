@@ -18,7 +18,7 @@ from hybandits.engines.interface import cores
 from hybandits.foundation.checks import Doubles, nearest
 from hybandits.model.named_features import Features
 from hybandits.policies.base import Lots, Policy
-from hybandits.service.commands import Decide, Ids
+from hybandits.service.commands import LONGEST, Decide, Ids
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.problems import Refused
 from hybandits.service.reading import wrong_candidates
@@ -444,7 +444,7 @@ class Fold:
             if name not in known:
                 raise Refused(
                     422,
-                    f"The bandit has no {side} feature {name!r}{nearest(name, known)}. It has "
+                    f"The bandit has no {side} feature {name!r}{nearest(name[:LONGEST], known)}. It has "
                     f"{', '.join(known) or 'none'}.",
                     field=f"{'user' if side == 'user' else 'features'}.{name}",
                     value=given[name],

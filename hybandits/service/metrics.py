@@ -80,6 +80,11 @@ class Metrics:
         gauges: tuple[tuple[str, str, float], ...] = (
             ("log_rows", "Rows of the log that the model has folded: its version.", view.version),
             ("last_row_timestamp_seconds", "The time of the last of them, in seconds since 1970.", view.time),
+            (
+                "clock_behind_seconds",
+                "Seconds by which this machine's clock is behind the time of that row.",
+                writer.clock_behind,
+            ),
             ("open_decisions", "Decisions whose reward has not been learned.", view.open),
             ("active_arms", "Arms that are candidates.", view.active_arms),
             ("waiting_requests", "Requests of this process that wait for a transaction.", self._gathering.waiting),

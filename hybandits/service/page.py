@@ -28,6 +28,10 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 DAY = 86400.0
 
+NARROWEST, SMALLEST = 1e-6, 1e-300
+"""How wide an axis is at least, compared with the numbers on it and by itself: computer numbers that are nearer to each
+other have too few between them."""
+
 FEATURES = 12
 """Features of which it is shown what has been learned."""
 
@@ -209,8 +213,14 @@ def verdict(comparison: Comparison) -> tuple[str, str]:
 
 def _when(at: float) -> tuple[str, str]:
     """A time for programs and for people."""
-    moment = datetime.fromtimestamp(at, UTC)
+    moment = _moment(at)
     return moment.isoformat(timespec="milliseconds"), moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _moment(at: float) -> datetime:
+    """Seconds since 1970 as a date, the first or the last one there is if a clock was further off."""
+    first, last = (each.replace(tzinfo=UTC).timestamp() for each in (datetime.min, datetime.max))
+    return datetime.fromtimestamp(min(max(at, first), last - 1), UTC)
 
 
 def _scale(view: View) -> float:
@@ -220,7 +230,7 @@ def _scale(view: View) -> float:
 
 def _digits(scale: float) -> int:
     """Digits behind the point, so that three count."""
-    return min(max(2 - math.floor(math.log10(scale)), 0), 6) if scale > 0 else 2
+    return min(max(2 - math.floor(math.log10(scale)), 0), 6) if 0 < scale < math.inf else 2
 
 
 def _scales(learned: Learned) -> list[dict[str, Any]]:
@@ -253,15 +263,26 @@ def _axis(curves: Curves, view: View) -> Axis:
         if value is not None
     ]  # fmt: skip
     low, high = (min(shown), max(shown)) if shown else view.range or (0.0, 1.0)
-    if low == high:
-        low, high = low - 0.5, high + 0.5
+    size = max(abs(low), abs(high))
+    if high - low <= max(NARROWEST * size, SMALLEST):
+        room = max(0.5, NARROWEST * size)
+        low, high = low - room, high + room
     raw = (high - low) / 4
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
     start, end = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    digits = max(0, -math.floor(math.log10(step) + 1e-9) + (1 if str(step / power)[:3] == "2.5" else 0))
-    labels = [number(i * step, digits) for i in range(end, start - 1, -1)]
-    return Axis(start * step, end * step, labels)
+    return Axis(start * step, end * step, _labels(range(end, start - 1, -1), step, halves=step == 2.5 * power))
+
+
+def _labels(places: range, step: float, *, halves: bool) -> list[str]:
+    """Multiples of a step with as many digits as differ, all of them in the same form."""
+    values = [place * step for place in places]
+    digits = halves - math.floor(math.log10(step) + 1e-9)
+    size = max(map(abs, values))
+    if size < 1e9 and digits <= 9:
+        return [number(value, max(0, digits)) for value in values]
+    digits += math.floor(math.log10(size) + 1e-9)
+    return [f"{value:.{digits}e}".replace("-", MINUS) if value else "0" for value in values]
 
 
 def _span(view: View) -> tuple[float, float]:
@@ -374,7 +395,7 @@ def _times(span: tuple[float, float], seen: float) -> list[dict[str, str]]:
     return [
         {
             "iso": _when(at)[0],
-            "text": datetime.fromtimestamp(at, UTC).strftime(form),
+            "text": _moment(at).strftime(form),
             "parts": " ".join(part for part, needed in parts.items() if needed),
         }
         for at in (begin, (begin + end) / 2, end)
@@ -386,10 +407,9 @@ def _intervals(estimates: Sequence[Estimate]) -> list[dict[str, Any] | None]:
     known = [each for each in estimates if each.low is not None and each.high is not None]
     low = min((each.low for each in known if each.low is not None), default=0.0)
     high = max((each.high for each in known if each.high is not None), default=1.0)
-    unit = 100 / (high - low) if high > low else 0.0
 
     def at(value: float) -> float:
-        return round((value - low) * unit, 1)
+        return round(100 * ((value - low) / (high - low)), 1) if high > low else 0.0
 
     return [
         None

@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 
+LONGEST = 2_000
+"""Characters of what is said about a request, about."""
+
 TITLES = {
     400: "The request is not valid JSON of the expected form",
     401: "A token is needed",
@@ -40,9 +43,12 @@ class Refused(Exception):  # noqa: N818 (an answer rather than an error)
 
     def document(self) -> bytes:
         """The problem document."""
-        body: dict[str, Any] = {"title": TITLES[self.status], "status": self.status, "detail": self.detail}
+        detail = self.detail
+        if len(detail) > LONGEST:  # it repeats a long text of the request; what to do stands at the end
+            detail = f"{detail[: LONGEST // 2]} … {detail[-LONGEST // 2 :]}"
+        body: dict[str, Any] = {"title": TITLES[self.status], "status": self.status, "detail": detail}
         if self.field is not None:
-            body |= {"field": self.field, "value": _shown(self.value)}
+            body |= {"field": _shown(self.field), "value": _shown(self.value)}
         return msgspec.json.encode(body)
 
 

@@ -11,19 +11,18 @@ from typing import Any
 import msgspec
 
 from hybandits.foundation.checks import nearest, short
-from hybandits.service.commands import MOST, Decide, GiveReward, Ids, Promote, PutArm
+from hybandits.service.commands import LONGEST, MOST, Decide, Given, GiveReward, Ids, Promote, PutArm
 from hybandits.service.problems import Refused
-from hybandits.service.rows import Value
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not JSON of the expected form."""
 
-_FEATURES = "an object of features, each a text, a number, true, false or null"
+_FEATURES = f"an object of features, each a text of at most {LONGEST} characters, a number, true, false or null"
 
 EXPECTED = {
-    "event_id": "a text of 1 to 200 characters",
+    "event_id": f"a text of 1 to {LONGEST} characters",
     "user": _FEATURES,
-    "candidates": f"a list of 1 to {MOST:,} ids of arms, texts of 1 to 200 characters",
+    "candidates": f"a list of 1 to {MOST:,} ids of arms, texts of 1 to {LONGEST} characters",
     "reward": "a number",
     "features": _FEATURES,
     "policy": "the name of a policy",
@@ -172,7 +171,7 @@ def _wrong_part(name: str, value: Any) -> tuple[str, Any]:
     """Where in a field the part is that does not fit, and what it is."""
     if isinstance(value, dict):
         for feature, its in value.items():
-            if not _fits(its, Value):
+            if not _fits(its, Given):
                 return f"{name}.{feature}", its
     elif isinstance(value, list) and 1 <= len(value) <= MOST:
         for i, its in enumerate(value):

@@ -15,7 +15,7 @@ SCHEMA = 1
 """The version of the rows and tables. A log of another version is refused."""
 
 Value = str | int | float | bool | None
-"""What a feature may be in a request."""
+"""What a feature may be in a row. In requests texts have a limit (`commands.Given`), but every row can be read."""
 
 Candidates = msgspec.Raw
 """The candidates that a request names: a list of ids, as JSON, or `ALL`.

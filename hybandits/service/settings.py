@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
+from hybandits.kernels.arrow import LIMIT
 from hybandits.model.feature_columns import Category, Feature, Number
 from hybandits.model.lots import key_of_seed, stream_of
 from hybandits.model.named_features import Features
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import make_policy, parse_policy
+from hybandits.policies.by_name import is_wrapped, make_policy, of_table, parse_policy
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
+from hybandits.service.commands import LONGEST
 
 LIVE = "live"
 """The name of the policy that decides at first; challengers have names of their own."""
@@ -26,6 +28,10 @@ POLICY = "HyIDS"
 
 FLOOR = 0.05
 """The share of decisions that is spread evenly over all candidates, unless the file says otherwise."""
+
+LEAST_FLOOR = 1e-6
+"""The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
+would say nothing."""
 
 CHANGEABLE = ("window", "no_reward", "floor", "challengers")
 """What may change in the course of a log, by a row of its own."""
@@ -158,16 +164,17 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
         policy=_text("policy", values.get("policy", POLICY)),
         challengers=_challengers(values.get("challengers", [])),
         window=None if window is None else seconds("window", window),
-        no_reward=None if no_reward is None else checks.real("no_reward", no_reward),
+        no_reward=None if no_reward is None else _reward("no_reward", no_reward),
         rewards=None if "rewards" not in values else _range(values["rewards"]),
         floor=checks.share("floor", values.get("floor", FLOOR), "it is the share of decisions spread evenly"),
         seed=None
         if "seed" not in values
         else checks.count("seed", values["seed"], least=0, why="all draws depend on it; leave it out"),
     )
-    if not bandit.floor > 0:
+    if bandit.floor < LEAST_FLOOR:
         raise ValueError(
-            f"floor must be above 0, got {bandit.floor}: every candidate needs a chance, so that logs tell"
+            f"floor must be at least {LEAST_FLOOR:g}, got {bandit.floor:g}: every candidate needs a chance, so that "
+            f"logs tell something. The usual floor is {FLOOR:g}"
         )
     if bandit.rewards is not None and no_reward is not None:
         low, high = bandit.rewards
@@ -197,13 +204,14 @@ def seconds(name: str, value: object) -> float:
 def _made(spec: str, features: Features, seed: int) -> Policy:
     """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)
-    table = settings.get("exploration")
-    as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
-    if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
-        raise ValueError(
-            f"exploration AsWritten needs {lacking[0]} here: without a number of arms it counts those that it has met, "
-            "which depends on who asked, and a service has no last round. Give both, or use HyIDS"
-        )
+    for each in _with_wrapped(settings):
+        table = each.get("exploration")
+        as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
+        if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
+            raise ValueError(
+                f"exploration AsWritten needs {' and '.join(lacking)} here: without a number of arms it counts those "
+                "that it has met, which depends on who asked, and a service has no last round. Give both, or use HyIDS"
+            )
     policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)
     inner: Any = policy
     while isinstance(getattr(inner, "policy", None), Policy):
@@ -216,6 +224,15 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
     return policy
 
 
+def _with_wrapped(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The settings of a policy, and those of all policies that it wraps."""
+    yield settings
+    for value in settings.values():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if is_wrapped(each):
+                yield from _with_wrapped(of_table(each)[1])
+
+
 def _features(side: str, table: Any) -> dict[str, Feature]:
     if not isinstance(table, Mapping):
         raise TypeError(f"{side} must be a table with numeric and categorical, got {checks.short(table)}")
@@ -225,8 +242,10 @@ def _features(side: str, table: Any) -> dict[str, Feature]:
     if isinstance(numeric, str) or not isinstance(numeric, list | Mapping):
         raise TypeError(f'{side}.numeric must be a list of names, got {checks.short(numeric)}: e.g. ["age"]')
     for name in numeric:
+        if _text(f"{side}.numeric", name) in features:
+            raise ValueError(f"{side}.numeric names {name!r} twice: name it once")
         rule = numeric[name] if isinstance(numeric, Mapping) else {}
-        features[_text(f"{side}.numeric", name)] = _declared(f"{side}.numeric.{name}", Number, rule)
+        features[name] = _declared(f"{side}.numeric.{name}", Number, rule)
     if not isinstance(categorical, Mapping):
         raise TypeError(
             f"{side}.categorical must be a table of names and values, got {checks.short(categorical)}: e.g. "
@@ -238,7 +257,12 @@ def _features(side: str, table: Any) -> dict[str, Feature]:
         rule = {"values": rule} if isinstance(rule, list) else rule
         if not isinstance(rule, Mapping) or "values" not in rule:
             raise ValueError(f'{side}.categorical.{name} needs its values, got {checks.short(rule)}: e.g. ["de", "fr"]')
-        features[name] = _declared(f"{side}.categorical.{name}", Category, rule)
+        features[name] = category = _declared(f"{side}.categorical.{name}", Category, rule)
+        if long := [value for value in category.values if isinstance(value, str) and len(value) > LONGEST]:
+            raise ValueError(
+                f"{side}.categorical.{name} has a value of {len(long[0])} characters, {checks.short(long[0])}, and "
+                f"requests may have {LONGEST}: choose a shorter one"
+            )
     return features
 
 
@@ -276,10 +300,20 @@ def _challengers(given: Any) -> dict[str, str]:
 def _range(given: Any) -> tuple[float, float]:
     if not isinstance(given, list) or len(given) != 2:
         raise ValueError(f"rewards must be [lowest, highest], got {checks.short(given)}")
-    low, high = (checks.real("rewards", end) for end in given)
+    low, high = (_reward("rewards", end) for end in given)
     if not low < high:
         raise ValueError(f"rewards must be [lowest, highest], got [{low}, {high}]")
     return low, high
+
+
+def _reward(name: str, value: object) -> float:
+    """A reward that policies can learn."""
+    number = checks.real(name, value)
+    if abs(number) > LIMIT:
+        raise ValueError(
+            f"{name} has {number:g}, beyond {LIMIT:g} in absolute value, which no policy learns: use another unit"
+        )
+    return number
 
 
 def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:

@@ -113,12 +113,28 @@ class SqliteStore:
 
     def _check_schema(self) -> None:
         with _plainly(self.path), self._locked():
-            connection = self._connection
+            self._refuse_others()
+        with self.writing():
+            self._connection.execute(TABLES)
+            self._connection.pragma("user_version", SCHEMA)
+
+    def _refuse_others(self) -> None:
+        """Raise if the file is there and no log of this version, and leave it as it is: `_connection` would not."""
+        connection = apsw.Connection(str(self.path), vfs=self._vfs)
+        try:
+            connection.set_busy_timeout(BUSY)
             schema = connection.pragma("user_version")
-            if schema not in (0, SCHEMA):
-                raise StoreError(f"{self.path} has schema {schema}, this version of hybandits reads {SCHEMA}")
-            connection.execute(TABLES)
-            connection.pragma("user_version", SCHEMA)
+            query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite#_%' ESCAPE '#'"
+            tables = {name for (name,) in connection.execute(query)}
+        finally:
+            _close(connection)
+        if tables and not {"log", "snapshot", "base"} <= tables:
+            raise StoreError(
+                f"{self.path} belongs to another program: it has the table {min(tables)!r}. Give the path of a log, or "
+                "of a file that is not there yet."
+            )
+        if schema != (SCHEMA if tables else 0):
+            raise StoreError(f"{self.path} has schema {schema}, this version of hybandits reads {SCHEMA}")
 
     @property
     def _connection(self) -> apsw.Connection:

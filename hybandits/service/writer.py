@@ -63,6 +63,9 @@ IDLE = 1.0
 LONGEST_WAIT = 60.0
 """Seconds after which the writer looks at the clock again, however far the next end of a window is."""
 
+CLOCK_BEHIND = 5.0
+"""Seconds by which the clock may be behind the log's time before a warning is logged: clocks of servers differ."""
+
 LARGEST = 1e50
 """Rewards and features beyond this are refused, as policies do."""
 
@@ -111,7 +114,7 @@ class Writer:
         self._stopping = self._woken = False
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
-        self._torn = False
+        self._torn = self._warned_of_clock = False
         self._served = -math.inf
         self.trouble: str | None = None
         """Why the service cannot write at the moment; None if it can."""
@@ -144,40 +147,53 @@ class Writer:
             fold = self._restored()
             assert fold is not None
         if bandit is not None:
-            self._change(fold, bandit)
+            fold = self._changed(fold, bandit)
         self._snapshot_row = fold.resumed
         return fold
 
-    def _change(self, fold: Fold, bandit: Bandit) -> None:
-        """Write a row where the file says something else than the log, or refuse it."""
-        with self.store.writing() as transaction:
-            fold.apply(transaction.rows(fold.row), transaction)
-            wanted, known = bandit.plain(), fold.bandit.plain()
-            for name in wanted:
-                drawn = name == "seed" and wanted[name] is None
-                if wanted[name] != known[name] and name not in CHANGEABLE and not drawn:
-                    raise ValueError(
-                        f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
-                        "rows mean. Change it back, or start another bandit with another store."
-                    )
-            values = {name: wanted[name] for name in CHANGEABLE}
-            if any(values[name] != known[name] for name in CHANGEABLE):
-                if (fold.bandit.window is None) != (bandit.window is None):
-                    raise ValueError(
-                        "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
-                        "bandit with another store."
-                    )
-                live = fold.bandit.policies[fold.live]
-                if bandit.policies.get(fold.live) != live:
-                    raise ValueError(
-                        f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
-                    )
-                row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
-                changes = [f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE
-                           if values[name] != known[name]]  # fmt: skip
-                log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
-                transaction.append([row])
-        fold.apply(self.store.rows(fold.row), self.store)
+    def _changed(self, fold: Fold, bandit: Bandit) -> Fold:
+        """The fold after a row was written where the file says something else than the log, unless that is refused."""
+        while True:
+            with self.store.writing() as transaction:
+                if transaction.base_row() == self._base:
+                    fold.apply(transaction.rows(fold.row), transaction)
+                    rows = self._changes(fold, bandit)
+                    transaction.append(rows)
+                    break
+            restored = self._restored()  # rows were archived that may not have been folded
+            assert restored is not None
+            fold = restored
+        fold.apply(rows, self.store)
+        return fold
+
+    def _changes(self, fold: Fold, bandit: Bandit) -> list[Row]:
+        """The row that makes the bandit of the log that of the file; none if they are the same."""
+        wanted, known = bandit.plain(), fold.bandit.plain()
+        for name in wanted:
+            drawn = name == "seed" and wanted[name] is None
+            if wanted[name] != known[name] and name not in CHANGEABLE and not drawn:
+                raise ValueError(
+                    f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
+                    "rows mean. Change it back, or start another bandit with another store."
+                )
+        values = {name: wanted[name] for name in CHANGEABLE}
+        if all(values[name] == known[name] for name in CHANGEABLE):
+            return []
+        if (fold.bandit.window is None) != (bandit.window is None):
+            raise ValueError(
+                "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
+                "bandit with another store."
+            )
+        live = fold.bandit.policies[fold.live]
+        if bandit.policies.get(fold.live) != live:
+            raise ValueError(
+                f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
+            )
+        row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
+        changes = [f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE
+                   if values[name] != known[name]]  # fmt: skip
+        log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
+        return [row]
 
     # -------------------------------------------------------------- the thread
 
@@ -279,6 +295,26 @@ class Writer:
             return None
         return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
 
+    @property
+    def clock_behind(self) -> float:
+        """Seconds by which this machine's clock is behind the time of the log's last row; 0 if it is not."""
+        return max(0.0, (self.fold.time - self._clock()) / 1e6)
+
+    def _now(self) -> int:
+        """The time of rows that are written now, which never goes back; says so once if it stands still."""
+        behind = self.clock_behind
+        if behind > CLOCK_BEHIND and not self._warned_of_clock:
+            log.warning(
+                "the clock is %.0f seconds behind the log's last row, so that time stands still and no window ends "
+                "until it has caught up: check the clocks of all servers",
+                behind,
+            )
+            self._warned_of_clock = True
+        elif not behind and self._warned_of_clock:
+            log.warning("the clock has caught up with the log")
+            self._warned_of_clock = False
+        return max(self._clock(), self.fold.time)
+
     # -------------------------------------------------------------- serving
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
@@ -337,7 +373,7 @@ class Writer:
                     before = self.fold.row
                     self.fold.apply(transaction.rows(self.fold.row), transaction)
                     self.shared = self.fold.row > before
-                    turn = Turn(self.fold, transaction, max(self._clock(), self.fold.time))
+                    turn = Turn(self.fold, transaction, self._now())
                     turn.close_what_is_due()
                     commands = take()
                     outcomes = turn.serve(commands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,17 +13,36 @@ from hybandits.model.feature_columns import Category, Feature, Number
 from hybandits.service.problems import Refused
 from hybandits.service.rows import Value
 
+log = logging.getLogger("hybandits.service")
+
 
 def wrong_features(side: str, declared: Mapping[str, Feature], given: Mapping[str, Value]) -> Refused:
-    """The answer to features of a user or an arm that could not be used."""
+    """The answer to features of a user or an arm that could not be used.
+
+    If the reason cannot be found, the answer has none: requests that share a transaction must not fail with this one.
+    """
+    try:
+        refused = _named(side, declared, given)
+    except Exception:
+        log.exception("cannot tell what is wrong with features")
+        refused = None
+    return refused or Refused(
+        422, f"The features of the {side} cannot be used. Compare them with bandit.toml.", field=_field(side)
+    )
+
+
+def _named(side: str, declared: Mapping[str, Feature], given: Mapping[str, Value]) -> Refused | None:
+    """What is wrong with the first feature that does not fit, or with the largest number if all of them fit."""
+    numbers: dict[str, float] = {}
     for name, feature in declared.items():
         value = given.get(name)
-        wrong = _wrong_number(name, value) if isinstance(feature, Number) else _wrong_category(name, feature, value)
-        if wrong and not _fits(feature, value):
+        if not _fits(feature, value):
+            wrong = _wrong_number(name, value) if isinstance(feature, Number) else _wrong_category(name, feature, value)
             return _refused(side, name, value, wrong)
-    numbers = {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
+        if isinstance(feature, Number) and isinstance(value, int | float):
+            numbers[name] = float(value)
     if not numbers:
-        return Refused(422, f"The features of the {side} cannot be used.", field=_field(side))
+        return None
     largest = max(numbers, key=lambda name: abs(numbers[name]))
     wrong = f"is {numbers[largest]:g}, and products of features may not go beyond {LIMIT:g}. Send it in another unit."
     return _refused(side, largest, given[largest], wrong)

@@ -133,6 +133,22 @@ def test_large_bodies_are_refused(web: httpx.Client) -> None:
     assert web.post("/v1/rewards", content=parts()).status_code == 413
 
 
+def test_long_texts_are_refused_as_described(web: httpx.Client) -> None:
+    """Recent decisions are kept in memory, so none of them may be large."""
+    schemas = web.get("/openapi.json").json()["components"]["schemas"]
+    for kind, field in (("Decide", "user"), ("PutArm", "features")):
+        values = schemas[kind]["properties"][field]["additionalProperties"]["anyOf"]
+        assert {"type": "string", "maxLength": 200} in values
+    fits, long = ({"user": {**USER, "country": "x" * length}} for length in (200, 201))
+    items = web.post("/v1/decisions/batch", json=[fits, long]).json()
+    assert [item["status"] for item in items] == [201, 422]
+    assert (items[1]["field"], len(items[1]["value"])) == ("user.country", 200)
+    name = web.post("/v1/decisions", json={"user": {"x" * 1_000_000: 1}})
+    assert (name.status_code, len(name.json()["field"])) == (422, 200)
+    assert name.json()["detail"].endswith("It has age, country.")
+    assert len(name.content) < 3_000
+
+
 @pytest.mark.parametrize("arm", ["a b", "ä/ö", "<script>", "x" * 200, "日本", "a\x00b", "..", "%2F"])
 def test_ids_are_any_text(web: httpx.Client, arm: str) -> None:
     path = "/v1/arms/" + "".join(f"%{byte:02X}" for byte in arm.encode())

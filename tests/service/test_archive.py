@@ -24,7 +24,9 @@ from hybandits.service.sqlite import SqliteStore
 from hybandits.service.store import ATTEMPTS, StoreError
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
-from tests.support.bandits import CLICKS, FILE, Clock, ask, decide, models, outcome_of, put, retire, reward, writer
+from tests.support.bandits import (
+    CLICKS, FILE, Clock, ask, bandit, decide, models, outcome_of, put, retire, reward, writer,
+)  # fmt: skip
 
 MODES = pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
 
@@ -115,6 +117,28 @@ def test_decisions_without_any_reward_are_not_archived_alone(tmp_path: Path) -> 
         archive(other(service), tmp_path / "old", before=clock.now)
     assert not (tmp_path / "old").exists()
     assert len(service.store.first_decisions(0, 9)) == 5
+
+
+@pytest.mark.parametrize("changes", [{}, {"floor": 0.1}], ids=["same file", "another floor"])
+def test_a_log_that_is_archived_while_a_server_starts(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """It has folded the log, and rows are archived that were written after that."""
+    service, clock = played(tmp_path, CLICKS)
+    store = other(service)
+
+    def archived() -> None:
+        play(service, 40, 50, clock)
+        clock.advance(100)
+        service.serve([])
+        clock.advance(1)
+        archive(other(service), tmp_path / "old", before=clock.now)
+
+    interrupting(store, "writing", archived)
+    started = Writer(store, bandit(CLICKS, **changes), clock=clock)
+    assert started.fold.bandit.floor == changes.get("floor", 0.05)
+    assert started.fold.row == store.last()[0]
+    decide(started, "new")
+    service.serve([])
+    assert models(started) == models(service)
 
 
 def test_everything_is_on_disk_before_rows_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hybandits.service import view as view_module
 from hybandits.service.gathering import Gathering
 from hybandits.service.metrics import Metrics
 from hybandits.service.view import Views
-from tests.support.bandits import CLICKS, USER, put, served, writer
+from tests.support.bandits import CLICKS, USER, Clock, put, served, writer
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +48,15 @@ def test_what_happened_is_counted(tmp_path: Path) -> None:
     assert found["hybandits_request_duration_seconds_count", "decide"] == 6
     assert found["hybandits_commit_duration_seconds_count",] >= 6
     assert found["hybandits_last_row_timestamp_seconds",] == 1000
+
+
+def test_a_clock_that_is_behind_is_reported(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, clock=clock)
+    metrics = Metrics(Views(service), Gathering(service))
+    assert values(metrics.text().decode())["hybandits_clock_behind_seconds",] == 0
+    clock.advance(-90)
+    assert values(metrics.text().decode())["hybandits_clock_behind_seconds",] == 90
 
 
 def test_estimates_of_every_policy(tmp_path: Path) -> None:

@@ -44,6 +44,15 @@ DEEP = b"[" * 100_000
         (READ_DECISION, DEEP, 400, "body", None, "nested too deep"),
         (READ_DECISION, b'{"user":' * 100_000, 400, "body", None, "nested too deep"),
         (READ_DECISION, b'{"user": {"age": 1e400}}', 422, "user.age", "1e400", "user.age is '1e400'"),
+        (
+            READ_DECISION,
+            b'{"user": {"age": 1, "country": "' + b"x" * 201 + b'"}}',
+            422,
+            "user.country",
+            "x" * 199 + "…",
+            "each a text of at most 200 characters, a number, true, false or null, got user.country = 'xxx",
+        ),
+        (READ_ARM, b'{"features": {"a": "' + b"x" * 201 + b'"}}', 422, "features.a", "x" * 199 + "…", "at most 200"),
         (READ_DECISION, b'{"user": {"age": []}}', 422, "user.age", "[]", "got user.age = []."),
         (READ_DECISION, b'{"user": {"age": 1, "age": 2}}', 400, "age", "[1, 2]", "The key 'age' is there 2 times"),
         (READ_DECISION, b'{"event_id": "e", "event_id": null}', 400, "event_id", "['e', None]", "is there 2 times"),
@@ -70,6 +79,15 @@ def test_numbers_with_very_many_digits() -> None:
         assert len(refused.value.document()) < 600
 
 
+def test_names_of_any_length_are_not_repeated_in_full() -> None:
+    name = b"x" * 1_000_000
+    for body in (b'{"' + name + b'": 1}', b'{"user": {"' + name + b'": []}}', b'{"%b": 1, "%b": 1}' % (name, name)):
+        with pytest.raises(Refused) as refused:
+            READ_DECISION.one(body)
+        assert len(refused.value.document()) < 3_000
+        assert json.loads(refused.value.document())["detail"].endswith(".")
+
+
 def test_items_of_a_batch_are_judged_one_by_one() -> None:
     good = '{"event_id": "a:b", "reward": 1}'
     items = READ_REWARD.many(f'[{good}, {{"event_id": 1}}, {{"reward": 1, "reward": 2}}, 7]'.encode())
@@ -81,7 +99,7 @@ def test_items_of_a_batch_are_judged_one_by_one() -> None:
     assert (item.status, item.value) == (400, "0xff")
 
 
-VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
+VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=200)
 
 
 @given(st.dictionaries(st.text(), VALUES), st.none() | st.text(min_size=1, max_size=200), st.sampled_from([None, 1]))

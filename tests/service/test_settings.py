@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybandits.service.settings import Bandit, read_bandit
-from tests.support.bandits import CLICKS, FILE, bandit
+from tests.support.bandits import CLICKS, FILE, bandit, decide, put, reward, writer
 
 
 def test_only_the_name_and_the_features_are_needed() -> None:
@@ -47,20 +48,35 @@ def test_policies_of_one_bandit_draw_different_numbers() -> None:
         ({"window": -1, "no_reward": 0}, "window must be positive"),
         ({"rewards": [1, 0]}, r"rewards must be \[lowest, highest\], got \[1.0, 0.0\]"),
         ({"rewards": [0, 1], "window": 5, "no_reward": 2}, "no_reward is 2, beyond rewards"),
-        ({"floor": 0}, "floor must be above 0"),
+        ({"rewards": [0, 1e60]}, r"rewards has 1e\+60, beyond 1e\+50 in absolute value"),
+        ({"rewards": [-1e308, 1e308]}, r"rewards has -1e\+308, beyond 1e\+50 in absolute value"),
+        ({"window": 5, "no_reward": 1e60}, r"no_reward has 1e\+60, beyond 1e\+50 .* use another unit"),
+        ({"floor": 0}, "floor must be at least 1e-06, got 0: every candidate needs a chance"),
+        ({"floor": 1e-308}, "floor must be at least 1e-06, got 1e-308"),
         ({"floor": 1.5}, r"floor must lie in \[0, 1\]"),
         ({"seed": -1}, "seed must be"),
         ({"user": {"numerics": []}}, r"unknown key user.numerics \(did you mean numeric\?\)"),
         ({"user": {"numeric": "age"}}, "user.numeric must be a list of names"),
         ({"user": {"categorical": {"country": []}}}, "user.categorical.country"),
         ({"user": {"categorical": {"country": {"missing": "column"}}}}, "needs its values"),
+        ({"user": {"numeric": ["a", "b", "a"]}}, "user.numeric names 'a' twice: name it once"),
+        ({"user": {"numeric": [["a"]]}}, "user.numeric must be a text that is not empty"),
+        (
+            {"user": {"categorical": {"country": ["de", "x" * 201]}}},
+            "user.categorical.country has a value of 201 characters, 'xxx.* and requests may have 200: choose",
+        ),
         ({"user": {"numeric": ["a"], "categorical": {"a": ["b"]}}}, "among numeric and categorical"),
         ({"user": {"numeric": {"age": {"missing": "mean"}}}}, "left to be found in data"),
         ({"policy": "HyLinUBC"}, r"policy 'live' \(HyLinUBC\): there is no policy 'HyLinUBC' \(did you mean HyLinUCB"),
         ({"policy": "HyRan"}, "HyRan cannot serve, because what it learns depends on who asked"),
         ({"policy": "SupLinUCB"}, "SupLinUCB cannot serve"),
         ({"policy": 'EpsilonGreedy:policy="HyRan",epsilon=0.1'}, "HyRan cannot serve"),
-        ({"policy": 'LinUCB:exploration={kind="AsWritten"}'}, "AsWritten needs arms here"),
+        ({"policy": 'LinUCB:exploration={kind="AsWritten"}'}, "AsWritten needs arms and horizon here"),
+        ({"policy": 'LinUCB:exploration={kind="aswritten",arms=5}'}, "AsWritten needs horizon here"),
+        (
+            {"policy": """EpsilonGreedy:epsilon=0.1,policy="HyLinUCB:exploration={kind='AsWritten',horizon=9}\""""},
+            "AsWritten needs arms here",
+        ),
         ({"challengers": {"name": "a"}}, "challengers must be a list of tables"),
         ({"challengers": [{"name": "a"}]}, "a challenger has no policy"),
         ({"challengers": [{"name": "live", "policy": "HyIDS"}]}, "which another policy is called"),
@@ -69,6 +85,14 @@ def test_policies_of_one_bandit_draw_different_numbers() -> None:
 def test_what_is_wrong_is_said(changes: dict[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         bandit(**changes)
+
+
+def test_the_largest_rewards_can_be_learned(tmp_path: Path) -> None:
+    service = writer(tmp_path, rewards=[-1e50, 1e50])
+    put(service, "a", "b")
+    decide(service, "e")
+    assert reward(service, "e", 1e50).status == 201
+    assert service.fold.policies["live"].rounds == 1
 
 
 def test_the_name_must_be_there() -> None:

@@ -210,6 +210,33 @@ def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> Non
     assert sums[0] == sums[1]
 
 
+def test_a_clock_that_was_ahead_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a")
+    clock.advance(4)
+    decide(service)
+    clock.advance(-4)
+    decide(service)
+    assert (service.clock_behind, caplog.messages) == (4, [])  # clocks of servers differ a little
+    clock.advance(100)
+    decide(service)
+    clock.advance(-60)
+    for _ in range(3):
+        decide(service)
+        clock.advance(1)
+    assert service.clock_behind == 57
+    (said,) = caplog.messages
+    assert "the clock is 60 seconds behind the log's last row" in said
+    clock.advance(57)
+    decide(service)
+    decide(service)
+    assert caplog.messages[1:] == ["the clock has caught up with the log"]
+    clock.advance(-60)
+    decide(service)
+    assert len(caplog.messages) == 3
+
+
 def test_the_clock_may_be_set_back(tmp_path: Path) -> None:
     clock = Clock()
     service = writer(tmp_path, CLICKS, clock=clock)
@@ -432,6 +459,16 @@ def test_a_challenger_that_is_described_anew_begins_anew(tmp_path: Path) -> None
     assert again.serve([Promote("bold")])[0].status == 200
     with pytest.raises(ValueError, match=r"the policy 'bold' \(HyThompson:scale=2\) is live in the log"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit())
+
+
+def test_rows_with_longer_texts_than_requests_may_have_are_folded(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    decide(service, "e", user={"age": 1, "country": "x" * 1_000})  # not read from JSON, which would refuse it
+    reward(service, "e", 1.0)
+    again = writer(tmp_path)
+    assert models(again) == models(service)
+    assert verify(again.store).different == 0
 
 
 def test_two_services_on_one_log(tmp_path: Path) -> None:
