@@ -25,8 +25,19 @@ from hybandits.service.store import ATTEMPTS, StoreError
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
-    CLICKS, FILE, Clock, ask, bandit, decide, models, outcome_of, put, retire, reward, writer,
-)  # fmt: skip
+    CLICKS,
+    FILE,
+    Clock,
+    ask,
+    bandit,
+    decide,
+    models,
+    outcome_of,
+    put,
+    retire,
+    reward,
+    writer,
+)
 
 MODES = pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
 
