@@ -176,6 +176,7 @@ class Fold:
         elif isinstance(content, Reward):
             if (known := self._known.get(content.event)) is not None:
                 self._known[content.event] = Found(known.decision, row)
+            self.summary.late += content.late
             if not content.late and self.bandit.window is None:
                 self._due.append((row.time, self._decision(content.decision), content.reward))
         elif isinstance(content, Closed):
@@ -284,6 +285,14 @@ class Fold:
         self.unrewarded.append((last, self.bandit.no_reward))
         self.closed = last
         self.first_open = following[0][1] if following else None
+
+    def learned_of(self, number: int, given: Row | None) -> float | None:
+        """What was learned of a decision that is closed, or never is: its reward, or what counted without one."""
+        reward = reward_in_time(given)
+        if reward is None and self.bandit.window is not None:
+            with self.lock:
+                reward = next(value for last, value in self.unrewarded if number <= last)
+        return reward
 
     def _learn(self) -> None:
         """Learn what is due, in its order."""

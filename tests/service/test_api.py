@@ -262,9 +262,39 @@ def test_looking_says_whether_the_reward_is_learned(tmp_path: Path) -> None:
     reward(service, "in time", 1)
     clock.advance(60)
     reward(service, "late", 1)
+    decide(service, "open")
+    reward(service, "open", 1)
     with served(service) as web:
-        looked = [web.get(f"/v1/decisions/{event}").json() for event in ("in time", "late", "none")]
-    assert [(each["reward"], each["learned"]) for each in looked] == [(1, True), (1, False), (None, None)]
+        looked = [web.get(f"/v1/decisions/{event}").json() for event in ("in time", "late", "none", "open")]
+    parts = ("reward", "learned", "closed", "learned_reward")
+    assert [tuple(each[part] for part in parts) for each in looked] == [
+        (1, True, True, 1), (1, False, True, 0), (None, None, True, 0), (1, True, False, None),
+    ]  # fmt: skip
+
+
+def test_looking_says_what_counted_when_the_decision_was_closed(tmp_path: Path) -> None:
+    """Also if it was another server that closed it, and the setting has changed since."""
+    clock = Clock()
+    one = writer(tmp_path, CLICKS, clock=clock, no_reward=0.25)
+    put(one, "a")
+    with served(one) as web:
+        web.post("/v1/decisions", json={"event_id": "first", "user": USER})
+        clock.advance(20)
+        web.get("/v1/arms")  # closes what is due
+        other = writer(tmp_path, CLICKS, clock=clock, no_reward=0.5)
+        decide(other, "second")
+        clock.advance(20)
+        other.serve([])
+        looked = [web.get(f"/v1/decisions/{event}").json() for event in ("first", "second")]
+    assert [(each["closed"], each["learned_reward"]) for each in looked] == [(True, 0.25), (True, 0.5)]
+
+
+def test_without_a_window_decisions_never_close(web: httpx.Client) -> None:
+    for event in ("rewarded", "open"):
+        web.post("/v1/decisions", json={"event_id": event, "user": USER})
+    web.post("/v1/rewards", json={"event_id": "rewarded", "reward": 0.5})
+    looked = [web.get(f"/v1/decisions/{event}").json() for event in ("rewarded", "open")]
+    assert [(each["closed"], each["learned_reward"]) for each in looked] == [(False, 0.5), (False, None)]
 
 
 @asynccontextmanager

@@ -110,7 +110,7 @@ def a_view(**changes: Any) -> View:
     usual: dict[str, Any] = {
         "name": "page", "version": 20, "time": 1_010.0, "seen": 1_010.0, "behind": 0, "trouble": None, "failures": 0,
         "refusals": {}, "live": "live", "policy": "HyIDS", "window": None, "no_reward": None, "range": (0.0, 1.0),
-        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "earned": estimate,
+        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "late": 0, "earned": estimate,
         "uniform": Comparison(estimate, Estimate(10, 0.0, -0.1, 0.1)), "challengers": [], "arms": [], "active_arms": 2,
         "known_arms": 2, "curves": curves, "learned": [],
     }  # fmt: skip
@@ -175,6 +175,12 @@ def test_what_failed_is_said_in_sentences() -> None:
     assert "2 writes have failed" in html
     assert "1,201 requests were refused (1 with 404, 1,200 with 422)" in html
     assert "those of the server process" in html
+
+
+def test_late_rewards_are_said() -> None:
+    assert "too late" not in content(a_view())
+    assert "1 reward came too late to be learned" in content(a_view(late=1))
+    assert "1,200 rewards came too late to be learned" in content(a_view(late=1_200))
 
 
 def test_no_sentence_begins_with_a_number() -> None:
