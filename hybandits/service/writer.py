@@ -516,7 +516,8 @@ class Turn:
         if isinstance(command.command, PutArm):
             return self._put(arm, command.command, active, known is None and pending is None)
         if known is None and pending is None:
-            raise Refused(404, f"There is no arm {arm!r}.", field="id", value=arm)
+            detail = f"There is no arm {arm!r}{checks.nearest(arm, self.fold.arms)}. GET /v1/arms lists them."
+            raise Refused(404, detail, field="id", value=arm)
         if active:
             self._arms[arm] = Retired(arm)
             self._write(self._arms[arm])
