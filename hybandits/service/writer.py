@@ -154,13 +154,12 @@ class Writer:
         with self.store.writing() as transaction:
             fold.apply(transaction.rows(fold.row), transaction)
             wanted, known = bandit.plain(), fold.bandit.plain()
-            for name in wanted:
-                drawn = name == "seed" and wanted[name] is None
-                if wanted[name] != known[name] and name not in CHANGEABLE and not drawn:
-                    raise ValueError(
-                        f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
-                        "rows mean. Change it back, or start another bandit with another store."
-                    )
+            different = bandit.contradiction(fold.bandit)
+            if different is not None:
+                raise ValueError(
+                    f"{different}: a log keeps what its rows mean. Change it back, or start another bandit with "
+                    "another store."
+                )
             values = {name: wanted[name] for name in CHANGEABLE}
             if any(values[name] != known[name] for name in CHANGEABLE):
                 if (fold.bandit.window is None) != (bandit.window is None):
