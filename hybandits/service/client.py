@@ -300,9 +300,9 @@ class Client:
     timeout : float
         Seconds that an attempt may wait: for the connection, and for every piece of the answer.
     deadline : float, optional
-        Seconds after which a call ends, however many attempts it has made: then the last error is raised. Without it,
-        a call ends after eight attempts. That takes 3 to 6 seconds if nobody listens, and two minutes if a service
-        listens and never answers.
+        Seconds after which a call ends, however many attempts it has made: then the last error is raised. Only an
+        answer that has begun to arrive is still read. Without a deadline, a call ends after eight attempts. That takes
+        3 to 6 seconds if nobody listens, and two minutes if a service listens and never answers.
     transport : httpx.BaseTransport, optional
         How requests are sent, for tests.
     """
