@@ -7,8 +7,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
 import hybandits
+from hybandits.service.api import application
+from hybandits.service.metrics import STREAMS
 from hybandits.service.settings import read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
@@ -79,11 +82,20 @@ def test_ci_runs_the_readmes_command() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
+def test_the_names_of_requests_in_metrics_are_those_that_there_are(tmp_path: Path) -> None:
+    routes = application(Writer(SqliteStore(tmp_path / "log.db"), read_bandit({"name": "page"}))).routes
+    names = {route.endpoint.__name__ for route in routes if isinstance(route, Route)} - set(STREAMS) | {"unknown"}
+    (said,) = re.findall(
+        r"The label `request` is one of (.*?)\. ", (ROOT / "docs" / "service.md").read_text(), re.DOTALL
+    )
+    assert set(re.findall(r"`(\w+)`", said)) == names
+
+
 def test_the_requests_of_the_service_are_answered(tmp_path: Path) -> None:
-    """Those of the README and of docs/service.md, with the bandit.toml of the latter."""
-    page = (ROOT / "docs" / "service.md").read_text()
-    bandit = read_bandit(tomllib.loads(re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]))
-    for i, text in enumerate(((ROOT / "README.md").read_text(), page)):
+    """Those of the README and of docs/service.md, each with its own bandit.toml."""
+    for i, page in enumerate(("README.md", "docs/service.md")):
+        text = (ROOT / page).read_text()
+        bandit = read_bandit(tomllib.loads(re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0]))
         requests = re.findall(r"^    curl (?:-X (\w+) )?localhost:8000(\S+)(?: -d '(.*)')?$", text, re.MULTILINE)
         assert len(requests) >= 3
         with served(Writer(SqliteStore(tmp_path / f"{i}.db"), bandit)) as web:

@@ -30,7 +30,7 @@ from hybandits.service.problems import Refused
 from hybandits.service.protocol import answer_at_once
 from hybandits.service.reading import READ_ARM, READ_DECISION, READ_PROMOTE, READ_REWARD
 from hybandits.service.rows import ARMS, Arm, Decision, Reward, decode_ids
-from hybandits.service.store import StoreError
+from hybandits.service.store import Found, StoreError
 from hybandits.service.writer import Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000
@@ -147,8 +147,10 @@ class Api:
         """GET /v1/decisions/{id}: what was decided, among whom, with which chances, and its reward."""
         self.access.check(request.scope)
         event = _id(request)
-        found = (await asyncio.to_thread(self.writer.store.find, [event])).get(event)
-        if found is None or found.decision is None:
+        if (await asyncio.to_thread(self.writer.store.last))[0] > self.writer.fold.row:
+            await self.gathering.ask([])  # another server may have closed the decision
+        found, closed, learned_reward = await asyncio.to_thread(self._find, event)
+        if found.decision is None:
             raise Refused(
                 404,
                 f"There is no decision with the event id {event!r}. Use the event_id that it was answered with.",
@@ -173,8 +175,21 @@ class Api:
             "arm_version": decision.arm_version,
             "reward": None if given is None else given.reward,
             "learned": None if given is None else not given.late,
+            "closed": closed,
+            "learned_reward": learned_reward,
         }
         return _json(body, 200)
+
+    def _find(self, event: str) -> tuple[Found, bool, float | None]:
+        """What the log has of an event, whether its decision is closed, and what was learned of it."""
+        fold = self.writer.fold
+        last_closed = fold.closed  # looked up first, because a reward that came in time is in the log by then
+        found = self.writer.store.find([event]).get(event, Found())
+        if found.decision is None:
+            return found, False, None
+        closed = found.decision.number <= last_closed
+        learns = closed or fold.bandit.window is None
+        return found, closed, fold.learned_of(found.decision.number, found.reward) if learns else None
 
     def _active_at(self, version: int) -> list[str]:
         """The arms that were active at a row, in the order of their first rows."""

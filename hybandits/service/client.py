@@ -9,17 +9,21 @@ since, so they are sent again only if the service has said that it could not do 
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
+import math
 import random
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 RETRIES = 7
-"""How often a request is sent again before its error is raised: for three to six seconds, in which a server starts."""
+"""How often a request is sent again before its error is raised. The pauses are 3 to 6 seconds in all, in which a server
+starts, or 7 to 11 if the service says that it cannot write."""
 
 AGAIN = (408, 502, 503, 504)
 """Statuses after which a request is sent again."""
@@ -30,13 +34,20 @@ TIMEOUT = 15.0
 LONGEST_PAUSE = 30.0
 """Seconds that the client waits at most where the service says when to ask again."""
 
+T = TypeVar("T")
+P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 class ServiceError(Exception):
     """The service refused a request; `status` and `problem` are its answer."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(f"{status}: {problem.get('detail', problem.get('title', 'no reason given'))}")
+        super().__init__(f"{status}: {problem.get('detail') or problem.get('title') or 'no reason given'}")
         self.status, self.problem = status, dict(problem)
+
+    def __reduce__(self) -> tuple[type[ServiceError], tuple[int, dict[str, Any]]]:
+        return type(self), (self.status, self.problem)
 
 
 class Decided(NamedTuple):
@@ -48,12 +59,73 @@ class Decided(NamedTuple):
     version: int
 
 
-class _Request(NamedTuple):
+# ------------------------------------------------------------------ requests and their answers
+
+
+class _Request(NamedTuple, Generic[T]):
     method: str
     path: str
+    read: Callable[[Any], T]
+    """What the caller gets, made from the JSON of the answer."""
     json: Any = None
     safe: bool = True
     """Whether it may be sent again though nobody knows what became of it."""
+
+
+class _Requests:
+    """Everything that can be asked, for both clients."""
+
+    def decide(
+        self,
+        user: Mapping[str, Any] | None = None,
+        candidates: Sequence[str] | None = None,
+        *,
+        event_id: str | None = None,
+    ) -> _Request[Decided]:
+        """Ask which arm to show this user, among these candidates or all active arms."""
+        return _Request("POST", "/v1/decisions", _decided, _decision(user, candidates, event_id))
+
+    def reward(self, event_id: str, reward: float) -> _Request[bool]:
+        """Give the reward of a decision; returns whether it is learned, which it is not after the window."""
+        return _Request("POST", "/v1/rewards", _learned, _reward(event_id, reward))
+
+    def decide_many(
+        self,
+        users: Sequence[Mapping[str, Any]],
+        candidates: Sequence[str] | None = None,
+        *,
+        event_ids: Sequence[str] | None = None,
+    ) -> _Request[list[Decided | ServiceError]]:
+        """Make up to 1,000 decisions in one request, among the same candidates; those refused are `ServiceError`."""
+        ids = [None] * len(users) if event_ids is None else event_ids
+        if len(ids) != len(users):
+            raise ValueError(f"event_ids are {len(ids)} for {len(users)} users: give every user one, or leave them out")
+        items = [_decision(user, candidates, event_id) for user, event_id in zip(users, ids, strict=True)]
+        return _Request("POST", "/v1/decisions/batch", _each(_decided), items)
+
+    def reward_many(self, rewards: Mapping[str, float]) -> _Request[list[bool | ServiceError]]:
+        """Give up to 1,000 rewards by their event ids; for each whether it is learned, or why it is refused."""
+        return _Request("POST", "/v1/rewards/batch", _each(_learned), [_reward(*each) for each in rewards.items()])
+
+    def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> _Request[None]:
+        """Make an arm a candidate, or describe it anew."""
+        return _Request("PUT", _path("arms", arm), _nothing, {"features": _features("features", features)}, safe=False)
+
+    def retire_arm(self, arm: str) -> _Request[None]:
+        """Let an arm be no longer a candidate."""
+        return _Request("DELETE", _path("arms", arm), _nothing, safe=False)
+
+    def promote(self, policy: str) -> _Request[None]:
+        """Let a challenger decide from now on."""
+        return _Request("POST", "/v1/promote", _nothing, {"policy": policy}, safe=False)
+
+    def arms(self) -> _Request[list[dict[str, Any]]]:
+        """All arms, with their features and whether they are active."""
+        return _Request("GET", "/v1/arms", list)
+
+    def look(self, event_id: str) -> _Request[dict[str, Any]]:
+        """What was decided for an event: among whom, with which chances, its reward, and what was learned."""
+        return _Request("GET", _path("decisions", event_id), dict)
 
 
 def _path(kind: str, its: str) -> str:
@@ -62,53 +134,54 @@ def _path(kind: str, its: str) -> str:
 
 def _decision(user: Mapping[str, Any] | None, candidates: Sequence[str] | None, event_id: str | None) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "event_id": secrets.token_hex(12) if event_id is None else event_id,
-        "user": dict(user or {}),
+        "event_id": secrets.token_hex(12) if event_id is None else _plain("event_id", event_id),
+        "user": _features("user", user),
     }
+    if isinstance(candidates, str):
+        raise TypeError(f"candidates must be a list of ids, got {candidates!r}: pass [{candidates!r}]")
     if candidates is not None:
-        body["candidates"] = list(candidates)
+        body["candidates"] = [_plain("candidates", arm) for arm in candidates]
     return body
 
 
-def _decide(user: Mapping[str, Any] | None, candidates: Sequence[str] | None, event_id: str | None) -> _Request:
-    return _Request("POST", "/v1/decisions", _decision(user, candidates, event_id))
+def _reward(event_id: str, reward: float) -> dict[str, Any]:
+    return {"event_id": _plain("event_id", event_id), "reward": _plain("reward", reward)}
 
 
-def _decide_many(users: Sequence[Mapping[str, Any]], candidates: Sequence[str] | None) -> _Request:
-    return _Request("POST", "/v1/decisions/batch", [_decision(user, candidates, None) for user in users])
+def _features(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is not None and not hasattr(given, "keys"):
+        raise TypeError(f"{name} must be a dict of features, got {given!r}: pass names and values")
+    return {key: _plain(f"{name}[{key!r}]", value) for key, value in dict(given or {}).items()}
 
 
-def _reward(event_id: str, reward: float) -> _Request:
-    return _Request("POST", "/v1/rewards", {"event_id": event_id, "reward": reward})
+def _plain(name: str, value: Any) -> Any:
+    """A value as JSON has it: numbers of NumPy become those of Python."""
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if not isinstance(value, str | int | float | None):
+        raise TypeError(f"{name} must be a text, a number or None, got {value!r} ({type(value).__name__}): convert it")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}, which JSON does not have: pass a number, or None if it is missing")
+    return value
 
 
-def _reward_many(rewards: Mapping[str, float]) -> _Request:
-    items = [{"event_id": event_id, "reward": reward} for event_id, reward in rewards.items()]
-    return _Request("POST", "/v1/rewards/batch", items)
+def _decided(body: Mapping[str, Any]) -> Decided:
+    return Decided(body["arm"], body["event_id"], body["propensity"], body["version"])
 
 
-def _put_arm(arm: str, features: Mapping[str, Any] | None) -> _Request:
-    return _Request("PUT", _path("arms", arm), {"features": dict(features or {})}, safe=False)
+def _learned(body: Mapping[str, Any]) -> bool:
+    return bool(body["learned"])
 
 
-def _retire_arm(arm: str) -> _Request:
-    return _Request("DELETE", _path("arms", arm), safe=False)
+def _nothing(body: Any) -> None:
+    return None
 
 
-def _promote(policy: str) -> _Request:
-    return _Request("POST", "/v1/promote", {"policy": policy}, safe=False)
-
-
-def _items(answers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | ServiceError]:
-    return [ServiceError(each["status"], each) if each["status"] >= 400 else each for each in answers]
-
-
-def _decided_many(answers: Sequence[Mapping[str, Any]]) -> list[Decided | ServiceError]:
-    return [each if isinstance(each, ServiceError) else _decided(each) for each in _items(answers)]
-
-
-def _learned_many(answers: Sequence[Mapping[str, Any]]) -> list[bool | ServiceError]:
-    return [each if isinstance(each, ServiceError) else bool(each["learned"]) for each in _items(answers)]
+def _each(read: Callable[[Any], T]) -> Callable[[Sequence[Mapping[str, Any]]], list[T | ServiceError]]:
+    """Reads the answers of a batch."""
+    return lambda answers: [
+        ServiceError(each["status"], each) if each["status"] >= 400 else read(each) for each in answers
+    ]
 
 
 def _answer(response: httpx.Response) -> Any:
@@ -119,19 +192,47 @@ def _answer(response: httpx.Response) -> Any:
         if response.is_success:
             detail = f"the answer is not JSON but {response.text[:60]!r}. Is this the address of the service?"
             raise ServiceError(response.status_code, {"detail": detail}) from None
-        body = {"title": response.text[:200]}
+        body = {"title": response.text[:200] or response.reason_phrase}
     if response.is_success:
         return body
     raise ServiceError(response.status_code, body if isinstance(body, Mapping) else {"title": str(body)})
 
 
-def _decided(body: Mapping[str, Any]) -> Decided:
-    return Decided(body["arm"], body["event_id"], body["propensity"], body["version"])
+# ------------------------------------------------------------------ sending
 
 
-def _may_send_again(request: _Request, problem: httpx.TransportError) -> bool:
+class _Attempts(Generic[T]):
+    """The attempts at a request: how long each may take, whether there is another one, and what comes of the last."""
+
+    def __init__(self, request: _Request[T], timeout: float, deadline: float | None) -> None:
+        self._request, self._timeout, self._made = request, timeout, 0
+        self._end = math.inf if deadline is None else time.monotonic() + deadline
+
+    def next(self) -> dict[str, Any]:
+        """What to send, and for how many seconds to wait."""
+        method, path, _, json, _ = self._request
+        left = max(0.001, self._end - time.monotonic())
+        return {"method": method, "url": path, "json": json, "timeout": min(self._timeout, left)}
+
+    def pause(self, outcome: httpx.Response | httpx.TransportError) -> float | None:
+        """Seconds until the next attempt; None if this was the last, by its outcome, their number or the deadline."""
+        if isinstance(outcome, httpx.Response):
+            again, pause = outcome.status_code in AGAIN, _pause(self._made, outcome)
+        else:
+            again, pause = _may_send_again(self._request, outcome), _pause(self._made)
+        self._made += 1
+        return pause if again and self._made <= RETRIES and time.monotonic() + pause < self._end else None
+
+    def result(self, outcome: httpx.Response | httpx.TransportError) -> T:
+        """What the caller gets; raises if it is an error."""
+        if isinstance(outcome, httpx.TransportError):
+            raise outcome
+        return self._request.read(_answer(outcome))
+
+
+def _may_send_again(request: _Request[Any], problem: httpx.TransportError) -> bool:
     """Whether a request that got no answer may be sent again."""
-    if isinstance(problem, httpx.UnsupportedProtocol):
+    if isinstance(problem, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return False
     return request.safe or isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
 
@@ -144,9 +245,47 @@ def _pause(attempt: int, response: httpx.Response | None = None) -> float:
     return float(min(5.0, 0.05 * 2**attempt) * (0.5 + random.random() / 2))
 
 
-def _settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return {"base_url": url, "headers": headers, "timeout": timeout}
+def _headers(token: str | None) -> dict[str, str]:
+    if token is None:
+        return {}
+    token = token.strip()  # files end with a line break
+    if not token or not token.isascii() or not token.isprintable():
+        raise ValueError(f"token must be printable ASCII, got {len(token)} characters that are not: look at its file")
+    return {"authorization": f"Bearer {token}"}
+
+
+def _checked(deadline: float | None) -> float | None:
+    if deadline is not None and not deadline > 0:
+        raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
+    return deadline
+
+
+def _now(make: Callable[Concatenate[Any, P], _Request[T]]) -> Callable[Concatenate[Client, P], T]:
+    """The method that sends what `make` makes, and waits."""
+
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._send(make(self, *args, **kwargs))
+
+    return _like(make, method)
+
+
+def _later(
+    make: Callable[Concatenate[Any, P], _Request[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """The same to be awaited."""
+
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._send(make(self, *args, **kwargs))
+
+    return _like(make, method)
+
+
+def _like(make: Callable[..., Any], method: F) -> F:
+    """The method with the name, the parameters and the documentation that help shows."""
+    functools.update_wrapper(method, make)
+    parameters = inspect.signature(make).replace(return_annotation=inspect.Signature.empty)
+    method.__signature__ = parameters  # type: ignore[attr-defined]
+    return method
 
 
 class Client:
@@ -159,7 +298,11 @@ class Client:
     token : str, optional
         The token that the service asks for.
     timeout : float
-        Seconds that an attempt may take.
+        Seconds that an attempt may wait: for the connection, and for every piece of the answer.
+    deadline : float, optional
+        Seconds after which a call ends, however many attempts it has made: then the last error is raised. Only an
+        answer that has begun to arrive is still read. Without a deadline, a call ends after eight attempts. That takes
+        3 to 6 seconds if nobody listens, and two minutes if a service listens and never answers.
     transport : httpx.BaseTransport, optional
         How requests are sent, for tests.
     """
@@ -170,9 +313,11 @@ class Client:
         *,
         token: str | None = None,
         timeout: float = TIMEOUT,
+        deadline: float | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._http = httpx.Client(**_settings(url, token, timeout), transport=transport)
+        self._timeout, self._deadline = timeout, _checked(deadline)
+        self._http = httpx.Client(base_url=url, headers=_headers(token), transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -184,66 +329,25 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def _send(self, request: _Request) -> Any:
-        for attempt in range(RETRIES + 1):
-            last, response = attempt == RETRIES, None
+    def _send(self, request: _Request[T]) -> T:
+        if request.json == []:
+            return request.read([])
+        attempts = _Attempts(request, self._timeout, self._deadline)
+        while True:
+            outcome: httpx.Response | httpx.TransportError
             try:
-                response = self._http.request(request.method, request.path, json=request.json)
+                outcome = self._http.request(**attempts.next())
             except httpx.TransportError as problem:
-                if last or not _may_send_again(request, problem):
-                    raise
-            else:
-                if last or response.status_code not in AGAIN:
-                    return _answer(response)
-            time.sleep(_pause(attempt, response))
-        raise AssertionError("the last attempt returns or raises")
+                outcome = problem
+            pause = attempts.pause(outcome)
+            if pause is None:
+                return attempts.result(outcome)
+            time.sleep(pause)
 
-    def decide(
-        self,
-        user: Mapping[str, Any] | None = None,
-        candidates: Sequence[str] | None = None,
-        *,
-        event_id: str | None = None,
-    ) -> Decided:
-        """Ask which arm to show this user, among these candidates or all active arms."""
-        return _decided(self._send(_decide(user, candidates, event_id)))
-
-    def reward(self, event_id: str, reward: float) -> bool:
-        """Give the reward of a decision; returns whether it is learned, which it is not after the window."""
-        learned: bool = self._send(_reward(event_id, reward))["learned"]
-        return learned
-
-    def decide_many(
-        self, users: Sequence[Mapping[str, Any]], candidates: Sequence[str] | None = None
-    ) -> list[Decided | ServiceError]:
-        """Make up to 1,000 decisions in one request, among the same candidates; those refused are `ServiceError`."""
-        return _decided_many(self._send(_decide_many(users, candidates)))
-
-    def reward_many(self, rewards: Mapping[str, float]) -> list[bool | ServiceError]:
-        """Give up to 1,000 rewards by their event ids; for each whether it is learned, or why it is refused."""
-        return _learned_many(self._send(_reward_many(rewards)))
-
-    def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> None:
-        """Make an arm a candidate, or describe it anew."""
-        self._send(_put_arm(arm, features))
-
-    def retire_arm(self, arm: str) -> None:
-        """Let an arm be no longer a candidate."""
-        self._send(_retire_arm(arm))
-
-    def promote(self, policy: str) -> None:
-        """Let a challenger decide from now on."""
-        self._send(_promote(policy))
-
-    def arms(self) -> list[dict[str, Any]]:
-        """All arms, with their features and whether they are active."""
-        answer: list[dict[str, Any]] = self._send(_Request("GET", "/v1/arms"))
-        return answer
-
-    def look(self, event_id: str) -> dict[str, Any]:
-        """What was decided for an event: among whom, with which chances, and its reward."""
-        answer: dict[str, Any] = self._send(_Request("GET", _path("decisions", event_id)))
-        return answer
+    decide, reward = _now(_Requests.decide), _now(_Requests.reward)
+    decide_many, reward_many = _now(_Requests.decide_many), _now(_Requests.reward_many)
+    put_arm, retire_arm, promote = _now(_Requests.put_arm), _now(_Requests.retire_arm), _now(_Requests.promote)
+    arms, look = _now(_Requests.arms), _now(_Requests.look)
 
 
 class AsyncClient:
@@ -255,9 +359,11 @@ class AsyncClient:
         *,
         token: str | None = None,
         timeout: float = TIMEOUT,
+        deadline: float | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._http = httpx.AsyncClient(**_settings(url, token, timeout), transport=transport)
+        self._timeout, self._deadline = timeout, _checked(deadline)
+        self._http = httpx.AsyncClient(base_url=url, headers=_headers(token), transport=transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -269,63 +375,22 @@ class AsyncClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _send(self, request: _Request) -> Any:
-        for attempt in range(RETRIES + 1):
-            last, response = attempt == RETRIES, None
+    async def _send(self, request: _Request[T]) -> T:
+        if request.json == []:
+            return request.read([])
+        attempts = _Attempts(request, self._timeout, self._deadline)
+        while True:
+            outcome: httpx.Response | httpx.TransportError
             try:
-                response = await self._http.request(request.method, request.path, json=request.json)
+                outcome = await self._http.request(**attempts.next())
             except httpx.TransportError as problem:
-                if last or not _may_send_again(request, problem):
-                    raise
-            else:
-                if last or response.status_code not in AGAIN:
-                    return _answer(response)
-            await asyncio.sleep(_pause(attempt, response))
-        raise AssertionError("the last attempt returns or raises")
+                outcome = problem
+            pause = attempts.pause(outcome)
+            if pause is None:
+                return attempts.result(outcome)
+            await asyncio.sleep(pause)
 
-    async def decide(
-        self,
-        user: Mapping[str, Any] | None = None,
-        candidates: Sequence[str] | None = None,
-        *,
-        event_id: str | None = None,
-    ) -> Decided:
-        """Ask which arm to show this user, among these candidates or all active arms."""
-        return _decided(await self._send(_decide(user, candidates, event_id)))
-
-    async def reward(self, event_id: str, reward: float) -> bool:
-        """Give the reward of a decision; returns whether it is learned, which it is not after the window."""
-        learned: bool = (await self._send(_reward(event_id, reward)))["learned"]
-        return learned
-
-    async def decide_many(
-        self, users: Sequence[Mapping[str, Any]], candidates: Sequence[str] | None = None
-    ) -> list[Decided | ServiceError]:
-        """Make up to 1,000 decisions in one request, among the same candidates; those refused are `ServiceError`."""
-        return _decided_many(await self._send(_decide_many(users, candidates)))
-
-    async def reward_many(self, rewards: Mapping[str, float]) -> list[bool | ServiceError]:
-        """Give up to 1,000 rewards by their event ids; for each whether it is learned, or why it is refused."""
-        return _learned_many(await self._send(_reward_many(rewards)))
-
-    async def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> None:
-        """Make an arm a candidate, or describe it anew."""
-        await self._send(_put_arm(arm, features))
-
-    async def retire_arm(self, arm: str) -> None:
-        """Let an arm be no longer a candidate."""
-        await self._send(_retire_arm(arm))
-
-    async def promote(self, policy: str) -> None:
-        """Let a challenger decide from now on."""
-        await self._send(_promote(policy))
-
-    async def arms(self) -> list[dict[str, Any]]:
-        """All arms, with their features and whether they are active."""
-        answer: list[dict[str, Any]] = await self._send(_Request("GET", "/v1/arms"))
-        return answer
-
-    async def look(self, event_id: str) -> dict[str, Any]:
-        """What was decided for an event: among whom, with which chances, and its reward."""
-        answer: dict[str, Any] = await self._send(_Request("GET", _path("decisions", event_id)))
-        return answer
+    decide, reward = _later(_Requests.decide), _later(_Requests.reward)
+    decide_many, reward_many = _later(_Requests.decide_many), _later(_Requests.reward_many)
+    put_arm, retire_arm, promote = _later(_Requests.put_arm), _later(_Requests.retire_arm), _later(_Requests.promote)
+    arms, look = _later(_Requests.arms), _later(_Requests.look)

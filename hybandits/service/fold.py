@@ -182,6 +182,7 @@ class Fold:
         elif isinstance(content, Reward):
             if (known := self._known.get(content.event)) is not None:
                 self._known[content.event] = Found(known.decision, row)
+            self.summary.late += content.late
             if not content.late and self.bandit.window is None:
                 self._count_reward(row.time, self._decision(content.decision), content.reward)
         elif isinstance(content, Closed):
@@ -291,6 +292,14 @@ class Fold:
         """Count a reward at once, in the order of the rows; policies learn many together, and soon."""
         self.summary.learned(time, decision, reward)
         self._due.append((decision, reward))
+
+    def learned_of(self, number: int, given: Row | None) -> float | None:
+        """What was learned of a decision that is closed, or never is: its reward, or what counted without one."""
+        reward = reward_in_time(given)
+        if reward is None and self.bandit.window is not None:
+            with self.lock:
+                reward = next(value for last, value in self.unrewarded if number <= last)
+        return reward
 
     def _learn(self) -> None:
         """Let the policies learn what is due, in its order."""

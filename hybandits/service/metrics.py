@@ -74,6 +74,7 @@ class Metrics:
         for name, text, value in (
             ("decisions", "Decisions in the log.", view.decisions),
             ("rewards_learned", "Rewards that were learned, those that stand for none included.", view.rewards),
+            ("rewards_late", "Rewards that came after the window, and were not learned.", view.late),
             ("store_errors", "Transactions of this process that failed.", writer.failures),
         ):
             yield CounterMetricFamily(f"hybandits_{name}", text, value)

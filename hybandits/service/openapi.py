@@ -46,7 +46,11 @@ class Decided(msgspec.Struct):
 
 
 class DecisionInFull(Decided):
-    """Everything that the log knows about a decision; its time is in seconds since 1970."""
+    """Everything that the log knows about a decision; its time is in seconds since 1970.
+
+    `learned` is whether the reward counts. `closed` is whether the window has passed, and `learned_reward` what has
+    been learned by now: the reward, or what counts without one; null if nothing has.
+    """
 
     row: int
     time: float
@@ -58,6 +62,8 @@ class DecisionInFull(Decided):
     arm_version: int
     reward: float | None
     learned: bool | None
+    closed: bool
+    learned_reward: float | None
 
 
 class Rewarded(msgspec.Struct, kw_only=True):

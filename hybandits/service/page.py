@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -31,6 +32,9 @@ DAY = 86400.0
 NARROWEST, SMALLEST = 1e-6, 1e-300
 """How wide an axis is at least, compared with the numbers on it and by itself: computer numbers that are nearer to each
 other have too few between them."""
+
+NAME = 28
+"""Characters of a name that are shown where there is little room; pointing at it shows the others."""
 
 FEATURES = 12
 """Features of which it is shown what has been learned."""
@@ -103,18 +107,42 @@ def _digest(text: str) -> str:
 
 @cache
 def _templates() -> Environment:
-    """Every text is escaped, and a name that is not there is an error."""
+    """Every text is escaped, characters that cannot be seen included, and a name that is not there is an error."""
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
+        lstrip_blocks=True, auto_reload=False, finalize=visible,
     )  # fmt: skip
     templates.filters.update(
-        number=number, count=count, share=share, seconds=duration, pace=pace, apart=apart, verdict=verdict, short=short,
+        number=number, count=count, share=share, seconds=duration, pace=pace, apart=apart, than=than,
+        verdict=verdict, short=short, brief=brief,
     )  # fmt: skip
     return templates
 
 
 # ------------------------------------------------------------------ words
+
+
+def visible(value: Any) -> Any:
+    """The value, but for characters in texts that cannot be seen, or that change how others are read.
+
+    >>> print(visible("a\u202eevil"))
+    a\\u202eevil
+    """
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    hidden = ("Cc", "Cf", "Zl", "Zp")  # control, format, and separators of lines and paragraphs
+    return "".join(
+        each.encode("unicode_escape").decode() if unicodedata.category(each) in hidden else each for each in value
+    )
+
+
+def brief(name: str) -> str:
+    """A name without its middle if it is long: names often have the same beginning.
+
+    >>> brief("article-about-something-really-new-17")
+    'article-about-…really-new-17'
+    """
+    return name if len(name) <= NAME else f"{name[: NAME // 2]}…{name[1 - NAME // 2 :]}"
 
 
 def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
@@ -173,12 +201,12 @@ def pace(seconds: float) -> str:
     """How stretches of time follow on each other.
 
     >>> pace(1), pace(3600), pace(8)
-    ('second by second', 'hour by hour', '8 s at a time')
+    ('second by second', 'hour by hour', 'in steps of 8 s')
     """
     for unit, length in (("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400)):
         if seconds == length:
             return f"{unit} by {unit}"
-    return f"{duration(seconds)} at a time"
+    return f"in steps of {duration(seconds)}"
 
 
 def apart(difference: float, digits: int = 3) -> str:
@@ -188,6 +216,17 @@ def apart(difference: float, digits: int = 3) -> str:
     ('0.027 less', '0.5 more', '0.00 more')
     """
     return f"{number(abs(difference), digits)} {'less' if difference < 0 else 'more'}"
+
+
+def than(difference: float, digits: int = 3) -> str:
+    """A difference in words that what it is compared with follows on.
+
+    >>> than(-0.0271), than(0.0), than(0.0001)
+    ('0.027 less than', 'as much as', 'about as much as')
+    """
+    if difference == 0:
+        return "as much as"
+    return f"{apart(difference, digits)} than" if round(difference, digits) else "about as much as"
 
 
 def verdict(comparison: Comparison) -> tuple[str, str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
+
+from hybandits.foundation.checks import short
 
 LONGEST = 2_000
 """Characters of what is said about a request, about."""
@@ -35,18 +38,23 @@ class Refused(Exception):  # noqa: N818 (an answer rather than an error)
         What was wrong, and what to do.
     field, value : optional
         The field of the request, and what it held.
+    title : str, optional
+        What all refusals of this kind have in common, if it is not what all of this status have.
     """
 
-    def __init__(self, status: int, detail: str, *, field: str | None = None, value: Any = None) -> None:
+    def __init__(
+        self, status: int, detail: str, *, field: str | None = None, value: Any = None, title: str | None = None
+    ) -> None:
         super().__init__(detail)
         self.status, self.detail, self.field, self.value = status, detail, field, value
+        self.title = TITLES[status] if title is None else title
 
     def document(self) -> bytes:
         """The problem document."""
         detail = self.detail
         if len(detail) > LONGEST:  # it repeats a long text of the request; what to do stands at the end
             detail = f"{detail[: LONGEST // 2]} … {detail[-LONGEST // 2 :]}"
-        body: dict[str, Any] = {"title": TITLES[self.status], "status": self.status, "detail": detail}
+        body: dict[str, Any] = {"title": self.title, "status": self.status, "detail": detail}
         if self.field is not None:
             body |= {"field": _shown(self.field), "value": _shown(self.value)}
         return msgspec.json.encode(body)
@@ -56,5 +64,19 @@ def _shown(value: Any) -> Any:
     """The value as it is if it is short, otherwise its beginning."""
     if value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**53):
         return value
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 200 else text[:199] + "…"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) > 200:
+        return text[:199] + "…"
+    return value if isinstance(value, list | dict) else text
+
+
+def said(value: Any) -> str:
+    """A value of a request in a sentence: as JSON has it, but for the quotes of a text, and shortened.
+
+    >>> said(None), said([True, "a"]), said("a")
+    ('null', '[true, "a"]', "'a'")
+    """
+    if isinstance(value, str):
+        return short(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

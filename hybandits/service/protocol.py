@@ -91,12 +91,13 @@ class Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""
-        self._refuse(400, "This is not a valid HTTP request.")
+        detail = "What has arrived is not a valid HTTP request. Send HTTP/1.1, and let a proxy in front do TLS."
+        self._refuse(400, detail, "This is not HTTP")
 
-    def _refuse(self, status: int, detail: str) -> None:
+    def _refuse(self, status: int, detail: str, title: str | None = None) -> None:
         """Answer with a problem document, unless another answer is under way, and close the connection."""
         if self.cycle is None or self.cycle.response_complete:
-            document = Refused(status, detail).document()
+            document = Refused(status, detail, title=title).document()
             headers = [*self.server_state.default_headers, (b"connection", b"close")]
             self.transport.write(_message(status, headers, b"application/problem+json", document))
         self.transport.close()

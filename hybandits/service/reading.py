@@ -12,7 +12,7 @@ import msgspec
 
 from hybandits.foundation.checks import nearest, short
 from hybandits.service.commands import LONGEST, MOST, Decide, Given, GiveReward, Ids, Promote, PutArm
-from hybandits.service.problems import Refused
+from hybandits.service.problems import Refused, said
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises where a body is not JSON of the expected form."""
@@ -85,7 +85,7 @@ def _raw_items(body: bytes) -> list[msgspec.Raw]:
         return msgspec.json.decode(body, type=list[msgspec.Raw])
     except UNREADABLE:
         given = _parsed(body)
-    raise Refused(422, f"A batch is a list of requests, got {short(given)}.", field="body", value=given)
+    raise Refused(422, f"A batch is a list of requests, got {said(given)}.", field="body", value=given)
 
 
 # -------------------------------------------------------------- keys that are there twice
@@ -102,21 +102,30 @@ def _may_have_keys_twice(body: bytes, requests: Sequence[Any]) -> bool:
 def _refuse_keys_twice(body: bytes) -> None:
     """Refuse a body with a key that is there twice: readers do not agree on which of them counts."""
     try:
-        json.loads(
-            body.decode(errors="replace"), object_pairs_hook=_with_each_key_once, parse_int=_whole, parse_float=_number
+        given = json.loads(
+            body.decode(errors="replace"), object_pairs_hook=_Object, parse_int=_whole, parse_float=_number
         )
+        _refuse_odd_values("", given)
     except RecursionError:
         raise _too_deep() from None
 
 
-def _with_each_key_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
-        values = [value for name, value in pairs if name == twice]
-        raise Refused(400, f"The key {twice!r} is there {len(values)} times. Send it once.", field=twice, value=values)
-    return found
+class _Object(dict[str, Any]):
+    """An object as it was written, where it may have a key twice."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+    def check(self, place: str) -> None:
+        """Refuse a key that is there twice."""
+        if len(self) < len(self.pairs):
+            names = [name for name, _ in self.pairs]
+            twice = next(name for name in self if names.count(name) > 1)
+            values = [value for name, value in self.pairs if name == twice]
+            field = f"{place}.{twice}" if place else twice
+            detail = f"The key {twice!r} is there {len(values)} times. Send it once."
+            raise Refused(400, detail, field=field, value=values)
 
 
 # -------------------------------------------------------------- what is wrong
@@ -131,7 +140,7 @@ def _refusal(body: bytes, kind: Any) -> Refused:
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     names = ", ".join(fields)
     if not isinstance(given, dict):
-        return Refused(422, f"The body must be an object with {names}, got {short(given)}.", field="body", value=given)
+        return Refused(422, f"The body must be an object with {names}, got {said(given)}.", field="body", value=given)
     for name, value in given.items():
         if name not in fields:
             detail = f"There is no field {name!r}{nearest(name, fields)}. The fields are {names}."
@@ -163,7 +172,7 @@ def wrong_candidates(named: bytes) -> Refused:
 
 def _misfit(name: str, value: Any) -> Refused:
     place, part = _wrong_part(name, value)
-    got = short(part) if place == name else f"{place} = {short(part)}"
+    got = said(part) if place == name else f"{place} = {said(part)}"
     return Refused(422, f"{name} must be {EXPECTED[name]}, got {got}.", field=place, value=part)
 
 
@@ -231,6 +240,8 @@ def _whole(text: str) -> int | _Odd:
 
 def _refuse_odd_values(place: str, value: Any) -> None:
     """Refuse, by its place, a value that is JSON by its looks only."""
+    if isinstance(value, _Object):
+        value.check(place)
     if isinstance(value, dict):
         for name, its in value.items():
             _refuse_odd_values(f"{place}.{name}" if place else name, its)
@@ -241,12 +252,19 @@ def _refuse_odd_values(place: str, value: Any) -> None:
         if value[-1].isdigit():
             detail = f"{place or 'The body'} is {short(str(value))}, which is too large. Send a number below 1e50."
             raise Refused(422, detail, field=place or "body", value=str(value))
-        raise Refused(400, f"{place or 'The body'} is {value}, which JSON does not have. Send a number or null.",
-                      field=place or "body", value=str(value))  # fmt: skip
+        detail = f"{place or 'The body'} is {value}, which JSON does not have. Send {_expected_at(place)}."
+        raise Refused(400, detail, field=place or "body", value=str(value))
     elif isinstance(value, str) and not value.isprintable() and any("\ud800" <= c <= "\udfff" for c in value):
         shown = value.encode("ascii", "backslashreplace").decode()
         detail = f"{place or 'The body'} is {shown!r}, half of a pair of surrogates. Send the whole character."
         raise Refused(400, detail, field=place or "body", value=shown)
+
+
+def _expected_at(place: str) -> str:
+    """What a place of a body may hold, in words."""
+    if re.search(r"(^|\.)(user|features)\.", place):
+        return "a number, or null if it is missing"
+    return EXPECTED.get(place.rpartition(".")[2], "a number")
 
 
 READ_DECISION, READ_REWARD = Reader(Decide), Reader(GiveReward)

@@ -35,7 +35,7 @@ class Opened(msgspec.Struct, tag="bandit", tag_field="is", frozen=True):
 
 
 class Changed(msgspec.Struct, tag="change", tag_field="is", frozen=True):
-    """Another window, floor or other challengers from here on."""
+    """Another name, window or floor, or other challengers from here on: the settings that may change."""
 
     values: dict[str, Any]
 

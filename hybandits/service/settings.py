@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ LEAST_FLOOR = 1e-6
 """The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
 would say nothing."""
 
-CHANGEABLE = ("window", "no_reward", "floor", "challengers")
+CHANGEABLE = ("name", "window", "no_reward", "floor", "challengers")
 """What may change in the course of a log, by a row of its own."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -111,8 +111,19 @@ class Bandit:
         return self if self.seed is not None else replace(self, seed=secrets.randbits(62))
 
     def changed(self, values: Mapping[str, Any]) -> Bandit:
-        """The bandit after a row that changes what may change."""
-        return replace(self, **{name: values[name] for name in CHANGEABLE})
+        """The bandit after a row that changes what may change. Early rows have no name, which could not change then."""
+        return replace(self, **{name: values[name] for name in CHANGEABLE if name in values})
+
+    def contradiction(self, log: Bandit) -> str | None:
+        """What this bandit, of a file, has otherwise than that of a log though it may not change; None if nothing."""
+        mine, its = self.plain(), log.plain()
+        for name in mine:
+            drawn = name == "seed" and mine[name] is None
+            if mine[name] != its[name] and name not in CHANGEABLE and not drawn:
+                if name == "features":
+                    return _other_features(mine[name], its[name])
+                return f"{name} is {_given(mine[name])} in the file but {_given(its[name])} in the log"
+        return None
 
     def make(self, name: str) -> Policy:
         """One of the policies, new."""
@@ -278,6 +289,39 @@ def _declared(where: str, kind: Any, rule: Any) -> Any:
     if not feature.fitted:
         raise ValueError(f"{where} is left to be found in data, which a service does not have: give the values")
     return feature
+
+
+def _other_features(file: Mapping[str, Any], log: Mapping[str, Any]) -> str:
+    """The first difference between features, as `Features.to_dict` gives them, in words."""
+    for side in ("user", "arm"):
+        mine, its = ({feature["name"]: feature for feature in each[side]} for each in (file, log))
+        if different := _in_one_only(f"the {side} feature", mine, its):
+            return different
+        for name, feature in mine.items():
+            for part, value in feature.items():
+                what, there = f"the {side} feature {name!r}", its[name].get(part)
+                if part == "values" and there and (different := _in_one_only(f"in {what} the value", value, there)):
+                    return different
+                if value != there:
+                    return f"{what} has {part} {checks.short(value)} in the file but {checks.short(there)} in the log"
+        if list(mine) != list(its):
+            order = f"{', '.join(mine)} in the file but {', '.join(its)} in the log"
+            return f"the {side} features have the order {order}"
+    return "the features have other settings in the file than in the log"
+
+
+def _in_one_only(what: str, file: Collection[Any], log: Collection[Any]) -> str | None:
+    for each in file:
+        if each not in log:
+            return f"the file has {what} {each!r}, which the log does not have"
+    for each in log:
+        if each not in file:
+            return f"the file does not have {what} {each!r}, which the log has"
+    return None
+
+
+def _given(value: Any) -> str:
+    return "not given" if value is None else repr(value)
 
 
 def _challengers(given: Any) -> dict[str, str]:

@@ -131,6 +131,8 @@ class Summary:
         Decisions made.
     reward : Terms
         Of the rewards learned.
+    late : int
+        Rewards that came after the window, and were not learned.
     live : str
         The policy that decides.
     uniform, challengers : Compared, dict of them
@@ -149,6 +151,7 @@ class Summary:
     rewards: tuple[float, float] | None = None
     decisions: int = 0
     reward: Terms = field(default_factory=Terms)
+    late: int = 0
     live: str = ""
     uniform: Compared = field(default_factory=Compared)
     challengers: dict[str, Compared] = field(default_factory=dict)

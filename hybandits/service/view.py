@@ -104,6 +104,8 @@ class View(msgspec.Struct, frozen=True):
         Requests that this process has refused since it started, by status.
     open : int
         Decisions whose reward has not been learned.
+    late : int
+        Rewards that came after the window, and were not learned.
     """
 
     name: str
@@ -124,6 +126,7 @@ class View(msgspec.Struct, frozen=True):
     decisions: int
     rewards: int
     open: int
+    late: int
     earned: Estimate
     uniform: Comparison
     challengers: list[SeenPolicy]
@@ -163,6 +166,7 @@ def look(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})) -> 
         decisions=summary.decisions,
         rewards=summary.reward.n,
         open=summary.decisions - summary.reward.n,
+        late=summary.late,
         earned=earned(summary),
         uniform=compared(summary, summary.uniform, summary.uniform_weights),
         challengers=_challengers(summary, bandit),

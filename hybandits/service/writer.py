@@ -169,13 +169,12 @@ class Writer:
     def _changes(self, fold: Fold, bandit: Bandit) -> list[Row]:
         """The row that makes the bandit of the log that of the file; none if they are the same."""
         wanted, known = bandit.plain(), fold.bandit.plain()
-        for name in wanted:
-            drawn = name == "seed" and wanted[name] is None
-            if wanted[name] != known[name] and name not in CHANGEABLE and not drawn:
-                raise ValueError(
-                    f"{name} is {wanted[name]!r} in the file but {known[name]!r} in the log: a log keeps what its "
-                    "rows mean. Change it back, or start another bandit with another store."
-                )
+        different = bandit.contradiction(fold.bandit)
+        if different is not None:
+            raise ValueError(
+                f"{different}: a log keeps what its rows mean. Change it back, or start another bandit with another "
+                "store."
+            )
         values = {name: wanted[name] for name in CHANGEABLE}
         if all(values[name] == known[name] for name in CHANGEABLE):
             return []
@@ -551,7 +550,8 @@ class Turn:
         if isinstance(command.command, PutArm):
             return self._put(arm, command.command, active, known is None and pending is None)
         if known is None and pending is None:
-            raise Refused(404, f"There is no arm {arm!r}.", field="id", value=arm)
+            detail = f"There is no arm {arm!r}{checks.nearest(arm, self.fold.arms)}. GET /v1/arms lists them."
+            raise Refused(404, detail, field="id", value=arm)
         if active:
             self._arms[arm] = Retired(arm)
             self._write(self._arms[arm])

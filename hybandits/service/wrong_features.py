@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hybandits.foundation.checks import nearest, short, twin_of
+from hybandits.foundation.checks import nearest, twin_of
 from hybandits.kernels.arrow import LIMIT
 from hybandits.model.feature_columns import Category, Feature, Number
-from hybandits.service.problems import Refused
+from hybandits.service.problems import Refused, said
 from hybandits.service.rows import Value
 
 log = logging.getLogger("hybandits.service")
@@ -72,13 +72,13 @@ def _wrong_number(name: str, value: Value) -> str:
             f'{{ {name} = {{ missing = "column" }} }}.)'
         )
     if isinstance(value, str):
-        return f"is {short(value)}, expected a number. Send a number."
-    return f"is {short(value)}, and numbers may not go beyond {LIMIT:g}. Send it in another unit."
+        return f"is {said(value)}, expected a number. Send a number."
+    return f"is {said(value)}, and numbers may not go beyond {LIMIT:g}. Send it in another unit."
 
 
 def _wrong_category(name: str, feature: Category, value: Value) -> str:
     values = list(feature.values or ())
-    some = ", ".join(map(repr, values[:10])) + (", .." if len(values) > 10 else "")
+    some = ", ".join(map(said, values[:10])) + (", .." if len(values) > 10 else "")
     if value is None:
         return (
             f"is missing. Send one of {some}. (A bandit takes requests without it if its bandit.toml says "
@@ -86,5 +86,5 @@ def _wrong_category(name: str, feature: Category, value: Value) -> str:
         )
     twin = twin_of(value)
     if twin in values:
-        return f"is {value!r}, and its values are {some}. Send {twin!r}."
-    return f"is {short(value)}, which is none of its values{nearest(value, map(str, values))}. Send one of {some}."
+        return f"is {said(value)}, and its values are {some}. Send {said(twin)}."
+    return f"is {said(value)}, which is none of its values{nearest(value, map(str, values))}. Send one of {some}."

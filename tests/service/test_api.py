@@ -84,12 +84,12 @@ def test_numbers_of_all_sizes(web: httpx.Client, age: Any, status: int) -> None:
     ("method", "path", "body", "expected"),
     [
         ("POST", "/v1/decisions", {"event_id": 5}, (422, "event_id", 5, "must be a text of 1 to 200")),
-        ("POST", "/v1/decisions", {"usr": {}}, (422, "usr", "{}", "There is no field 'usr' (did you mean user?).")),
+        ("POST", "/v1/decisions", {"usr": {}}, (422, "usr", {}, "There is no field 'usr' (did you mean user?).")),
         ("POST", "/v1/decisions", {"user": {"age": "old"}}, (422, "user.age", "old", "expected a number")),
         ("POST", "/v1/decisions", {"user": {"age": 1}}, (422, "user.country", None, "Send one of 'de', 'fr'.")),
         ("POST", "/v1/decisions", {"user": {"aeg": 1}}, (422, "user.aeg", 1, "(did you mean age?)")),
         ("POST", "/v1/decisions", {"user": USER, "candidates": ["a", 7]}, (422, "candidates[1]", 7, "ids of arms")),
-        ("POST", "/v1/decisions", {"user": USER, "candidates": []}, (422, "candidates", "[]", "1 to 1,000 ids")),
+        ("POST", "/v1/decisions", {"user": USER, "candidates": []}, (422, "candidates", [], "1 to 1,000 ids")),
         ("POST", "/v1/decisions", {"user": USER, "candidates": ["z"]}, (422, "candidates", "z", "PUT /v1/arms/{id}")),
         ("POST", "/v1/rewards", {"event_id": "e"}, (422, "reward", None, "reward is missing. Send a number.")),
         ("POST", "/v1/rewards", {"event_id": "e", "reward": 1}, (404, "event_id", "e", "There is no decision")),
@@ -99,11 +99,12 @@ def test_numbers_of_all_sizes(web: httpx.Client, age: Any, status: int) -> None:
         ("POST", "/v1/promote", {"policy": "bold"}, (404, "policy", "bold", "There are live.")),
         ("POST", "/v1/decisions/batch", [], (422, "body", 0, "A batch has 1 to 1,000 items, got 0.")),
         ("POST", "/v1/decisions/batch", [{}] * 1001, (422, "body", 1001, "Send several batches.")),
-        ("POST", "/v1/decisions/batch", {}, (422, "body", "{}", "A batch is a list of requests, got {}.")),
+        ("POST", "/v1/decisions/batch", {}, (422, "body", {}, "A batch is a list of requests, got {}.")),
         ("GET", "/v1/decisons", None, (404, "path", "/v1/decisons", "(did you mean /v1/decisions?)")),
         ("GET", "/metrics/", None, (404, "path", "/metrics/", "(did you mean /metrics?)")),
         ("GET", "/v1/decisions/no", None, (404, "id", "no", "There is no decision with the event id 'no'.")),
         ("GET", "/v1/rewards", None, (405, "method", "GET", "takes POST, got GET")),
+        ("DELETE", "/v1/arms/aa", None, (404, "id", "aa", "no arm 'aa' (did you mean a?). GET /v1/arms lists")),
         ("DELETE", "/v1/arms/%ff", None, (422, "id", "/v1/arms/%ff", "is not UTF-8")),
         ("PUT", "/v1/arms/%ff", {}, (422, "id", "/v1/arms/%ff", "is not UTF-8")),
         ("GET", "/v1/decisions/%ff", None, (422, "id", "/v1/decisions/%ff", "is not UTF-8")),
@@ -279,9 +280,39 @@ def test_looking_says_whether_the_reward_is_learned(tmp_path: Path) -> None:
     reward(service, "in time", 1)
     clock.advance(60)
     reward(service, "late", 1)
+    decide(service, "open")
+    reward(service, "open", 1)
     with served(service) as web:
-        looked = [web.get(f"/v1/decisions/{event}").json() for event in ("in time", "late", "none")]
-    assert [(each["reward"], each["learned"]) for each in looked] == [(1, True), (1, False), (None, None)]
+        looked = [web.get(f"/v1/decisions/{event}").json() for event in ("in time", "late", "none", "open")]
+    parts = ("reward", "learned", "closed", "learned_reward")
+    assert [tuple(each[part] for part in parts) for each in looked] == [
+        (1, True, True, 1), (1, False, True, 0), (None, None, True, 0), (1, True, False, None),
+    ]  # fmt: skip
+
+
+def test_looking_says_what_counted_when_the_decision_was_closed(tmp_path: Path) -> None:
+    """Also if it was another server that closed it, and the setting has changed since."""
+    clock = Clock()
+    one = writer(tmp_path, CLICKS, clock=clock, no_reward=0.25)
+    put(one, "a")
+    with served(one) as web:
+        web.post("/v1/decisions", json={"event_id": "first", "user": USER})
+        clock.advance(20)
+        web.get("/v1/arms")  # closes what is due
+        other = writer(tmp_path, CLICKS, clock=clock, no_reward=0.5)
+        decide(other, "second")
+        clock.advance(20)
+        other.serve([])
+        looked = [web.get(f"/v1/decisions/{event}").json() for event in ("first", "second")]
+    assert [(each["closed"], each["learned_reward"]) for each in looked] == [(True, 0.25), (True, 0.5)]
+
+
+def test_without_a_window_decisions_never_close(web: httpx.Client) -> None:
+    for event in ("rewarded", "open"):
+        web.post("/v1/decisions", json={"event_id": event, "user": USER})
+    web.post("/v1/rewards", json={"event_id": "rewarded", "reward": 0.5})
+    looked = [web.get(f"/v1/decisions/{event}").json() for event in ("rewarded", "open")]
+    assert [(each["closed"], each["learned_reward"]) for each in looked] == [(False, 0.5), (False, None)]
 
 
 @asynccontextmanager

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
+import pickle
+import socket
+import time
 from pathlib import Path
+from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from hybandits.service import client as clients
@@ -65,8 +71,9 @@ def test_batches_and_promote(tmp_path: Path) -> None:
     with served(service) as web:
         with Client(str(web.base_url)) as client:
             client.put_arm("a", {"price": 1})
-            first, second = client.decide_many([USER, {}])
+            first, second = client.decide_many([USER, {}], event_ids=["first", "second"])
             assert isinstance(first, Decided)
+            assert first.event_id == "first"
             assert isinstance(second, ServiceError)
             assert (second.status, second.problem["field"]) == (422, "user.age")
             learned, unknown = client.reward_many({first.event_id: 1.0, "nobody": 0.0})
@@ -160,6 +167,135 @@ def test_it_gives_up_in_the_end() -> None:
         pytest.raises((ServiceError, httpx.ReadTimeout)),
     ):
         client.decide(USER)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_call_ends_by_its_deadline(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a socket that takes connections and never answers."""
+    monkeypatch.undo()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        for timeout, least in ((0.1, 0.3), (15.0, 0.5)):  # several attempts, and less than one
+            client, began = kind(url, timeout=timeout, deadline=0.5), time.monotonic()
+            with pytest.raises(httpx.TransportError):
+                client.decide(USER) if kind is Client else asyncio.run(client.decide(USER))
+            assert least <= time.monotonic() - began < 2
+    with pytest.raises(ValueError, match="deadline must be positive, got 0"):
+        kind(url, deadline=0)
+
+
+def test_no_call_waits_beyond_its_deadline_for_a_service_that_says_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    later = httpx.MockTransport(lambda request: httpx.Response(503, headers={"retry-after": "20"}, json={"title": "x"}))
+    began = time.monotonic()
+    with Client("http://service", deadline=5, transport=later) as client, pytest.raises(ServiceError, match="503: x"):
+        client.decide(USER)
+    assert time.monotonic() - began < 4
+
+
+def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
+    for name in ("decide", "reward", "decide_many", "reward_many", "put_arm", "retire_arm", "promote", "arms", "look"):
+        one, other = getattr(Client, name), getattr(AsyncClient, name)
+        assert inspect.signature(one) == inspect.signature(other)
+        assert one.__doc__ == other.__doc__
+        assert one.__name__ == name
+        assert inspect.iscoroutinefunction(other)
+        assert not inspect.iscoroutinefunction(one)
+
+
+def test_an_error_can_be_sent_to_another_process() -> None:
+    error = ServiceError(422, {"detail": "The reward is wrong.", "field": "reward"})
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.status, again.problem) == (str(error), 422, error.problem)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (httpx.Response(503), "503: Service Unavailable"),
+        (httpx.Response(503, json=""), "503: no reason given"),
+        (httpx.Response(503, json={}), "503: no reason given"),
+    ],
+)
+def test_a_refusal_without_a_body_has_a_reason(answer: httpx.Response, words: str) -> None:
+    transport = httpx.MockTransport(lambda request: answer)
+    with Client("http://service", transport=transport) as client, pytest.raises(ServiceError) as refused:
+        client.decide(USER)
+    assert str(refused.value) == words
+
+
+def echo(seen: list[Any]) -> Client:
+    """A client of a service that keeps what it was sent."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(json.loads(request.content))
+        return httpx.Response(201, json={"arm": "a", "event_id": "e", "propensity": 1, "version": 1, "learned": True})
+
+    return Client("http://service", transport=httpx.MockTransport(answer))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    seen: list[Any] = []
+    user = {"i": np.int64(3), "f": np.float32(0.5), "b": np.bool_(True), "s": np.str_("x"), "z": np.array(2.0)}
+    with echo(seen) as client:
+        client.decide(user, np.array(["a", "b"]), event_id="e")  # type: ignore[arg-type]
+        client.reward("e", np.float32(0.5))  # type: ignore[arg-type]
+        client.put_arm("a", {"price": np.int32(7)})
+    assert seen == [
+        {"event_id": "e", "user": {"i": 3, "f": 0.5, "b": True, "s": "x", "z": 2.0}, "candidates": ["a", "b"]},
+        {"event_id": "e", "reward": 0.5},
+        {"features": {"price": 7}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (({"age": np.array([1, 2])},), TypeError, r"user\['age'\] must be a text, a number or None, got array"),
+        (({"age": {1}},), TypeError, r"user\['age'\] must be .* got \{1\} \(set\): convert it"),
+        (({"age": float("nan")},), ValueError, r"user\['age'\] is nan, which JSON does not have"),
+        (({}, "a"), TypeError, r"candidates must be a list of ids, got 'a': pass \['a'\]"),
+        (({}, [b"a"]), TypeError, r"candidates must be .* got b'a' \(bytes\)"),
+        (("age",), TypeError, "user must be a dict of features, got 'age'"),
+    ],
+)
+def test_what_cannot_be_sent_is_said_before(arguments: Any, error: type[Exception], words: str) -> None:
+    seen: list[Any] = []
+    with echo(seen) as client, pytest.raises(error, match=words):
+        client.decide(*arguments)
+    assert seen == []
+
+
+def test_batches_of_nothing_send_nothing() -> None:
+    seen: list[Any] = []
+    with echo(seen) as client:
+        assert client.decide_many([]) == []
+        assert client.reward_many({}) == []
+        with pytest.raises(ValueError, match="event_ids are 1 for 2 users"):
+            client.decide_many([USER, USER], event_ids=["e"])
+    assert seen == []
+
+
+def test_a_token_may_end_with_a_line_break() -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[request.headers["authorization"]]))
+    with Client("http://service", token="abc\n", transport=transport) as client:
+        assert client.arms() == ["Bearer abc"]
+    for token in ("", " \n", "a\nb", "ä"):
+        with pytest.raises(ValueError, match="token must be printable ASCII"):
+            Client("http://service", token=token)
+
+
+def test_what_is_no_http_is_not_sent_again() -> None:
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        raise httpx.LocalProtocolError("Illegal header value", request=request)
+
+    transport = httpx.MockTransport(answer)
+    with Client("http://service", transport=transport) as client, pytest.raises(httpx.LocalProtocolError):
+        client.decide(USER)
+    assert len(seen) == 1
 
 
 def test_the_token_is_sent() -> None:

@@ -9,10 +9,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hybandits.service import view as view_module
+from hybandits.service.fold import Fold
 from hybandits.service.gathering import Gathering
 from hybandits.service.metrics import Metrics
 from hybandits.service.view import Views
-from tests.support.bandits import CLICKS, USER, Clock, put, served, writer
+from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,27 @@ def test_a_clock_that_is_behind_is_reported(tmp_path: Path) -> None:
     assert values(metrics.text().decode())["hybandits_clock_behind_seconds",] == 0
     clock.advance(-90)
     assert values(metrics.text().decode())["hybandits_clock_behind_seconds",] == 90
+
+
+def test_late_rewards_are_counted(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a")
+    for event in ("in time", "late", "later"):
+        decide(service, event)
+    reward(service, "in time", 1)
+    clock.advance(60)
+    for event in ("late", "later", "late"):
+        reward(service, event, 1)
+    restored = Fold.restored(service.store)
+    assert restored is not None
+    assert service.fold.summary.late == restored.summary.late == 2
+    service.keep_snapshot()
+    service.store.close()
+    service = writer(tmp_path, CLICKS, clock=clock)  # from the snapshot
+    with served(service) as web:
+        assert values(web.get("/metrics").text)["hybandits_rewards_late_total",] == 2
+        assert web.get("/v1/view").json()["late"] == 2
 
 
 def test_estimates_of_every_policy(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Page, expect
 from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
 from hybandits.service.estimates import Comparison, Estimate
-from hybandits.service.page import content, headers, page, verdict
-from hybandits.service.view import Band, Curves, View, look
+from hybandits.service.page import NAME, content, headers, page, verdict
+from hybandits.service.view import Band, Curves, SeenPolicy, View, look
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
@@ -77,6 +77,46 @@ def test_its_own_script_and_style_are_all_that_may_run(tmp_path: Path) -> None:
     assert "https://" not in html
 
 
+def test_characters_that_cannot_be_seen_are_escaped(tmp_path: Path) -> None:
+    view = look(played(tmp_path, ["a\u202eevil", "b\u200b", "c\x00\n", "caf\u00e9 \u65e5\u672c"], 60))
+    assert "a\u202eevil" in {arm.arm for arm in view.arms}  # programs get the id as it is
+    html = page(msgspec.structs.replace(view, name="x\u2066y", trouble="cannot\u2028write"))
+    assert not re.search("[\u202e\u200b\x00\u2066\u2028]", html)
+    for text in (
+        r"a\u202eevil",
+        r"b\u200b",
+        r"c\x00\n",
+        "caf\u00e9 \u65e5\u672c",
+        r"<bdi>x\u2066y</bdi>",
+        r"cannot\u2028write",
+    ):
+        assert text in html
+    assert r"<title>x\u2066y</title>" in html
+
+
+def test_names_with_the_same_beginning_can_be_told_apart() -> None:
+    arms = [f"article-about-something-with-a-long-name-{i}" for i in range(7)]
+    shares = [[1 / 7] * 7 + [0.0]] * 10
+    curves = msgspec.structs.replace(a_view().curves, arms=arms, places=list(range(7)), shares=shares)
+    shown = re.findall(r'<bdi title="([^"]*)">([^<]*)</bdi>', content(a_view(curves=curves)))
+    assert [name for name, _ in shown] == arms
+    assert len({text for _, text in shown}) == 7
+    assert {len(text) for _, text in shown} == {NAME}
+
+
+def test_a_challenger_may_earn_as_much_as_the_live_policy() -> None:
+    value = Estimate(10, 0.5, 0.4, 0.6)
+
+    def said(difference: float) -> str:
+        comparison = Comparison(value, Estimate(10, difference, -0.1, 0.1))
+        html = content(a_view(challengers=[SeenPolicy("bold", "HyIDS", comparison)]))
+        return re.sub(r"<[^>]*>", "", re.findall(r"<article>.*?</article>", html, re.S)[0])
+
+    assert "0.500 per decision (between 0.400 and 0.600), as much as the live policy (between" in said(0.0)
+    assert "), 0.020 less than the live policy (between" in said(-0.02)
+    assert "), about as much as the live policy (between" in said(1e-5)
+
+
 @pytest.mark.parametrize("arms", [3, 25, 1_000])
 def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
     html = content(look(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
@@ -110,7 +150,7 @@ def a_view(**changes: Any) -> View:
     usual: dict[str, Any] = {
         "name": "page", "version": 20, "time": 1_010.0, "seen": 1_010.0, "behind": 0, "trouble": None, "failures": 0,
         "refusals": {}, "live": "live", "policy": "HyIDS", "window": None, "no_reward": None, "range": (0.0, 1.0),
-        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "earned": estimate,
+        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "late": 0, "earned": estimate,
         "uniform": Comparison(estimate, Estimate(10, 0.0, -0.1, 0.1)), "challengers": [], "arms": [], "active_arms": 2,
         "known_arms": 2, "curves": curves, "learned": [],
     }  # fmt: skip
@@ -175,6 +215,12 @@ def test_what_failed_is_said_in_sentences() -> None:
     assert "2 writes have failed" in html
     assert "1,201 requests were refused (1 with 404, 1,200 with 422)" in html
     assert "those of the server process" in html
+
+
+def test_late_rewards_are_said() -> None:
+    assert "too late" not in content(a_view())
+    assert "1 reward came too late to be learned" in content(a_view(late=1))
+    assert "1,200 rewards came too late to be learned" in content(a_view(late=1_200))
 
 
 def test_no_sentence_begins_with_a_number() -> None:
@@ -289,12 +335,33 @@ class TestInChromium:
             page.fill("#token", "another")
             page.keyboard.press("Enter")
             expect(page.locator("#connection")).to_have_text("This token was not accepted.")
-            page.fill("#token", TOKEN)
+            for wrong in ("\u0142\u00f3d\u017a", "another"):  # no header can hold the first one
+                page.evaluate("document.getElementById('connection').textContent = ''")
+                page.fill("#token", wrong)
+                page.keyboard.press("Enter")
+                expect(page.locator("#connection")).to_have_text("This token was not accepted.")
+            page.fill("#token", f" {TOKEN} ")
             page.keyboard.press("Enter")
             expect(page.locator("h1")).to_have_text("A page & <i>more</i>")
             assert TOKEN not in page.url
             page.reload()
             expect(page.locator("h1")).to_have_text("A page & <i>more</i>")  # this tab still has it
+
+    def test_another_token_may_be_entered_while_the_service_does_not_answer(
+        self, browser: Browser, tmp_path: Path
+    ) -> None:
+        service = played(tmp_path, ["a"], 10)
+        with served(service, Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
+            page.route("**/live", lambda route: route.abort())
+            page.fill("#token", "another")
+            page.keyboard.press("Enter")
+            expect(page.locator("#connection")).to_contain_text("The connection is lost")
+            page.unroute("**/live")
+            page.fill("#token", TOKEN)
+            page.keyboard.press("Enter")
+            expect(page.locator("h1")).to_have_text("A page & <i>more</i>")
+            page.wait_for_timeout(2_500)  # the first token would have been tried again
+            assert page.inner_text("h1") == "A page & <i>more</i>"
 
     def test_with_a_token_and_without_scripts(self, browser: Browser, tmp_path: Path) -> None:
         with (

@@ -118,7 +118,8 @@ def test_what_is_not_http_is_answered_with_a_problem_document(tmp_path: Path) ->
         ((head, body),) = answers(client, 1)
         assert head.startswith(b"HTTP/1.1 400 ")
         assert b"content-type: application/problem+json\r\n" in head
-        assert body["status"] == 400
+        assert (body["status"], body["title"]) == (400, "This is not HTTP")
+        assert "Send HTTP/1.1" in str(body["detail"])
 
 
 def test_a_connection_with_a_bare_line_break_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,23 +22,23 @@ DEEP = b"[" * 100_000
         (READ_REWARD, b"", 400, "body", "", "The body is empty. Send JSON."),
         (READ_REWARD, b"{", 400, "body", "{", "it ends too early, near '{'"),
         (READ_REWARD, b'{"event_id": "e",}', 400, "body", '{"event_id": "e",}', "trailing comma in object at byte 17"),
-        (READ_REWARD, b'{"event_id": "e", "reward": NaN}', 400, "reward", "NaN", "which JSON does not have"),
+        (READ_REWARD, b'{"event_id": "e", "reward": NaN}', 400, "reward", "NaN", "does not have. Send a number."),
         (READ_REWARD, b'{"event_id": "e", "reward": 1e400}', 422, "reward", "1e400", "is '1e400', which is too large"),
         (READ_REWARD, b'{"event_id": "\\ud800", "reward": 1}', 400, "event_id", "\\ud800", "half of a pair"),
         (READ_REWARD, b'{"event_id": "\xff", "reward": 1}', 400, "body", "0xff", "its byte 14 is 0xff"),
         (READ_REWARD, b'{"event_id": "e", "reward": "1"}', 422, "reward", "1", "reward must be a number, got '1'."),
-        (READ_REWARD, b'{"event_id": "e", "reward": true}', 422, "reward", True, "must be a number, got True"),
+        (READ_REWARD, b'{"event_id": "e", "reward": true}', 422, "reward", True, "must be a number, got true."),
         (READ_REWARD, b'{"event_id": "e", "rewrad": 2}', 422, "rewrad", 2, "(did you mean reward?)"),
         (READ_REWARD, b'{"event_id": "", "reward": 1}', 422, "event_id", "", "a text of 1 to 200 characters, got ''"),
         (READ_REWARD, b'{"reward": 1}', 422, "event_id", None, "event_id is missing"),
-        (READ_REWARD, b"[1]", 422, "body", "[1]", "must be an object with event_id, reward, got [1]"),
-        (READ_REWARD, b'{"event_id": "e", "reward": 1, "reward": 0}', 400, "reward", "[1, 0]", "is there 2 times"),
+        (READ_REWARD, b"[1]", 422, "body", [1], "must be an object with event_id, reward, got [1]"),
+        (READ_REWARD, b'{"event_id": "e", "reward": 1, "reward": 0}', 400, "reward", [1, 0], "is there 2 times"),
         (
             READ_REWARD,
             b'{"event_id": "a:b", "rew\\u0061rd": 1, "reward" : 0}',
             400,
             "reward",
-            "[1, 0]",
+            [1, 0],
             "Send it once.",
         ),
         (READ_DECISION, DEEP, 400, "body", None, "nested too deep"),
@@ -53,12 +53,15 @@ DEEP = b"[" * 100_000
             "each a text of at most 200 characters, a number, true, false or null, got user.country = 'xxx",
         ),
         (READ_ARM, b'{"features": {"a": "' + b"x" * 201 + b'"}}', 422, "features.a", "x" * 199 + "…", "at most 200"),
-        (READ_DECISION, b'{"user": {"age": []}}', 422, "user.age", "[]", "got user.age = []."),
-        (READ_DECISION, b'{"user": {"age": 1, "age": 2}}', 400, "age", "[1, 2]", "The key 'age' is there 2 times"),
-        (READ_DECISION, b'{"event_id": "e", "event_id": null}', 400, "event_id", "['e', None]", "is there 2 times"),
+        (READ_DECISION, b'{"user": {"age": []}}', 422, "user.age", [], "got user.age = []."),
+        (READ_DECISION, b'{"user": {"age": {"a": null}}}', 422, "user.age", {"a": None}, 'user.age = {"a": null}.'),
+        (READ_DECISION, b'{"user": {"age": NaN}}', 400, "user.age", "NaN", "Send a number, or null if it is missing."),
+        (READ_DECISION, b'{"event_id": NaN}', 400, "event_id", "NaN", "Send a text of 1 to 200 characters."),
+        (READ_DECISION, b'{"user": {"age": 1, "age": 2}}', 400, "user.age", [1, 2], "The key 'age' is there 2 times"),
+        (READ_DECISION, b'{"event_id": "e", "event_id": null}', 400, "event_id", ["e", None], "is there 2 times"),
         (READ_DECISION, b'{"user": 3}', 422, "user", 3, "user must be an object of features"),
-        (READ_ARM, b'{"feature": {}}', 422, "feature", "{}", "(did you mean features?)"),
-        (READ_PROMOTE, b'{"policy": null}', 422, "policy", None, "policy must be the name of a policy, got None."),
+        (READ_ARM, b'{"feature": {}}', 422, "feature", {}, "(did you mean features?)"),
+        (READ_PROMOTE, b'{"policy": null}', 422, "policy", None, "policy must be the name of a policy, got null."),
     ],
 )
 def test_what_cannot_be_used(reader: Reader, body: bytes, status: int, field: str, value: Any, words: str) -> None:
@@ -86,6 +89,17 @@ def test_names_of_any_length_are_not_repeated_in_full() -> None:
             READ_DECISION.one(body)
         assert len(refused.value.document()) < 3_000
         assert json.loads(refused.value.document())["detail"].endswith(".")
+
+
+def test_long_lists_and_objects_are_shown_by_their_beginning() -> None:
+    with pytest.raises(Refused) as refused:
+        READ_DECISION.one(json.dumps({"users": [None] * 1_000}).encode())
+    value = json.loads(refused.value.document())["value"]
+    assert value.startswith("[null, null, ")
+    assert len(value) == 200
+    with pytest.raises(Refused) as refused:
+        READ_DECISION.one(b'{"users": [' + b"1" * 5_000 + b"]}")
+    assert len(refused.value.document()) < 600
 
 
 def test_items_of_a_batch_are_judged_one_by_one() -> None:

@@ -95,6 +95,37 @@ def test_the_largest_rewards_can_be_learned(tmp_path: Path) -> None:
     assert service.fold.policies["live"].rounds == 1
 
 
+LIKE_THIS = {"numeric": ["age"], "categorical": {"country": ["de", "fr"]}}
+"""The features of users that the log has."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"arm": {"numeric": ["price", "size"]}}, "the file has the arm feature 'size', which the log does not have"),
+        ({"arm": {}}, "the file does not have the arm feature 'price', which the log has"),
+        ({"user": {**LIKE_THIS, "categorical": {"country": ["de", "fr", "it"]}}},
+         "the file has in the user feature 'country' the value 'it', which the log does not have"),
+        ({"user": {**LIKE_THIS, "categorical": {"country": ["fr", "de"]}}},
+         "the user feature 'country' has values ['fr', 'de'] in the file but ['de', 'fr'] in the log"),
+        ({"user": {**LIKE_THIS, "numeric": {"age": {"missing": "column"}}}},
+         "the user feature 'age' has missing 'column' in the file but 'error' in the log"),
+        ({"user": {"numeric": ["age", "country"]}},
+         "the user feature 'country' has kind 'number' in the file but 'category' in the log"),
+        ({"arm": {"numeric": ["price"], "categorical": {}}, "rewards": [0, 1]},
+         "rewards is [0.0, 1.0] in the file but not given in the log"),
+        ({"name": "other", "floor": 0.5}, None),
+    ],
+)  # fmt: skip
+def test_what_a_file_may_not_change_is_said_in_a_line(changes: dict[str, Any], words: str | None) -> None:
+    assert bandit(**changes).contradiction(bandit()) == words
+
+
+def test_the_order_of_features_may_not_change() -> None:
+    one, other = (bandit(user={"numeric": names}) for names in (["a", "b"], ["b", "a"]))
+    assert one.contradiction(other) == "the user features have the order a, b in the file but b, a in the log"
+
+
 def test_the_name_must_be_there() -> None:
     with pytest.raises(ValueError, match="name is missing"):
         read_bandit({})

@@ -15,11 +15,12 @@ from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promot
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.fold import Fold
 from hybandits.service.problems import Refused
-from hybandits.service.rows import ALL, Closed, Decision, encode_ids
+from hybandits.service.rows import ALL, Changed, Closed, Decision, Row, encode_ids
 from hybandits.service.rows import Reward as RewardRow
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.store import StoreError
 from hybandits.service.verify import verify
+from hybandits.service.view import look
 from hybandits.service.writer import Asked, Writer
 from tests.support.bandits import (
     CLICKS,
@@ -423,12 +424,28 @@ def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: P
     assert sorted(changed.fold.policies["bold"].arms) == ["a", "b"]
     service.serve([])
     assert list(service.fold.policies) == ["live", "bold"]
-    with pytest.raises(ValueError, match=r"features is .* in the file but .* in the log"):
+    with pytest.raises(ValueError, match="the file does not have the user feature 'country', which the log has"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
     with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, policy="LinUCB:noise=1"))
     with pytest.raises(ValueError, match="cannot get a window later, nor lose it"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(rewards=[0.0, 1.0]))
+
+
+def test_the_name_may_change(tmp_path: Path) -> None:
+    """Also in a log that was changed before names could."""
+    service = writer(tmp_path, CLICKS)
+    values = {"window": 20.0, "no_reward": 0.0, "floor": 0.1, "challengers": {}}
+    with service.store.writing() as transaction:
+        transaction.append([Row(2, service.fold.time, Changed(values))])
+    service.serve([])
+    assert (service.fold.bandit.name, service.fold.bandit.floor) == ("page", 0.1)
+    renamed = writer(tmp_path, CLICKS, window="20s", floor=0.1, name="front page")
+    assert (renamed.fold.row, renamed.fold.bandit.name) == (3, "front page")
+    service.serve([])
+    assert look(service).name == "front page"
+    again = writer(tmp_path, CLICKS, window="20s", floor=0.1, name="front page")
+    assert again.fold.row == 3
 
 
 def test_a_challenger_is_promoted(tmp_path: Path) -> None:

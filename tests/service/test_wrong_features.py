@@ -26,6 +26,7 @@ GOOD = {"age": 31, "country": "de", "zone": 1}
         ("age", None, "is missing. Send a number. (A bandit takes requests without it if its bandit.toml says numeric"),
         ("country", "dee", "is 'dee', which is none of its values (did you mean de?). Send one of 'de', 'fr'."),
         ("country", 1.5, "is 1.5, which is none of its values. Send one of 'de', 'fr'."),
+        ("country", True, "is true, which is none of its values. Send one of 'de', 'fr'."),
         ("country", None, 'country = { values = [..], missing = "column" }'),
         ("zone", "1", "is '1', and its values are 1, 2. Send 1."),
     ],

@@ -49,10 +49,11 @@
   }
 
   // Read events as they come. Headers carry the token, which an EventSource could not send.
-  async function listen(token) {
-    const control = new AbortController();
+  async function listen(token, control) {
+    const headers = new Headers();
+    try { if (token) headers.set("authorization", `Bearer ${token}`); } catch { return false; } // no header can hold it
     let alarm = setTimeout(() => control.abort(), silence);
-    const answer = await fetch("/live", { headers: token ? { authorization: `Bearer ${token}` } : {}, signal: control.signal });
+    const answer = await fetch("/live", { headers, signal: control.signal });
     if (answer.status === 401 || answer.status === 403) { clearTimeout(alarm); return false; }
     if (!answer.ok) throw new Error(String(answer.status));
     if (token) sessionStorage.setItem("token", token);
@@ -73,18 +74,24 @@
     say(refused ? "This token was not accepted." : "");
     const form = document.getElementById("ask");
     if (!form) { location.reload(); return; }
-    form.addEventListener("submit", (event) => { event.preventDefault(); follow(document.getElementById("token").value); }, { once: true });
+    form.onsubmit = (event) => { event.preventDefault(); follow(document.getElementById("token").value.trim()); };
     document.getElementById("token").focus();
   }
 
+  let followed; // the newest connection: a token that is entered while another one is tried ends that one
+
   async function follow(token) {
+    followed?.abort();
     for (let wait = 1000; ; wait = Math.min(2 * wait, 30000)) {
-      try {
-        if (!(await listen(token))) { ask(Boolean(token)); return; }
-        wait = 1000;
-      } catch { /* said below */ }
+      const control = followed = new AbortController();
+      let accepted;
+      try { accepted = await listen(token, control); } catch { /* said below */ }
+      if (control !== followed) return;
+      if (accepted === false) { ask(Boolean(token)); return; }
+      if (accepted) wait = 1000;
       say("The connection is lost, so these numbers may be out of date. Trying again.");
       await new Promise((resolve) => setTimeout(resolve, wait));
+      if (control !== followed) return;
     }
   }
 
