@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import socket
@@ -88,6 +89,8 @@ def serve(serving: Serving, listening: Callable[[str], object] = lambda url: Non
         config = uvicorn.Config(f"{__name__}:worker", factory=True, workers=serving.workers, **settings)
         workers = Workers(config, [bound], lambda: listening(url))
         workers.run()
+    with contextlib.suppress(StoreError):  # two workers that closed a SQLite file at once have left its WAL
+        open_store(serving.store).close()
     if any(process.exitcode == STARTUP_FAILURE for process in workers.processes):
         raise ValueError("a worker could not start, so all were stopped: the reason is above")
 
@@ -171,12 +174,13 @@ def worker() -> Starlette:
 def make_application(serving: Serving) -> Starlette:
     """The application, with its log open and its model folded."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    writer = Writer(open_store(serving.store), _bandit(serving))
+    store = open_store(serving.store)
+    writer = Writer(store, _bandit(serving))
     try_out(writer.fold.bandit)
     gc.collect()
     gc.freeze()  # what is there now stays: looking through it for garbage would hold up requests again and again
     gc.set_threshold(GARBAGE, 20, 20)
-    return application(writer, tokens=read_tokens(serving.tokens))
+    return application(writer, tokens=read_tokens(serving.tokens), stopped=store.close)
 
 
 def _bandit(serving: Serving) -> Bandit | None:

@@ -80,6 +80,7 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) in (0, -signal.SIGTERM)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bandit.db", "bandit.db.lock", "bandit.toml"]
     assert run("service", "verify", str(file)) == (
         0,
         "30 decisions: 30 same, 0 near ties, 0 different (30 compared to the bit)\n",

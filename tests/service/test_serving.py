@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,18 @@ def test_a_log_that_has_begun_needs_no_file(tmp_path: Path) -> None:
     assert make_application(Serving(bandit=None, store=store)).routes
     with pytest.raises(ValueError, match="the log is empty"):
         make_application(Serving(bandit=None, store=str(tmp_path / "other.db")))
+
+
+def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) -> None:
+    writer(tmp_path, CLICKS).store.close()
+    app = make_application(Serving(bandit=None, store=str(tmp_path / "log.db")))
+
+    async def start_and_stop() -> None:
+        async with app.router.lifespan_context(app):
+            assert (tmp_path / "log.db-wal").exists()
+
+    asyncio.run(start_and_stop())
+    assert not (tmp_path / "log.db-wal").exists()
 
 
 def test_a_worker_that_cannot_start_says_why_in_a_line(
