@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from hybandits.cli.main import app
 from hybandits.service.client import Client
-from tests.support.bandits import writer
+from tests.support.bandits import decide, put, reward, writer
 
 BANDIT = """
 name = "page"
@@ -96,6 +96,56 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     assert f"moved 30 decisions to {tmp_path / 'old'}: 30 with a reward, 0 without; 30 are rounds of the log" in words
     assert run("describe", str(tmp_path / "old"))[0] == 0
     assert run("service", "archive", str(file), str(tmp_path / "none"))[0] == 2
+
+
+INTERRUPTED = """
+import os, signal, sys
+from hybandits.logs.store import LogWriter
+from hybandits.service.sqlite import SqliteStore
+where, method = {where}, {method!r}
+call = getattr(where, method)
+def interrupted(*given, **named):
+    os.kill(os.getpid(), signal.SIGINT)
+    return call(*given, **named)
+setattr(where, method, interrupted)
+from hybandits.cli.main import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "where", "method", "word", "left"),
+    [
+        ("export", "LogWriter", "write", "nothing was written", False),
+        ("archive", "LogWriter", "write", "nothing was written", False),
+        ("archive", "SqliteStore", "rebase", "if there is nothing to archive, the rows are in DIR: keep it", True),
+        ("archive", "SqliteStore", "tidy", "keep DIR, the rows are there", True),
+    ],
+)
+def test_an_interruption_says_where_the_rows_are(
+    tmp_path: Path, command: str, where: str, method: str, word: str, left: bool
+) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    for i in range(5):
+        decide(service, str(i))
+        reward(service, str(i), 1.0)
+    service.store.close()
+    (tmp_path / "program.py").write_text(INTERRUPTED.format(where=where, method=method))
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, "-m", "program", "service", command, "log.toml", str(out)],
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120,
+        env={**os.environ, "HYBANDITS_QUIET": "1", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr.startswith("hybandits: interrupted; ")
+    assert word.replace("DIR", str(out)) in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert ("moved 5 decisions" in done.stdout) == ("SHA-256" in done.stdout) == (method == "tidy")
+    names = {"log.db", "log.db.lock", "program.py", *(["out"] if left else [])}
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == names
 
 
 @pytest.mark.parametrize(
