@@ -119,8 +119,7 @@ def snapshot(bandit: BanditFile, store: StoreOption = None) -> None:
         from hybandits.service.fold import Fold
 
         fold = Fold.restored(log)
-        if fold is None:
-            raise ValueError("the log is empty: serve first")
+        assert fold is not None
         log.keep_snapshot(fold.snapshot())
         typer.echo(f"kept the model at row {fold.row:,}")
 
@@ -215,11 +214,8 @@ def _opened(bandit: Path, store: str | None) -> Iterator[Store]:
     with _needs_extra(), plain_errors():
         from hybandits.service.store import StoreError, open_store
 
-        address = store or str(_beside(bandit))
-        if "://" not in address and not Path(address).exists():
-            raise ValueError(f"there is no log {address}: serve first, or give --store")
         try:
-            log = open_store(address)
+            log = open_store(store or str(_beside(bandit)), create=False)
             try:
                 yield log
             finally:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 
 from hybandits.cli.main import app
 from hybandits.service.client import Client
+from hybandits.service.sqlite import SqliteStore
 from tests.support.bandits import decide, put, reward, writer
 
 BANDIT = """
@@ -155,7 +158,7 @@ def test_an_interruption_says_where_the_rows_are(
         (("serve", "wrong.toml"), "unknown key nmae"),
         (("serve", "bandit.toml", "--host", "0.0.0.0"), "a token is needed"),
         (("serve", "bandit.toml", "--token-file", "short"), "at least 16"),
-        (("service", "verify", "bandit.toml"), "there is no log"),
+        (("service", "verify", "bandit.toml"), "There is no log bandit.db: start it with hybandits serve"),
         (("service", "verify", "bandit.toml", "--store", "bandit.toml"), "damaged or no log"),
     ],
 )
@@ -169,6 +172,35 @@ def test_what_is_wrong_is_said_in_a_line(
     assert code == 2
     assert words in output
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        ("other.db", "other.db belongs to another program: it has the table 'orders'"),
+        ("versioned.db", "versioned.db belongs to another program: it has the table 'log'"),
+        ("empty.db", "The log empty.db is empty: start it with hybandits serve bandit.toml."),
+        ("no-rows.db", "The log no-rows.db is empty: start it with hybandits serve bandit.toml."),
+        (".", ". cannot be used"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [("verify",), ("snapshot",), ("promote", "even"), ("export", "out"), ("archive", "out")]
+)
+def test_commands_write_nothing_where_there_is_no_log(
+    file: Path, monkeypatch: pytest.MonkeyPatch, store: str, words: str, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(file.parent)
+    for name, table, version in (("other.db", "orders", 0), ("versioned.db", "log", 1)):
+        with contextlib.closing(sqlite3.connect(name)) as connection:
+            connection.executescript(f"CREATE TABLE {table} (id); PRAGMA user_version = {version}")
+    Path("empty.db").touch()
+    SqliteStore("no-rows.db").close()
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    code, said = run("service", command[0], "bandit.toml", *command[1:], "--store", store)
+    assert (code, said.count("\n")) == (2, 1)
+    assert words in said
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
 
 
 def test_a_store_that_cannot_be_opened_is_said_plainly(file: Path, tmp_path: Path) -> None:

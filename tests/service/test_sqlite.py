@@ -59,6 +59,31 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"no database")
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "other.db"
+    connection = apsw.Connection(str(path))
+    connection.execute(f"CREATE TABLE log (line TEXT); CREATE TABLE users (name TEXT); PRAGMA user_version = {version}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"other\.db belongs to another program: it has the table 'log'. Give"):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_tables_are_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with some of them would be refused as that of another program."""
+    path = tmp_path / "log.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite, "TABLES", sqlite.TABLES + "CREATE TABLE log (row INTEGER)")
+        with pytest.raises(StoreError, match="table log already exists"):
+            SqliteStore(path)
+    store = SqliteStore(path)
+    append(store, decision(1, "a"))
+    store.close()
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be used"):
         SqliteStore(tmp_path / "nowhere" / "log.db")
