@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors.multiprocess import Multiprocess
+from uvicorn.supervisors import multiprocess
 
 from hybandits.foundation.files import read_toml
 from hybandits.model.features import FeatureMap
@@ -125,9 +126,9 @@ def _begin(serving: Serving) -> None:
 
 
 class Server(uvicorn.Server):
-    """A server that says when it listens."""
+    """A server that says when it listens, and serves all who have connected when it stops."""
 
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], object]) -> None:
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], object] = lambda: None) -> None:
         super().__init__(config)
         self._listening = listening
 
@@ -137,13 +138,57 @@ class Server(uvicorn.Server):
         if self.started:
             self._listening()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop. Connections that nobody has accepted yet would be reset, and their clients not know what happened."""
+        waiting = [connection for listener in sockets or [] for connection in _waiting_at(listener)]
+        for server in self.servers:
+            server.close()
+        for connection in waiting:
+            with contextlib.suppress(OSError):  # the client has gone
+                await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
+        await super().shutdown(sockets)
 
-class Workers(Multiprocess):
+    def _protocol(self) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg, assignment]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
+
+
+def _waiting_at(listener: socket.socket) -> Iterator[socket.socket]:
+    """Accept the connections that wait at a socket."""
+    with contextlib.suppress(OSError):  # there are no more, or no more files may be open
+        while True:
+            yield listener.accept()[0]
+
+
+class Worker(multiprocess.Process):
+    """A worker process with a server of this kind."""
+
+    @property
+    def server(self) -> Server:
+        """The server, in the worker process."""
+        if self._server is None:
+            self._server = Server(self.config)
+        assert isinstance(self._server, Server)
+        return self._server
+
+
+multiprocess.Process = Worker  # type: ignore[misc]  # uvicorn has no other way to say so
+
+
+class Workers(multiprocess.Multiprocess):
     """Worker processes, which are started again if they die, and all stopped if one cannot start."""
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], listening: Callable[[], object]) -> None:
         super().__init__(config, sockets)
         self._listening: Callable[[], object] | None = listening
+
+    def terminate_all(self) -> None:
+        """Stop all workers. As long as this process kept the socket, connections would wait at it for nobody."""
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()
 
     def keep_subprocess_alive(self) -> None:
         """Look after the workers, twice a second."""

@@ -9,7 +9,9 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -99,6 +101,44 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     assert f"moved 30 decisions to {tmp_path / 'old'}: 30 with a reward, 0 without; 30 are rounds of the log" in words
     assert run("describe", str(tmp_path / "old"))[0] == 0
     assert run("service", "archive", str(file), str(tmp_path / "none"))[0] == 2
+
+
+def outcome(port: int) -> str:
+    """What becomes of a request on a connection of its own."""
+    try:
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    except ConnectionRefusedError:
+        return "refused"
+    with connection:
+        try:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return connection.recv(100)[:12].decode()
+        except ConnectionError as problem:
+            return type(problem).__name__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_who_has_connected_when_it_stops_is_served_and_others_are_refused(file: Path, workers: str) -> None:
+    """Of eight clients, five to eight were reset. One may connect between the last look and the close, at worst two."""
+    process, url = started(file, "--workers", workers)
+    outcomes: Counter[str] = Counter()
+    port = int(url.rpartition(":")[2])
+
+    def ask() -> None:
+        while process.poll() is None:
+            outcomes[outcome(port)] += 1
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    for thread in threads:
+        thread.join()
+    assert outcomes.pop("ConnectionResetError", 0) <= 2
+    assert set(outcomes) == {"HTTP/1.1 200", "refused"}
 
 
 INTERRUPTED = """
