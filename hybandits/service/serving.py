@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import resource
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -30,6 +31,9 @@ from hybandits.service.writer import Writer
 
 MOST_CONNECTIONS = 2_000
 """Connections and requests at a time, for each process. Beyond them the answer is 503."""
+
+OTHER_FILES = 128
+"""Files that a process has open beside its connections: those of the log, for each of its threads, and its own."""
 
 SWITCH_SECONDS = 0.0005
 """How long one of Python's threads may keep the others waiting: the writer and the event loop take turns often."""
@@ -198,11 +202,22 @@ class Workers(multiprocess.Multiprocess):
             self._listening = None
 
 
+def most_connections() -> int:
+    """How many connections a process may have; the limit on open files is raised for them as far as it is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = MOST_CONNECTIONS + OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        files = min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    return max(files - OTHER_FILES, files // 2)
+
+
 def server_settings(serving: Serving) -> dict[str, Any]:
     """How uvicorn is to serve."""
     return {
         "host": serving.host, "port": serving.port, "http": Protocol, "loop": "uvloop", "access_log": False,
-        "log_level": "warning", "limit_concurrency": MOST_CONNECTIONS, "timeout_keep_alive": 30,
+        "log_level": "warning", "limit_concurrency": most_connections(), "timeout_keep_alive": 30,
         "timeout_graceful_shutdown": 30, "ws": "none", "server_header": False, "proxy_headers": False,
     }  # fmt: skip
 

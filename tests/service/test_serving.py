@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from hybandits.service.serving import Serving, make_application, read_tokens, se
 from tests.support.bandits import CLICKS, writer
 
 ROOT = Path(__file__).parents[2]
+NO_LIMIT = resource.RLIM_INFINITY
 
 
 def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
@@ -75,6 +77,21 @@ def test_an_address_is_one_that_a_browser_takes() -> None:
         assert bound.getsockname()[0] == "127.0.0.1"
     with pytest.raises(ValueError, match=r"cannot listen at 192\.0\.2\.1, port 80"):
         serving.bind("192.0.2.1", 80)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised", "most"),
+    [(1_024, 4_096, 2_128, 2_000), (1_024, 1_024, None, 896), (256, 1_000, 1_000, 872), (64, 64, None, 32),
+     (4_096, 4_096, None, 2_000), (1_024, NO_LIMIT, 2_128, 2_000), (NO_LIMIT, NO_LIMIT, None, 2_000)],
+)  # fmt: skip
+def test_connections_leave_some_files_for_others(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int | None, most: int
+) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: limits.append(both))
+    assert serving.most_connections() == most
+    assert limits == ([] if raised is None else [(raised, hard)])
 
 
 @pytest.mark.slow
