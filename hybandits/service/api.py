@@ -93,7 +93,7 @@ class Api:
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
             self.gathering.start()
-            yield {"live": self.looking.live_views}
+            yield {"live": self.looking.live_views, "refused": metrics.refused}
             await asyncio.to_thread(self.writer.stop)
             await asyncio.get_running_loop().shutdown_default_executor()  # somebody may still be reading there
             stopped()

@@ -17,7 +17,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 """The limits that durations are counted by."""
 
 STREAMS = ("live", "live_view")
-"""Requests that last as long as somebody watches; they are not measured."""
+"""Requests that last as long as somebody watches; how long is not measured."""
 
 
 class Metrics:
@@ -140,3 +140,5 @@ class Measured:
             request = getattr(scope.get("endpoint"), "__name__", "unknown")
             if request not in STREAMS:
                 self._metrics.measured(request, status, time.perf_counter() - began)
+            elif status >= 400:
+                self._metrics.refused(status)

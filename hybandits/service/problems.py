@@ -32,15 +32,20 @@ class Refused(Exception):  # noqa: N818 (an answer rather than an error)
         What was wrong, and what to do.
     field, value : optional
         The field of the request, and what it held.
+    title : str, optional
+        What all refusals of this kind have in common, if it is not what all of this status have.
     """
 
-    def __init__(self, status: int, detail: str, *, field: str | None = None, value: Any = None) -> None:
+    def __init__(
+        self, status: int, detail: str, *, field: str | None = None, value: Any = None, title: str | None = None
+    ) -> None:
         super().__init__(detail)
         self.status, self.detail, self.field, self.value = status, detail, field, value
+        self.title = TITLES[status] if title is None else title
 
     def document(self) -> bytes:
         """The problem document."""
-        body: dict[str, Any] = {"title": TITLES[self.status], "status": self.status, "detail": self.detail}
+        body: dict[str, Any] = {"title": self.title, "status": self.status, "detail": self.detail}
         if self.field is not None:
             body |= {"field": self.field, "value": _shown(self.value)}
         return msgspec.json.encode(body)
