@@ -92,6 +92,9 @@ class Protocol(HttpToolsProtocol):
         else:
             super().shutdown()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Do without: a request that asks for WebSocket is served as if it did not."""
+
     def _refusal(self) -> Refused | None:
         """Why the request is not even handed on."""
         most = self._most

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import resource
 import socket
@@ -75,6 +76,7 @@ def serve(serving: Serving, listening: Callable[[str], object] = lambda url: Non
 
     `listening` is called with the address when requests are answered there.
     """
+    log_in_one_form()
     tokens = read_tokens(serving.tokens)
     if serving.host not in LOOPBACK and tokens.use is None:
         raise ValueError(
@@ -217,13 +219,20 @@ def server_settings(serving: Serving) -> dict[str, Any]:
     """How uvicorn is to serve."""
     return {
         "host": serving.host, "port": serving.port, "http": Protocol, "loop": "uvloop", "access_log": False,
-        "log_level": "warning", "limit_concurrency": most_connections(), "timeout_keep_alive": 30,
+        "log_config": None, "log_level": "warning", "limit_concurrency": most_connections(), "timeout_keep_alive": 30,
         "timeout_graceful_shutdown": 30, "ws": "none", "server_header": False, "proxy_headers": False,
     }  # fmt: skip
 
 
+def log_in_one_form() -> None:
+    """Give what is logged the form of everything else that is said; uvicorn's own settings must be off."""
+    if logging.lastResort is not None:  # the handler of all who have set none up
+        logging.lastResort.setFormatter(logging.Formatter("hybandits: %(message)s"))
+
+
 def worker() -> Starlette:
     """The application of a worker process; one that cannot be made ends all workers."""
+    log_in_one_form()
     try:
         return make_application(msgspec.json.decode(os.environ[_HANDED_ON], type=Serving))
     except (StoreError, ValueError, TypeError, OSError) as problem:

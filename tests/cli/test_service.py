@@ -281,9 +281,15 @@ def test_what_workers_could_not_start_with_is_said_once(file: Path, tmp_path: Pa
     assert said.count("\n") == 1
 
 
+WEBSOCKET = (
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_the_address_is_said_when_it_answers(file: Path, workers: str) -> None:
+def test_the_address_is_said_when_it_answers_and_all_lines_have_one_form(file: Path, workers: str) -> None:
     command = [sys.executable, "-m", "hybandits", "serve", str(file), "--port", "0", "--workers", workers]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "HYBANDITS_QUIET": "1"}, start_new_session=True
@@ -293,6 +299,11 @@ def test_the_address_is_said_when_it_answers(file: Path, workers: str) -> None:
             said = process.stderr.readline()
             url = said.removeprefix(f"hybandits: serving {file} at ").removesuffix(" (Ctrl-C ends it)\n")
             assert httpx.get(f"{url}/healthz").status_code == 200
+            for sent, status in ((WEBSOCKET, b"HTTP/1.1 200"), (b"no request\r\n\r\n", b"HTTP/1.1 400")):
+                with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as connection:
+                    connection.sendall(sent)
+                    assert connection.recv(100).startswith(status)
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == (-signal.SIGTERM if workers == "1" else 0)
+        assert process.stderr.read() == "hybandits: Invalid HTTP request received.\n"
