@@ -104,6 +104,8 @@ def serve(serving: Serving, listening: Callable[[str], object] = lambda url: Non
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket at this address, which does not listen yet."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port must lie between 0 and 65535, got {port}: 0 takes one that is free")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
@@ -277,7 +279,14 @@ def read_tokens(path: str | None) -> Tokens:
     """Tokens from a file: the first line is needed for all requests, a second one for arms and promote."""
     if path is None:
         return Tokens()
-    lines = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise ValueError(
+            f"{path} is not UTF-8 (byte {problem.start} is {problem.object[problem.start]:#04x}): write the token as "
+            "plain text, in ASCII characters"
+        ) from None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not 1 <= len(lines) <= 2:
         raise ValueError(
             f"{path} has {len(lines)} lines, expected one token, or two: the second is needed for arms and promote"

@@ -31,6 +31,9 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(ValueError, match=words):
             read_tokens(str(file))
+    file.write_bytes("a-token-of-some-length".encode("utf-16"))
+    with pytest.raises(ValueError, match=r"tokens is not UTF-8 \(byte 0 is 0xff\): write the token as plain text"):
+        read_tokens(str(file))
 
 
 def test_other_machines_are_let_in_with_a_token_only() -> None:
@@ -77,6 +80,9 @@ def test_an_address_is_one_that_a_browser_takes() -> None:
         assert bound.getsockname()[0] == "127.0.0.1"
     with pytest.raises(ValueError, match=r"cannot listen at 192\.0\.2\.1, port 80"):
         serving.bind("192.0.2.1", 80)
+    for port in (-1, 65536, 99999):
+        with pytest.raises(ValueError, match=f"--port must lie between 0 and 65535, got {port}"):
+            serving.bind("localhost", port)
 
 
 @pytest.mark.parametrize(
