@@ -32,7 +32,7 @@ def serve(
     bandit: BanditFile,
     store: StoreOption = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Others than loopback need --token-file.")
+        str, typer.Option(help="Address to listen at. Addresses other than loopback need --token-file.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,

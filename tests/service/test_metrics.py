@@ -49,6 +49,7 @@ def test_what_happened_is_counted(tmp_path: Path) -> None:
     assert found["hybandits_refusals_total", "404"] == 1
     assert found["hybandits_refusals_total", "403"] == 2
     assert ("hybandits_request_duration_seconds_count", "live") not in found
+    assert not [name for name, *_ in found if name.endswith("_created")]
     assert found["hybandits_request_duration_seconds_count", "decide"] == 6
     assert found["hybandits_commit_duration_seconds_count",] >= 6
     assert found["hybandits_last_row_timestamp_seconds",] == 1000
