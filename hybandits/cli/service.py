@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hybandits.cli.shared import bar, plain_errors
+from hybandits.foundation.interrupts import NOTHING, promise, tidying
 
 if TYPE_CHECKING:
+    from hybandits.service.archive import Archived
     from hybandits.service.store import Store
 
 service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after the log of a decision service.")
@@ -30,7 +32,7 @@ def serve(
     bandit: BanditFile,
     store: StoreOption = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Others than loopback need --token-file.")
+        str, typer.Option(help="Address to listen at. Addresses other than loopback need --token-file.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
@@ -117,8 +119,7 @@ def snapshot(bandit: BanditFile, store: StoreOption = None) -> None:
         from hybandits.service.fold import Fold
 
         fold = Fold.restored(log)
-        if fold is None:
-            raise ValueError("the log is empty: serve first")
+        assert fold is not None
         log.keep_snapshot(fold.snapshot())
         typer.echo(f"kept the model at row {fold.row:,}")
 
@@ -151,7 +152,7 @@ def export(
     with _opened(bandit, store) as log:
         from hybandits.service.export import export
 
-        with bar("exporting", log.last()[0], unit="rows") as advance:
+        with tidying(), bar("exporting", log.last()[0], unit="rows") as advance:
             written, problems = export(log, out, progress=advance)
         typer.echo(f"wrote {written.rounds:,} decisions to {out}")
         for why, count in problems.kinds.most_common():
@@ -180,16 +181,32 @@ def archive(
         from hybandits.service.settings import seconds
 
         before = round((time.time() - seconds("--older-than", older_than)) * 1e6)
-        with bar("archiving", log.last()[0], unit="rows") as advance:
-            done = archive(log, out, before=before, progress=advance)
-        typer.echo(
-            f"moved {done.decisions:,} decisions to {out}: {done.rewarded:,} with a reward, "
-            f"{done.decisions - done.rewarded:,} without; {done.rounds:,} are rounds of the log there"
-        )
-        typer.echo(f"the model at row {done.row:,} stands for them; decisions made from there on can be verified")
-        typer.echo(f"SHA-256 of the model that stands for them: {done.digest}")
-        if done.warning is not None:
-            typer.echo(f"hybandits: {done.warning}", err=True)
+        in_doubt = f"archive again into another folder; if there is nothing to archive, the rows are in {out}: keep it"
+        with tidying(in_doubt), ExitStack() as shown:
+            advance = shown.enter_context(bar("archiving", log.last()[0], unit="rows"))
+
+            def moved(done: Archived) -> None:
+                promise(f"keep {out}, the rows are there; the log's files may have their text until the next archive")
+                shown.close()  # what is printed while a bar is drawn goes to stderr
+                _say_moved(done, out)
+
+            try:
+                warning = archive(log, out, before=before, progress=advance, moved=moved).warning
+            except BaseException:
+                if not out.exists():
+                    promise(NOTHING)
+                raise
+        if warning is not None:
+            typer.echo(f"hybandits: {warning}", err=True)
+
+
+def _say_moved(done: Archived, out: Path) -> None:
+    typer.echo(
+        f"moved {done.decisions:,} decisions to {out}: {done.rewarded:,} with a reward, "
+        f"{done.decisions - done.rewarded:,} without; {done.rounds:,} are rounds of the log there"
+    )
+    typer.echo(f"the model at row {done.row:,} stands for them; decisions made from there on can be verified")
+    typer.echo(f"SHA-256 of the model that stands for them: {done.digest}")
 
 
 @contextmanager
@@ -197,11 +214,8 @@ def _opened(bandit: Path, store: str | None) -> Iterator[Store]:
     with _needs_extra(), plain_errors():
         from hybandits.service.store import StoreError, open_store
 
-        address = store or str(_beside(bandit))
-        if "://" not in address and not Path(address).exists():
-            raise ValueError(f"there is no log {address}: serve first, or give --store")
         try:
-            log = open_store(address)
+            log = open_store(store or str(_beside(bandit)), create=False)
             try:
                 yield log
             finally:

@@ -51,9 +51,14 @@ class AnyId(StringConvertor):
 register_url_convertor("any", AnyId())
 
 
-def application(writer: Writer, *, tokens: Tokens | None = None) -> Starlette:
-    """The service as an ASGI application. It starts the writer when it starts, and stops it when it stops."""
-    return Api(writer, tokens or Tokens()).application()
+def application(
+    writer: Writer, *, tokens: Tokens | None = None, stopped: Callable[[], object] = lambda: None
+) -> Starlette:
+    """The service as an ASGI application. It starts the writer when it starts, and stops it when it stops.
+
+    `stopped` is called when nobody uses the log any more.
+    """
+    return Api(writer, tokens or Tokens()).application(stopped)
 
 
 class Api:
@@ -65,8 +70,8 @@ class Api:
         self.gathering = Gathering(writer)
         self.looking = Looking(writer, self.gathering, self.access)
 
-    def application(self) -> Starlette:
-        """The ASGI application."""
+    def application(self, stopped: Callable[[], object]) -> Starlette:
+        """The ASGI application; see `application`."""
         access, metrics = self.access, self.looking.metrics
         posted = {
             "/v1/decisions": Posted(self.decide, access, metrics),
@@ -89,8 +94,10 @@ class Api:
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
             self.gathering.start()
-            yield {"live": self.looking.live_views}
+            yield {"live": self.looking.live_views, "refused": metrics.refused}
             await asyncio.to_thread(self.writer.stop)
+            await asyncio.get_running_loop().shutdown_default_executor()  # somebody may still be reading there
+            stopped()
 
         return Application(
             posted,

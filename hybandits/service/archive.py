@@ -75,7 +75,12 @@ class Archived(NamedTuple):
 
 
 def archive(
-    store: Store, out: Path | str, *, before: int, progress: Callable[[int], None] = lambda rows: None
+    store: Store,
+    out: Path | str,
+    *,
+    before: int,
+    progress: Callable[[int], None] = lambda rows: None,
+    moved: Callable[[Archived], object] = lambda archived: None,
 ) -> Archived:
     """Move the decisions and rewards before a time out of the log.
 
@@ -90,6 +95,8 @@ def archive(
         still open.
     progress : callable
         Called with the number of rows read since the last call.
+    moved : callable
+        Called when the rows are no longer in the log, before it is tidied up, which can take a while.
 
     Raises
     ------
@@ -105,10 +112,12 @@ def archive(
     the log, everything begins anew. If this is broken off before that transaction, the log is as it was, and the
     folder, if there is one, holds copies.
     """
-    return undisturbed(lambda: _archive(store, Path(out), before, progress))
+    return undisturbed(lambda: _archive(store, Path(out), before, progress, moved))
 
 
-def _archive(store: Store, out: Path, before: int, progress: Callable[[int], None]) -> Archived:
+def _archive(
+    store: Store, out: Path, before: int, progress: Callable[[int], None], moved: Callable[[Archived], object]
+) -> Archived:
     base, log = store.base_row(), None
     try:
         with same_base(store, base):
@@ -128,7 +137,9 @@ def _archive(store: Store, out: Path, before: int, progress: Callable[[int], Non
         if log is not None:  # then the folder is ours, and the log still has all of its rows
             discard(out)
         raise
-    return Archived(fold.row, removal.decisions, removal.rewards, log.rounds, snapshot.digest, store.tidy())
+    archived = Archived(fold.row, removal.decisions, removal.rewards, log.rounds, snapshot.digest)
+    moved(archived)
+    return archived._replace(warning=store.tidy())
 
 
 def _last_row(store: Store, base: int, before: int) -> int:

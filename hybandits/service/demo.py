@@ -20,6 +20,7 @@ from typing import NamedTuple
 import httpx
 import numpy as np
 
+from hybandits.foundation import checks
 from hybandits.service.client import AsyncClient, ServiceError
 from hybandits.service.serving import Serving, serve
 
@@ -130,25 +131,37 @@ def visit(url: str, *, rate: float = 30.0, seed: int = 0, seconds: float | None 
     seconds : float, optional
         How long they come; without end if it is not given, until Ctrl-C.
     """
+    _check(rate, seed)
     return asyncio.run(_visit(url, rate, seed, math.inf if seconds is None else seconds))
 
 
 def demonstrate(*, port: int = 8000, rate: float = 30.0, seed: int = 0) -> None:
     """Serve `BANDIT` at a port of this machine and send readers to it, until Ctrl-C. The log is thrown away."""
-    url = f"http://127.0.0.1:{port}"
-    readers = multiprocessing.get_context("spawn").Process(target=_come, args=(url, rate, seed), daemon=True)
+    _check(rate, seed)
+    processes = multiprocessing.get_context("spawn")
+    readers: list[multiprocessing.process.BaseProcess] = []
+
+    def begin(url: str) -> None:
+        print(f"The page is at {url} (Ctrl-C ends it). Readers come now.", flush=True)
+        readers.append(processes.Process(target=_come, args=(url, rate, seed), daemon=True))
+        readers[0].start()
+
     with tempfile.TemporaryDirectory() as folder:
         bandit = Path(folder) / "bandit.toml"
         bandit.write_text(BANDIT)
-        readers.start()
         try:
-            serving = Serving(bandit=str(bandit), store=str(bandit.with_suffix(".db")), port=port)
-            serve(serving, lambda url: print(f"The page is at {url} (Ctrl-C ends it). Readers come now.", flush=True))
+            serve(Serving(bandit=str(bandit), store=str(bandit.with_suffix(".db")), port=port), begin)
         except KeyboardInterrupt:
             pass
         finally:
-            readers.terminate()
-            readers.join()
+            for process in readers:
+                process.terminate()
+                process.join()
+
+
+def _check(rate: float, seed: int) -> None:
+    checks.positive("--rate", rate, "it is the number of readers per second")
+    checks.seed(seed)
 
 
 def _come(url: str, rate: float, seed: int) -> None:
@@ -227,7 +240,7 @@ async def _renew(client: AsyncClient, newsroom: Newsroom, page: dict[str, Articl
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Show a service with simulated readers of a news page, until Ctrl-C.")
-    parser.add_argument("--port", type=int, default=8000, help="port of this machine to serve at (8000)")
+    parser.add_argument("--port", type=int, default=8000, help="port to serve at; 0 takes one that is free (8000)")
     parser.add_argument("--rate", type=float, default=30.0, help="readers per second (30)")
     parser.add_argument("--seed", type=int, default=0, help="what readers, articles and clicks are drawn from (0)")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,7 +17,9 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 """The limits that durations are counted by."""
 
 STREAMS = ("live", "live_view")
-"""Requests that last as long as somebody watches; they are not measured."""
+"""Requests that last as long as somebody watches; how long is not measured."""
+
+disable_created_metrics()  # when every series began, in a series of its own
 
 
 class Metrics:
@@ -146,3 +148,5 @@ class Measured:
             request = getattr(scope.get("endpoint"), "__name__", "unknown")
             if request not in STREAMS:
                 self._metrics.measured(request, status, time.perf_counter() - began)
+            elif status >= 400:
+                self._metrics.refused(status)

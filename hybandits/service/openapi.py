@@ -17,7 +17,7 @@ from hybandits.service.view import View
 JSON, PROBLEM = "application/json", "application/problem+json"
 
 ALWAYS = (401, 403, 503)
-WITH_BODY = (400, 408, 413, 422, *ALWAYS)
+WITH_BODY = (400, 413, 422, *ALWAYS)
 
 
 class Problem(msgspec.Struct):

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
-from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base
+from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""
@@ -67,7 +67,9 @@ class PostgresStore:
     address : str
         As PostgreSQL writes it, ``postgresql://user:password@host/database``. Several bandits can share a database: the
         key `bandit`, as in ``postgresql://host/database?bandit=front-page``, names the schema in which the tables of
-        this one lie. Without it, it is ``hybandits``. The tables are created if they are not there.
+        this one lie. Without it, it is ``hybandits``.
+    create : bool
+        Whether to begin a log if there is none. Otherwise nothing is written where there is no log that has begun.
 
     Notes
     -----
@@ -80,7 +82,7 @@ class PostgresStore:
     ``convert_from(content, 'UTF8')`` shows them.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, create: bool = True) -> None:
         self._connect_by, self.bandit = _parts(address)
         self._lock = int.from_bytes(hashlib.sha256(f"hybandits {self.bandit}".encode()).digest()[:8], signed=True)
         self._local = threading.local()
@@ -88,14 +90,19 @@ class PostgresStore:
         self._mutex = threading.Lock()
         try:
             with self.writing():
-                self._check_schema()
+                self._check_schema(create)
         except BaseException:
             self.close()
             raise
 
-    def _check_schema(self) -> None:
+    def _check_schema(self, create: bool) -> None:
         connection = self._connection
         if self._fetch("SELECT to_regclass('version')") == [(None,)]:
+            if not create:
+                raise StoreError(
+                    f"There is no log in {self._name}: start it with hybandits serve bandit.toml, or give another "
+                    "--store."
+                )
             if self._fetch("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.bandit) == []:
                 connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self.bandit)))
             connection.execute(TABLES)
@@ -103,6 +110,8 @@ class PostgresStore:
         for (schema,) in self._fetch("SELECT schema FROM version"):
             if schema != SCHEMA:
                 raise StoreError(f"{self._name} has schema {schema}, this version of hybandits reads {SCHEMA}")
+        if not create and self.last()[0] == 0:
+            raise StoreError(empty(self._name))
 
     # -------------------------------------------------------------- connections
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from hybandits.service.problems import Refused
@@ -41,6 +41,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._most, self.limit_concurrency = self.config.limit_concurrency, None  # uvicorn would refuse in plain text
         self._stopping = False
         self._waiting_since: float | None = self.loop.time()
         self._head: int | None = 0
@@ -62,6 +63,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head = None
+        refused = self._refusal()
+        self.app = self.config.loaded_app if refused is None else partial(_answer_refused, refused)
         super().on_headers_complete()
         cycle = self.cycle
         if self._stopping and cycle is not None:
@@ -89,6 +92,25 @@ class Protocol(HttpToolsProtocol):
         else:
             super().shutdown()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Do without: a request that asks for WebSocket is served as if it did not."""
+
+    def _refusal(self) -> Refused | None:
+        """Why the request is not even handed on."""
+        most = self._most
+        if most is not None and (len(self.connections) >= most or len(self.tasks) >= most):
+            return Refused(503, f"This process has {most:,} connections or requests already. Ask again in a moment.")
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) == 1 or (not hosts and self.parser.get_http_version() == "1.0"):
+            return None
+        return Refused(
+            400,
+            f"The request has {len(hosts)} Host headers. Send one.",
+            field="Host",
+            value=b", ".join(hosts).decode("latin-1"),
+            title="The request needs one Host header",
+        )
+
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""
         detail = "What has arrived is not a valid HTTP request. Send HTTP/1.1, and let a proxy in front do TLS."
@@ -100,6 +122,7 @@ class Protocol(HttpToolsProtocol):
             document = Refused(status, detail, title=title).document()
             headers = [*self.server_state.default_headers, (b"connection", b"close")]
             self.transport.write(_message(status, headers, b"application/problem+json", document))
+        self.app_state["refused"](status)
         self.transport.close()
 
     def _look_at_the_time(self) -> None:
@@ -125,6 +148,19 @@ def _answer(cycle: RequestResponseCycle, status: int, body: bytes) -> bool:
     cycle.message_event.set()
     cycle.on_response()
     return True
+
+
+async def _answer_refused(refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+    """An application that refuses a request, and has the connection closed."""
+    document = refused.document()
+    headers = [(b"content-type", b"application/problem+json"), (b"content-length", b"%d" % len(document))]
+    if refused.status == 503:
+        headers.append((b"retry-after", b"1"))
+    scope["state"]["refused"](refused.status)
+    await send(
+        {"type": "http.response.start", "status": refused.status, "headers": [*headers, (b"connection", b"close")]}
+    )
+    await send({"type": "http.response.body", "body": document})
 
 
 def _message(status: int, headers: Iterable[tuple[bytes, bytes]], kind: bytes, body: bytes) -> bytes:

@@ -212,6 +212,20 @@ def seconds(name: str, value: object) -> float:
     return checks.positive(name, value, 'it is a length of time: write "90s", "30m", "12h" or "7d"')
 
 
+def in_words(name: str, value: Any) -> str:
+    """The value of a setting, with its unit if it has one.
+
+    >>> in_words("window", 5400.0), in_words("window", 0.5), in_words("floor", 0.05)
+    ('90m', '0.5s', '0.05')
+    """
+    if name != "window" or value is None:
+        return repr(value)
+    for unit in ("d", "h", "m", "s"):
+        if (count := value / _UNITS[unit]).is_integer():
+            return f"{count:.0f}{unit}"
+    return f"{value}s"
+
+
 def _made(spec: str, features: Features, seed: int) -> Policy:
     """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)

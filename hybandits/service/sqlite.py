@@ -27,7 +27,7 @@ from hybandits.service.rows import (
     decode_rows,
     encode,
 )
-from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base
+from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
@@ -69,6 +69,9 @@ CREATE TABLE IF NOT EXISTS base (
 ) STRICT;
 """
 
+NAMES = {"log", "snapshot", "base"}
+"""The tables that every log has."""
+
 
 class SqliteStore:
     """A log in a SQLite file.
@@ -76,7 +79,9 @@ class SqliteStore:
     Parameters
     ----------
     path : path
-        The file. It is created if it is not there.
+        The file.
+    create : bool
+        Whether to begin a log if there is none. Otherwise nothing is written where there is no log that has begun.
     vfs : str, optional
         The name of SQLite's layer below, for tests.
 
@@ -86,7 +91,7 @@ class SqliteStore:
     the log, which wakes them at once, where SQLite's own waiting would poll.
     """
 
-    def __init__(self, path: Path | str, *, vfs: str | None = None) -> None:
+    def __init__(self, path: Path | str, *, create: bool = True, vfs: str | None = None) -> None:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
         if version < SAFE_VERSION:
             raise StoreError(
@@ -103,38 +108,52 @@ class SqliteStore:
         self._pages = 0  # of the WAL, when it was last copied
         self._connections: list[apsw.Connection] = []
         with _plainly(self.path):
+            self._refuse_others(create)
             self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
         self._mutex = threading.Lock()
         try:
-            self._check_schema()
+            if create:
+                self._check_schema()
         except BaseException:
             self.close()
             raise
 
     def _check_schema(self) -> None:
-        with _plainly(self.path), self._locked():
-            self._refuse_others()
         with self.writing():
             self._connection.execute(TABLES)
             self._connection.pragma("user_version", SCHEMA)
 
-    def _refuse_others(self) -> None:
-        """Raise if the file is there and no log of this version, and leave it as it is: `_connection` would not."""
-        connection = apsw.Connection(str(self.path), vfs=self._vfs)
+    def _refuse_others(self, create: bool) -> None:
+        """Raise if the file is there and no log of this version, and leave it as it is: `_connection` would not.
+
+        Without `create` it must be there, and have begun.
+        """
+        if not self.path.exists():
+            if create:
+                return
+            raise StoreError(
+                f"There is no log {self.path}: start it with hybandits serve bandit.toml, or give another --store."
+            )
+        connection = apsw.Connection(str(self.path), apsw.SQLITE_OPEN_READWRITE, self._vfs)
         try:
             connection.set_busy_timeout(BUSY)
-            schema = connection.pragma("user_version")
-            query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite#_%' ESCAPE '#'"
-            tables = {name for (name,) in connection.execute(query)}
+            with connection:  # the tables may be made meanwhile
+                schema = connection.pragma("user_version")
+                query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite#_%' ESCAPE '#'"
+                tables = {name for (name,) in connection.execute(query)}
+                rows = "SELECT EXISTS (SELECT 1 FROM log) OR EXISTS (SELECT 1 FROM base)"
+                has_begun = tables >= NAMES and connection.execute(rows).get
         finally:
             _close(connection)
-        if tables and not {"log", "snapshot", "base"} <= tables:
+        if tables and not tables >= NAMES:
             raise StoreError(
                 f"{self.path} belongs to another program: it has the table {min(tables)!r}. Give the path of a log, or "
                 "of a file that is not there yet."
             )
         if schema != (SCHEMA if tables else 0):
             raise StoreError(f"{self.path} has schema {schema}, this version of hybandits reads {SCHEMA}")
+        if not create and not has_begun:
+            raise StoreError(empty(self.path))
 
     @property
     def _connection(self) -> apsw.Connection:

@@ -186,12 +186,20 @@ def behind(name: object, first: int, last: int) -> str:
     )
 
 
-def open_store(address: str) -> Store:
-    """Open the store with this address: a path for SQLite, or postgresql://.. for PostgreSQL."""
+def empty(name: object) -> str:
+    """What is said when a log has no rows, and some are needed."""
+    return f"The log {name} is empty: start it with hybandits serve bandit.toml."
+
+
+def open_store(address: str, *, create: bool = True) -> Store:
+    """Open the store with this address: a path for SQLite, or postgresql://.. for PostgreSQL.
+
+    With `create`, a log begins if there is none. Otherwise nothing is written where there is no log that has begun.
+    """
     if address.startswith(("postgresql://", "postgres://")):
         from hybandits.service.postgres import PostgresStore
 
-        return PostgresStore(address)
+        return PostgresStore(address, create=create)
     scheme, separator, _ = address.partition("://")
     if separator:  # the rest may hold a password, so it is not repeated
         raise ValueError(
@@ -200,4 +208,4 @@ def open_store(address: str) -> Store:
         )
     from hybandits.service.sqlite import SqliteStore
 
-    return SqliteStore(address)
+    return SqliteStore(address, create=create)

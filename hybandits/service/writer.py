@@ -41,7 +41,7 @@ from hybandits.service.rows import (
     Row,
     decode_ids,
 )
-from hybandits.service.settings import CHANGEABLE, Bandit
+from hybandits.service.settings import CHANGEABLE, Bandit, in_words
 from hybandits.service.store import Found, Store, StoreError, Transaction
 from hybandits.service.wrong_features import wrong_features
 
@@ -189,8 +189,8 @@ class Writer:
                 f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
             )
         row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
-        changes = [f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE
-                   if values[name] != known[name]]  # fmt: skip
+        changes = [f"{name} was {in_words(name, known[name])} and is {in_words(name, values[name])}"
+                   for name in CHANGEABLE if values[name] != known[name]]  # fmt: skip
         log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
         return [row]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -16,7 +20,8 @@ from typer.testing import CliRunner
 
 from hybandits.cli.main import app
 from hybandits.service.client import Client
-from tests.support.bandits import writer
+from hybandits.service.sqlite import SqliteStore
+from tests.support.bandits import decide, put, reward, writer
 
 BANDIT = """
 name = "page"
@@ -80,6 +85,7 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) in (0, -signal.SIGTERM)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bandit.db", "bandit.db.lock", "bandit.toml"]
     assert run("service", "verify", str(file)) == (
         0,
         "30 decisions: 30 same, 0 near ties, 0 different (30 compared to the bit)\n",
@@ -97,6 +103,94 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     assert run("service", "archive", str(file), str(tmp_path / "none"))[0] == 2
 
 
+def outcome(port: int) -> str:
+    """What becomes of a request on a connection of its own."""
+    try:
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    except ConnectionRefusedError:
+        return "refused"
+    with connection:
+        try:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return connection.recv(100)[:12].decode()
+        except ConnectionError as problem:
+            return type(problem).__name__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_who_has_connected_when_it_stops_is_served_and_others_are_refused(file: Path, workers: str) -> None:
+    """Of eight clients, five to eight were reset. One may connect between the last look and the close, at worst two."""
+    process, url = started(file, "--workers", workers)
+    outcomes: Counter[str] = Counter()
+    port = int(url.rpartition(":")[2])
+
+    def ask() -> None:
+        while process.poll() is None:
+            outcomes[outcome(port)] += 1
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    for thread in threads:
+        thread.join()
+    assert outcomes.pop("ConnectionResetError", 0) <= 2
+    assert set(outcomes) == {"HTTP/1.1 200", "refused"}
+
+
+INTERRUPTED = """
+import os, signal, sys
+from hybandits.logs.store import LogWriter
+from hybandits.service.sqlite import SqliteStore
+where, method = {where}, {method!r}
+call = getattr(where, method)
+def interrupted(*given, **named):
+    os.kill(os.getpid(), signal.SIGINT)
+    return call(*given, **named)
+setattr(where, method, interrupted)
+from hybandits.cli.main import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "where", "method", "word", "left"),
+    [
+        ("export", "LogWriter", "write", "nothing was written", False),
+        ("archive", "LogWriter", "write", "nothing was written", False),
+        ("archive", "SqliteStore", "rebase", "if there is nothing to archive, the rows are in DIR: keep it", True),
+        ("archive", "SqliteStore", "tidy", "keep DIR, the rows are there", True),
+    ],
+)
+def test_an_interruption_says_where_the_rows_are(
+    tmp_path: Path, command: str, where: str, method: str, word: str, left: bool
+) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    for i in range(5):
+        decide(service, str(i))
+        reward(service, str(i), 1.0)
+    service.store.close()
+    (tmp_path / "program.py").write_text(INTERRUPTED.format(where=where, method=method))
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, "-m", "program", "service", command, "log.toml", str(out)],
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120,
+        env={**os.environ, "HYBANDITS_QUIET": "1", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr.startswith("hybandits: interrupted; ")
+    assert word.replace("DIR", str(out)) in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert ("moved 5 decisions" in done.stdout) == ("SHA-256" in done.stdout) == (method == "tidy")
+    names = {"log.db", "log.db.lock", "program.py", *(["out"] if left else [])}
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == names
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -104,7 +198,7 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
         (("serve", "wrong.toml"), "unknown key nmae"),
         (("serve", "bandit.toml", "--host", "0.0.0.0"), "a token is needed"),
         (("serve", "bandit.toml", "--token-file", "short"), "at least 16"),
-        (("service", "verify", "bandit.toml"), "there is no log"),
+        (("service", "verify", "bandit.toml"), "There is no log bandit.db: start it with hybandits serve"),
         (("service", "verify", "bandit.toml", "--store", "bandit.toml"), "damaged or no log"),
     ],
 )
@@ -118,6 +212,35 @@ def test_what_is_wrong_is_said_in_a_line(
     assert code == 2
     assert words in output
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        ("other.db", "other.db belongs to another program: it has the table 'orders'"),
+        ("versioned.db", "versioned.db belongs to another program: it has the table 'log'"),
+        ("empty.db", "The log empty.db is empty: start it with hybandits serve bandit.toml."),
+        ("no-rows.db", "The log no-rows.db is empty: start it with hybandits serve bandit.toml."),
+        (".", ". cannot be used"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [("verify",), ("snapshot",), ("promote", "even"), ("export", "out"), ("archive", "out")]
+)
+def test_commands_write_nothing_where_there_is_no_log(
+    file: Path, monkeypatch: pytest.MonkeyPatch, store: str, words: str, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(file.parent)
+    for name, table, version in (("other.db", "orders", 0), ("versioned.db", "log", 1)):
+        with contextlib.closing(sqlite3.connect(name)) as connection:
+            connection.executescript(f"CREATE TABLE {table} (id); PRAGMA user_version = {version}")
+    Path("empty.db").touch()
+    SqliteStore("no-rows.db").close()
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    code, said = run("service", command[0], "bandit.toml", *command[1:], "--store", store)
+    assert (code, said.count("\n")) == (2, 1)
+    assert words in said
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
 
 
 def test_a_store_that_cannot_be_opened_is_said_plainly(file: Path, tmp_path: Path) -> None:
@@ -158,9 +281,15 @@ def test_what_workers_could_not_start_with_is_said_once(file: Path, tmp_path: Pa
     assert said.count("\n") == 1
 
 
+WEBSOCKET = (
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_the_address_is_said_when_it_answers(file: Path, workers: str) -> None:
+def test_the_address_is_said_when_it_answers_and_all_lines_have_one_form(file: Path, workers: str) -> None:
     command = [sys.executable, "-m", "hybandits", "serve", str(file), "--port", "0", "--workers", workers]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "HYBANDITS_QUIET": "1"}, start_new_session=True
@@ -170,6 +299,11 @@ def test_the_address_is_said_when_it_answers(file: Path, workers: str) -> None:
             said = process.stderr.readline()
             url = said.removeprefix(f"hybandits: serving {file} at ").removesuffix(" (Ctrl-C ends it)\n")
             assert httpx.get(f"{url}/healthz").status_code == 200
+            for sent, status in ((WEBSOCKET, b"HTTP/1.1 200"), (b"no request\r\n\r\n", b"HTTP/1.1 400")):
+                with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as connection:
+                    connection.sendall(sent)
+                    assert connection.recv(100).startswith(status)
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == (-signal.SIGTERM if workers == "1" else 0)
+        assert process.stderr.read() == "hybandits: Invalid HTTP request received.\n"

@@ -45,3 +45,10 @@ def test_answers_are_as_described(case: Any, address: str) -> None:
             checks.response_schema_conformance, checks.negative_data_rejection, checks.unsupported_method,
         ),
     )  # fmt: skip
+
+
+def test_an_answer_that_no_client_can_see_is_not_described() -> None:
+    """408 is for clients that went away."""
+    paths = json.loads(openapi.document())["paths"]
+    operations = [operation for path in paths.values() for operation in path.values()]
+    assert not [operation["operationId"] for operation in operations if "408" in operation["responses"]]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 from hybandits.service import demo
-from hybandits.service.demo import BANDIT, Newsroom, visit
+from hybandits.service.demo import BANDIT, Newsroom, demonstrate, visit
 from hybandits.service.settings import read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
@@ -31,6 +35,39 @@ def test_it_has_help() -> None:
         [sys.executable, "-m", "hybandits.service.demo", "--help"], capture_output=True, text=True, check=True
     )
     assert "simulated readers" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"rate": 0.0}, "--rate must be positive, got 0.0"),
+        ({"rate": -3.0}, "--rate must be positive, got -3.0"),
+        ({"rate": float("nan")}, "--rate must be finite, got nan"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"port": 99999}, "--port must lie between 0 and 65535, got 99999"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_before_anything_is_served(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        demonstrate(**settings)
+
+
+@pytest.mark.slow
+def test_readers_come_to_any_port_that_is_free() -> None:
+    command = [sys.executable, "-m", "hybandits.service.demo", "--port", "0", "--rate", "50"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[4]
+        try:
+            for _ in range(300):
+                if httpx.get(f"{url}/v1/view").json()["decisions"]:
+                    break
+                time.sleep(0.1)
+            else:
+                pytest.fail("no reader came")
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
 
 
 def test_everything_follows_from_the_seed() -> None:

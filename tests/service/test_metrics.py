@@ -36,6 +36,8 @@ def test_what_happened_is_counted(tmp_path: Path) -> None:
             web.post("/v1/decisions", json={"event_id": str(i), "user": USER})
         web.post("/v1/decisions", json={"users": {}})
         web.get("/nowhere")
+        for path in ("/live", "/v1/live"):  # how long they last is not measured, but whether they are refused is
+            assert web.get(path, headers={"host": "elsewhere.example"}).status_code == 403
         found = values(web.get("/metrics").text)
     assert found["hybandits_decisions_total",] == 5
     assert found["hybandits_open_decisions",] == 5
@@ -46,6 +48,9 @@ def test_what_happened_is_counted(tmp_path: Path) -> None:
     assert found["hybandits_waiting_requests",] == 0
     assert found["hybandits_refusals_total", "422"] == 1
     assert found["hybandits_refusals_total", "404"] == 1
+    assert found["hybandits_refusals_total", "403"] == 2
+    assert ("hybandits_request_duration_seconds_count", "live") not in found
+    assert not [name for name, *_ in found if name.endswith("_created")]
     assert found["hybandits_request_duration_seconds_count", "decide"] == 6
     assert found["hybandits_commit_duration_seconds_count",] >= 6
     assert found["hybandits_last_row_timestamp_seconds",] == 1000

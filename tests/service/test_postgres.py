@@ -81,6 +81,16 @@ def test_a_log_of_another_schema_is_refused(store: PostgresStore, address: str) 
         PostgresStore(address)
 
 
+def test_where_there_is_no_log_nothing_is_created_unless_it_is_asked_for(postgres: Postgres) -> None:
+    address = postgres.address(f"typo-{secrets.token_hex(4)}")
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"There is no log in PostgreSQL \(.*, bandit typo-.* start it"):
+            PostgresStore(address, create=False)
+    PostgresStore(address).close()
+    with pytest.raises(StoreError, match=r"The log PostgreSQL \(.*, bandit typo-.*\) is empty: start it"):
+        PostgresStore(address, create=False)
+
+
 @pytest.mark.parametrize("setting", ["synchronous_commit", "fsync"])
 def test_a_server_that_can_lose_commits_is_refused(store: PostgresStore, address: str, setting: str) -> None:
     append(store, decision(1, "a"))

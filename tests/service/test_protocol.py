@@ -122,6 +122,61 @@ def test_what_is_not_http_is_answered_with_a_problem_document(tmp_path: Path) ->
         assert "Send HTTP/1.1" in str(body["detail"])
 
 
+def refusals(web: httpx.Client) -> dict[str, int]:
+    counted: dict[str, int] = web.get("/v1/view").json()["refusals"]
+    return counted
+
+
+def test_beyond_the_limit_of_connections_all_are_asked_to_come_back(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a")
+    with served(service, most=2) as web:
+        with connected(web):
+            while web.get("/healthz").status_code == 200:  # until the server has seen the other one
+                pass
+            for path in ("/healthz", "/v1/arms"):
+                answer = web.get(path)
+                assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+                assert answer.headers["content-type"] == "application/problem+json"
+                assert "2 connections or requests" in answer.json()["detail"]
+            assert web.post("/v1/decisions", json={"user": USER}).status_code == 503
+        while web.get("/healthz").status_code == 503:  # until the server has seen that the other one has gone
+            pass
+        assert refusals(web)["503"] >= 3
+        assert web.post("/v1/decisions", json={"user": USER}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        ("GET /healthz HTTP/1.1", 400),
+        ("GET /healthz HTTP/1.1|Host: localhost|Host: localhost", 400),
+        ("GET /healthz HTTP/1.0|Host: localhost|host: localhost", 400),
+        ("POST /v1/decisions HTTP/1.1|Content-Length: 2", 400),
+        ("GET /healthz HTTP/1.0", 200),
+        ("GET /healthz HTTP/1.1|Host: localhost", 200),
+    ],
+)
+def test_a_request_has_one_host(tmp_path: Path, lines: str, status: int) -> None:
+    with served(writer(tmp_path)) as web, connected(web) as client:
+        client.sendall(lines.replace("|", "\r\n").encode() + b"\r\n\r\n" + b"{}" * lines.startswith("POST"))
+        ((head, body),) = answers(client, 1)
+        assert head.startswith(b"HTTP/1.1 %d " % status)
+        if status == 400:
+            assert body["field"] == "Host"
+            assert b"connection: close\r\n" in head
+            assert refusals(web) == {"400": 1}
+
+
+def test_refusals_of_what_is_not_http_are_counted(tmp_path: Path) -> None:
+    with served(writer(tmp_path)) as web:
+        for sent in (b"this is no request\r\n\r\n", b"GET /" + b"a" * 70_000):
+            with connected(web) as client:
+                client.sendall(sent)
+                answers(client, 1)
+        assert refusals(web) == {"400": 1, "431": 1}
+
+
 def test_a_connection_with_a_bare_line_break_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.2)
     service = writer(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from hybandits.service.serving import Serving, make_application, read_tokens, se
 from tests.support.bandits import CLICKS, writer
 
 ROOT = Path(__file__).parents[2]
+NO_LIMIT = resource.RLIM_INFINITY
 
 
 def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
@@ -28,6 +31,9 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(ValueError, match=words):
             read_tokens(str(file))
+    file.write_bytes("a-token-of-some-length".encode("utf-16"))
+    with pytest.raises(ValueError, match=r"tokens is not UTF-8 \(byte 0 is 0xff\): write the token as plain text"):
+        read_tokens(str(file))
 
 
 def test_other_machines_are_let_in_with_a_token_only() -> None:
@@ -41,6 +47,18 @@ def test_a_log_that_has_begun_needs_no_file(tmp_path: Path) -> None:
     assert make_application(Serving(bandit=None, store=store)).routes
     with pytest.raises(ValueError, match="the log is empty"):
         make_application(Serving(bandit=None, store=str(tmp_path / "other.db")))
+
+
+def test_a_server_that_stops_leaves_the_whole_log_in_its_file(tmp_path: Path) -> None:
+    writer(tmp_path, CLICKS).store.close()
+    app = make_application(Serving(bandit=None, store=str(tmp_path / "log.db")))
+
+    async def start_and_stop() -> None:
+        async with app.router.lifespan_context(app):
+            assert (tmp_path / "log.db-wal").exists()
+
+    asyncio.run(start_and_stop())
+    assert not (tmp_path / "log.db-wal").exists()
 
 
 def test_a_worker_that_cannot_start_says_why_in_a_line(
@@ -62,6 +80,24 @@ def test_an_address_is_one_that_a_browser_takes() -> None:
         assert bound.getsockname()[0] == "127.0.0.1"
     with pytest.raises(ValueError, match=r"cannot listen at 192\.0\.2\.1, port 80"):
         serving.bind("192.0.2.1", 80)
+    for port in (-1, 65536, 99999):
+        with pytest.raises(ValueError, match=f"--port must lie between 0 and 65535, got {port}"):
+            serving.bind("localhost", port)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised", "most"),
+    [(1_024, 4_096, 2_128, 2_000), (1_024, 1_024, None, 896), (256, 1_000, 1_000, 872), (64, 64, None, 32),
+     (4_096, 4_096, None, 2_000), (1_024, NO_LIMIT, 2_128, 2_000), (NO_LIMIT, NO_LIMIT, None, 2_000)],
+)  # fmt: skip
+def test_connections_leave_some_files_for_others(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int | None, most: int
+) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: limits.append(both))
+    assert serving.most_connections() == most
+    assert limits == ([] if raised is None else [(raised, hard)])
 
 
 @pytest.mark.slow

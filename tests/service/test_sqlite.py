@@ -69,6 +69,7 @@ def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path, ve
     with pytest.raises(StoreError, match=r"other\.db belongs to another program: it has the table 'log'. Give"):
         SqliteStore(path)
     assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_tables_are_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -412,6 +412,14 @@ def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monke
 # ------------------------------------------------------------------ changes
 
 
+def test_a_change_is_said_with_units(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    service = writer(tmp_path, CLICKS, window="30m")
+    Writer(service.store, bandit(CLICKS, window="10m", floor=0.1), clock=Clock())
+    assert caplog.messages == [
+        "the bandit has changed, from row 2 on: window was 30m and is 10m; floor was 0.05 and is 0.1"
+    ]
+
+
 def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: Path) -> None:
     service = writer(tmp_path, CLICKS)
     put(service, "a", "b")
