@@ -153,6 +153,7 @@ def test_a_fault_of_the_service_does_not_end_it(tmp_path: Path, monkeypatch: pyt
             patch.setattr(Fold, "remember", lambda *_: 1 / 0)
             assert _decide(web, "f").status_code == 201, "its row is on disk"
         assert web.post("/v1/rewards", json={"event_id": "f", "reward": 1}).status_code == 201
+        web.get("/v1/arms")
         _check(service.store, service, {"e", "f"})
     service.store.close()
 
