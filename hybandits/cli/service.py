@@ -181,7 +181,10 @@ def archive(
         from hybandits.service.settings import seconds
 
         before = round((time.time() - seconds("--older-than", older_than)) * 1e6)
-        in_doubt = f"archive again into another folder; if there is nothing to archive, the rows are in {out}: keep it"
+        in_doubt = (
+            f"if {out} is there, look for an event of its rows.parquet with GET /v1/decisions/ID. Answered with 404, "
+            "the rows were moved: keep the folder. Otherwise remove it and archive again"
+        )
         with tidying(in_doubt), ExitStack() as shown:
             advance = shown.enter_context(bar("archiving", log.last()[0], unit="rows"))
 

@@ -162,7 +162,7 @@ main()
     [
         ("export", "LogWriter", "write", "nothing was written", False),
         ("archive", "LogWriter", "write", "nothing was written", False),
-        ("archive", "SqliteStore", "rebase", "if there is nothing to archive, the rows are in DIR: keep it", True),
+        ("archive", "SqliteStore", "rebase", "the rows were moved: keep the folder. Otherwise remove it", True),
         ("archive", "SqliteStore", "tidy", "keep DIR, the rows are there", True),
     ],
 )
