@@ -374,10 +374,10 @@ def run_restart(plan: Plan) -> Section:
     from hybandits.foundation.files import read_toml
     from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm
     from hybandits.service.fold import Fold
-    from hybandits.service.rows import encode_ids
+    from hybandits.service.log.rows import encode_ids
+    from hybandits.service.log.sqlite import SqliteStore
     from hybandits.service.settings import read_bandit
-    from hybandits.service.sqlite import SqliteStore
-    from hybandits.service.verify import verify
+    from hybandits.service.upkeep.verify import verify
     from hybandits.service.writer import Writer
 
     section = Section(

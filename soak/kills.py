@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 import httpx
 
 from hybandits.service.fold import Fold
-from hybandits.service.rows import Arm, Decision, Retired, Reward, Row
-from hybandits.service.store import Store, open_store
-from hybandits.service.verify import verify
+from hybandits.service.log.rows import Arm, Decision, Retired, Reward, Row
+from hybandits.service.log.store import Store, open_store
+from hybandits.service.upkeep.verify import verify
 from soak.preloaded import BANDIT
 from soak.servers import SECONDS, Postgres, Service
 

@@ -13,8 +13,8 @@ from hybandits.cli.shared import bar, plain_errors
 from hybandits.foundation.interrupts import NOTHING, promise, tidying
 
 if TYPE_CHECKING:
-    from hybandits.service.archive import Archived
-    from hybandits.service.store import Store
+    from hybandits.service.log.store import Store
+    from hybandits.service.upkeep.archive import Archived
 
 service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after the log of a decision service.")
 
@@ -51,10 +51,10 @@ def serve(
     """
     with _needs_extra(), plain_errors():
         from hybandits.foundation.files import read_toml
+        from hybandits.service.log.store import StoreError
         from hybandits.service.serving import Serving
         from hybandits.service.serving import serve as run
         from hybandits.service.settings import read_bandit
-        from hybandits.service.store import StoreError
 
         read_bandit(read_toml(bandit))  # notice a wrong setting here, not in a worker
         serving = Serving(
@@ -79,7 +79,7 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
     differ by 1e-9. The exit code is 1 if a decision differs.
     """
     with _opened(bandit, store) as log:
-        from hybandits.service.verify import verify
+        from hybandits.service.upkeep.verify import verify
 
         rows, _ = log.last()
         done = 0
@@ -150,7 +150,7 @@ def export(
 ) -> None:
     """Write decisions and rewards as a log for describe, fit, evaluate and other tools (Parquet)."""
     with _opened(bandit, store) as log:
-        from hybandits.service.export import export
+        from hybandits.service.upkeep.export import export
 
         with tidying(), bar("exporting", log.last()[0], unit="rows") as advance:
             written, problems = export(log, out, progress=advance)
@@ -177,8 +177,8 @@ def archive(
     with _opened(bandit, store) as log:
         import time
 
-        from hybandits.service.archive import archive
         from hybandits.service.settings import seconds
+        from hybandits.service.upkeep.archive import archive
 
         before = round((time.time() - seconds("--older-than", older_than)) * 1e6)
         in_doubt = (
@@ -215,7 +215,7 @@ def _say_moved(done: Archived, out: Path) -> None:
 @contextmanager
 def _opened(bandit: Path, store: str | None) -> Iterator[Store]:
     with _needs_extra(), plain_errors():
-        from hybandits.service.store import StoreError, open_store
+        from hybandits.service.log.store import StoreError, open_store
 
         try:
             log = open_store(store or str(_beside(bandit)), create=False)

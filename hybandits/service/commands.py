@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hybandits.service.rows import ALL, Candidates
+from hybandits.service.log.rows import ALL, Candidates
 
 MOST = 1_000
 """Items of a batch, and candidates of a decision."""

@@ -20,9 +20,7 @@ from hybandits.model.named_features import Features
 from hybandits.policies.base import Lots, Policy
 from hybandits.service.commands import LONGEST, Decide, Ids
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.problems import Refused
-from hybandits.service.reading import wrong_candidates
-from hybandits.service.rows import (
+from hybandits.service.log.rows import (
     ALL,
     DECISION,
     FEW,
@@ -39,8 +37,10 @@ from hybandits.service.rows import (
     Value,
     encode_ids,
 )
+from hybandits.service.log.store import Found, Reading, Snapshot, Store, StoreError, same_base, undisturbed
+from hybandits.service.problems import Refused
+from hybandits.service.reading import wrong_candidates
 from hybandits.service.settings import LIVE, Bandit
-from hybandits.service.store import Found, Reading, Snapshot, Store, StoreError, same_base, undisturbed
 from hybandits.service.summary import Summary
 from hybandits.service.wrong_features import wrong_features
 

@@ -10,9 +10,9 @@ import msgspec
 from hybandits.foundation.version import __version__
 from hybandits.service import commands
 from hybandits.service.commands import MOST, GiveReward, Ids, Promote, PutArm
+from hybandits.service.log.rows import Value
+from hybandits.service.looking.view import View
 from hybandits.service.problems import TITLES
-from hybandits.service.rows import Value
-from hybandits.service.view import View
 
 JSON, PROBLEM = "application/json", "application/problem+json"
 

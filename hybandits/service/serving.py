@@ -25,9 +25,9 @@ from hybandits.foundation.files import read_toml
 from hybandits.model.features import FeatureMap
 from hybandits.service.access import LOOPBACK, Tokens
 from hybandits.service.api import application
+from hybandits.service.log.store import StoreError, open_store
 from hybandits.service.protocol import Protocol
 from hybandits.service.settings import Bandit, read_bandit
-from hybandits.service.store import StoreError, open_store
 from hybandits.service.writer import Writer
 
 MOST_CONNECTIONS = 2_000

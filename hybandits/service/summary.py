@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hybandits.offline.evaluation.intervals import running_guess
-from hybandits.service.rows import Decision
+from hybandits.service.log.rows import Decision
 
 BINS = 240
 """Stretches of time that curves are kept for. When there are more, two become one."""

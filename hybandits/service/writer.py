@@ -25,8 +25,7 @@ from msgspec.structs import replace
 from hybandits.foundation import checks
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
 from hybandits.service.fold import Fold, Gap
-from hybandits.service.problems import Refused
-from hybandits.service.rows import (
+from hybandits.service.log.rows import (
     SCHEMA,
     Arm,
     Candidates,
@@ -41,8 +40,9 @@ from hybandits.service.rows import (
     Row,
     decode_ids,
 )
+from hybandits.service.log.store import Found, Store, StoreError, Transaction
+from hybandits.service.problems import Refused
 from hybandits.service.settings import CHANGEABLE, Bandit, in_words
-from hybandits.service.store import Found, Store, StoreError, Transaction
 from hybandits.service.wrong_features import wrong_features
 
 MOST_TOGETHER = 1_000

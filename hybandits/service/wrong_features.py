@@ -10,8 +10,8 @@ import numpy as np
 from hybandits.foundation.checks import nearest, twin_of
 from hybandits.kernels.arrow import LIMIT
 from hybandits.model.feature_columns import Category, Feature, Number
+from hybandits.service.log.rows import Value
 from hybandits.service.problems import Refused, said
-from hybandits.service.rows import Value
 
 log = logging.getLogger("hybandits.service")
 

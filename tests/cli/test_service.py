@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from hybandits.cli.main import app
 from hybandits.service.client import Client
-from hybandits.service.sqlite import SqliteStore
+from hybandits.service.log.sqlite import SqliteStore
 from tests.support.bandits import decide, put, reward, writer
 
 BANDIT = """
@@ -144,7 +144,7 @@ def test_who_has_connected_when_it_stops_is_served_and_others_are_refused(file: 
 INTERRUPTED = """
 import os, signal, sys
 from hybandits.logs.store import LogWriter
-from hybandits.service.sqlite import SqliteStore
+from hybandits.service.log.sqlite import SqliteStore
 where, method = {where}, {method!r}
 call = getattr(where, method)
 def interrupted(*given, **named):

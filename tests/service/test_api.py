@@ -17,8 +17,8 @@ from hybandits.service import api, reading
 from hybandits.service.access import Tokens
 from hybandits.service.api import LARGEST_BODY, application
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.store import StoreError
-from hybandits.service.verify import verify
+from hybandits.service.log.store import StoreError
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 

@@ -13,10 +13,10 @@ import pytest
 
 from hybandits.service.commands import OfArm, PutArm
 from hybandits.service.fold import Fold
-from hybandits.service.rows import Closed, Decision
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.store import Store, StoreError, open_store
-from hybandits.service.verify import verify
+from hybandits.service.log.rows import Closed, Decision
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log.store import Store, StoreError, open_store
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
 from tests.support.bandits import CLICKS, FILE, USER, Clock, ask, bandit, decide, models, put, reward, served, writer

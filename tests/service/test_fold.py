@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from hybandits.service.archive import archive
 from hybandits.service.commands import GiveReward, OfArm, Promote, PutArm
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.fold import Fold
-from hybandits.service.rows import Row
-from hybandits.service.sqlite import SqliteStore
+from hybandits.service.log.rows import Row
+from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.summary import FIRST_BIN
+from hybandits.service.upkeep.archive import archive
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, outcome_of, put, retire, writer
 

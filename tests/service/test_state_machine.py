@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hybandits.logs.store import LogError
-from hybandits.service.archive import archive
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.fold import Fold
-from hybandits.service.rows import encode_ids
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.verify import verify
+from hybandits.service.log.rows import encode_ids
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.upkeep.archive import archive
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import FILE, USER, Clock, bandit, models, outcome_of
 

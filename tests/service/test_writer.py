@@ -14,13 +14,13 @@ from hybandits.service import fold
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.fold import Fold
+from hybandits.service.log.rows import ALL, Changed, Closed, Decision, Row, encode_ids
+from hybandits.service.log.rows import Reward as RewardRow
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log.store import StoreError
+from hybandits.service.looking.view import look
 from hybandits.service.problems import Refused
-from hybandits.service.rows import ALL, Changed, Closed, Decision, Row, encode_ids
-from hybandits.service.rows import Reward as RewardRow
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.store import StoreError
-from hybandits.service.verify import verify
-from hybandits.service.view import look
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Asked, Writer
 from tests.support.bandits import (
     CLICKS,

@@ -12,11 +12,11 @@ from starlette.routing import Route
 from hybandits.service import openapi
 from hybandits.service.access import Access
 from hybandits.service.gathering import Gathering
-from hybandits.service.live import Live
-from hybandits.service.metrics import Metrics
-from hybandits.service.page import headers, page
+from hybandits.service.looking.live import Live
+from hybandits.service.looking.metrics import Metrics
+from hybandits.service.looking.page import headers, page
+from hybandits.service.looking.view import Views
 from hybandits.service.problems import Refused
-from hybandits.service.view import Views
 from hybandits.service.writer import Writer
 
 

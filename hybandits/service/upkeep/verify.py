@@ -12,9 +12,9 @@ from hybandits.foundation.checks import Doubles
 from hybandits.service.commands import Decide
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.fold import Fold, walk
+from hybandits.service.log.rows import DECISION, Decision, Row
+from hybandits.service.log.store import Store, same_base, undisturbed
 from hybandits.service.problems import Refused
-from hybandits.service.rows import DECISION, Decision, Row
-from hybandits.service.store import Store, same_base, undisturbed
 
 TOLERANCE = 1e-9
 """How far chances may differ where decisions were made under another fingerprint."""

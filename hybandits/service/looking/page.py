@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from hybandits.service.estimates import ENOUGH, Comparison, Estimate
-from hybandits.service.view import Band, Curves, Learned, View
+from hybandits.service.looking.estimates import ENOUGH, Comparison, Estimate
+from hybandits.service.looking.view import Band, Curves, Learned, View
 
 NOTHING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 

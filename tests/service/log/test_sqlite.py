@@ -14,9 +14,9 @@ from typing import Any
 import apsw
 import pytest
 
-from hybandits.service import sqlite
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.store import Snapshot, StoreError
+from hybandits.service.log import sqlite
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log.store import Snapshot, StoreError
 from tests.support.disks import Disk
 from tests.support.log_rows import append, decision
 

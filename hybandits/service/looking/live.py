@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from hybandits.service.page import content
+from hybandits.service.looking.page import content
+from hybandits.service.looking.view import OFTEN, View, Views
 from hybandits.service.problems import Refused
-from hybandits.service.view import OFTEN, View, Views
 
 HEARTBEAT = 15.0
 """Seconds after which those who watch are told that the service is still there."""

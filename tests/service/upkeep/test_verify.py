@@ -13,12 +13,12 @@ import pytest
 from msgspec.structs import replace
 
 import hybandits.service.fold
-from hybandits.service.archive import archive
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.fold import Fold, walk
-from hybandits.service.rows import Decision, Row, encode
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.verify import Verification, verify
+from hybandits.service.log.rows import Decision, Row, encode
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.upkeep.archive import archive
+from hybandits.service.upkeep.verify import Verification, verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import USER, Clock, decide, put, reward, writer
 

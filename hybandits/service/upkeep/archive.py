@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from hybandits.foundation.files import discard, naming, sync_folder
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import LogError, convert
-from hybandits.service.export import ServiceReader
 from hybandits.service.fold import Fold
-from hybandits.service.rows import (
+from hybandits.service.log.rows import (
     ARMS,
     CLOSE,
     DECISION,
@@ -30,7 +29,8 @@ from hybandits.service.rows import (
     Row,
     encode,
 )
-from hybandits.service.store import Disturbed, Snapshot, Store, StoreError, same_base, undisturbed
+from hybandits.service.log.store import Disturbed, Snapshot, Store, StoreError, same_base, undisturbed
+from hybandits.service.upkeep.export import ServiceReader
 
 ROWS = "rows.parquet"
 """The file of an archived folder that has the rows as they were."""

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hybandits.service.estimates import Estimate
 from hybandits.service.gathering import Gathering
-from hybandits.service.view import View, Views
+from hybandits.service.looking.estimates import Estimate
+from hybandits.service.looking.view import View, Views
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """The limits that durations are counted by."""

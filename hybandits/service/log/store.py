@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar
 
-from hybandits.service.rows import Row
+from hybandits.service.log.rows import Row
 
 ATTEMPTS = 5
 """How often a log is read anew if it is archived while it is read."""
@@ -197,7 +197,7 @@ def open_store(address: str, *, create: bool = True) -> Store:
     With `create`, a log begins if there is none. Otherwise nothing is written where there is no log that has begun.
     """
     if address.startswith(("postgresql://", "postgres://")):
-        from hybandits.service.postgres import PostgresStore
+        from hybandits.service.log.postgres import PostgresStore
 
         return PostgresStore(address, create=create)
     scheme, separator, _ = address.partition("://")
@@ -206,6 +206,6 @@ def open_store(address: str, *, create: bool = True) -> Store:
             f"the store begins with {scheme}://, which is not known: give the path of a SQLite file, or "
             "postgresql://USER@HOST/DATABASE"
         )
-    from hybandits.service.sqlite import SqliteStore
+    from hybandits.service.log.sqlite import SqliteStore
 
     return SqliteStore(address, create=create)

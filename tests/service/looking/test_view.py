@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hybandits.service import view as view_module
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.store import StoreError
-from hybandits.service.view import ARMS, POINTS, SHARES, View, Views, look
+from hybandits.service.log.store import StoreError
+from hybandits.service.looking import view as view_module
+from hybandits.service.looking.view import ARMS, POINTS, SHARES, View, Views, look
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, put, retire, served, writer
 

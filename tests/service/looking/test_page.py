@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
-from hybandits.service.estimates import Comparison, Estimate
-from hybandits.service.page import NAME, content, headers, page, verdict
-from hybandits.service.view import Band, Curves, SeenPolicy, View, look
+from hybandits.service.looking.estimates import Comparison, Estimate
+from hybandits.service.looking.page import NAME, content, headers, page, verdict
+from hybandits.service.looking.view import Band, Curves, SeenPolicy, View, look
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser

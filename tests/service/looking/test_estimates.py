@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from hybandits.offline.evaluation.intervals import bernstein
-from hybandits.service import estimates
-from hybandits.service.estimates import Side, above, compared, earned, earned_by, over_time
+from hybandits.service.looking import estimates
+from hybandits.service.looking.estimates import Side, above, compared, earned, earned_by, over_time
 from hybandits.service.summary import Compared, Largest, Summary, Terms
 from tests.support.service_rows import Lots, decision
 

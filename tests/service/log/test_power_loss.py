@@ -11,10 +11,10 @@ import pytest
 
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, PutArm, Retire
 from hybandits.service.fold import Fold
-from hybandits.service.rows import Decision, Row
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.store import Store, StoreError
-from hybandits.service.verify import verify
+from hybandits.service.log.rows import Decision, Row
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log.store import Store, StoreError
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, bandit
 from tests.support.disks import VARIANTS, Disk

@@ -14,8 +14,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from hybandits.service.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
-from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
+from hybandits.service.log.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
+from hybandits.service.log.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""

@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hybandits.service import live as module
-from hybandits.service import view as view_module
-from hybandits.service.live import Live
+from hybandits.service.looking import live as module
+from hybandits.service.looking import view as view_module
+from hybandits.service.looking.live import Live
+from hybandits.service.looking.view import View, Views, look
 from hybandits.service.problems import Refused
-from hybandits.service.view import View, Views, look
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, put, served, writer
 

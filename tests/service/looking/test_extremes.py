@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.gathering import Gathering
-from hybandits.service.metrics import Metrics
-from hybandits.service.page import page
-from hybandits.service.view import View, Views
+from hybandits.service.looking.metrics import Metrics
+from hybandits.service.looking.page import page
+from hybandits.service.looking.view import View, Views
 from hybandits.service.writer import Writer
 from tests.support.bandits import FILE, USER, Clock, put, writer
 

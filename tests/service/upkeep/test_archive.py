@@ -15,14 +15,14 @@ from hybandits.offline.evaluation import evaluate
 from hybandits.offline.view import View
 from hybandits.service.access import Tokens
 from hybandits.service.api import Api
-from hybandits.service.archive import Archived, archive
 from hybandits.service.commands import GiveReward, OfArm, PutArm
-from hybandits.service.export import export
 from hybandits.service.fold import Fold, walk
-from hybandits.service.rows import ARMS, DECISION, KINDS, Arm, Decision, Retired, Row, decode
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.store import ATTEMPTS, StoreError
-from hybandits.service.verify import verify
+from hybandits.service.log.rows import ARMS, DECISION, KINDS, Arm, Decision, Retired, Row, decode
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log.store import ATTEMPTS, StoreError
+from hybandits.service.upkeep.archive import Archived, archive
+from hybandits.service.upkeep.export import export
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
     CLICKS,

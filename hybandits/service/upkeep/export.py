@@ -13,8 +13,8 @@ import numpy as np
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
 from hybandits.service.fold import Fold, Pool, reward_in_time, walk
-from hybandits.service.rows import Decision, Row
-from hybandits.service.store import Store, same_base, undisturbed
+from hybandits.service.log.rows import Decision, Row
+from hybandits.service.log.store import Store, same_base, undisturbed
 
 ROWS = 5_000
 """Rows that are read together."""

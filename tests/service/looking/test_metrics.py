@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hybandits.service import view as view_module
 from hybandits.service.fold import Fold
 from hybandits.service.gathering import Gathering
-from hybandits.service.metrics import Metrics
-from hybandits.service.view import Views
+from hybandits.service.looking import view as view_module
+from hybandits.service.looking.metrics import Metrics
+from hybandits.service.looking.view import Views
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 
 

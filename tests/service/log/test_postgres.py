@@ -10,13 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 
-import hybandits.service.postgres
+import hybandits.service.log.postgres
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.fold import Fold
-from hybandits.service.postgres import PostgresStore
+from hybandits.service.log.postgres import PostgresStore
+from hybandits.service.log.store import Snapshot, StoreError
 from hybandits.service.problems import Refused
-from hybandits.service.store import Snapshot, StoreError
-from hybandits.service.verify import verify
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
 from tests.support.bandits import FILE, USER, Clock, ask, bandit, decide, models, outcome_of, put
@@ -135,8 +135,8 @@ def test_a_stricter_default_isolation_does_no_harm(address: str) -> None:
 
 
 def test_a_server_that_hangs_with_the_lock_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = psycopg.sql.SQL(hybandits.service.postgres.SESSION.as_string(None).replace("'10s'", "'50ms'"))
-    monkeypatch.setattr(hybandits.service.postgres, "SESSION", session)
+    session = psycopg.sql.SQL(hybandits.service.log.postgres.SESSION.as_string(None).replace("'10s'", "'50ms'"))
+    monkeypatch.setattr(hybandits.service.log.postgres, "SESSION", session)
     store = PostgresStore(address)
     with store.writing():
         failed: list[str] = []
@@ -233,7 +233,7 @@ def test_a_table_that_is_locked_is_not_tidied_up_and_nothing_fails(
     append(store, decision(1, "a"))
     store.rebase(Snapshot(1, "f", b"model"), 1, after=0, removing=1)
     store._connection.execute("SET lock_timeout = '50ms'")
-    monkeypatch.setattr(hybandits.service.postgres, "TIDYING", 0.1)
+    monkeypatch.setattr(hybandits.service.log.postgres, "TIDYING", 0.1)
     with psycopg.connect(address.partition("&bandit=")[0]) as other:
         other.execute(f'LOCK TABLE "{store.bandit}".log IN SHARE UPDATE EXCLUSIVE MODE')  # type: ignore[arg-type]
         warning = store.tidy()

@@ -13,10 +13,19 @@ from typing import Any
 import msgspec
 
 from hybandits.model.learned import LearnedSettings
-from hybandits.service.estimates import LEVEL, Comparison, Estimate, compared, earned, earned_by, over_time, unit_of
 from hybandits.service.fold import Fold
+from hybandits.service.log.store import StoreError
+from hybandits.service.looking.estimates import (
+    LEVEL,
+    Comparison,
+    Estimate,
+    compared,
+    earned,
+    earned_by,
+    over_time,
+    unit_of,
+)
 from hybandits.service.settings import Bandit
-from hybandits.service.store import StoreError
 from hybandits.service.summary import Bin, Summary
 from hybandits.service.writer import Asked, Writer
 

@@ -11,14 +11,14 @@ from hybandits.foundation.checks import Doubles
 from hybandits.logs.store import Id, LogError, Tables
 from hybandits.offline.evaluation import evaluate
 from hybandits.offline.view import View
-from hybandits.service.archive import archive
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.export import NO_REWARD, OPEN, export
 from hybandits.service.fold import Fold
-from hybandits.service.rows import Decision
-from hybandits.service.sqlite import SqliteStore
-from hybandits.service.store import StoreError
-from hybandits.service.verify import verify
+from hybandits.service.log.rows import Decision
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log.store import StoreError
+from hybandits.service.upkeep.archive import archive
+from hybandits.service.upkeep.export import NO_REWARD, OPEN, export
+from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
     CLICKS,

@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from hybandits.service.rows import (
+from hybandits.service.log.rows import (
     CLOSE,
     DECISION,
     EVENTLESS,
@@ -27,7 +27,7 @@ from hybandits.service.rows import (
     decode_rows,
     encode,
 )
-from hybandits.service.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
+from hybandits.service.log.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""

@@ -10,7 +10,7 @@ import msgspec
 from hybandits.service import openapi
 from hybandits.service.access import Tokens
 from hybandits.service.api import application
-from hybandits.service.view import View
+from hybandits.service.looking.view import View
 from tests.support.bandits import CLICKS, put, served, writer
 
 TOKEN = "a-token-for-everything"

@@ -1,0 +1,1 @@
+"""Looking after the log: recompute it, export it, move old rows out of it."""
