@@ -10,7 +10,7 @@ PARTS ?=
 FLAGS ?=
 unexport PYTHONDONTWRITEBYTECODE  # what Python and pytest compile is kept, here as everywhere: the next run starts faster
 
-.PHONY: help reproduce paper quick test compile lint serve bench contest soak docs wheel clean
+.PHONY: help reproduce paper quick test compile lint serve bench benchmark-libraries soak docs wheel clean
 
 help:            ## list these targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -44,8 +44,8 @@ serve: $(VENV)/service.stamp  ## show the decision service with simulated visito
 bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
-contest: $(VENV)/contest.stamp  ## let bandit libraries play for reward, each by its defaults (an hour and a quarter; some flags: make contest FLAGS=--quick)
-	$(BIN)/python -m contest $(FLAGS)
+benchmark-libraries: $(VENV)/libraries.stamp  ## let bandit libraries play for reward, each by its defaults (an hour and a quarter; some flags: make benchmark-libraries FLAGS=--quick)
+	$(BIN)/python -m library_benchmark $(FLAGS)
 
 soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision, and kill servers under load (minutes)
 	$(BIN)/python -m soak
@@ -57,7 +57,7 @@ wheel: $(VENV)/dev.stamp  ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build
 
 clean:           ## remove the environment, caches and results
-	rm -rf $(VENV) out out-paper out-contest simulation dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) out out-paper out-library-benchmark simulation dist build bench.json .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

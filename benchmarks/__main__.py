@@ -84,12 +84,12 @@ def _overview() -> str:
 def _run(name: str, plan: Any, budget: float) -> Any:
     """Measure one part."""
     from benchmarks import (
-        contest,
         footprint,
         laboratory,
         learned,
         learned_cost,
         learned_drift,
+        libraries,
         logs,
         many,
         roofline,
@@ -98,7 +98,7 @@ def _run(name: str, plan: Any, budget: float) -> Any:
     )
 
     if name == "peers":
-        return contest.run(plan, budget)
+        return libraries.run(plan, budget)
     runs = {
         "rounds": rounds.run,
         "roofline": roofline.run,

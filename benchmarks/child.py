@@ -56,7 +56,7 @@ def arms(d1: int, d2: int, *counts: int) -> dict[str, Any]:
     sizes: dict[str, Any] = {"arms": [], "nbytes": [], "resident": []}
     for start in range(0, len(ids), 100):
         batch = ids[start : start + 100]
-        estimator.learn_many(batch, draw.random((100, d1)), draw.random((100, d2)), draw.random(100))
+        estimator.learn_batch(batch, draw.random((100, d1)), draw.random((100, d2)), draw.random(100))
         if start + 100 in counts:
             sizes["arms"].append(start + 100)
             sizes["nbytes"].append(estimator.nbytes)

@@ -25,13 +25,12 @@ from typing import Any
 import numpy as np
 
 from hybandits import EpsilonGreedy, Greedy, HyLinUCB, Policy
-from hybandits.foundation.checks import Doubles
+from hybandits.evaluation import Frozen, Learning, Target, UniformChoice, fit, gather
+from hybandits.evaluation.rejection import Rejection
+from hybandits.evaluation.view import Expander, View
+from hybandits.foundation.checks import FloatArray
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogWriter, no_places
-from hybandits.offline import fit
-from hybandits.offline.evaluation import Frozen, Learning, Target, UniformChoice, gather
-from hybandits.offline.evaluation.rejection import Rejection
-from hybandits.offline.view import Expander, View
 from hybandits.simulation.play import play_rounds
 
 ROUNDS = 20_000
@@ -104,7 +103,7 @@ class CoverageSetting:
         zeros = np.zeros(n)
         return Batch(np.arange(n), pool, np.zeros(n, np.int64), zeros, zeros + 1.0, no_places(n), self.users[user])
 
-    def value(self, pi: Doubles) -> float:
+    def value(self, pi: FloatArray) -> float:
         """The value of a policy with these choice probabilities for `everything`."""
         total = 0.0
         for p, pool in enumerate(self.pools):

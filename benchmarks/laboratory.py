@@ -19,7 +19,7 @@ from benchmarks.textbook import Textbook
 from benchmarks.timing import interleave
 from benchmarks.workloads import WORKLOADS, Plan
 from hybandits import Constant, HyLinUCB, paper
-from hybandits.engines import Local
+from hybandits.engines import ProcessEngine
 from hybandits.experiments import runner
 from hybandits.experiments.record import Experiment, Unit
 from hybandits.experiments.results import Outcome, Results
@@ -112,7 +112,7 @@ def _timed(records: list[Experiment], folder: Path, plan: Plan, what: str) -> tu
     """Results, minutes by the clock on two workers, minutes of processor time over all units."""
     runner.compile_loops(records)
     start = time.perf_counter()
-    results = runner.run(records, folder, engine=Local(2), watcher=_Watcher(plan, what))
+    results = runner.run(records, folder, engine=ProcessEngine(2), watcher=_Watcher(plan, what))
     minutes = (time.perf_counter() - start) / 60
     timings = [json.loads(line) for line in (folder / runner.TIMINGS).read_text().splitlines()]
     return results, minutes, sum(line["processor_seconds"] for line in timings) / 60

@@ -13,8 +13,8 @@ from benchmarks.learned_worlds import World, linear, worlds
 from benchmarks.report import JUDGED, Measurement, Section, number
 from benchmarks.workloads import Plan
 from hybandits import HyIDS, HyLinUCB, HyThompson, SelfNormalised
-from hybandits.engines import Local
-from hybandits.foundation.checks import Doubles
+from hybandits.engines import ProcessEngine
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.settings import DELTA, RELEASED_BOUND, RELEASED_NOISE, RELEASED_RIDGE, THOMPSON_SCALE
 from hybandits.policies.base import Policy
 from hybandits.simulation.play import play_rounds
@@ -99,7 +99,7 @@ def run_regret(plan: Plan) -> Section:
     # The longest first, so that no process is left with one of them at the end.
     tasks.sort(key=lambda task: -task.horizon * (5 if "K = " in task.world else 1))
     regret_of_runs: dict[str, dict[int, dict[str, float]]] = {world.name: {} for world in every}
-    finished = Local(WORKERS).map(regrets, tasks, progress=lambda task, amount: None)
+    finished = ProcessEngine(WORKERS).map(regrets, tasks, progress=lambda task, amount: None)
     for done, (i, regret_by_policy) in enumerate(finished, 1):
         regret_of_runs[tasks[i].world][tasks[i].seed] = regret_by_policy
         plan.say(f"learned-regret: {done} of {len(tasks)} runs")
@@ -122,10 +122,12 @@ def run_regret(plan: Plan) -> Section:
     return section
 
 
-def _judge(section: Section, world: World, regret: dict[str, Doubles]) -> float:
+def _judge(section: Section, world: World, regret: dict[str, FloatArray]) -> float:
     """The rows of a world; returns HyIDS / learned."""
 
-    def add(what: str, first: Doubles, second: Doubles, target: float, summary: Callable[[Doubles], Any]) -> float:
+    def add(
+        what: str, first: FloatArray, second: FloatArray, target: float, summary: Callable[[FloatArray], Any]
+    ) -> float:
         a, b = float(summary(first)), float(summary(second))
         ratio = a / b if b > 0 else (1.0 if a == 0 else math.inf)
         measurement = Measurement(world.name, what, "at most", target, ratio)
@@ -176,7 +178,7 @@ def run_rescaled(plan: Plan) -> Section:
     }
     kinds: dict[str, Callable[..., Policy]] = {LEARNED: HyThompson, DIRECTED: HyIDS}
 
-    def play(kind: str, seed: int, factor: float, offset: float, of_feature: float) -> tuple[float, Doubles]:
+    def play(kind: str, seed: int, factor: float, offset: float, of_feature: float) -> tuple[float, FloatArray]:
         policy = kinds[kind](d1=d1, d2=d2, seed=seed)
         total, every = 0.0, []
         for rounds, rewards, means, best in make(seed, horizon):
@@ -207,5 +209,5 @@ def run_rescaled(plan: Plan) -> Section:
     return section
 
 
-def _mean(runs: Sequence[tuple[float, Doubles]]) -> float:
+def _mean(runs: Sequence[tuple[float, FloatArray]]) -> float:
     return float(np.mean([regret for regret, _ in runs]))

@@ -18,8 +18,8 @@ from benchmarks.report import JUDGED, Measurement, Section, microseconds, number
 from benchmarks.timing import Pair, interleave, no_garbage_collection
 from benchmarks.workloads import WORKLOADS, Plan, training_rows
 from hybandits import HybridRidge, HyIDS, HyThompson
-from hybandits.kernels import tuning
-from hybandits.model.learned import LearnedRidge
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.kernels import empirical_bayes
 from hybandits.paper.settings import RELEASED_NOISE, THOMPSON_SCALE
 from hybandits.simulation.loops import compiled_loop
 
@@ -203,13 +203,13 @@ def time_rows(d1: int, d2: int, arms: int, rows: int, repeats: int) -> tuple[Any
         with no_garbage_collection():
             for t, arm in enumerate(order):
                 k = t % cycle
-                before = estimator.state[tuning.PHASE]
-                steps = estimator.state[tuning.REFRESHES]
+                before = estimator.state[empirical_bayes.PHASE]
+                steps = estimator.state[empirical_bayes.REFRESHES]
                 start = time.process_time()
                 estimator.learn(arm, xs[k], zs[k], rs[k])
                 taken = time.process_time() - start
                 least[t] = min(least[t], taken)
-                refreshing[t] = before > 0 or estimator.state[tuning.REFRESHES] != steps
+                refreshing[t] = before > 0 or estimator.state[empirical_bayes.REFRESHES] != steps
                 if len(estimator.pulls) != room:
                     grew[t], room = True, len(estimator.pulls)
     return least, refreshing, grew
@@ -275,7 +275,7 @@ def run_memory(plan: Plan) -> Section:
             sizes = []
             for first in (0, 1_000):
                 arms = range(first, 1_000 if first == 0 else 3_000)
-                estimator.learn_many(arms, *training_rows(workload.d1, workload.d2, len(arms)))
+                estimator.learn_batch(arms, *training_rows(workload.d1, workload.d2, len(arms)))
                 sizes.append(estimator.nbytes)
             grown.append((sizes[1] - sizes[0]) / 2_000)
         told, learned = grown

@@ -13,9 +13,9 @@ from benchmarks.learned_worlds import Played, World, worlds
 from benchmarks.report import JUDGED, Measurement, Section, microseconds, number
 from benchmarks.workloads import WORKLOADS, Plan, training_rows
 from hybandits import HyIDS, HyThompson
-from hybandits.engines import Local
-from hybandits.model.learned import LearnedRidge
-from hybandits.model.memories import MemoryMixture
+from hybandits.engines import ProcessEngine
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.estimators.memories import MemoryMixture
 from hybandits.paper.settings import RELEASED_BOUND, SETTINGS
 from hybandits.policies.posterior import Memory
 from hybandits.simulation.play import play_rounds
@@ -106,7 +106,7 @@ def run_regret(plan: Plan) -> Section:
     ]
     tasks.sort(key=lambda task: -task.horizon * (5 if "K = " in task.world else 1))
     found: dict[str, dict[int, dict[str, float]]] = {name: {} for name in every}
-    finished = Local(WORKERS).map(regrets, tasks, progress=lambda task, amount: None)
+    finished = ProcessEngine(WORKERS).map(regrets, tasks, progress=lambda task, amount: None)
     for done, (i, regret) in enumerate(finished, 1):
         found[tasks[i].world][tasks[i].seed] = regret
         plan.say(f"learned-drift: {done} of {len(tasks)} runs")
@@ -165,7 +165,7 @@ def run_cost(plan: Plan) -> Section:
         for estimator in (LearnedRidge(d1=d1, d2=d2), MemoryMixture(d1=d1, d2=d2)):
             sizes = []
             for first, last in ((0, 1_000), (1_000, 3_000)):
-                estimator.learn_many(range(first, last), *training_rows(d1, d2, last - first))
+                estimator.learn_batch(range(first, last), *training_rows(d1, d2, last - first))
                 sizes.append(estimator.nbytes)
             grown.append((sizes[1] - sizes[0]) / 2_000)
         measurement = Measurement(name, "bytes per arm, auto / None", "at most", MEMORY_TARGET, grown[1] / grown[0])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.settings import RELEASED_BOUND, RELEASED_NOISE, SETTINGS, WRITTEN_NOISE
 from hybandits.simulation import worlds as simulation
 from hybandits.simulation.churn import Churn
@@ -38,9 +38,9 @@ class Played(NamedTuple):
     """Some rounds to play, the rewards of all candidates, their means and the best of them."""
 
     rounds: Rounds
-    rewards: Doubles
-    means: Doubles
-    best: Doubles
+    rewards: FloatArray
+    means: FloatArray
+    best: FloatArray
 
 
 Make = Callable[[int, int], Iterator[Played]]

@@ -16,16 +16,15 @@ from benchmarks.report import JUDGED, Measurement, Section, number
 from benchmarks.timing import Pair, each, interleave
 from benchmarks.workloads import Plan
 from hybandits import paper
-from hybandits.engines import Here, Local
+from hybandits.engines import ProcessEngine, SerialEngine
+from hybandits.evaluation import Learning, fit, gather
+from hybandits.evaluation.log_world import LogWorld
+from hybandits.evaluation.view import View
 from hybandits.experiments import runner
 from hybandits.logs.formats import reader_of
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Log, convert
 from hybandits.logs.synthetic import SyntheticLog
-from hybandits.offline import fit
-from hybandits.offline.evaluation import Learning, gather
-from hybandits.offline.log_world import LogWorld
-from hybandits.offline.view import View
 from hybandits.paper import yahoo
 from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import Player, play
@@ -99,11 +98,11 @@ def run_fitting(plan: Plan) -> Section:
     def replay() -> int:
         entry = paper.yahoo_entry("HyLinUCB", "released")
         policy = make_policy(entry.policy, entry.settings, **shape)
-        gather(view, {"it": Learning(policy)}, estimators=("replay",), stop=rounds, engine=Here())
+        gather(view, {"it": Learning(policy)}, estimators=("replay",), stop=rounds, engine=SerialEngine())
         return rounds
 
     def collect() -> int:
-        return fit.collect(view, engine=Here()).rounds
+        return fit.collect(view, engine=SerialEngine()).rounds
 
     works: dict[str, tuple[Callable[[], int], str, float | None]] = {
         "fitting": (collect, "fitting from Parquet", FITTING_TARGET),
@@ -153,7 +152,7 @@ def run_yahoo(plan: Plan) -> Section:
             plan.say(f"yahoo: {what}")
             start = time.perf_counter()
             out = folder / what
-            runner.run(records, out, engine=Local(2), data=prepared.log.path)
+            runner.run(records, out, engine=ProcessEngine(2), data=prepared.log.path)
             minutes = (time.perf_counter() - start) / 60
             timings: list[dict[str, Any]] = [json.loads(x) for x in (out / runner.TIMINGS).read_text().splitlines()]
             peak = max(peak, *(line["peak_megabytes"] for line in timings))

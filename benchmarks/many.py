@@ -13,11 +13,11 @@ from benchmarks.report import JUDGED, Measurement, Section, microseconds
 from benchmarks.timing import Pair, interleave
 from benchmarks.workloads import WORKLOADS, Plan, Workload, teach
 from hybandits import HyLinUCB, HyThompson, Policy
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels.arrow import score_rows
 
 KERNEL_TARGETS = {"W1": 1.25, "W2": 1.25, "W3-400": 1.25, "W4": 1.25}
-"""How much longer a decision of `choose_many` may take than the scoring kernel."""
+"""How much longer a decision of `choose_batch` may take than the scoring kernel."""
 CHOOSE_TARGETS = {"W5": 0.6}
 """How long it may take beside `choose`."""
 THREADS_TARGET = 1.7
@@ -36,13 +36,13 @@ def score_all(x, z, slots, arm_score, shared_score, ridge, mean, width):  # type
         score_rows(x[b], z[b], slots, arm_score, shared_score, ridge, mean, width)
 
 
-def _features(workload: Workload, decisions: int) -> tuple[Doubles, Doubles]:
+def _features(workload: Workload, decisions: int) -> tuple[FloatArray, FloatArray]:
     draw = np.random.default_rng(5)
     shape = decisions, workload.arms
     return draw.standard_normal((*shape, workload.d1)) / 6, draw.standard_normal((*shape, workload.d2)) / 2
 
 
-def _one_by_one(policy: Policy, x: Doubles, z: Doubles, ids: list[str]) -> Callable[[], None]:
+def _one_by_one(policy: Policy, x: FloatArray, z: FloatArray, ids: list[str]) -> Callable[[], None]:
     def work() -> None:
         for b in range(len(x)):
             policy.choose(x[b], z[b], ids)
@@ -60,10 +60,10 @@ def _per(decisions: int, work: Callable[[], object]) -> Callable[[], float]:
 
 
 def run(plan: Plan) -> Section:
-    """`choose_many` on every workload."""
+    """`choose_batch` on every workload."""
     section = Section(
         "many",
-        "microseconds per decision of choose_many, ids shared by all, HyLinUCB unless another is named",
+        "microseconds per decision of choose_batch, ids shared by all, HyLinUCB unless another is named",
         ("workload", "what", "min us", "median us", *JUDGED),
         text_columns=2,
     )
@@ -84,28 +84,28 @@ def run(plan: Plan) -> Section:
         contenders: dict[str, Callable[[], object]] = {
             "kernel": kernel,
             "choose": _one_by_one(policy, x, z, ids),
-            "choose_many": functools.partial(policy.choose_many, x, z, ids),
-            "two threads": functools.partial(policy.choose_many, x, z, ids, threads=2),
-            "HyThompson": functools.partial(thompson.choose_many, x, z, ids),
+            "choose_batch": functools.partial(policy.choose_batch, x, z, ids),
+            "two threads": functools.partial(policy.choose_batch, x, z, ids, threads=2),
+            "HyThompson": functools.partial(thompson.choose_batch, x, z, ids),
         }
         samples = {name: _per(size, work) for name, work in contenders.items()}
         interleave(samples, 2)
         timings = interleave(samples, plan.repeats(60, 10))
-        many = timings["choose_many"]
+        many = timings["choose_batch"]
         section.rule()
         section.add(workload.name, "scoring kernel alone", *microseconds(timings["kernel"]))
         judged: dict[str, Measurement | None] = {"choose": None}
         target = CHOOSE_TARGETS.get(workload.name)
         if target is not None:
             ratio = many.over(timings["choose"])
-            judged["choose_many"] = Measurement(workload.name, "choose_many / choose", "at most", target, ratio)
+            judged["choose_batch"] = Measurement(workload.name, "choose_batch / choose", "at most", target, ratio)
         target = KERNEL_TARGETS.get(workload.name)
         if target is not None:
             ratio = many.over(timings["kernel"])
-            judged["choose_many"] = Measurement(workload.name, "choose_many / kernel", "at most", target, ratio)
+            judged["choose_batch"] = Measurement(workload.name, "choose_batch / kernel", "at most", target, ratio)
         ratio = many.over(timings["two threads"])
         judged["two threads"] = Measurement(workload.name, "two threads / one", "at least", THREADS_TARGET, ratio)
-        for name in ("choose", "choose_many", "two threads"):
+        for name in ("choose", "choose_batch", "two threads"):
             section.add(workload.name, name, *microseconds(timings[name]), measurement=judged.get(name))
         more = Pair(*(1e6 * (a - b) for a, b in zip(timings["HyThompson"], many, strict=True)))
         measurement = None
@@ -145,7 +145,7 @@ def run_propensities(plan: Plan) -> Section:
         rewards = x @ theta + (z * beta[arms]).sum(axis=1) + 0.1 * draw.standard_normal(rows)
         ids = workload.ids
         for policy in policies.values():
-            policy.learn_many([ids[arm] for arm in arms.tolist()], x, z, rewards)
+            policy.learn_batch([ids[arm] for arm in arms.tolist()], x, z, rewards)
         shown_x, shown_z = _features(workload, decisions)
         worst = 0.0
         for b in range(decisions):

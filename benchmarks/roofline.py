@@ -18,7 +18,7 @@ from benchmarks.report import JUDGED, Measurement, Section, microseconds, number
 from benchmarks.timing import Pair, interleave
 from benchmarks.workloads import Plan, Workload, teach, training_rows
 from hybandits import HybridRidge
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow
 from hybandits.kernels.simd import add4, load4, muladd4, splat4, sum4
 
@@ -64,7 +64,7 @@ def multiply_adds(steps: int, factor: float, addend: float) -> Any:
 
 
 @compiled
-def stream(buffer: Doubles, repeats: int) -> Any:
+def stream(buffer: FloatArray, repeats: int) -> Any:
     """Sum of the buffer, over and over: eight registers a step, nothing written."""
     a0 = splat4(0.0)
     a1, a2, a3, a4, a5, a6, a7 = a0, a0, a0, a0, a0, a0, a0
@@ -86,14 +86,14 @@ def stream(buffer: Doubles, repeats: int) -> Any:
 
 @compiled
 def score_often(
-    x: Doubles,
-    z: Doubles,
+    x: FloatArray,
+    z: FloatArray,
     slots: Any,
-    arm_score: Doubles,
-    shared_score: Doubles,
+    arm_score: FloatArray,
+    shared_score: FloatArray,
     ridge: float,
-    mean: Doubles,
-    width: Doubles,
+    mean: FloatArray,
+    width: FloatArray,
     repeats: int,
 ) -> Any:
     """`arrow.score_rows` in a compiled loop, so that no call from Python is counted."""
@@ -115,7 +115,7 @@ def bytes_needed(workload: Workload) -> int:
     return workload.arms * 8 * (d2 * (d2 + 1) // 2 + d1 * d2 + d2 + d1 + d2)
 
 
-def _aligned(numbers: int) -> Doubles:
+def _aligned(numbers: int) -> FloatArray:
     """Ones, rounded up to whole steps of `stream`, starting on a cache line."""
     n = -(-numbers // STRIDE) * STRIDE
     room = np.ones(n + 8)

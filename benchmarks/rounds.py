@@ -299,7 +299,7 @@ def _learning(arms: Sequence[str], cycled: Sequence[str], calls: int) -> Callabl
     """Seconds per `learn` of the cycled arms in turn, where all `arms` have learned."""
     d1 = d2 = 5
     policy = HyLinUCB(d1=d1, d2=d2, noise=0.1, seed=0)
-    policy.learn_many(arms, *training_rows(d1, d2, len(arms)))
+    policy.learn_batch(arms, *training_rows(d1, d2, len(arms)))
     x, z, rewards = training_rows(d1, d2, calls)
     rows = list(zip(itertools.cycle(cycled), list(x), list(z), rewards.tolist(), strict=False))
 

@@ -372,12 +372,12 @@ def _ceiling(folder: Path, seconds: float) -> float:
 def run_restart(plan: Plan) -> Section:
     """A long log: starting from it alone and with a snapshot, and recomputing all decisions."""
     from hybandits.foundation.files import read_toml
+    from hybandits.service.admin.verify import verify
     from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm
-    from hybandits.service.fold import Fold
     from hybandits.service.log.rows import encode_ids
     from hybandits.service.log.sqlite import SqliteStore
+    from hybandits.service.model_state import ModelState
     from hybandits.service.settings import read_bandit
-    from hybandits.service.upkeep.verify import verify
     from hybandits.service.writer import Writer
 
     section = Section(
@@ -404,12 +404,12 @@ def run_restart(plan: Plan) -> Section:
         store = writer.store
         plan.say("service: folding the log")
         begun = time.process_time()
-        fold = Fold.based(store)
+        fold = ModelState.based(store)
         fold.apply(store.rows(fold.row), store)
         alone = time.process_time() - begun
         store.keep_snapshot(fold.snapshot())
         begun = time.process_time()
-        Fold.restored(store)
+        ModelState.restored(store)
         restored = time.process_time() - begun
         plan.say("service: verifying")
         begun = time.process_time()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybandits import HybridRidge, HyLinUCB, HyThompson
-from hybandits.foundation.checks import Doubles
-from hybandits.model.integer_ids import Integers
+from hybandits.estimators.integer_ids import Integers
+from hybandits.foundation.checks import FloatArray
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Plan:
         return quick if self.quick else default
 
 
-def training_rows(d1: int, d2: int, n: int, seed: int = 7) -> tuple[Doubles, Doubles, Doubles]:
+def training_rows(d1: int, d2: int, n: int, seed: int = 7) -> tuple[FloatArray, FloatArray, FloatArray]:
     """n random rows x, z, reward."""
     draw = np.random.default_rng(seed)
     x = draw.standard_normal((n, d1)) / np.sqrt(d1)
@@ -88,4 +88,4 @@ def teach(
 ) -> None:
     """Let every arm learn a few rows; the arms are the workload's strings unless given."""
     ids = (workload.ids if arms is None else list(arms)) * rows_per_arm
-    learner.learn_many(ids, *training_rows(workload.d1, workload.d2, len(ids)))
+    learner.learn_batch(ids, *training_rows(workload.d1, workload.d2, len(ids)))

@@ -28,8 +28,8 @@ def main(seed: int = 0) -> dict[str, float]:
         return HyThompson(d1=D1, d2=D2, seed=seed)
 
     east, west, fresh = new(), new(), new()
-    east.learn_many(*log(1_500))
-    west.learn_many(*log(1_500))
+    east.learn_batch(*log(1_500))
+    west.learn_batch(*log(1_500))
     east.merge(west)  # now east knows what one policy would have learned from both logs
 
     names = [f"item-{i}" for i in range(ARMS)]

@@ -74,7 +74,7 @@ def decide(worker: int, folder: Path, learner: Connection) -> None:
         if count >= min(acknowledged + RANGE, VISITS):
             numbers, arms, x_rows, z_rows, rewards = rows_of(queue, acknowledged, RANGE)
             delta = model.start_delta()
-            delta.learn_many(arms, np.array(x_rows), np.array(z_rows), rewards)
+            delta.learn_batch(arms, np.array(x_rows), np.array(z_rows), rewards)
             learner.send_bytes(json.dumps([numbers[0], numbers[-1]]).encode())
             learner.send_bytes(delta.to_bytes())
             acknowledged = json.loads(learner.recv_bytes())
@@ -143,7 +143,7 @@ def main(kills: int = 3) -> dict[str, float]:
         exact, queued = model.start_delta(), 0
         for worker in range(WORKERS):
             numbers, *rows = rows_of(queue_of(folder, worker), 0, 10**9)
-            exact.learn_many(rows[0], np.array(rows[1]), np.array(rows[2]), rows[3])
+            exact.learn_batch(rows[0], np.array(rows[1]), np.array(rows[2]), rows[3])
             queued += len(numbers)
         for each in (exact, model):
             each.refresh()

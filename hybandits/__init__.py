@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING, Any
 from hybandits.foundation.version import __version__
 
 _HOME = {
-    "AsWritten": "hybandits.model.exploration",
-    "CandidateSet": "hybandits.model.arms",
-    "Category": "hybandits.model.feature_columns",
+    "AsWritten": "hybandits.estimators.exploration",
+    "CandidateSet": "hybandits.estimators.arms",
+    "Category": "hybandits.estimators.feature_columns",
     "Choice": "hybandits.policies",
     "Choices": "hybandits.policies",
-    "Constant": "hybandits.model.exploration",
+    "Constant": "hybandits.estimators.exploration",
     "DisLinUCB": "hybandits.policies",
     "EpsilonGreedy": "hybandits.policies",
-    "Features": "hybandits.model.named_features",
-    "FileError": "hybandits.model.policy_file",
+    "Features": "hybandits.estimators.named_features",
+    "FileError": "hybandits.estimators.policy_file",
     "Greedy": "hybandits.policies",
     "HyIDS": "hybandits.policies",
     "HyLinUCB": "hybandits.policies",
     "HyRan": "hybandits.policies",
     "HyRanWithoutCrossBlocks": "hybandits.policies",
     "HyThompson": "hybandits.policies",
-    "HybridRidge": "hybandits.model.ridge",
+    "HybridRidge": "hybandits.estimators.ridge",
     "LiHybrid": "hybandits.policies",
     "LinUCB": "hybandits.policies",
-    "Number": "hybandits.model.feature_columns",
+    "Number": "hybandits.estimators.feature_columns",
     "Policy": "hybandits.policies",
-    "Prediction": "hybandits.model.ridge",
+    "Prediction": "hybandits.estimators.ridge",
     "Ranking": "hybandits.policies",
     "Rankings": "hybandits.policies",
-    "SelfNormalised": "hybandits.model.exploration",
+    "SelfNormalised": "hybandits.estimators.exploration",
     "SupLinUCB": "hybandits.policies",
     "Uniform": "hybandits.policies",
     "load": "hybandits.policies",
@@ -77,12 +77,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from hybandits.cli.warm_up import warm_up
-    from hybandits.model.arms import CandidateSet
-    from hybandits.model.exploration import AsWritten, Constant, SelfNormalised
-    from hybandits.model.feature_columns import Category, Number
-    from hybandits.model.named_features import Features
-    from hybandits.model.policy_file import FileError
-    from hybandits.model.ridge import HybridRidge, Prediction
+    from hybandits.estimators.arms import CandidateSet
+    from hybandits.estimators.exploration import AsWritten, Constant, SelfNormalised
+    from hybandits.estimators.feature_columns import Category, Number
+    from hybandits.estimators.named_features import Features
+    from hybandits.estimators.policy_file import FileError
+    from hybandits.estimators.ridge import HybridRidge, Prediction
     from hybandits.policies import (
         Choice,
         Choices,

@@ -130,7 +130,7 @@ def _run(soak: Soak, say: Callable[[str], None]) -> SoakOutcome:
         whole = whole_numbers(soak, random, n)
         arms = random.integers(0, k, n)
         features = whole @ to_features
-        estimator.learn_many(arms, features, features, random.normal(size=n))
+        estimator.learn_batch(arms, features, features, random.normal(size=n))
         for arm in range(k):
             # This is exact: every partial sum is a whole number below 2^53.
             part = whole[arms == arm].astype(float)

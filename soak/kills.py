@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from hybandits.service.fold import Fold
+from hybandits.service.admin.verify import verify
 from hybandits.service.log.rows import Arm, Decision, Retired, Reward, Row
 from hybandits.service.log.store import Store, open_store
-from hybandits.service.upkeep.verify import verify
+from hybandits.service.model_state import ModelState
 from soak.preloaded import BANDIT
 from soak.servers import SECONDS, Postgres, Service
 
@@ -237,7 +237,7 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
     problems += [problem for client in clients for problem in _missing(client, rows)]
     again = verify(store)
     problems += again.examples
-    fold, whole = Fold.restored(store), Fold.based(store)
+    fold, whole = ModelState.restored(store), ModelState.based(store)
     assert fold is not None
     whole.apply(store.rows(whole.row), store)
     for name, policy in whole.policies.items():

@@ -15,8 +15,8 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
+from hybandits.estimators.learned import LearnedRidge
 from hybandits.kernels import evidence
-from hybandits.model.learned import LearnedRidge
 
 BITS = 10
 DIGITS = 50
@@ -261,7 +261,7 @@ def _run(soak: LearnedSoak, say: Callable[[str], None]) -> LearnedOutcome:
             z = x[:, :d2]
         mean = x @ theta + np.einsum("td,td->t", z, beta[played])
         rewards = np.round(2**BITS * (mean + soak.noise * random.normal(size=n)))
-        estimator.learn_many(played.tolist(), x * size_x, z * size_z, rewards / 2**BITS)
+        estimator.learn_batch(played.tolist(), x * size_x, z * size_z, rewards / 2**BITS)
         sums.add(played, x, z, rewards)
         say(f"{soak.name}: {start + n:,} rows learned")
     estimator.refresh()

@@ -88,14 +88,14 @@ class Worker(threading.Thread):
             arms = arms.tolist()
         x, z = random.standard_normal((SHOWN, D1)), random.standard_normal((SHOWN, D2))
         if act < 6:
-            choice = policy.choose(x, z, arms, by_lot=bool(act == 0))
+            choice = policy.choose(x, z, arms, randomize=bool(act == 0))
             row = self.row(choice.arm, x[choice.index], z[choice.index], random, choice.receipt)
             policy.learn(choice.arm, row.x, row.z, row.reward, receipt=row.receipt)
             self.learned.append(row)
         elif act < 8:
             rows = [self.row(arm, x[i], z[i], random, 1) for i, arm in enumerate(arms)]
             receipts = [1] * SHOWN if isinstance(policy, SupLinUCB) else None
-            policy.learn_many(arms, x, z, [row.reward for row in rows], receipts=receipts)
+            policy.learn_batch(arms, x, z, [row.reward for row in rows], receipts=receipts)
             self.learned += rows
         elif act == 8:
             policy.predict(x, z, arms)
@@ -112,7 +112,7 @@ class Worker(threading.Thread):
             type(policy).from_bytes(policy.to_bytes()) if random.random() < 0.2 else policy.copy()
         elif act == 11:
             policy.rank(x, z, arms, 3)
-            policy.choose_many(np.stack([x, x]), np.stack([z, z]), arms, threads=2)
+            policy.choose_batch(np.stack([x, x]), np.stack([z, z]), arms, threads=2)
         elif self.forgets:
             known = [arm for arm in mine if arm in policy.arms]
             for arm in known:

@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 import hybandits
 from hybandits.service.api import application
+from hybandits.service.dashboard.metrics import STREAMS
 from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.looking.metrics import STREAMS
 from hybandits.service.settings import read_bandit
 from hybandits.service.writer import Writer
 from tests.support.bandits import served

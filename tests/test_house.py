@@ -86,7 +86,7 @@ def test_hooks_run_what_make_lint_runs() -> None:
 def test_the_source_distribution_has_every_file_of_the_project() -> None:
     included = {name.strip("/") for name in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]}
     generated = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache",
-                 "__pycache__", "dist", "build", "out", "out-paper", "out-contest", "simulation",
+                 "__pycache__", "dist", "build", "out", "out-paper", "out-library-benchmark", "simulation",
                  "bench.json"}  # fmt: skip
     always = {"pyproject.toml", "LICENSE", ".gitignore"}  # the build adds these itself
     assert {path.name for path in ROOT.iterdir()} - generated - always <= included

@@ -418,7 +418,7 @@ def _run(
 def _report(folder: Path) -> None:
     from rich.console import Console
 
-    from hybandits.engines import Local, cores
+    from hybandits.engines import ProcessEngine, cores
     from hybandits.experiments.results import read_results
     from hybandits.foundation.files import make_writable_folder
     from hybandits.paper.claims import judge
@@ -430,6 +430,6 @@ def _report(folder: Path) -> None:
     verdicts = judge(results)
     print_summary(results, verdicts)
     with Console(stderr=True).status("drawing figures"):
-        engine = Local(min(cores(), len(results.protocols)))
+        engine = ProcessEngine(min(cores(), len(results.protocols)))
         page = write_report(folder, results=results, verdicts=verdicts, engine=engine)
     typer.echo(f"wrote {page}")

@@ -27,9 +27,9 @@ from hybandits.cli.shared import (
 from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
+    from hybandits.evaluation.view import View
     from hybandits.logs.columns import Mapping as ColumnMapping
     from hybandits.logs.store import Log
-    from hybandits.offline.view import View
     from hybandits.policies.base import Policy
 
 # The lists of choices are repeated here: importing the modules that have them would slow down `hybandits --help`.
@@ -121,10 +121,10 @@ def convert(
             raise ValueError(
                 f"convert needs the log to read and then the folder to create, got only {paths[0]}: add the folder"
             )
+        from hybandits.evaluation.view import usual_map
         from hybandits.logs.formats import reader_of
         from hybandits.logs.problems import Problems
         from hybandits.logs.store import convert as convert_log
-        from hybandits.offline.view import usual_map
 
         *inputs, out = paths
         reader = reader_of(inputs, format=None if form is None else form.value, mapping=_read_mapping(mapping))
@@ -185,10 +185,10 @@ def _viewed(
 ) -> Iterator[View]:
     """View a log, which is converted in a temporary folder first if it is raw, with the ids that `saved` knows."""
     features = None if features is None else str(features)  # a plain str, not a member of the command line's enum
+    from hybandits.evaluation.provenance import common_ids
+    from hybandits.evaluation.view import View
     from hybandits.logs.formats import opened
     from hybandits.logs.store import HEADER, Log
-    from hybandits.offline.provenance import common_ids
-    from hybandits.offline.view import View
 
     def view(log: Log) -> View:
         ids = common_ids(saved or {}, log)
@@ -217,7 +217,7 @@ def describe(
 ) -> None:
     """Describe a log: arms over time, rewards, propensities, ranks, and whether HyLinUCB's guarantee can hold."""
     with plain_errors():
-        from hybandits.offline.describe import describe as describe_log
+        from hybandits.evaluation.describe import describe as describe_log
         from hybandits.report.log_report import print_description
 
         if out is not None:
@@ -255,9 +255,9 @@ def fit(
     """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
     with plain_errors():
         from hybandits import HyRan, SupLinUCB
-        from hybandits.offline.by_name import policy_for
-        from hybandits.offline.fit import collect, learn_log, warm_start
-        from hybandits.offline.provenance import note_fit
+        from hybandits.evaluation.by_name import policy_for
+        from hybandits.evaluation.fit import collect, learn_log, warm_start
+        from hybandits.evaluation.provenance import note_fit
         from hybandits.report.log_report import print_learned
 
         _must_be_writable(out)
@@ -359,12 +359,12 @@ def evaluate(
     """
     with plain_errors():
         from hybandits import load
+        from hybandits.evaluation import evaluate as evaluate_policies
+        from hybandits.evaluation import progress_total
+        from hybandits.evaluation.by_name import only_suited, proper_spec, target_for, usual_estimators
+        from hybandits.evaluation.provenance import check_columns, common_features, noted_features, rounds_learned
         from hybandits.foundation.files import make_writable_folder
         from hybandits.foundation.own_classes import import_module
-        from hybandits.offline.by_name import only_suited, proper_spec, target_for, usual_estimators
-        from hybandits.offline.evaluation import evaluate as evaluate_policies
-        from hybandits.offline.evaluation import progress_total
-        from hybandits.offline.provenance import check_columns, common_features, noted_features, rounds_learned
         from hybandits.report.log_report import print_evaluation
 
         policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]

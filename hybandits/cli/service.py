@@ -13,8 +13,8 @@ from hybandits.cli.shared import bar, plain_errors
 from hybandits.foundation.interrupts import NOTHING, promise, tidying
 
 if TYPE_CHECKING:
+    from hybandits.service.admin.archive import Archived
     from hybandits.service.log.store import Store
-    from hybandits.service.upkeep.archive import Archived
 
 service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after the log of a decision service.")
 
@@ -79,7 +79,7 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
     differ by 1e-9. The exit code is 1 if a decision differs.
     """
     with _opened(bandit, store) as log:
-        from hybandits.service.upkeep.verify import verify
+        from hybandits.service.admin.verify import verify
 
         rows, _ = log.last()
         done = 0
@@ -116,9 +116,9 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
 def snapshot(bandit: BanditFile, store: StoreOption = None) -> None:
     """Fold the log and keep the model, so that the next start is fast."""
     with _opened(bandit, store) as log:
-        from hybandits.service.fold import Fold
+        from hybandits.service.model_state import ModelState
 
-        fold = Fold.restored(log)
+        fold = ModelState.restored(log)
         assert fold is not None
         log.keep_snapshot(fold.snapshot())
         typer.echo(f"kept the model at row {fold.row:,}")
@@ -150,7 +150,7 @@ def export(
 ) -> None:
     """Write decisions and rewards as a log for describe, fit, evaluate and other tools (Parquet)."""
     with _opened(bandit, store) as log:
-        from hybandits.service.upkeep.export import export
+        from hybandits.service.admin.export import export
 
         with tidying(), bar("exporting", log.last()[0], unit="rows") as advance:
             written, problems = export(log, out, progress=advance)
@@ -177,8 +177,8 @@ def archive(
     with _opened(bandit, store) as log:
         import time
 
+        from hybandits.service.admin.archive import archive
         from hybandits.service.settings import seconds
-        from hybandits.service.upkeep.archive import archive
 
         before = round((time.time() - seconds("--older-than", older_than)) * 1e6)
         in_doubt = (

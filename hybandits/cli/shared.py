@@ -83,7 +83,7 @@ def make_engine(name: EngineName, workers: int | None, address: str | None) -> E
         return engines.Ray(workers, address)
     if address is not None:
         raise ValueError("--address is for a Ray cluster: add --engine ray")
-    return engines.Local(workers)
+    return engines.ProcessEngine(workers)
 
 
 IDLE = frozenset({"engine", "workers", "address", "out", "strict"})

@@ -70,9 +70,9 @@ def _use_policies() -> None:
     """Let every kind of policy choose, learn, merge, forget, and be saved and loaded."""
     import numpy as np
 
+    from hybandits.estimators.exploration import AsWritten
+    from hybandits.estimators.features import FeatureMap
     from hybandits.kernels.arrow import REFRESH
-    from hybandits.model.exploration import AsWritten
-    from hybandits.model.features import FeatureMap
     from hybandits.policies import (
         DisLinUCB,
         EpsilonGreedy,
@@ -111,19 +111,19 @@ def _use_policies() -> None:
                 choice = policy.choose(x[:n], z[:n], arms)
                 policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
                 policy.choose(x[:n], z[:n], arms)
-                policy.choose(x[:n], z[:n], arms, key="event", by_lot=True)
+                policy.choose(x[:n], z[:n], arms, key="event", randomize=True)
                 policy.rank(x[:n], z[:n], arms, 2)
                 policy.propensities(x[:n], z[:n], arms)
                 policy.predict(x[:n], z[:n], arms)
-                policy.choose_many(x[None, :n], z[None, :n], arms, mask=np.ones((1, n), bool))
+                policy.choose_batch(x[None, :n], z[None, :n], arms, mask=np.ones((1, n), bool))
             if isinstance(policy, HyLinUCB | HyThompson):
-                policy.learn_many(["a"] * many, x, z, np.ones(many))
+                policy.learn_batch(["a"] * many, x, z, np.ones(many))
                 for _ in range(REFRESH):
                     policy.learn("b", x[0], z[0], 1.0)
             numbers = np.arange(2)
             for _ in range(2):  # the arms are new, then known
                 choice = policy.choose(x[:2], z[:2], numbers)
-                policy.choose_many(x[None, :2], z[None, :2], numbers[None])
+                policy.choose_batch(x[None, :2], z[None, :2], numbers[None])
                 policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
             policy.beta(choice.arm)
             policy.save(Path(folder) / "policy.npz")
@@ -157,15 +157,15 @@ def _play_rounds() -> None:
 
 def _use_logs(folder: Path) -> None:
     """Write small click logs, read them, and describe, fit, simulate and evaluate on one."""
+    from hybandits.evaluation import Frozen, Learning, evaluate
+    from hybandits.evaluation.describe import describe
+    from hybandits.evaluation.fit import collect, learn_log, least_squares, warm_start
+    from hybandits.evaluation.log_world import LogWorld, look_over
+    from hybandits.evaluation.view import View
     from hybandits.logs.formats import reader_of
     from hybandits.logs.problems import Problems
     from hybandits.logs.store import convert
     from hybandits.logs.synthetic import SyntheticLog
-    from hybandits.offline.describe import describe
-    from hybandits.offline.evaluation import Frozen, Learning, evaluate
-    from hybandits.offline.fit import collect, learn_log, least_squares, warm_start
-    from hybandits.offline.log_world import LogWorld, look_over
-    from hybandits.offline.view import View
     from hybandits.policies import HyIDS, HyLinUCB, Uniform
     from hybandits.simulation.play import cumulative_regret
 

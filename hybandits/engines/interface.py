@@ -45,7 +45,7 @@ class Engine(Protocol):
         work : callable
             A function that can be imported by name; it may call `report(amount)` to say how much more is done.
         tasks : sequence
-            What to run it on; tasks and results are pickled, except by `Here`.
+            What to run it on; tasks and results are pickled, except by `SerialEngine`.
         progress : callable
             Called with the number of a task and the amount of it done so far, while it runs.
 

@@ -1,4 +1,4 @@
-"""Engines on this machine: `Here`, this very process, and `Local`, a pool of processes.
+"""Engines on this machine: `SerialEngine`, this very process, and `ProcessEngine`, a pool of processes.
 
 The pool is our own around `concurrent.futures`: that gives up when a worker dies and cannot tell how far a task is.
 """
@@ -29,7 +29,7 @@ from hybandits.engines.interface import (
 from hybandits.foundation import checks, interrupts
 
 
-class Here:
+class SerialEngine:
     """Runs tasks in this process, one after the other.
 
     Notes
@@ -40,7 +40,7 @@ class Here:
     --------
     >>> def square(task, report):
     ...     return task * task
-    >>> dict(Here().map(square, [2, 3], progress=lambda task, amount: None))
+    >>> dict(SerialEngine().map(square, [2, 3], progress=lambda task, amount: None))
     {0: 4, 1: 9}
     """
 
@@ -49,7 +49,7 @@ class Here:
             yield i, work(task, _report_to(progress, i))
 
 
-class Local:
+class ProcessEngine:
     """Runs tasks in processes of this machine.
 
     When a process dies, its task is started again, at most three times in all. Scripts must start their work under

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hybandits.foundation.checks import Doubles, nearest
+from hybandits.foundation.checks import FloatArray, nearest
 from hybandits.foundation.files import sha256
 
 PARQUET = (".parquet", ".pq")
 """How the names of Parquet files end; all other files are read as CSV."""
 
 
-def read_table(path: Path | str, label: str | None = None) -> tuple[Doubles, list[str]]:
+def read_table(path: Path | str, label: str | None = None) -> tuple[FloatArray, list[str]]:
     """Features and labels from a file.
 
     Parameters
@@ -110,7 +110,7 @@ def _parquet(path: Path) -> tuple[list[str], list[list[Any]], list[str]]:
     return table.column_names, [column.to_pylist() for column in table.columns] or [[]], places
 
 
-def recorded_table(settings: Mapping[str, Any], data: str | None) -> tuple[Doubles, list[str]] | None:
+def recorded_table(settings: Mapping[str, Any], data: str | None) -> tuple[FloatArray, list[str]] | None:
     """The data set of a record's settings of the world, if it has one in a file, which is `data`.
 
     ValueError if the file's content is not the recorded one.
@@ -124,5 +124,5 @@ def recorded_table(settings: Mapping[str, Any], data: str | None) -> tuple[Doubl
 
 
 @lru_cache(maxsize=1)
-def _read_once(path: str, label: str | None, digest: str) -> tuple[Doubles, list[str]]:
+def _read_once(path: str, label: str | None, digest: str) -> tuple[FloatArray, list[str]]:
     return read_table(path, label)

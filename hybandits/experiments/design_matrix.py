@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.model.eigenvalues import coupling, largest_ratio, smallest
-from hybandits.model.learned import LearnedRidge
-from hybandits.model.memories import MemoryMixture
+from hybandits.estimators.eigenvalues import coupling, largest_ratio, smallest
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.estimators.memories import MemoryMixture
 from hybandits.policies.base import Policy
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.ridge_policy import RidgePolicy

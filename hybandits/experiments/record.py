@@ -113,7 +113,7 @@ class Experiment:
         What else the world is made with: its kind and settings, as `hybandits.simulation.kinds.make_world` takes them.
         Empty for the paper's world. The law and the bounds are for linear worlds only.
     log : mapping, optional
-        Which log contexts and means come from, and how it is used (`hybandits.offline.log_world.LogWorld`). Then `law`
+        Which log contexts and means come from, and how it is used (`evaluation.log_world.LogWorld`). Then `law`
         and the bounds do not matter, the seeds are those of the noise alone, and every policy and trial is a unit of
         its own.
     origins : mapping of str to mapping

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hybandits.experiments.manifest import FORMAT, MANIFEST, read_manifest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import sha256, write_atomically
 from hybandits.foundation.version import __version__
 
@@ -42,7 +42,7 @@ class Run:
 
     policy: str
     trial: int
-    regret: Doubles
+    regret: FloatArray
     design: Mapping[str, Any] | None = None
 
 
@@ -153,14 +153,14 @@ class Design:
         Measures of every arm's block; None if the experiment does not ask for them.
     """
 
-    t: Doubles
-    lambda_min_v: Doubles
-    rho_x: Doubles
-    rho_z: Doubles
-    z_norm: Doubles
-    pulls: Doubles | None = None
-    lambda_min_w: Doubles | None = None
-    sigma_max_b: Doubles | None = None
+    t: FloatArray
+    lambda_min_v: FloatArray
+    rho_x: FloatArray
+    rho_z: FloatArray
+    z_norm: FloatArray
+    pulls: FloatArray | None = None
+    lambda_min_w: FloatArray | None = None
+    sigma_max_b: FloatArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class Outcome:
     tables: Mapping[int, pa.Table]
 
     @property
-    def points(self) -> Doubles:
+    def points(self) -> FloatArray:
         """The rounds after which the regret was kept."""
         return np.array(self.experiment.points, dtype=float)
 
@@ -201,17 +201,17 @@ class Outcome:
         rows = table.filter(pc.equal(table["policy"], policy))
         return rows.sort_by([("environment", "ascending"), ("trial", "ascending")])
 
-    def regret(self, policy: str, arms: int | None = None) -> Doubles:
+    def regret(self, policy: str, arms: int | None = None) -> FloatArray:
         """Cumulative regret, of shape (runs, points); without `arms`, of the smallest complete case."""
         rows = self._rows(policy, self.arms[0] if arms is None else arms)
         return np.array(rows["regret"].to_pylist())
 
-    def final(self, policy: str, arms: int | None = None) -> Doubles:
+    def final(self, policy: str, arms: int | None = None) -> FloatArray:
         """The regret of every run after the last round."""
-        last: Doubles = self.regret(policy, arms)[:, -1]
+        last: FloatArray = self.regret(policy, arms)[:, -1]
         return last
 
-    def environments(self, policy: str, arms: int | None = None) -> Doubles:
+    def environments(self, policy: str, arms: int | None = None) -> FloatArray:
         """The number of every run's environment."""
         return np.array(self._rows(policy, self.arms[0] if arms is None else arms)["environment"].to_pylist())
 

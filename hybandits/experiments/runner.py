@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hybandits.engines import Engine, Local, Report
+from hybandits.engines import Engine, ProcessEngine, Report
+from hybandits.evaluation.log_world import LogWorld
 from hybandits.experiments.design_matrix import measure
 from hybandits.experiments.manifest import MANIFEST, REMEDY, difference, joined_manifest, write_manifest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
@@ -21,7 +22,6 @@ from hybandits.experiments.results import Results, Run, read_results, read_unit,
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
 from hybandits.foundation.own_classes import is_import_path, naming_failures
 from hybandits.foundation.version import __version__
-from hybandits.offline.log_world import LogWorld
 from hybandits.policies.base import Policy
 from hybandits.policies.by_name import class_names, make_policy
 from hybandits.simulation.play import Player, play
@@ -203,11 +203,11 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from hybandits.engines import Here
+    >>> from hybandits.engines import SerialEngine
     >>> from hybandits.experiments.config import experiment
     >>> record = experiment({"d1": 2, "d2": 1, "arms": 3, "rounds": 50, "environments": 2, "policies": ["Greedy"]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results = run([record], folder, engine=Here())
+    ...     results = run([record], folder, engine=SerialEngine())
     >>> results.outcome("simulation", "own").final("Greedy").shape
     (2,)
     """
@@ -238,7 +238,7 @@ def run(
         place = None if data is None else str(Path(data).resolve())
         compile_loops(records, place)
         jobs = [Job(unit, place if unit.experiment.needs_data else None) for unit in todo]
-        work = (engine or Local()).map(timed_unit, jobs, lambda i, rounds: watcher.advance(todo[i], rounds))
+        work = (engine or ProcessEngine()).map(timed_unit, jobs, lambda i, rounds: watcher.advance(todo[i], rounds))
         with closing(work):  # workers end, whatever happens here
             for i, (runs, spent) in work:
                 unit = todo[i]

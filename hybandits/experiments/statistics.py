@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 
 
 def student_quantile(probability: float, freedom: int) -> float:
@@ -44,7 +44,7 @@ class Interval(NamedTuple):
     units: int
 
 
-def interval(values: Doubles, units: NDArray[Any], confidence: float) -> Interval | None:
+def interval(values: FloatArray, units: NDArray[Any], confidence: float) -> Interval | None:
     """Student's interval of a mean over independent units.
 
     Parameters
@@ -76,7 +76,7 @@ def interval(values: Doubles, units: NDArray[Any], confidence: float) -> Interva
     return Interval(mean, mean - half, mean + half, len(means))
 
 
-def interval_within(values: Doubles, units: NDArray[Any], confidence: float) -> Interval | None:
+def interval_within(values: FloatArray, units: NDArray[Any], confidence: float) -> Interval | None:
     """The interval of the mean over these very units, whose runs differ only by noise and the policies' own draws.
 
     It says how well the mean of these units is known; `interval` says what other units would show. Variances are pooled
@@ -97,7 +97,7 @@ def interval_within(values: Doubles, units: NDArray[Any], confidence: float) -> 
     return Interval(mean, mean - half, mean + half, len(names))
 
 
-def exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_] | None = None) -> Doubles:
+def exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_] | None = None) -> FloatArray:
     """The exponent p of y ~ x^p, one per run: the least-squares slope of log y on log x.
 
     Parameters
@@ -129,11 +129,11 @@ def exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_] | None = None) -> D
     centred = (log_x - (log_x * good).sum(axis=1, keepdims=True) / count) * good
     spread = (centred**2).sum(axis=(1, 2))
     slope = (centred * log_y).sum(axis=(1, 2)) / np.where(spread > 1e-12, spread, 1)
-    result: Doubles = np.where(spread > 1e-12, slope, np.nan)
+    result: FloatArray = np.where(spread > 1e-12, slope, np.nan)
     return result
 
 
-def increment_exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_]) -> Doubles:
+def increment_exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_]) -> FloatArray:
     """The exponent p of y ~ c + x^p, one per run, from how much y grows between three points (runs, 3, series).
 
     y ~ c + x^p grows by x^(p - 1) per x, whatever c is. The series in `use` (runs, series) count alike. NaN where y
@@ -146,11 +146,13 @@ def increment_exponents(x: Doubles, y: Doubles, use: NDArray[np.bool_]) -> Doubl
     middle = np.where(good[:, None], (x[:, 1:] + x[:, :-1]) / 2, 0).sum(axis=2) / count
     fine = good.any(axis=1) & (rate > 0).all(axis=1) & (middle[:, 1] > middle[:, 0])
     rate, middle = np.where(fine[:, None], rate, 1.0), np.where(fine[:, None], middle, [1.0, 2.0])
-    result: Doubles = np.where(fine, 1 + np.log(rate[:, 1] / rate[:, 0]) / np.log(middle[:, 1] / middle[:, 0]), np.nan)
+    result: FloatArray = np.where(
+        fine, 1 + np.log(rate[:, 1] / rate[:, 0]) / np.log(middle[:, 1] / middle[:, 0]), np.nan
+    )
     return result
 
 
-def expected_smallest_eigenvalue(dimension: int, rows: Doubles) -> Doubles:
+def expected_smallest_eigenvalue(dimension: int, rows: FloatArray) -> FloatArray:
     """About the mean of lambda_min(sum of n rows) for n > d independent isotropic rows of unit variance.
 
     (sqrt n - sqrt d)^2 + 1.2065 (sqrt n - sqrt d) (1/sqrt d - 1/sqrt n)^(1/3): the edge of the spectrum and the mean of
@@ -158,5 +160,5 @@ def expected_smallest_eigenvalue(dimension: int, rows: Doubles) -> Doubles:
     """
     root, least = np.sqrt(np.maximum(rows, dimension)), math.sqrt(dimension)
     gap = root - least
-    result: Doubles = gap**2 + 1.2065 * gap * np.cbrt(1 / least - 1 / root)
+    result: FloatArray = gap**2 + 1.2065 * gap * np.cbrt(1 / least - 1 / root)
     return result

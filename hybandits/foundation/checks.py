@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Doubles = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -139,7 +139,7 @@ def seed(value: object) -> int | None:
     return count("seed", value, least=0, why="NumPy's generators take non-negative seeds; pass e.g. seed=0")
 
 
-def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> Doubles:
+def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> FloatArray:
     """Return a copy of the value as a C-contiguous array of doubles with `columns` columns; raise if it is not one."""
     if value is None:
         if columns == 0:
@@ -288,7 +288,7 @@ def ready(value: Any, shape: tuple[int, ...]) -> bool:
     return type(value) is _ndarray and value.dtype is FLOAT64 and value.shape == shape and value.flags.carray
 
 
-def finite(name: str, value: Doubles, limit: float) -> None:
+def finite(name: str, value: FloatArray, limit: float) -> None:
     """Raise, saying where, if a number is NaN, infinite or larger than the limit in absolute value."""
     bad = ~(np.abs(value) <= limit)
     if bad.any():

@@ -52,7 +52,7 @@ def place_of(i, mask, places):
 
 
 @kernel
-def choose_many_ucb(
+def choose_batch_ucb(
     x, z, slots, mask, arm_score, pulls, shared_score, ridge, coefficients, t, first, last, index, mean, width
 ):  # fmt: skip
     """`choose_ucb` for each of the rows; where decisions share their candidates and d2 is large, arm by arm."""
@@ -131,7 +131,7 @@ def choose_together(
 
 
 @kernel
-def choose_many_posterior(
+def choose_batch_posterior(
     rule, x, z, slots, mask, arm_score, shared_score, ridge, noise, key, decision, first, last, index, mean, width,
     propensity,
 ):  # fmt: skip
@@ -155,7 +155,7 @@ def choose_many_posterior(
 
 
 @kernel
-def choose_many_tuned(
+def choose_batch_tuned(
     rule, x, z, slots, mask, models, weights, key, decision, first, last, index, mean, width, propensity
 ):  # fmt: skip
     """`choose_mixed` for each of the rows; row b takes decision number decision + b."""
@@ -177,7 +177,7 @@ def choose_many_tuned(
 
 
 @kernel
-def chances_many_told(x, z, slots, arm_score, shared_score, ridge, noise, key, keyed, decisions, chances):
+def chances_batch_told(x, z, slots, arm_score, shared_score, ridge, noise, key, keyed, decisions, chances):
     """`chances_by_information` for each of the decisions, all among the arms in slots (n,); fills chances (B, n)."""
     nothing = np.empty(0)
     for b in range(x.shape[0]):
@@ -190,7 +190,7 @@ def chances_many_told(x, z, slots, arm_score, shared_score, ridge, noise, key, k
 
 
 @kernel
-def chances_many_tuned(
+def chances_batch_tuned(
     x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decisions, chances
 ):  # fmt: skip
     """`chances_tuned` for each of the decisions, all among the arms in slots (n,); fills chances (B, n)."""

@@ -8,12 +8,12 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, usable, within_limit
+from hybandits.kernels.empirical_bayes import COUNT, ROWS, SWEPT, TOLD, UNKNOWN, as_known, with_new_arms
 from hybandits.kernels.evidence import PLAYED
 from hybandits.kernels.gram import mean_of
 from hybandits.kernels.information import chances_by_information, choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
-from hybandits.kernels.tuning import COUNT, ROWS, SWEPT, TOLD, UNKNOWN, as_known, with_new_arms
 
 SAMPLING, INFORMATION = range(2)
 """Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""
@@ -33,7 +33,7 @@ def radius(coefficients, t):
 def choose_uniform(x, z, key, keyed, decision):
     """One of the n candidates, each with probability 1/n, whatever its features; -1 if one of these is not usable.
 
-    key, keyed and decision say which random number decides, see `hybandits.model.lots.Lot`.
+    key, keyed and decision say which random number decides, see `hybandits.estimators.random_stream.RandomStream`.
     """
     if not usable(x, z):
         return -1

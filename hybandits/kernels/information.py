@@ -14,7 +14,7 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import within_limit
-from hybandits.kernels.contenders import PAIRS, contenders, draw_deviations, width_of, winners
+from hybandits.kernels.posterior_sampling import PAIRS, contenders, draw_deviations, width_of, winners
 
 APART = 4.0
 """Standard deviations of a difference beyond which an arm cannot be the best."""

@@ -20,9 +20,7 @@ import numpy as np
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, within_limit
 from hybandits.kernels.decisions import choose_tuned
-from hybandits.kernels.evidence import PLAYED, RATE
-from hybandits.kernels.random import MODEL, uniform
-from hybandits.kernels.tuning import (
+from hybandits.kernels.empirical_bayes import (
     BUDGET,
     COUNT,
     NEXT,
@@ -36,6 +34,8 @@ from hybandits.kernels.tuning import (
     rows_between,
     score_tuned,
 )
+from hybandits.kernels.evidence import PLAYED, RATE
+from hybandits.kernels.random import MODEL, uniform
 
 MODELS = 3
 MEMORIES = (0.0, 16.0, 4.0)

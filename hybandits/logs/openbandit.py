@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hybandits.foundation.checks import Doubles
+from hybandits.estimators.feature_columns import Feature, Number
+from hybandits.foundation.checks import FloatArray
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.columns.categories import one_hots
 from hybandits.logs.columns.cells import Sheet
@@ -27,7 +28,6 @@ from hybandits.logs.columns.reader import KnownArms, read_arms
 from hybandits.logs.columns.tabular import DamagedError, TableFile, open_table, require
 from hybandits.logs.input_files import given_paths, list_files
 from hybandits.logs.store import LogError
-from hybandits.model.feature_columns import Feature, Number
 
 ITEMS = "item_context.csv"
 """The file that marks a campaign's folder."""
@@ -96,7 +96,7 @@ class OpenBanditReader(ColumnsReader):
     def _label(self, category: str) -> str:
         return category[:_CHARACTERS]
 
-    def _verify(self, sheet: Sheet, reward: Doubles, place: Doubles) -> None:
+    def _verify(self, sheet: Sheet, reward: FloatArray, place: FloatArray) -> None:
         clicks = (reward == 0) | (reward == 1)
         sheet.fault(~clicks, "click not 0 or 1", lambda i: f"got {reward[i]:g}")
         sheet.fault(~np.isin(place, (1, 2, 3)), "position not 1, 2 or 3", lambda i: f"got {place[i]:g}")

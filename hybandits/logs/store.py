@@ -35,7 +35,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import clear_parts, discard, naming, part_of
 from hybandits.foundation.version import __version__
 from hybandits.logs.ids import Id
@@ -71,11 +71,11 @@ class _Columns(NamedTuple):
     time: np.ndarray
     pool: np.ndarray
     chosen: np.ndarray
-    reward: Doubles
-    propensity: Doubles
+    reward: FloatArray
+    propensity: FloatArray
     place: np.ndarray
-    user: Doubles
-    pair: Doubles
+    user: FloatArray
+    pair: FloatArray
 
 
 class Batch(_Columns):
@@ -109,11 +109,11 @@ class Batch(_Columns):
         time: np.ndarray,
         pool: np.ndarray,
         chosen: np.ndarray,
-        reward: Doubles,
-        propensity: Doubles,
+        reward: FloatArray,
+        propensity: FloatArray,
         place: np.ndarray,
-        user: Doubles,
-        pair: Doubles | None = None,
+        user: FloatArray,
+        pair: FloatArray | None = None,
     ) -> Self:
         pairs = np.empty((len(pool), 0, 0)) if pair is None else pair
         return super().__new__(cls, time, pool, chosen, reward, propensity, place, user, pairs)
@@ -173,11 +173,11 @@ class Tables:
         self._listed = array("i")
         self._ends = array("q", [0])
         self.names: list[Id] = []
-        self.vectors: list[Doubles] = []
+        self.vectors: list[FloatArray] = []
         self.integers = True
         """Whether all ids so far are integers."""
 
-    def arm(self, name: Id, vector: Doubles) -> int:
+    def arm(self, name: Id, vector: FloatArray) -> int:
         """The row of an arm with this feature vector; it is entered if it is new."""
         if not isinstance(name, str):
             name = int(name)  # one of NumPy's perhaps
@@ -456,7 +456,7 @@ class LogWriter:
         """How many candidates each round has."""
         return self.tables.sizes(batch.pool) if self.pair else np.zeros(batch.rounds, np.int64)
 
-    def _listed(self, batch: Batch) -> list[Doubles]:
+    def _listed(self, batch: Batch) -> list[FloatArray]:
         """The pair features without padding, one after the other."""
         if not self.pair:
             return []
@@ -669,7 +669,7 @@ class Log:
             pools = pq.read_table(self.path / "pools.parquet")["arms"].combine_chunks()
             self.names: list[Id] = arms["arm"].to_pylist()
             vectors = arms["features"].combine_chunks()
-            self.vectors: Doubles = vectors.flatten().to_numpy().reshape(len(self.names), len(self.arm))
+            self.vectors: FloatArray = vectors.flatten().to_numpy().reshape(len(self.names), len(self.arm))
             self.pools = Pools(pools.offsets.to_numpy().astype(np.int64), pools.flatten().to_numpy())
             self.shards: list[Shard] = list(self._find_shards())
             rows = self.pools.rows
@@ -757,7 +757,7 @@ class Log:
             batch = batch._replace(pair=self._padded(lists, self.pools.sizes[batch.pool], shard))
         return batch
 
-    def _padded(self, lists: list[pa.ListArray], sizes: np.ndarray, shard: Shard) -> Doubles:
+    def _padded(self, lists: list[pa.ListArray], sizes: np.ndarray, shard: Shard) -> FloatArray:
         """Lists of pair features as an array (rounds, most candidates, features), 0 beyond a list's last."""
         most = int(sizes.max())
         inside = np.arange(most) < sizes[:, None]

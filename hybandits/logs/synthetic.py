@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits.foundation.checks import Doubles, positive
+from hybandits.estimators.features import FeatureMap
+from hybandits.foundation.checks import FloatArray, positive
 from hybandits.foundation.compiling import kernel
 from hybandits.foundation.files import naming
 from hybandits.logs.store import LogError
-from hybandits.model.features import FeatureMap
 
 _deflate: Any = zlib
 with contextlib.suppress(ImportError):  # without isal the text is the same, but packing takes longer
@@ -62,8 +62,8 @@ _MODEL, _SCHEDULE, _ROUNDS = range(3)
 class Parameters(NamedTuple):
     """The model: theta, which all articles share, and beta of each article by its id."""
 
-    theta: Doubles
-    beta: dict[str, Doubles]
+    theta: FloatArray
+    beta: dict[str, FloatArray]
 
 
 class _DrawnRounds(NamedTuple):
@@ -197,7 +197,7 @@ class SyntheticLog:
         return memberships
 
     @cached_property
-    def articles(self) -> dict[str, Doubles]:
+    def articles(self) -> dict[str, FloatArray]:
         """The vector of every article."""
         if self.kind == "R6B":
             return {name: np.ones(1) for name in self.names}
@@ -226,14 +226,14 @@ class SyntheticLog:
         beta = {name: self.spread * own * random.uniform(-1, 1, len(own)) for name in self.names}
         return Parameters(theta.ravel(order="F"), beta)
 
-    def mean(self, user: Doubles, vector: Doubles, article: str) -> float:
+    def mean(self, user: FloatArray, vector: FloatArray, article: str) -> float:
         """The probability that a user clicks on an article, given their vectors."""
         x, z = self.map(user, vector)
         theta, beta = self.parameters
         return float(np.clip(x @ theta + z @ beta[article], LOWEST, HIGHEST))
 
     @cached_property
-    def _weights(self) -> tuple[Doubles, Doubles]:
+    def _weights(self) -> tuple[FloatArray, FloatArray]:
         """Offset and weights of every article: its mean is offset + weights . u before clipping."""
         theta, beta = self.parameters
         vectors = np.array([self.articles[name] for name in self.names])
@@ -246,7 +246,7 @@ class SyntheticLog:
     # ------------------------------------------------------------------ the rounds
 
     @cached_property
-    def _popular(self) -> Doubles:
+    def _popular(self) -> FloatArray:
         """How often each of a user's 136 features is on: the first always, of the others about 15 at a time."""
         popular = self._random(_MODEL, 2).uniform(0.02, 0.2, ACTIVE_IDS)
         popular[0] = 1.0

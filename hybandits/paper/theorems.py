@@ -30,7 +30,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 
 Policy = Literal["LinUCB", "HyLinUCB", "DisLinUCB"]
 
@@ -115,8 +115,8 @@ def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: f
 
 
 def coupling_bound(
-    pulls: Doubles, *, d1: int, d2: int, horizon: int, rho: float, ridge: float, delta: float
-) -> Doubles:
+    pulls: FloatArray, *, d1: int, d2: int, horizon: int, rho: float, ridge: float, delta: float
+) -> FloatArray:
     """The key lemma's bound on sigma_max(Z_t) after t = sum_i tau_i rounds, tau_i of which went to arm i.
 
     sum_i sqrt(8 tau_i log((d1 + d2) K/delta)) / sqrt(rho t/2) / sqrt(rho tau_i/2, or lambda if tau_i < T_m)
@@ -149,7 +149,7 @@ def coupling_bound(
     lam, t = checks.ridge(ridge), pulls.sum(axis=-1)
     own = np.where(pulls >= least, rho * pulls / 2, lam)
     terms = np.sqrt(8 * pulls * math.log((d1 + d2) * arms / delta) / own).sum(axis=-1)
-    bound: Doubles = np.where(t >= least, terms / np.sqrt(rho * np.maximum(t, 1.0) / 2), np.inf)
+    bound: FloatArray = np.where(t >= least, terms / np.sqrt(rho * np.maximum(t, 1.0) / 2), np.inf)
     return bound
 
 

@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybandits.engines import Engine
+from hybandits.evaluation import fit
+from hybandits.evaluation.log_world import look_over
+from hybandits.evaluation.view import View
 from hybandits.experiments.record import Entry, Experiment, Protocol
 from hybandits.foundation.files import write_atomically
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import HEADER, Log, LogError, convert
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import YahooReader
-from hybandits.offline import fit
-from hybandits.offline.log_world import look_over
-from hybandits.offline.view import View
 from hybandits.paper.settings import (
     DEFECT_SUFFIX,
     YAHOO_EXPERIMENTS,

@@ -1,12 +1,12 @@
 """The policies: rules for choosing on top of the estimator, one file per idea."""
 
 from hybandits.policies.base import Choice, Policy, load
+from hybandits.policies.batch import Choices
 from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.hyran import HyRan, HyRanWithoutCrossBlocks
 from hybandits.policies.information import HyIDS
-from hybandits.policies.many import Choices
-from hybandits.policies.places import Ranking, Rankings
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
+from hybandits.policies.ranking import Ranking, Rankings
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson

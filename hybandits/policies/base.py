@@ -12,20 +12,20 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from hybandits.estimators import policy_file
+from hybandits.estimators.arms import CandidateSet, Slots
+from hybandits.estimators.constant_features import CancellingWatch
+from hybandits.estimators.inputs import id_list
+from hybandits.estimators.learned import LearnedSettings
+from hybandits.estimators.policy_file import FileError, Packed
+from hybandits.estimators.random_stream import RandomStream, digest_of, digest_of_key, key_of_seed, stream_of
+from hybandits.estimators.ridge import Prediction
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels.decisions import draw_places
 from hybandits.kernels.random import KEYED, LOT
-from hybandits.model import policy_file
-from hybandits.model.arms import CandidateSet, Slots
-from hybandits.model.cancelling import CancellingWatch
-from hybandits.model.inputs import id_list
-from hybandits.model.learned import LearnedSettings
-from hybandits.model.lots import Lot, digest_of, digest_of_key, key_of_seed, stream_of
-from hybandits.model.policy_file import FileError, Packed
-from hybandits.model.ridge import Prediction
-from hybandits.policies.many import Batch, Choices, checked_batch
-from hybandits.policies.places import Ranking, Rankings, number_of_places, put_together
+from hybandits.policies.batch import Batch, Choices, checked_batch
+from hybandits.policies.ranking import Ranking, Rankings, number_of_places, put_together
 from hybandits.policies.settings import WithSettings
 from hybandits.policies.threads import Guarded
 
@@ -56,8 +56,8 @@ class Drawn(NamedTuple):
     """
 
     index: int  # type: ignore[assignment]  # not tuple.index
-    chances: Doubles
-    own: Doubles
+    chances: FloatArray
+    own: FloatArray
 
 
 class Lots(NamedTuple):
@@ -72,8 +72,8 @@ class Lots(NamedTuple):
     """
 
     indices: Slots
-    chances: Doubles
-    own: Doubles
+    chances: FloatArray
+    own: FloatArray
 
 
 class Choice(NamedTuple):
@@ -193,13 +193,13 @@ class Policy(Guarded, WithSettings, ABC):
         """How many policies this one wraps."""
         return 0
 
-    def _lot(self, key: Hashable | None) -> Lot:
+    def _lot(self, key: Hashable | None) -> RandomStream:
         """The random numbers of the next decision, or of the decision that the caller names by a key."""
         if key is None:
-            return Lot(self._key, self._decisions)
-        return Lot(self._key, digest_of_key(key), KEYED)
+            return RandomStream(self._key, self._decisions)
+        return RandomStream(self._key, digest_of_key(key), KEYED)
 
-    def _look_at(self, x: Doubles, z: Doubles) -> None:
+    def _look_at(self, x: FloatArray, z: FloatArray) -> None:
         """Let the watch see the candidates of a call that succeeds."""
         if self._watch is not None and self._watch.is_over(x, z):
             self._watch = None
@@ -238,7 +238,7 @@ class Policy(Guarded, WithSettings, ABC):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
-        by_lot: bool = False,
+        randomize: bool = False,
         floor: float | None = None,
     ) -> Choice:
         """Choose one of n candidates.
@@ -255,7 +255,7 @@ class Policy(Guarded, WithSettings, ABC):
             Names the decision, for example by the id of an event. The random numbers are then a function of the seed
             and the key, and the call changes nothing: asked again, the same model takes the same decision. Arms that
             the policy has not met are not admitted.
-        by_lot : bool, default=False
+        randomize : bool, default=False
             Draw the arm from (1 - floor) p + floor / n, where p are the `propensities` of this decision. Then every
             candidate may be chosen, and ``choice.propensity`` is exact, also where p itself is an estimate.
         floor : float, optional
@@ -277,7 +277,7 @@ class Policy(Guarded, WithSettings, ABC):
         key: Hashable | None = None,
         floor: float | None = None,
     ) -> Drawn:
-        """Say what the next ``choose(.., key=key, by_lot=True)`` draws, and from which chances; nothing changes.
+        """Say what the next ``choose(.., key=key, randomize=True)`` draws, and from which chances; nothing changes.
 
         Returns
         -------
@@ -300,7 +300,7 @@ class Policy(Guarded, WithSettings, ABC):
         floor: float | None = None,
         threads: int = 1,
     ) -> Lots:
-        """Say what so many calls of ``choose(.., key=key, by_lot=True)`` among the same arms draw; nothing changes.
+        """Say what so many calls of ``choose(.., key=key, randomize=True)`` among the same arms draw; nothing changes.
 
         Parameters
         ----------
@@ -331,15 +331,17 @@ class Policy(Guarded, WithSettings, ABC):
             nothing = np.empty((0, batch.x.shape[1]))
             return Lots(np.empty(0, np.int64), nothing, nothing)
         with self._lock:
-            lots = [Lot(self._key, digest_of_key(key), KEYED) for key in keys]
+            lots = [RandomStream(self._key, digest_of_key(key), KEYED) for key in keys]
             return self._drawn(self._own_lots(batch, keys, lots, threads), lots, floor)
 
-    def _own_lots(self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[Lot], threads: int) -> Doubles:
+    def _own_lots(
+        self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[RandomStream], threads: int
+    ) -> FloatArray:
         """`propensities` of each decision, whose key and lot are given."""
         arms = batch.ids[0]
         return np.stack([self.propensities(batch.x[b], batch.z[b], arms, key=key) for b, key in enumerate(keys)])
 
-    def _drawn(self, own: Doubles, lots: Sequence[Lot], floor: float) -> Lots:
+    def _drawn(self, own: FloatArray, lots: Sequence[RandomStream], floor: float) -> Lots:
         """Draw from the policy's own probabilities and the floor."""
         indices, chances = np.empty(len(own), np.int64), np.empty(own.shape)
         key, _, keyed = lots[0]
@@ -347,10 +349,12 @@ class Policy(Guarded, WithSettings, ABC):
         return Lots(indices, chances, own)
 
     def _choose_by_lot(
-        self, x: Any, z: Any, arms: Any, key: Hashable | None, by_lot: bool, floor: float | None
+        self, x: Any, z: Any, arms: Any, key: Hashable | None, randomize: bool, floor: float | None
     ) -> Choice:
-        if not by_lot:
-            raise ValueError(f"floor={floor!r} makes no difference without by_lot=True: pass both, or leave out floor")
+        if not randomize:
+            raise ValueError(
+                f"floor={floor!r} makes no difference without randomize=True: pass both, or leave out floor"
+            )
         arms = kept(arms)
         with self._lock:
             lot, before = self._lot(key), self._decisions
@@ -361,7 +365,7 @@ class Policy(Guarded, WithSettings, ABC):
                 self._decisions = before + 1  # rules that do not draw by themselves have not counted it
             return self._instead(choice, index, x, z, arms, lot)._replace(propensity=float(chances[index]))
 
-    def _instead(self, choice: Choice, index: int, x: Any, z: Any, arms: Any, lot: Lot) -> Choice:
+    def _instead(self, choice: Choice, index: int, x: Any, z: Any, arms: Any, lot: RandomStream) -> Choice:
         """The choice of another candidate than the policy's own; its propensity is left open."""
         if index == choice.index:
             return choice
@@ -369,7 +373,7 @@ class Policy(Guarded, WithSettings, ABC):
         receipt = choice.receipt if self.receipt_is_of_the_round else None
         return Choice(ids_of(arms, len(mean))[index], index, float(mean[index]), float(width[index]), None, receipt)
 
-    def _scores(self, x: Any, z: Any, arms: Any, lot: Lot) -> Prediction:
+    def _scores(self, x: Any, z: Any, arms: Any, lot: RandomStream) -> Prediction:
         """`predict` by the model that takes the decision with this lot, where there are several."""
         return self.predict(x, z, arms)
 
@@ -423,7 +427,7 @@ class Policy(Guarded, WithSettings, ABC):
             [choice.receipt for choice in choices],
         )
 
-    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> Doubles:
+    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> FloatArray:
         """The probability of each candidate (rows) in each of the first places (columns) of the next `rank`.
 
         NaN where it is not known. This is that of a rule that is certain; such a ranking changes nothing with a key.
@@ -451,7 +455,7 @@ class Policy(Guarded, WithSettings, ABC):
     def _meet(self, arms: Sequence[Hashable]) -> None:
         """Admit arms as `choose` would; everything has been checked."""
 
-    def rank_many(
+    def rank_batch(
         self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, mask: Any = None
     ) -> Rankings:
         """Rank the candidates of many decisions against the model as it is: the same as so many calls of `rank`.
@@ -459,7 +463,7 @@ class Policy(Guarded, WithSettings, ABC):
         Parameters
         ----------
         x, z, arms, mask
-            As for `choose_many`.
+            As for `choose_batch`.
         m : int, optional
             The number of places, by default that of the candidates.
 
@@ -477,7 +481,7 @@ class Policy(Guarded, WithSettings, ABC):
             rankings = [self.rank(x_b, z_b, ids, places) for x_b, z_b, ids, _ in rows]
         return put_together(rankings, [candidates for _, _, _, candidates in rows], places)
 
-    def choose_many(
+    def choose_batch(
         self,
         x: Any = None,
         z: Any = None,
@@ -485,7 +489,7 @@ class Policy(Guarded, WithSettings, ABC):
         *,
         mask: Any = None,
         threads: int = 1,
-        by_lot: bool = False,
+        randomize: bool = False,
         floor: float | None = None,
     ) -> Choices:
         """Take many decisions against the model as it is: the same as so many calls of `choose`.
@@ -503,7 +507,7 @@ class Policy(Guarded, WithSettings, ABC):
             Which rows are candidates, where decisions have different numbers of them. By default all are.
         threads : int, default=1
             How many threads share the work. It makes no difference to the decisions.
-        by_lot, floor
+        randomize, floor
             As for `choose`.
 
         Returns
@@ -518,7 +522,7 @@ class Policy(Guarded, WithSettings, ABC):
             choices, indices = [], np.empty(batch.size, np.int64)
             for b in range(batch.size):
                 x_b, z_b, ids, places = batch.rows(b)
-                choice = self.choose(x_b, z_b, ids, by_lot=by_lot, floor=floor)
+                choice = self.choose(x_b, z_b, ids, randomize=randomize, floor=floor)
                 choices.append(choice)
                 indices[b] = places[choice.index]
         return Choices(
@@ -550,7 +554,7 @@ class Policy(Guarded, WithSettings, ABC):
         """
 
     @abstractmethod
-    def learn_many(
+    def learn_batch(
         self,
         arms: Iterable[Hashable],
         x: Any = None,
@@ -570,7 +574,9 @@ class Policy(Guarded, WithSettings, ABC):
         """Estimate the mean rewards of candidates and their widths without choosing; the policy does not change."""
 
     @abstractmethod
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Compute the probability with which `choose` would pick each candidate now; the policy does not change.
 
         With a key, the probabilities are those of the `choose` with that key.
@@ -578,11 +584,11 @@ class Policy(Guarded, WithSettings, ABC):
 
     @property
     @abstractmethod
-    def theta(self) -> Doubles:
+    def theta(self) -> FloatArray:
         """The estimated effect of the shared features."""
 
     @abstractmethod
-    def beta(self, arm: Hashable) -> Doubles:
+    def beta(self, arm: Hashable) -> FloatArray:
         """Return the estimated effect of an arm's own features.
 
         Until the arm has learned it is the prior mean: zero, or what arms have in common where that is learned.
@@ -869,7 +875,7 @@ def checked_floor(floor: float | None) -> float:
     return FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
 
 
-def one_hot(n: int, index: int) -> Doubles:
+def one_hot(n: int, index: int) -> FloatArray:
     """Return the propensities of a rule that is certain to choose one of n candidates."""
     propensities = np.zeros(n)
     propensities[index] = 1.0

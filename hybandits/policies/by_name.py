@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hybandits import policies
+from hybandits.estimators import exploration
 from hybandits.foundation import checks, own_classes
 from hybandits.foundation.own_classes import is_import_path, parameters_of
-from hybandits.model import exploration
 from hybandits.policies.base import Policy
 from hybandits.policies.posterior import PosteriorPolicy
 

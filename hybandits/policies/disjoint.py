@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.foundation.checks import Doubles
+from hybandits.estimators.inputs import checked_matrices, checked_vectors, not_finite
+from hybandits.estimators.ridge import HybridRidge
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow
-from hybandits.model.inputs import checked_matrices, checked_vectors, not_finite
-from hybandits.model.ridge import HybridRidge
 from hybandits.policies.ucb import UCBPolicy
 
 
@@ -68,7 +68,7 @@ class DisLinUCB(UCBPolicy):
         self._check_finite(x, z)
         return np.empty(0), np.concatenate((x, z))
 
-    def _check_finite(self, x: Doubles, z: Doubles) -> None:
+    def _check_finite(self, x: FloatArray, z: FloatArray) -> None:
         """Check here rather than in the estimator, whose message would name columns of x and z put together."""
         if not (arrow.within_limit(x) and arrow.within_limit(z)):
             raise not_finite(x, z)

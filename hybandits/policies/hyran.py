@@ -7,16 +7,16 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from hybandits.estimators.arms import CandidateSet
+from hybandits.estimators.constant_features import CancellingWatch
+from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.estimators.policy_file import Packed
+from hybandits.estimators.random_stream import digest_of_key
+from hybandits.estimators.ridge import Prediction
+from hybandits.estimators.sums import NO_ROOM, GramTable, unsound
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions, gram, random
-from hybandits.model.arms import CandidateSet
-from hybandits.model.cancelling import CancellingWatch
-from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
-from hybandits.model.lots import digest_of_key
-from hybandits.model.policy_file import Packed
-from hybandits.model.ridge import Prediction
-from hybandits.model.sums import NO_ROOM, GramTable, unsound
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
 
 Schedule = Literal["experiments", "theory"]
@@ -26,8 +26,8 @@ class Pool(NamedTuple):
     """The receipt of `HyRan`: all candidates of the round, because the policy learns from all of their features."""
 
     arms: tuple[Hashable, ...]
-    x: Doubles
-    z: Doubles
+    x: FloatArray
+    z: FloatArray
 
 
 class HyRan(Policy):
@@ -121,7 +121,7 @@ class HyRan(Policy):
         """The sums that the estimates are solved from."""
         return self._table
 
-    def ridges(self, count: int, new: int = 0) -> tuple[Doubles, Doubles]:
+    def ridges(self, count: int, new: int = 0) -> tuple[FloatArray, FloatArray]:
         """Return the ridges of the next `count` rounds, with `new` more arms met: for choosing and for filling in.
 
         Choosing uses 1 + lambda_t, where the 1 is the V = I that Algorithm 1 starts from, and filling in rewards uses
@@ -155,11 +155,11 @@ class HyRan(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
-        by_lot: bool = False,
+        randomize: bool = False,
         floor: float | None = None,
     ) -> Choice:
-        if by_lot or floor is not None:
-            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
+        if randomize or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, randomize, floor)
         if key is not None:
             digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
         rows = self._rows(x, z, arms, admit=key is None)
@@ -173,14 +173,16 @@ class HyRan(Policy):
     def _meet(self, arms: Sequence[Hashable]) -> None:
         self._table.admit(arms)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Return 1 for the highest mean and 0 for the others: the choice itself is deterministic."""
         rows = self._rows(x, z, arms, admit=False)
         new = self._table.unmet(rows.arms) if key is None else 0  # `choose` with a key admits no arms
         solved = self._table.estimate(self._ridge(new))
         return one_hot(len(rows.arms), decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)[0])
 
-    def _check_pool(self, arm: Hashable, x: Doubles, z: Doubles, receipt: Any) -> Pool:
+    def _check_pool(self, arm: Hashable, x: FloatArray, z: FloatArray, receipt: Any) -> Pool:
         if receipt is None:
             return Pool((arm,), x[None], z[None])
         if not isinstance(receipt, Pool):
@@ -202,9 +204,9 @@ class HyRan(Policy):
         value = checks.reward(reward)
         check_finite(x, z)
         checks.finite("reward", np.asarray(value), arrow.LIMIT)
-        self.learn_many([arm], x[None], z[None], np.array([value]), receipts=[receipt])
+        self.learn_batch([arm], x[None], z[None], np.array([value]), receipts=[receipt])
 
-    def learn_many(
+    def learn_batch(
         self,
         arms: Iterable[Hashable],
         x: Any = None,
@@ -251,10 +253,10 @@ class HyRan(Policy):
         return self._table.predict(rows.x, rows.z, rows.slots, self._ridge())
 
     @property
-    def theta(self) -> Doubles:
+    def theta(self) -> FloatArray:
         return self._table.estimate(self._ridge()).theta
 
-    def beta(self, arm: Hashable) -> Doubles:
+    def beta(self, arm: Hashable) -> FloatArray:
         slot = self._table.slot(arm)
         return self._table.estimate(self._ridge()).beta[slot] if slot >= 0 else np.zeros(self.d2)
 

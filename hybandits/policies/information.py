@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.foundation.checks import Doubles
+from hybandits.estimators.arms import Slots
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.estimators.random_stream import RandomStream
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import batches, decisions
-from hybandits.model.arms import Slots
-from hybandits.model.learned import LearnedRidge
-from hybandits.model.lots import Lot
-from hybandits.policies.many import NO_MASK, Batch, in_threads
+from hybandits.policies.batch import NO_MASK, Batch, in_threads
 from hybandits.policies.posterior import AUTO, Memory, PosteriorPolicy
 
 
@@ -83,17 +83,19 @@ class HyIDS(PosteriorPolicy):
     ) -> None:
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
-    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+    def _order(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
+    ) -> tuple[Slots, FloatArray | None]:
         """The arm that the rule picks, then the others in the order of their means."""
         if self._undecided(lot):
             return super()._order(x, z, slots, lot, places)[0], None
         return self._led_by(self._pick(x, z, slots, lot)[0], x, z, slots, lot)[:places], None
 
-    def _led_by(self, first: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Slots:
+    def _led_by(self, first: int, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream) -> Slots:
         order = np.argsort(-self._model(lot).score(x, z, slots).mean, kind="stable")
         return np.concatenate(([first], order[order != first]))
 
-    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
         """Those of the two orders that the lot decides between."""
         if self._undecided(lot):
             return super()._place_chances(x, z, slots, lot, places)
@@ -104,23 +106,27 @@ class HyIDS(PosteriorPolicy):
             matrix[order, np.arange(places)] += chances[first]
         return matrix
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
         if self._inherits_at("_pick") < self._inherits_at("propensities"):
             raise NotImplementedError(
                 f"{type(self).__name__} picks by a rule of its own: define its propensities as well"
             )
         rows = self._rows(x, z, arms)
-        chances: Doubles = self._chances(_one(rows.x, rows.z), rows.slots, [self._lot(key)])[0]
+        chances: FloatArray = self._chances(_one(rows.x, rows.z), rows.slots, [self._lot(key)])[0]
         return chances
 
-    def _own_lots(self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[Lot], threads: int) -> Doubles:
+    def _own_lots(
+        self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[RandomStream], threads: int
+    ) -> FloatArray:
         if min(self._inherits_at("propensities"), self._inherits_at("_pick")) < self._inherits_at("_own_lots"):
             return super()._own_lots(batch, keys, lots, threads)
         slots = self._rows(batch.x[0], batch.z[0], batch.ids[0]).slots
         return self._chances(batch, slots, lots, threads)
 
-    def _chances(self, batch: Batch, slots: Slots, lots: Sequence[Lot], threads: int = 1) -> Doubles:
+    def _chances(self, batch: Batch, slots: Slots, lots: Sequence[RandomStream], threads: int = 1) -> FloatArray:
         """The probabilities of several decisions among the same arms."""
         chances = np.empty(batch.x.shape[:2])
         key, _, keyed = lots[0]
@@ -133,12 +139,12 @@ class HyIDS(PosteriorPolicy):
             model = self._model(lots[first])
             if self._learns:
                 assert isinstance(model, LearnedRidge)
-                refused = batches.chances_many_tuned(
+                refused = batches.chances_batch_tuned(
                     x, z, slots, model.arm_score, model.shared_score, model.numbers, model.unknown, model.state, key,
                     keyed, numbers[some], chances[some],
                 )  # fmt: skip
             else:
-                refused = batches.chances_many_told(
+                refused = batches.chances_batch_told(
                     x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, key, keyed,
                     numbers[some], chances[some],
                 )  # fmt: skip
@@ -151,6 +157,6 @@ class HyIDS(PosteriorPolicy):
         return chances
 
 
-def _one(x: Doubles, z: Doubles) -> Batch:
+def _one(x: FloatArray, z: FloatArray) -> Batch:
     """One decision as a batch."""
     return Batch(x[None], z[None], [], NO_MASK)

@@ -8,19 +8,19 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hybandits.estimators.arms import Slots
+from hybandits.estimators.learned import LearnedRidge, LearnedSettings
+from hybandits.estimators.memories import MemoryMixture
+from hybandits.estimators.policy_file import FileError, Packed
+from hybandits.estimators.random_stream import RandomStream
+from hybandits.estimators.ridge import HybridRidge, Prediction
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import batches, decisions
-from hybandits.model.arms import Slots
-from hybandits.model.learned import LearnedRidge, LearnedSettings
-from hybandits.model.lots import Lot
-from hybandits.model.memories import MemoryMixture
-from hybandits.model.policy_file import FileError, Packed
-from hybandits.model.ridge import HybridRidge, Prediction
-from hybandits.policies.many import Batch, in_threads
+from hybandits.policies.batch import Batch, in_threads
 from hybandits.policies.ridge_policy import RidgePolicy
 
-NOTHING: Doubles = np.empty(0)
+NOTHING: FloatArray = np.empty(0)
 """No variance beyond that of the estimates, and no weights where there is one model."""
 
 AUTO: Literal["auto"] = "auto"
@@ -57,7 +57,7 @@ class PosteriorPolicy(RidgePolicy):
     propensity_draws: int = 0
     """How many further draws estimate the propensity of a choice, where the rule does not know it; 0: it is None."""
 
-    _estimated: Callable[[int, Doubles, Doubles, Slots, Lot], float]
+    _estimated: Callable[[int, FloatArray, FloatArray, Slots, RandomStream], float]
     """_estimated(index, x, z, slots, lot): that estimate, of policies that have `propensity_draws`."""
 
     def __init__(
@@ -111,12 +111,14 @@ class PosteriorPolicy(RidgePolicy):
         if isinstance(self._estimator, LearnedRidge | MemoryMixture):
             self._estimator.refresh()
 
-    def _model(self, lot: Lot) -> HybridRidge:
+    def _model(self, lot: RandomStream) -> HybridRidge:
         """The model that takes a decision: the one there is, or one drawn by weight."""
         estimator = self._estimator
         return estimator.drawn(lot) if type(estimator) is MemoryMixture else estimator
 
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
+    def _pick(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream
+    ) -> tuple[int, float, float, float | None]:
         estimator = self._model(lot) if self.memory == AUTO else self._estimator
         key, decision, keyed = lot
         if self._learns:
@@ -136,18 +138,18 @@ class PosteriorPolicy(RidgePolicy):
             return index, mean, width, None
         return index, mean, width, self._estimated(index, x, z, slots, lot)
 
-    def _undecided(self, lot: Lot) -> bool:
+    def _undecided(self, lot: RandomStream) -> bool:
         """Whether nothing has been learned that a decision could be made by, so that the lot decides."""
         model = self._model(lot)
         return isinstance(model, LearnedRidge) and not model.tuned
 
-    def _score(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Prediction:
+    def _score(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream) -> Prediction:
         return self._model(lot).score(x, z, slots)
 
-    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
         return np.full((len(slots), places), 1.0 / len(slots) if self._undecided(lot) else np.nan)
 
-    def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
         estimator, size = self._estimator, batch.size
         index = np.empty(size, np.int64)
         mean, width, propensity = np.empty(size), np.empty(size), np.empty(size)
@@ -162,12 +164,12 @@ class PosteriorPolicy(RidgePolicy):
         def work(first: int, last: int) -> int:
             refused: int
             if models:
-                refused = batches.choose_many_tuned(
+                refused = batches.choose_batch_tuned(
                     self.rule, batch.x, batch.z, slots, batch.mask, models, weights, key, decision, first, last, index,
                     mean, width, propensity,
                 )  # fmt: skip
             else:
-                refused = batches.choose_many_posterior(
+                refused = batches.choose_batch_posterior(
                     self.rule, batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.shared_score,
                     estimator.ridge, self.noise, key, decision, first, last, index, mean, width, propensity,
                 )  # fmt: skip
@@ -197,7 +199,7 @@ class PosteriorPolicy(RidgePolicy):
         return f"{super().__repr__()}; learned: {', '.join(words)}"
 
 
-def _middle(values: Doubles) -> str:
+def _middle(values: FloatArray) -> str:
     """The root mean square of the scales that are known."""
     known = values[~(values != values)]
     return f"{math.sqrt(float((known**2).mean())):.3g}" if len(known) else "unknown"

@@ -7,18 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybandits.estimators.arms import CandidateSet, Slots
+from hybandits.estimators.inputs import check_finite
+from hybandits.estimators.learned import LearnedSettings
+from hybandits.estimators.policy_file import Packed
+from hybandits.estimators.random_stream import RandomStream
+from hybandits.estimators.ridge import Prediction
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
 from hybandits.kernels.random import place_among
-from hybandits.model.arms import CandidateSet, Slots
-from hybandits.model.inputs import check_finite
-from hybandits.model.learned import LearnedSettings
-from hybandits.model.lots import Lot
-from hybandits.model.policy_file import Packed
-from hybandits.model.ridge import Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, ids_of, kept
-from hybandits.policies.places import Ranking, number_of_places
+from hybandits.policies.ranking import Ranking, number_of_places
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -53,7 +53,9 @@ class Uniform(RidgePolicy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
+    def _pick(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream
+    ) -> tuple[int, float, float, float | None]:
         index = decisions.choose_uniform(x, z, lot.key, lot.keyed, lot.decision)
         if index < 0:
             return -1, 0.0, 0.0, None
@@ -61,13 +63,17 @@ class Uniform(RidgePolicy):
         mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
         return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
 
-    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+    def _order(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
+    ) -> tuple[Slots, FloatArray | None]:
         return super()._order(x, z, slots, lot, places)[0], None
 
-    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
         return np.full((len(slots), places), 1.0 / len(slots))
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Return 1/n for each of the n candidates."""
         rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
@@ -138,11 +144,11 @@ class EpsilonGreedy(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
-        by_lot: bool = False,
+        randomize: bool = False,
         floor: float | None = None,
     ) -> Choice:
-        if by_lot or floor is not None:
-            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
+        if randomize or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, randomize, floor)
         arms = kept(arms)
         chance, place = self._lot(key).uniforms(2)
         explores = chance < self.epsilon
@@ -162,7 +168,9 @@ class EpsilonGreedy(Policy):
         propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
         return choice._replace(propensity=propensity)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
         p = self.policy.propensities(x, z, arms, key=key)
         return (1 - self.epsilon) * p + self.epsilon / len(p)
@@ -196,14 +204,14 @@ class EpsilonGreedy(Policy):
             ranking = Ranking(chosen, indices, mean[indices], width[indices], own, receipts)
         return ranking._replace(propensities=(1 - self.epsilon) * own + self.epsilon / n)
 
-    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> Doubles:
+    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> FloatArray:
         inner = self.policy._place_probabilities(x, z, arms, places, key)
         return (1 - self.epsilon) * inner + self.epsilon / len(inner)
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         self.policy.learn(arm, x, z, reward, receipt=receipt)
 
-    def learn_many(
+    def learn_batch(
         self,
         arms: Iterable[Hashable],
         x: Any = None,
@@ -212,16 +220,16 @@ class EpsilonGreedy(Policy):
         *,
         receipts: Sequence[Any] | None = None,
     ) -> None:
-        self.policy.learn_many(arms, x, z, rewards, receipts=receipts)
+        self.policy.learn_batch(arms, x, z, rewards, receipts=receipts)
 
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
         return self.policy.predict(x, z, arms)
 
     @property
-    def theta(self) -> Doubles:
+    def theta(self) -> FloatArray:
         return self.policy.theta
 
-    def beta(self, arm: Hashable) -> Doubles:
+    def beta(self, arm: Hashable) -> FloatArray:
         return self.policy.beta(arm)
 
     @property

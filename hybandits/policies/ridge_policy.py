@@ -9,22 +9,22 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from hybandits.estimators.arms import CandidateSet, CheckedCandidates, Slots
+from hybandits.estimators.constant_features import CancellingWatch
+from hybandits.estimators.inputs import check_finite, id_list, not_finite
+from hybandits.estimators.learned import Moments
+from hybandits.estimators.policy_file import FileError, Packed
+from hybandits.estimators.random_stream import RandomStream
+from hybandits.estimators.ridge import HybridRidge, Prediction
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
-from hybandits.model.arms import CandidateSet, CheckedCandidates, Slots
-from hybandits.model.cancelling import CancellingWatch
-from hybandits.model.inputs import check_finite, id_list, not_finite
-from hybandits.model.learned import Moments
-from hybandits.model.lots import Lot
-from hybandits.model.policy_file import FileError, Packed
-from hybandits.model.ridge import HybridRidge, Prediction
+from hybandits.foundation.checks import FloatArray
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts
-from hybandits.policies.many import Batch, Choices, checked_batch, look_up
-from hybandits.policies.places import Ranking, number_of_places
+from hybandits.policies.batch import Batch, Choices, checked_batch, look_up
+from hybandits.policies.ranking import Ranking, number_of_places
 from hybandits.policies.threads import holds_lock
 
 _new = tuple.__new__
-"""Makes a Choice or a Lot in half the time that its own constructor takes."""
+"""Make a Choice or a RandomStream in half the time that its own constructor takes."""
 
 
 class RidgePolicy(Policy):
@@ -58,8 +58,8 @@ class RidgePolicy(Policy):
     _draws: ClassVar[bool] = True
     """Whether the rule may draw random numbers, so that its decisions are counted."""
 
-    _pick_many: Callable[[Batch, Slots, int], tuple[Slots, Doubles, Doubles, Doubles]]
-    """_pick_many(batch, slots, threads): indices, means, widths and propensities of many decisions; not all have it."""
+    _pick_batch: Callable[[Batch, Slots, int], tuple[Slots, FloatArray, FloatArray, FloatArray]]
+    """_pick_batch(batch, slots, threads): indices, means, widths and propensities of many decisions."""
 
     def __init__(self, *, d1: int, d2: int, ridge: float, seed: int | None) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
@@ -100,7 +100,9 @@ class RidgePolicy(Policy):
         return self._estimator.set_aside(arms)
 
     @abstractmethod
-    def _pick(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> tuple[int, float, float, float | None]:
+    def _pick(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream
+    ) -> tuple[int, float, float, float | None]:
         """Return index, mean, width and propensity of the choice, or index -1 if a feature is not finite.
 
         Random numbers come from the lot, whose numbers are a function of the seed and the decision. Nothing about the
@@ -115,11 +117,11 @@ class RidgePolicy(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
-        by_lot: bool = False,
+        randomize: bool = False,
         floor: float | None = None,
     ) -> Choice:
-        if by_lot or floor is not None:
-            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
+        if randomize or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, randomize, floor)
         with self._lock:
             estimator = self._estimator
             if self._embeds:
@@ -133,7 +135,7 @@ class RidgePolicy(Policy):
             if key is None:
                 if estimator.known != self._arms_sized:
                     self._arms_changed()
-                lot = _new(Lot, (self._key, self._decisions, 0))
+                lot = _new(RandomStream, (self._key, self._decisions, 0))
             else:
                 lot = self._lot(key)
             picked = self._pick(x, z, slots, lot)
@@ -152,7 +154,7 @@ class RidgePolicy(Policy):
         """How far up the class that defines this method is: a rule of one's own replaces kernels for another rule."""
         return next((i for i, kind in enumerate(cls.__mro__) if name in kind.__dict__), len(cls.__mro__))
 
-    def choose_many(
+    def choose_batch(
         self,
         x: Any = None,
         z: Any = None,
@@ -160,11 +162,11 @@ class RidgePolicy(Policy):
         *,
         mask: Any = None,
         threads: int = 1,
-        by_lot: bool = False,
+        randomize: bool = False,
         floor: float | None = None,
     ) -> Choices:
-        if by_lot or self._inherits_at("_pick_many") > min(self._inherits_at("_pick"), self._inherits_at("choose")):
-            return super().choose_many(x, z, arms, mask=mask, threads=threads, by_lot=by_lot, floor=floor)
+        if randomize or self._inherits_at("_pick_batch") > min(self._inherits_at("_pick"), self._inherits_at("choose")):
+            return super().choose_batch(x, z, arms, mask=mask, threads=threads, randomize=randomize, floor=floor)
         batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
         size, n = batch.x.shape[:2]
         if self._embeds:
@@ -173,7 +175,7 @@ class RidgePolicy(Policy):
         slots = look_up(batch, self._estimator)
         if self._estimator.known != self._arms_sized:
             self._arms_changed()
-        picked = self._pick_many(batch, slots, threads)
+        picked = self._pick_batch(batch, slots, threads)
         for b in range(size):
             if self._watch is None:
                 break
@@ -221,15 +223,17 @@ class RidgePolicy(Policy):
             self._estimator.admit(arms)
             self._arms_changed()
 
-    def _scores(self, x: Any, z: Any, arms: Any, lot: Lot) -> Prediction:
+    def _scores(self, x: Any, z: Any, arms: Any, lot: RandomStream) -> Prediction:
         rows = self._rows(x, z, arms)
         return self._score(rows.x, rows.z, rows.slots, lot)
 
-    def _score(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> Prediction:
+    def _score(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream) -> Prediction:
         """Means and widths in the model that takes this decision."""
         return self._estimator.score(x, z, slots)
 
-    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+    def _order(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
+    ) -> tuple[Slots, FloatArray | None]:
         """The candidates for the first places, and the probability of each there; None: see `_place_chances`.
 
         By default the rule picks again and again from those that are left.
@@ -246,15 +250,15 @@ class RidgePolicy(Policy):
             left = np.delete(left, index)
         return indices, chances
 
-    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> Doubles:
+    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> FloatArray:
         if self._inherits_at("choose") < self._inherits_at("_pick"):
             return super()._place_probabilities(x, z, arms, places, key)
         rows = self._rows(x, z, arms)
         check_finite(rows.x, rows.z)
-        matrix: Doubles = self._of_rule("_place_chances")(rows.x, rows.z, rows.slots, self._lot(key), places)
+        matrix: FloatArray = self._of_rule("_place_chances")(rows.x, rows.z, rows.slots, self._lot(key), places)
         return matrix
 
-    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
         """The probability of each candidate (rows) in each of the first places (columns); NaN where it is not known."""
         indices, chances = self._of_rule("_order")(x, z, slots, lot, places)
         matrix = np.full((len(slots), places), np.nan)
@@ -272,7 +276,7 @@ class RidgePolicy(Policy):
             if self._estimator.known != self._arms_sized:
                 self._arms_changed()
 
-    def learn_many(
+    def learn_batch(
         self,
         arms: Iterable[Hashable],
         x: Any = None,
@@ -285,7 +289,7 @@ class RidgePolicy(Policy):
             arms = id_list(arms)
             check_receipts(receipts, len(arms))
         x, z = self._matrices(x, z)
-        self._estimator.learn_many(arms, x, z, rewards)
+        self._estimator.learn_batch(arms, x, z, rewards)
         self._arms_changed()
 
     def learn_summary(
@@ -298,12 +302,12 @@ class RidgePolicy(Policy):
         pulls: Mapping[Hashable, int],
         moments: Moments | None = None,
     ) -> None:
-        """Learn rows that stand for a larger number of rewards (see `hybandits.offline.fit`).
+        """Learn rows that stand for a larger number of rewards (see `hybandits.evaluation.fit`).
 
         Parameters
         ----------
         arms, x, z, rewards
-            As for `learn_many`. The rows have the same sums of squares and products as those that they stand for.
+            As for `learn_batch`. The rows have the same sums of squares and products as those that they stand for.
         pulls : mapping of arm to int
             How many rewards of each arm they stand for.
         moments : Moments, optional
@@ -326,10 +330,10 @@ class RidgePolicy(Policy):
         return self._estimator.score(rows.x, rows.z, rows.slots)
 
     @property
-    def theta(self) -> Doubles:
+    def theta(self) -> FloatArray:
         return self._estimator.theta
 
-    def beta(self, arm: Hashable) -> Doubles:
+    def beta(self, arm: Hashable) -> FloatArray:
         return self._estimator.beta(arm)
 
     @property

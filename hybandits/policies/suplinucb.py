@@ -8,15 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybandits.estimators.arms import CandidateSet
+from hybandits.estimators.constant_features import CancellingWatch
+from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.estimators.policy_file import FileError, Packed, counter
+from hybandits.estimators.random_stream import digest_of_key
+from hybandits.estimators.ridge import HybridRidge, Prediction
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions
-from hybandits.model.arms import CandidateSet
-from hybandits.model.cancelling import CancellingWatch
-from hybandits.model.inputs import batch, check_finite, checked_matrices, checked_vectors
-from hybandits.model.lots import digest_of_key
-from hybandits.model.policy_file import FileError, Packed, counter
-from hybandits.model.ridge import HybridRidge, Prediction
 from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
 
 
@@ -117,7 +117,7 @@ class SupLinUCB(Policy):
         arms = self.arm_count or max(arms_met, 1)
         return math.sqrt(math.log(2 * self.horizon * arms / self.delta) / 2)
 
-    def _walk(self, x: Doubles, z: Doubles, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
+    def _walk(self, x: FloatArray, z: FloatArray, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
         """Return index, level, mean and width of the choice; at level 0 its reward is not learned."""
         alpha = self.width_factor(self._levels[0].known + self._levels[0].unmet(ids))
         left, count = np.arange(len(ids)), len(ids)
@@ -147,11 +147,11 @@ class SupLinUCB(Policy):
         arms: Iterable[Hashable] | CandidateSet | None = None,
         *,
         key: Hashable | None = None,
-        by_lot: bool = False,
+        randomize: bool = False,
         floor: float | None = None,
     ) -> Choice:
-        if by_lot or floor is not None:
-            return self._choose_by_lot(x, z, arms, key, by_lot, floor)
+        if randomize or floor is not None:
+            return self._choose_by_lot(x, z, arms, key, randomize, floor)
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
         if key is not None:
@@ -164,7 +164,9 @@ class SupLinUCB(Policy):
     def _meet(self, arms: Sequence[Hashable]) -> None:
         self._levels[0].admit(arms)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Return 1 for the arm that the walk ends at and 0 for the others: the rule is deterministic."""
         x, z = checked_matrices(x, z, self.d1, self.d2)
         check_finite(x, z)
@@ -181,9 +183,9 @@ class SupLinUCB(Policy):
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         x, z = checked_vectors(x, z, self.d1, self.d2)
-        self.learn_many([arm], x[None], z[None], np.array([checks.reward(reward)]), receipts=[receipt])
+        self.learn_batch([arm], x[None], z[None], np.array([checks.reward(reward)]), receipts=[receipt])
 
-    def learn_many(
+    def learn_batch(
         self,
         arms: Iterable[Hashable],
         x: Any = None,
@@ -223,10 +225,10 @@ class SupLinUCB(Policy):
         return self._together().predict(x, z, arms)
 
     @property
-    def theta(self) -> Doubles:
+    def theta(self) -> FloatArray:
         return self._together().theta
 
-    def beta(self, arm: Hashable) -> Doubles:
+    def beta(self, arm: Hashable) -> FloatArray:
         self._levels[0].slot(arm)
         together = self._together()
         return together.beta(arm) if together.knows(arm) else np.zeros(self.d2)

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from hybandits.estimators.arms import Slots
+from hybandits.estimators.inputs import not_finite
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.estimators.memories import MemoryMixture
+from hybandits.estimators.random_stream import RandomStream
+from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
-from hybandits.kernels import arrow, contenders, decisions, random, tuning
-from hybandits.model.arms import Slots
-from hybandits.model.inputs import not_finite
-from hybandits.model.learned import LearnedRidge
-from hybandits.model.lots import Lot
-from hybandits.model.memories import MemoryMixture
-from hybandits.model.ridge import HybridRidge
-from hybandits.policies.many import Batch
+from hybandits.foundation.checks import FloatArray
+from hybandits.kernels import arrow, decisions, empirical_bayes, posterior_sampling, random
+from hybandits.policies.batch import Batch
 from hybandits.policies.posterior import NOTHING, Memory, PosteriorPolicy
 
 DRAWS = 2000
@@ -117,19 +117,19 @@ class HyThompson(PosteriorPolicy):
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
-    def _estimated(self, index: int, x: Doubles, z: Doubles, slots: Slots, lot: Lot) -> float:
+    def _estimated(self, index: int, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream) -> float:
         """The share of wins of a candidate that has been chosen, its own decision counted in."""
         draws = self._draws_of_estimates
         return float((1 + draws * self._shares(x, z, slots, lot)[index, 0]) / (1 + draws))
 
-    def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
-        index, mean, width, propensity = super()._pick_many(batch, slots, threads)
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
+        index, mean, width, propensity = super()._pick_batch(batch, slots, threads)
         if self.propensity_draws:
             for b in np.flatnonzero(np.isnan(propensity)).tolist():
                 x, z, _, places = batch.rows(b)
                 its = slots[b if len(slots) > 1 else 0][places]
                 place = int(np.searchsorted(places, index[b]))
-                propensity[b] = self._estimated(place, x, z, its, Lot(self._key, self._decisions + b))
+                propensity[b] = self._estimated(place, x, z, its, RandomStream(self._key, self._decisions + b))
         return index, mean, width, propensity
 
     @property
@@ -138,17 +138,17 @@ class HyThompson(PosteriorPolicy):
         draws = self.propensity_draws or DRAWS
         return draws + draws % 2
 
-    def _posterior(self, model: HybridRidge, x: Doubles, z: Doubles, slots: Slots) -> tuple[Any, ...]:
+    def _posterior(self, model: HybridRidge, x: FloatArray, z: FloatArray, slots: Slots) -> tuple[Any, ...]:
         """x, z, slots, a model's factors, ridge, noise and what is not known, as the kernels that draw take them."""
         noise, extra = self.noise, NOTHING
         if isinstance(model, LearnedRidge):
             noise = decisions.noise_of_samples(self.rule, model.numbers, model.state, self.d1, self.d2)
-            slots = tuning.with_new_arms(slots)
-            if model.state[tuning.UNKNOWN]:
-                x, z, extra = tuning.as_known(x, z, model.unknown, model.numbers)
+            slots = empirical_bayes.with_new_arms(slots)
+            if model.state[empirical_bayes.UNKNOWN]:
+                x, z, extra = empirical_bayes.as_known(x, z, model.unknown, model.numbers)
         return x, z, slots, model.arm_score, model.shared_score, model.ridge, noise, extra
 
-    def _shares(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int = 1) -> Doubles:
+    def _shares(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int = 1) -> FloatArray:
         """The share of further draws in which each candidate (rows) takes each of the first places (columns).
 
         Among several models it is the average by their weights.
@@ -157,21 +157,25 @@ class HyThompson(PosteriorPolicy):
         if not isinstance(estimator, MemoryMixture):
             return self._shares_of(estimator, x, z, slots, lot, places)
         shares = [self._shares_of(model, x, z, slots, lot, places) for model in estimator.models]
-        average: Doubles = np.tensordot(estimator.weights[: len(shares)], shares, 1)
+        average: FloatArray = np.tensordot(estimator.weights[: len(shares)], shares, 1)
         return average
 
-    def _shares_of(self, model: HybridRidge, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+    def _shares_of(
+        self, model: HybridRidge, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
+    ) -> FloatArray:
         if isinstance(model, LearnedRidge) and not model.tuned:
             return np.full((len(slots), places), 1.0 / len(slots))
         counts = np.empty((len(slots), places))
         draws = self._draws_of_estimates
-        contenders.count_places(
+        posterior_sampling.count_places(
             *self._posterior(model, x, z, slots), APART if places == 1 else math.inf, lot.key,
             random.ESTIMATE + lot.keyed, lot.decision, draws // 2, counts,
         )  # fmt: skip
         return counts / draws
 
-    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+    def _order(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
+    ) -> tuple[Slots, FloatArray | None]:
         """The order of one draw."""
         if self._undecided(lot):
             return super()._order(x, z, slots, lot, places)[0], None
@@ -185,12 +189,14 @@ class HyThompson(PosteriorPolicy):
         shares, draws = self._shares(x, z, slots, lot, places), self._draws_of_estimates
         return indices, (1 + draws * shares[indices, np.arange(places)]) / (1 + draws)
 
-    def _place_chances(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> Doubles:
+    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
         if self.propensity_draws:
             return self._shares(x, z, slots, lot, places)
         return super()._place_chances(x, z, slots, lot, places)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Return the share of posterior draws that each candidate wins (of `propensity_draws`, or of 2,000)."""
         rows = self._rows(x, z, arms)
         if not arrow.usable(rows.x, rows.z):

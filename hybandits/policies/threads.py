@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 GUARDED = (
-    "choose", "choose_many", "rank", "rank_many", "learn", "learn_many", "learn_summary", "predict", "propensities",
+    "choose", "choose_batch", "rank", "rank_batch", "learn", "learn_batch", "learn_summary", "predict", "propensities",
     "candidates", "_place_probabilities", "_scores",
     "theta", "beta", "arms",
     "rounds", "forget", "refresh", "learned", "_pack", "number_decisions", "reseed", "meet", "decision_numbers",

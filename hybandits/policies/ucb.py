@@ -7,16 +7,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from hybandits.estimators.arms import Slots
+from hybandits.estimators.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
+from hybandits.estimators.inputs import not_finite
+from hybandits.estimators.random_stream import RandomStream
+from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import batches, decisions
-from hybandits.model.arms import Slots
-from hybandits.model.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
-from hybandits.model.inputs import not_finite
-from hybandits.model.lots import Lot
-from hybandits.model.ridge import HybridRidge
 from hybandits.policies.base import one_hot
-from hybandits.policies.many import Batch, in_threads
+from hybandits.policies.batch import Batch, in_threads
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -57,7 +57,7 @@ class UCBPolicy(RidgePolicy):
         if ridge is None:
             ridge = 1.0 if prescribed is None else prescribed
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
-        self._coefficients: Doubles = np.zeros(5)
+        self._coefficients: FloatArray = np.zeros(5)
         self._arms_changed()
 
     def _arms_changed(self) -> None:
@@ -70,7 +70,7 @@ class UCBPolicy(RidgePolicy):
         self._coefficients = self._coefficients_for(known)
 
     @property
-    def coefficients(self) -> Doubles:
+    def coefficients(self) -> FloatArray:
         """The five numbers that determine gamma, as `decisions.radius` takes them."""
         return self._coefficients
 
@@ -80,18 +80,18 @@ class UCBPolicy(RidgePolicy):
         prescribed = None if self._ridge_given is not None else self.exploration.ridge(self.reduction, arms)
         return now if prescribed is None else max(now, prescribed)
 
-    def _coefficients_for(self, arms: int) -> Doubles:
+    def _coefficients_for(self, arms: int) -> FloatArray:
         numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, arms, self._ridge_for(arms))
         return np.array(numbers, dtype=float)
 
     def _pick(
         self,
-        x: Doubles,
-        z: Doubles,
+        x: FloatArray,
+        z: FloatArray,
         slots: Slots,
-        lot: Lot | None = None,
+        lot: RandomStream | None = None,
         estimator: HybridRidge | None = None,
-        coefficients: Doubles | None = None,
+        coefficients: FloatArray | None = None,
     ) -> tuple[int, float, float, float]:
         """Pick the highest bound; `propensities` passes the estimator and coefficients that `choose` would use."""
         if estimator is None:
@@ -102,13 +102,13 @@ class UCBPolicy(RidgePolicy):
         )  # fmt: skip
         return picked
 
-    def _pick_many(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, Doubles, Doubles, Doubles]:
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
         estimator, size = self._estimator, batch.size
         index, mean, width = np.empty(size, np.int64), np.empty(size), np.empty(size)
         t = -1 if self._by_arm else estimator.rounds
 
         def work(first: int, last: int) -> int:
-            refused: int = batches.choose_many_ucb(
+            refused: int = batches.choose_batch_ucb(
                 batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.pulls, estimator.shared_score,
                 estimator.ridge, self._coefficients, t, first, last, index, mean, width,
             )  # fmt: skip
@@ -117,7 +117,9 @@ class UCBPolicy(RidgePolicy):
         in_threads(work, batch, threads)
         return index, mean, width, np.ones(size)
 
-    def _order(self, x: Doubles, z: Doubles, slots: Slots, lot: Lot, places: int) -> tuple[Slots, Doubles | None]:
+    def _order(
+        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
+    ) -> tuple[Slots, FloatArray | None]:
         """The highest bounds, in order."""
         estimator = self._estimator
         mean, width = estimator.score(x, z, slots)
@@ -127,7 +129,9 @@ class UCBPolicy(RidgePolicy):
         gamma = np.array([decisions.radius(self._coefficients, t) for t in rows])
         return np.argsort(-(mean + gamma * width), kind="stable")[:places], np.ones(places)
 
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None) -> Doubles:
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
         """Return 1 for the arm with the highest bound and 0 for the others: the rule is deterministic."""
         rows = self._rows(x, z, arms)
         estimator, coefficients = self._estimator, self._coefficients

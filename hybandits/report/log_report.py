@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import numpy as np
 from rich.console import Console
 
-from hybandits.foundation.checks import Doubles
-from hybandits.model.learned import LearnedSettings
-from hybandits.offline.describe import Description
-from hybandits.offline.evaluation import Estimate, Evaluation
+from hybandits.estimators.learned import LearnedSettings
+from hybandits.evaluation import Estimate, Evaluation
+from hybandits.evaluation.describe import Description
+from hybandits.foundation.checks import FloatArray
 from hybandits.report.listings import Listing, show
 
 
@@ -151,7 +151,7 @@ def print_learned(settings: LearnedSettings, console: Console | None = None) -> 
     show([], [Listing("Learned from the rewards", ("what", "value"), facts)], console)
 
 
-def _range(values: Doubles) -> str:
+def _range(values: FloatArray) -> str:
     """The smallest and the largest of the values that are known."""
     known = values[~np.isnan(values)]
     if not len(known):

@@ -13,7 +13,7 @@ from hybandits import paper
 from hybandits.experiments import statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Outcome, Results
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import CONFIDENCE
 from hybandits.paper.published_numbers import agrees
 from hybandits.report.figures.outcomes import BEST, is_synthetic
@@ -51,12 +51,12 @@ class _Series(NamedTuple):
     outcome: Outcome
     policy: str
     arms: int
-    regret: Doubles
+    regret: FloatArray
     environments: NDArray[Any]
     units: NDArray[Any]
     """The independent unit of every run."""
 
-    def means(self) -> Doubles:
+    def means(self) -> FloatArray:
         """The mean curve of every environment, (environments, points)."""
         return np.array([self.regret[self.environments == e].mean(axis=0) for e in np.unique(self.environments)])
 
@@ -88,7 +88,7 @@ class _Series(NamedTuple):
         )
 
 
-def regret_interval(regrets: Doubles, units: NDArray[Any]) -> statistics.Interval | None:
+def regret_interval(regrets: FloatArray, units: NDArray[Any]) -> statistics.Interval | None:
     """Student's interval of a mean regret, cut off at 0: no regret is negative, so neither is their mean.
 
     Differences of regrets may be negative, and their intervals are not cut off.

@@ -23,14 +23,14 @@ from hybandits.foundation.checks import nearest
 from hybandits.kernels.decisions import with_floor
 from hybandits.service.access import Access, Tokens, header
 from hybandits.service.commands import Answer, Command, OfArm, Retire
-from hybandits.service.gathering import Gathering
+from hybandits.service.dashboard.metrics import Measured, Metrics
+from hybandits.service.dashboard.routes import Looking
 from hybandits.service.log.rows import ARMS, Arm, Decision, Reward, decode_ids
 from hybandits.service.log.store import Found, StoreError
-from hybandits.service.looking.metrics import Measured, Metrics
-from hybandits.service.looking.routes import Looking
 from hybandits.service.problems import Refused
 from hybandits.service.protocol import answer_at_once
 from hybandits.service.reading import READ_ARM, READ_DECISION, READ_PROMOTE, READ_REWARD
+from hybandits.service.request_batching import Gathering
 from hybandits.service.writer import Outcome, Writer, answer_of
 
 LARGEST_BODY = 4_000_000

@@ -89,7 +89,7 @@ class _Requests:
         """Give the reward of a decision; returns whether it is learned, which it is not after the window."""
         return _Request("POST", "/v1/rewards", _learned, _reward(event_id, reward))
 
-    def decide_many(
+    def decide_batch(
         self,
         users: Sequence[Mapping[str, Any]],
         candidates: Sequence[str] | None = None,
@@ -103,7 +103,7 @@ class _Requests:
         items = [_decision(user, candidates, event_id) for user, event_id in zip(users, ids, strict=True)]
         return _Request("POST", "/v1/decisions/batch", _each(_decided), items)
 
-    def reward_many(self, rewards: Mapping[str, float]) -> _Request[list[bool | ServiceError]]:
+    def reward_batch(self, rewards: Mapping[str, float]) -> _Request[list[bool | ServiceError]]:
         """Give up to 1,000 rewards by their event ids; for each whether it is learned, or why it is refused."""
         return _Request("POST", "/v1/rewards/batch", _each(_learned), [_reward(*each) for each in rewards.items()])
 
@@ -345,7 +345,7 @@ class Client:
             time.sleep(pause)
 
     decide, reward = _now(_Requests.decide), _now(_Requests.reward)
-    decide_many, reward_many = _now(_Requests.decide_many), _now(_Requests.reward_many)
+    decide_batch, reward_batch = _now(_Requests.decide_batch), _now(_Requests.reward_batch)
     put_arm, retire_arm, promote = _now(_Requests.put_arm), _now(_Requests.retire_arm), _now(_Requests.promote)
     arms, look = _now(_Requests.arms), _now(_Requests.look)
 
@@ -391,6 +391,6 @@ class AsyncClient:
             await asyncio.sleep(pause)
 
     decide, reward = _later(_Requests.decide), _later(_Requests.reward)
-    decide_many, reward_many = _later(_Requests.decide_many), _later(_Requests.reward_many)
+    decide_batch, reward_batch = _later(_Requests.decide_batch), _later(_Requests.reward_batch)
     put_arm, retire_arm, promote = _later(_Requests.put_arm), _later(_Requests.retire_arm), _later(_Requests.promote)
     arms, look = _later(_Requests.arms), _later(_Requests.look)

@@ -10,8 +10,8 @@ import msgspec
 from hybandits.foundation.version import __version__
 from hybandits.service import commands
 from hybandits.service.commands import MOST, GiveReward, Ids, Promote, PutArm
+from hybandits.service.dashboard.view import View
 from hybandits.service.log.rows import Value
-from hybandits.service.looking.view import View
 from hybandits.service.problems import TITLES
 
 JSON, PROBLEM = "application/json", "application/problem+json"

@@ -21,8 +21,8 @@ from starlette.applications import Starlette
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import multiprocess
 
+from hybandits.estimators.features import FeatureMap
 from hybandits.foundation.files import read_toml
-from hybandits.model.features import FeatureMap
 from hybandits.service.access import LOOPBACK, Tokens
 from hybandits.service.api import application
 from hybandits.service.log.store import StoreError, open_store
@@ -272,7 +272,7 @@ def try_out(bandit: Bandit) -> None:
             x, z = numbers.random((40, policy.d1)), numbers.random((40, policy.d2))
             if known is not None:
                 x[:, known:], z[:, known:] = 0.0, 0.0
-            policy.learn_many(arms * 20, x, z, numbers.random(40))
+            policy.learn_batch(arms * 20, x, z, numbers.random(40))
 
 
 def read_tokens(path: str | None) -> Tokens:

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hybandits.estimators.feature_columns import Category, Feature, Number
+from hybandits.estimators.named_features import Features
+from hybandits.estimators.random_stream import key_of_seed, stream_of
 from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.arrow import LIMIT
-from hybandits.model.feature_columns import Category, Feature, Number
-from hybandits.model.lots import key_of_seed, stream_of
-from hybandits.model.named_features import Features
 from hybandits.policies.base import Policy
 from hybandits.policies.by_name import is_wrapped, make_policy, of_table, parse_policy
 from hybandits.policies.hyran import HyRan

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hybandits.offline.evaluation.intervals import running_guess
+from hybandits.evaluation.intervals import running_guess
 from hybandits.service.log.rows import Decision
 
 BINS = 240
@@ -29,7 +29,7 @@ class Terms:
     """Sums of terms X_t, for their mean and its confidence sequence.
 
     `spread` is the sum of (X_t - G_t)^2 with guesses G_t made from the terms before, as
-    `hybandits.offline.evaluation.intervals.bernstein` needs it.
+    `hybandits.evaluation.intervals.bernstein` needs it.
     """
 
     n: int = 0

@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from hybandits.foundation import checks
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
-from hybandits.service.fold import Fold, Gap
 from hybandits.service.log.rows import (
     SCHEMA,
     Arm,
@@ -41,6 +40,7 @@ from hybandits.service.log.rows import (
     decode_ids,
 )
 from hybandits.service.log.store import Found, Store, StoreError, Transaction
+from hybandits.service.model_state import Gap, ModelState
 from hybandits.service.problems import Refused
 from hybandits.service.settings import CHANGEABLE, Bandit, in_words
 from hybandits.service.wrong_features import wrong_features
@@ -130,13 +130,13 @@ class Writer:
 
     # -------------------------------------------------------------- beginning
 
-    def _restored(self) -> Fold | None:
+    def _restored(self) -> ModelState | None:
         """The fold of the whole log, and the row that it was archived at."""
-        fold = Fold.restored(self.store)
+        fold = ModelState.restored(self.store)
         self._base = 0 if fold is None else fold.base
         return fold
 
-    def _opened(self, bandit: Bandit | None) -> Fold:
+    def _opened(self, bandit: Bandit | None) -> ModelState:
         fold = self._restored()
         if fold is None:
             if bandit is None:
@@ -151,7 +151,7 @@ class Writer:
         self._snapshot_row = fold.resumed
         return fold
 
-    def _changed(self, fold: Fold, bandit: Bandit) -> Fold:
+    def _changed(self, fold: ModelState, bandit: Bandit) -> ModelState:
         """The fold after a row was written where the file says something else than the log, unless that is refused."""
         while True:
             with self.store.writing() as transaction:
@@ -166,7 +166,7 @@ class Writer:
         fold.apply(rows, self.store)
         return fold
 
-    def _changes(self, fold: Fold, bandit: Bandit) -> list[Row]:
+    def _changes(self, fold: ModelState, bandit: Bandit) -> list[Row]:
         """The row that makes the bandit of the log that of the file; none if they are the same."""
         wanted, known = bandit.plain(), fold.bandit.plain()
         different = bandit.contradiction(fold.bandit)
@@ -410,7 +410,7 @@ def _deliver(answers: Sequence[Delivery]) -> None:
 class Turn:
     """One transaction: the rows that it writes, in the making."""
 
-    def __init__(self, fold: Fold, transaction: Transaction, now: int) -> None:
+    def __init__(self, fold: ModelState, transaction: Transaction, now: int) -> None:
         self.fold, self.transaction, self.now = fold, transaction, now
         self.rows: list[Row] = []
         self.closed = fold.closed
@@ -472,7 +472,7 @@ class Turn:
                 known = self.found.get(event)
                 if event not in events and (known is None or known.decision is None):
                     events[event] = command
-        return dict(zip(events, self.fold.decide_many(list(events.values())), strict=True))
+        return dict(zip(events, self.fold.decide_batch(list(events.values())), strict=True))
 
     def _decide(self, command: Decide) -> Answer:
         event = command.event_id
@@ -492,7 +492,7 @@ class Turn:
             return Answer(200, answer_of(decision))
         outcome = self._decided.pop(event, None)
         if outcome is None:  # the first command with this id was refused
-            outcome = self.fold.decide_many([command])[0]
+            outcome = self.fold.decide_batch([command])[0]
         if isinstance(outcome, Refused):
             raise outcome
         decision = outcome

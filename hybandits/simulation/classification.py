@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.kernels.arrow import LIMIT
 from hybandits.simulation.rounds import Block, Rounds
 from hybandits.simulation.worlds import BLOCK, every_arm
@@ -88,12 +88,12 @@ class Classification:
         """A generator that nothing is drawn from."""
         return np.random.default_rng((self.seed, 3, trial))
 
-    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+    def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
         """The means themselves: an answer is right or wrong, and there is no noise."""
         return means.copy()
 
 
-def terrain(rows: int = 20_000, seed: int = 0) -> tuple[Doubles, np.ndarray]:
+def terrain(rows: int = 20_000, seed: int = 0) -> tuple[FloatArray, np.ndarray]:
     """A made data set of the shape of a survey of forests: ten measurements, two kinds of ground, seven kinds of trees.
 
     54 features: ten numbers, one of 4 areas and one of 40 soils as 0 and 1. Trees depend on height, slope and moisture

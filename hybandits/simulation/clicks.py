@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.simulation.rounds import Block, Rounds
 from hybandits.simulation.worlds import BLOCK, every_arm
 
@@ -76,22 +76,22 @@ class Clicks:
             means = 1 / (1 + np.exp(-odds))
             yield Block(Rounds(x, z, range(self.arms), *every_arm(n, self.arms)), means, means.max(axis=1))
 
-    def _products(self, random: np.random.Generator) -> Doubles:
+    def _products(self, random: np.random.Generator) -> FloatArray:
         """What is drawn once for each arm: nothing here."""
         return np.empty((self.arms, 0))
 
-    def _contexts(self, random: np.random.Generator, products: Doubles) -> tuple[Doubles, Doubles]:
+    def _contexts(self, random: np.random.Generator, products: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x of every candidate, and (1, user), of a whole block."""
         return random.standard_normal((BLOCK, self.arms, self.d1)), self._users(random)
 
-    def _users(self, random: np.random.Generator) -> Doubles:
+    def _users(self, random: np.random.Generator) -> FloatArray:
         return np.concatenate((np.ones((BLOCK, 1)), random.standard_normal((BLOCK, self.d2 - 1))), axis=1)
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
         """The generator of a trial's clicks, of which every round takes one uniform."""
         return np.random.default_rng((self.seed, 3, trial))
 
-    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+    def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
         """Clicks: the same uniform for all candidates of a round, so a likelier one is clicked whenever another is."""
         return (stream.random((len(means), 1)) < means).astype(float)
 
@@ -100,7 +100,7 @@ class Clicks:
 class Products(Clicks):
     """Clicks on products with features v of their own, the same in every round: x = vec(u v') and z = u = (1, user).
 
-    x and z are those of the map "li" of `hybandits.model.features`.
+    x and z are those of the map "li" of `hybandits.estimators.features`.
 
     Parameters
     ----------
@@ -125,10 +125,10 @@ class Products(Clicks):
                 "feature of the product"
             )
 
-    def _products(self, random: np.random.Generator) -> Doubles:
+    def _products(self, random: np.random.Generator) -> FloatArray:
         return random.standard_normal((self.arms, self.d1 // self.d2))
 
-    def _contexts(self, random: np.random.Generator, products: Doubles) -> tuple[Doubles, Doubles]:
+    def _contexts(self, random: np.random.Generator, products: FloatArray) -> tuple[FloatArray, FloatArray]:
         user = self._users(random)
         x = products[None, :, :, None] * user[:, None, None, :]
         return np.ascontiguousarray(x.reshape(BLOCK, self.arms, self.d1)), user

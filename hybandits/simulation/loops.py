@@ -14,7 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.foundation.checks import Doubles
+from hybandits.estimators.arms import ArmTable
+from hybandits.estimators.features import lay_out, lay_side_by_side, room_for
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.estimators.memories import MemoryMixture
+from hybandits.estimators.sums import unsound
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
 from hybandits.kernels.decisions import (
@@ -25,15 +30,10 @@ from hybandits.kernels.decisions import (
     choose_uniform,
     walk_level,
 )
+from hybandits.kernels.empirical_bayes import Arrays, learn_row_tuned
 from hybandits.kernels.gram import estimate, learn_round
 from hybandits.kernels.memories import choose_mixed, go_on, learn_row_mixed
 from hybandits.kernels.random import LEARN, uniform
-from hybandits.kernels.tuning import Arrays, learn_row_tuned
-from hybandits.model.arms import ArmTable
-from hybandits.model.features import lay_out, lay_side_by_side, room_for
-from hybandits.model.learned import LearnedRidge
-from hybandits.model.memories import MemoryMixture
-from hybandits.model.sums import unsound
 from hybandits.policies.base import Policy
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.information import HyIDS
@@ -66,7 +66,7 @@ def _admit(table: ArmTable, rounds: Rounds) -> None:
         table.admit(entering)
 
 
-def _check_played(rounds: Rounds, rewards: Doubles, picks: Picks, played: int) -> None:
+def _check_played(rounds: Rounds, rewards: FloatArray, picks: Picks, played: int) -> None:
     """Raise an error that says why, if a loop stopped before the last round."""
     if played == len(picks):
         return
@@ -109,7 +109,7 @@ def learn_played(  # type: ignore[no-untyped-def]
 # ------------------------------------------------------------------ the loops
 
 
-def _play_ucb(policy: UCBPolicy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def _play_ucb(policy: UCBPolicy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     disjoint = policy.reduction == "disjoint"
     estimator = policy.estimator
     _admit(estimator, rounds)
@@ -173,7 +173,7 @@ def play_ucb(  # type: ignore[no-untyped-def]
     return n, learned
 
 
-def _play_uniform(policy: Uniform, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def _play_uniform(policy: Uniform, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     estimator = policy.estimator
     _admit(estimator, rounds)
     slots, fresh = policy.meet(rounds.arms)
@@ -219,7 +219,7 @@ def play_uniform(  # type: ignore[no-untyped-def]
     return n, learned
 
 
-def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     estimator = policy.estimator
     _admit(estimator, rounds)
     slots, fresh = policy.meet(rounds.arms)
@@ -337,7 +337,7 @@ def play_tuned(  # type: ignore[no-untyped-def]
     return n, learned, taken, 1
 
 
-def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     levels = policy.levels
     _admit(levels[0], rounds)
     aside = [level.set_aside(rounds.arms) for level in levels]
@@ -421,7 +421,7 @@ def play_sup(  # type: ignore[no-untyped-def]
     return n, answered
 
 
-def _play_hyran(policy: HyRan, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def _play_hyran(policy: HyRan, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     table = policy.table
     _admit(table, rounds)
     slots, fresh = table.set_aside(rounds.arms)

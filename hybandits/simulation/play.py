@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.own_classes import OwnClassError, is_own, named
 from hybandits.policies.base import Policy
 from hybandits.policies.threads import locked
@@ -50,7 +50,7 @@ def cumulative_regret(
     *,
     trial: int = 0,
     progress: Callable[[int], None] | None = None,
-) -> Doubles:
+) -> FloatArray:
     """Play a policy for `horizon` rounds and return the regret after each of them.
 
     Regret is what the policy missed: the largest mean reward among the candidates minus the mean reward of the one it
@@ -83,7 +83,7 @@ def cumulative_regret(
     (100, True)
     """
     points = np.arange(1, horizon + 1)
-    regret: Doubles = play([Player(policy, trial)], world, points, progress=progress)[0]
+    regret: FloatArray = play([Player(policy, trial)], world, points, progress=progress)[0]
     return regret
 
 
@@ -95,7 +95,7 @@ def play(
     probe: Callable[[int, int, Policy], None] | None = None,
     probes: Sequence[int] = (),
     progress: Callable[[int], None] | None = None,
-) -> Doubles:
+) -> FloatArray:
     """Play several policies on the same contexts and return their regret after some of the rounds.
 
     Parameters
@@ -241,7 +241,7 @@ def _split(block: Block, start: int, at: Sequence[int]) -> list[Block]:
     return [Block(block.rounds.part(a, b), block.means[a:b], block.best[a:b]) for a, b in itertools.pairwise(cuts)]
 
 
-def play_rounds(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def play_rounds(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     """Play a policy on consecutive rounds; it learns the rewards of the candidates that it plays.
 
     The decisions are those of `choose` and, with the receipt, `learn`, round by round, to the bit. If a number is
@@ -285,7 +285,7 @@ def _check_dimensions(policy: Policy, d1: int, d2: int) -> None:
         )
 
 
-def _play_checked(policy: Policy, rounds: Rounds, rewards: Doubles, picks: Picks) -> None:
+def _play_checked(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     if len(picks) == 0:
         return
     loop = compiled_loop(policy)
@@ -299,8 +299,8 @@ class Late(NamedTuple):
     """What `learn` is told when the reward of a round is there."""
 
     arm: Hashable
-    x: Doubles
-    z: Doubles
+    x: FloatArray
+    z: FloatArray
     reward: float
     receipt: Any
 
@@ -308,7 +308,7 @@ class Late(NamedTuple):
 def play_by_contract(
     policy: Policy,
     rounds: Rounds,
-    rewards: Doubles,
+    rewards: FloatArray,
     picks: Picks,
     late: deque[Late] | None = None,
     delay: int = 0,

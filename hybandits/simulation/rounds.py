@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybandits.estimators.features import GIVEN, FeatureMap, lay_out, room_for
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
-from hybandits.model.features import GIVEN, FeatureMap, lay_out, room_for
 
 
 class FeatureSource(NamedTuple):
@@ -39,10 +39,10 @@ class FeatureSource(NamedTuple):
     """
 
     map: FeatureMap
-    user: Doubles
+    user: FloatArray
     vector: NDArray[np.int64]
-    vectors: Doubles
-    pair: Doubles | None = None
+    vectors: FloatArray
+    pair: FloatArray | None = None
 
 
 class Rounds(NamedTuple):
@@ -80,8 +80,8 @@ class Rounds(NamedTuple):
     [[2, 1]]
     """
 
-    x: Doubles
-    z: Doubles
+    x: FloatArray
+    z: FloatArray
     arms: Sequence[Hashable]
     index: NDArray[np.int64]  # type: ignore[assignment]  # not tuple.index
     counts: NDArray[np.int64]
@@ -98,7 +98,7 @@ class Rounds(NamedTuple):
             source = source._replace(user=source.user[first:last], vector=source.vector[first:last], pair=pair)
         return Rounds(x, z, self.arms, self.index[first:last], self.counts[first:last], source, self.first + first)
 
-    def features(self, t: int) -> tuple[Doubles, Doubles]:
+    def features(self, t: int) -> tuple[FloatArray, FloatArray]:
         """x and z of the candidates of round t; do not write to them."""
         t = range(len(self.counts))[t]
         count = int(self.counts[t])
@@ -110,7 +110,7 @@ class Rounds(NamedTuple):
         return x[0, :count], z[0, :count]
 
     @property
-    def for_kernels(self) -> tuple[Any, Doubles, Doubles, NDArray[np.int64], NDArray[np.int64]]:
+    def for_kernels(self) -> tuple[Any, FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64]]:
         """Everything but the ids: the source as `lay_out` takes it, x, z, index and counts."""
         source: Any = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), np.empty((0, 0, 0))
         if self.source is not None:
@@ -181,8 +181,8 @@ class Block(NamedTuple):
     """
 
     rounds: Rounds
-    means: Doubles
-    best: Doubles
+    means: FloatArray
+    best: FloatArray
 
 
 def check_array(name: str, value: np.ndarray, dtype: type, shape: tuple[int, ...]) -> None:

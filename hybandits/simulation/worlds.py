@@ -2,7 +2,7 @@
 
 `World` is what `hybandits.simulation.play.play` needs; `Synthetic` is the paper's world, and `Relayed` changes what any
 world's rewards look like to the policies. Beside it are `clicks`, `churn` and `classification`; `kinds` makes all of
-them by name. The world of a log is `hybandits.offline.log_world.LogWorld`.
+them by name. The world of a log is `hybandits.evaluation.log_world.LogWorld`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.foundation import checks
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.simulation.rounds import Block, Rounds
 
@@ -95,10 +95,10 @@ class World(Protocol):
         """The generator of a trial's noise, of which every round takes one standard normal."""
 
 
-def draw_rewards(world: World, means: Doubles, stream: np.random.Generator) -> Doubles:
+def draw_rewards(world: World, means: FloatArray, stream: np.random.Generator) -> FloatArray:
     """The rewards of all candidates of some rounds: means + noise, one normal per round, unless the world says else."""
     own = getattr(world, "rewards", None)
-    rewards: Doubles = (
+    rewards: FloatArray = (
         means + (world.noise * stream.standard_normal(len(means)))[:, None] if own is None else own(means, stream)
     )
     return rewards
@@ -177,7 +177,7 @@ class Relayed:
         """The generator of a trial's noise."""
         return self.world.noise_stream(trial)
 
-    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+    def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
         """The rewards of all candidates of some rounds, as the policies see them."""
         return self.factor * draw_rewards(self.world, (means - self.offset) / self.factor, stream) + self.offset
 
@@ -253,17 +253,17 @@ class Synthetic:
         if self.constant and self.d2 == 0:
             raise ValueError("constant must be False if d2 is 0, got True: z has no feature that could be the constant")
 
-    def parameters(self) -> tuple[Doubles, Doubles]:
+    def parameters(self) -> tuple[FloatArray, FloatArray]:
         """theta (d1,) and beta (arms, d2) of the first round."""
         theta, beta, _ = self._start()
         return theta, beta
 
-    def _start(self) -> tuple[Doubles, Doubles, np.random.Generator]:
+    def _start(self) -> tuple[FloatArray, FloatArray, np.random.Generator]:
         """theta, beta, and their generator, from which the released code goes on to draw contexts."""
         random = np.random.default_rng(self.seed)
         return *self._draw_parameters(random), random
 
-    def _draw_parameters(self, random: np.random.Generator) -> tuple[Doubles, Doubles]:
+    def _draw_parameters(self, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         if self.law == "cube-direction":
             theta = self.theta_bound * _cube_direction(random.random(self.d1 + 1))
             beta = self.beta_bound * _cube_direction(random.random((self.arms, self.d2 + 1)))
@@ -333,12 +333,12 @@ class Synthetic:
         """
         return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
 
-    def rewards(self, means: Doubles, stream: np.random.Generator) -> Doubles:
+    def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
         """The rewards of all candidates of some rounds: the same noise for all candidates of a round."""
         n = len(means)
         # Student's t with 3 degrees of freedom has a variance of 3
         noise = stream.standard_t(3, n) / math.sqrt(3) if self.heavy_tails else stream.standard_normal(n)
-        rewards: Doubles = means + (self.noise * noise)[:, None]
+        rewards: FloatArray = means + (self.noise * noise)[:, None]
         return rewards
 
 
@@ -400,26 +400,26 @@ def scale_to_law(law, u, squares, d):  # type: ignore[no-untyped-def]
     return u / math.sqrt(squares)
 
 
-def _cube_direction(u: Doubles) -> Doubles:
+def _cube_direction(u: FloatArray) -> FloatArray:
     """Points from uniforms (.., d + 1): the first d give the direction, the last the radius."""
     cube = 2.0 * u[..., :-1] - 1.0
     norm = np.linalg.norm(cube, axis=-1, keepdims=True)
-    point: Doubles = cube * (u[..., -1:] / np.where(norm == 0, 1.0, norm))
+    point: FloatArray = cube * (u[..., -1:] / np.where(norm == 0, 1.0, norm))
     return point
 
 
-def _ball(random: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
+def _ball(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Points uniform in the unit ball of dimension shape[-1]."""
     direction = random.standard_normal(shape)
     norm = np.linalg.norm(direction, axis=-1, keepdims=True)
     radius = random.random((*shape[:-1], 1)) ** (1.0 / max(shape[-1], 1))
-    point: Doubles = direction * (radius / np.where(norm == 0, 1.0, norm))
+    point: FloatArray = direction * (radius / np.where(norm == 0, 1.0, norm))
     return point
 
 
-def _sphere(random: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
+def _sphere(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Points uniform on the unit sphere in dimension shape[-1]."""
     direction = random.standard_normal(shape)
     norm = np.linalg.norm(direction, axis=-1, keepdims=True)
-    point: Doubles = direction / np.where(norm == 0, 1.0, norm)
+    point: FloatArray = direction / np.where(norm == 0, 1.0, norm)
     return point

@@ -225,9 +225,9 @@ class PolicyConformance:
         rewards = np.linspace(-1, 1, 12)
         for arm, row, own, reward in zip(arms, x, z, rewards, strict=True):
             one.learn(arm, row, own, reward=reward)
-        two.learn_many(arms, x, z, rewards)
+        two.learn_batch(arms, x, z, rewards)
         assert fingerprint(one) == fingerprint(two)
-        two.learn_many([], x[:0], z[:0], [])
+        two.learn_batch([], x[:0], z[:0], [])
         assert fingerprint(one) == fingerprint(two)
 
     def test_a_batch_with_receipts_equals_one_by_one(self, page: Page) -> None:
@@ -241,7 +241,7 @@ class PolicyConformance:
         for choice, row, own, reward in rounds:
             one.learn(choice.arm, row, own, reward, receipt=choice.receipt)
         choices, xs, zs, rewards = zip(*rounds, strict=True)
-        two.learn_many(
+        two.learn_batch(
             [c.arm for c in choices], np.array(xs), np.array(zs), rewards, receipts=[c.receipt for c in choices]
         )
         assert fingerprint(one) == fingerprint(two)
@@ -261,7 +261,7 @@ class PolicyConformance:
         one, two = (self.make(page.d1, page.d2, seed=3) for _ in range(2))
         x, z = page.features()
         for policy in (one, two):  # some data first: among equals the first candidate is taken
-            policy.learn_many(ARMS, x, z, np.arange(1.0, 6.0))
+            policy.learn_batch(ARMS, x, z, np.arange(1.0, 6.0))
         order = [3, 0, 4, 2, 1]
         for _ in range(40):
             x, z = page.features()
@@ -320,29 +320,29 @@ class PolicyConformance:
         x, z = page.features()
         before = fingerprint(policy)
         for key in range(12):
-            choice = policy.choose(x, z, ARMS, key=key, by_lot=True, floor=0.5)
+            choice = policy.choose(x, z, ARMS, key=key, randomize=True, floor=0.5)
             chances = 0.5 * policy.propensities(x, z, ARMS, key=key) + 0.5 / len(ARMS)
             assert choice.propensity == pytest.approx(chances[choice.index], rel=1e-12)
             assert choice.propensity is not None
             assert choice.propensity >= 0.5 / len(ARMS)
             assert choice.arm == ARMS[choice.index]
-            assert policy.choose(x, z, ARMS, key=key, by_lot=True, floor=0.5)[:5] == choice[:5]
+            assert policy.choose(x, z, ARMS, key=key, randomize=True, floor=0.5)[:5] == choice[:5]
         assert fingerprint(policy) == before
-        evenly = [policy.choose(x, z, ARMS, key=key, by_lot=True, floor=1.0) for key in range(40)]
+        evenly = [policy.choose(x, z, ARMS, key=key, randomize=True, floor=1.0) for key in range(40)]
         assert len({choice.arm for choice in evenly}) > 2
         for choice in evenly:
             assert choice.propensity == pytest.approx(1 / len(ARMS))
             policy.learn(choice.arm, x[choice.index], z[choice.index], reward=0.5, receipt=choice.receipt)
         twin = policy.copy()
-        pairs = [each.choose(x, z, ARMS, by_lot=True) for each in (policy, twin)]
+        pairs = [each.choose(x, z, ARMS, randomize=True) for each in (policy, twin)]
         assert pairs[0][:5] == pairs[1][:5]
-        counted = [policy.choose(x, z, ARMS, by_lot=True, floor=1.0).arm for _ in range(40)]
+        counted = [policy.choose(x, z, ARMS, randomize=True, floor=1.0).arm for _ in range(40)]
         assert len(set(counted)) > 2
         before = fingerprint(policy)
         for wrong in (-0.1, 1.5, float("nan")):
             with pytest.raises(ValueError, match="floor"):
-                policy.choose(x, z, ["new", *ARMS[1:]], by_lot=True, floor=wrong)
-        with pytest.raises(ValueError, match=r"floor=0\.2 makes no difference without by_lot=True"):
+                policy.choose(x, z, ["new", *ARMS[1:]], randomize=True, floor=wrong)
+        with pytest.raises(ValueError, match=r"floor=0\.2 makes no difference without randomize=True"):
             policy.choose(x, z, ARMS, floor=0.2)
         assert fingerprint(policy) == before
 
@@ -384,7 +384,7 @@ class PolicyConformance:
         x, z = (np.stack(parts) for parts in zip(*rows, strict=True))
         mask = np.ones((4, len(ARMS)), bool)
         mask[1, :3] = False
-        together = many.rank_many(x, z, ARMS, 3, mask=mask)
+        together = many.rank_batch(x, z, ARMS, 3, mask=mask)
         for b in range(4):
             candidates = np.flatnonzero(mask[b])
             ranking = one.rank(x[b][candidates], z[b][candidates], [ARMS[i] for i in candidates], 3)
@@ -446,9 +446,9 @@ class PolicyConformance:
         x, z = page.features(24)
         rewards = np.linspace(-1, 1, 24)
         arms = [ARMS[i % 5] for i in range(24)]
-        both.learn_many(arms, x, z, rewards)
-        one.learn_many(arms[:10], x[:10], z[:10], rewards[:10])
-        two.learn_many(arms[10:], x[10:], z[10:], rewards[10:])
+        both.learn_batch(arms, x, z, rewards)
+        one.learn_batch(arms[:10], x[:10], z[:10], rewards[:10])
+        two.learn_batch(arms[10:], x[10:], z[10:], rewards[10:])
         one.merge(two)
         one.refresh()
         both.refresh()
@@ -497,7 +497,7 @@ class PolicyConformance:
         with pytest.raises(TypeError, match=refused):
             policy.learn(arm, x[0], z[0], reward=1.0)
         with pytest.raises(TypeError, match=refused):
-            policy.learn_many(["new", arm], x, z, [1.0, 1.0])
+            policy.learn_batch(["new", arm], x, z, [1.0, 1.0])
         assert fingerprint(policy) == before
 
     def test_an_id_that_is_known_as_another_type_is_pointed_out_once(self, policy: Policy, page: Page) -> None:
@@ -508,7 +508,7 @@ class PolicyConformance:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
-            policy.learn_many(["100", "100.0"], x, z, [1.0, 0.0])
+            policy.learn_batch(["100", "100.0"], x, z, [1.0, 0.0])
         assert {100, "100", "100.0"} <= set(policy.arms)
 
     # -------------------------------------------------------------- bad input
@@ -614,7 +614,7 @@ class PolicyConformance:
         assert type(policy.choose(x, z, np.arange(5)).arm) is int
         assert policy.predict(x, z, iter(ARMS)).mean.shape == policy.propensities(x, z, iter(ARMS)).shape == (5,)
         with pytest.raises(ValueError, match="receipts has 1 entries"):
-            policy.learn_many(["a9", "a9"], x[:2], z[:2], [1.0, 1.0], receipts=[None])
+            policy.learn_batch(["a9", "a9"], x[:2], z[:2], [1.0, 1.0], receipts=[None])
 
     def test_bad_feedback_is_refused_with_nothing_changed(self, policy: Policy, page: Page) -> None:
         page.play(policy, 10)
@@ -626,11 +626,11 @@ class PolicyConformance:
         x, z = page.features(3)
         unhashable: list[Any] = ["new", [1], "a9"]
         batches: list[tuple[Callable[[], None], type[Exception], str]] = [
-            (lambda: policy.learn_many(["a9", "new"], x, z, np.ones(3)), ValueError, "arms has 2 ids"),
-            (lambda: policy.learn_many(["a9", "new", "a9"], x, z, np.ones(2)), ValueError, "rewards has 2 entries"),
-            (lambda: policy.learn_many(["a9", "new", "a9"], x, z, [1, 2, np.nan]), ValueError, r"rewards\[2\] is nan"),
-            (lambda: policy.learn_many("abc", x, z, np.ones(3)), TypeError, "arms must be a list of ids"),
-            (lambda: policy.learn_many(unhashable, x, z, np.ones(3)), TypeError, "not hashable"),
+            (lambda: policy.learn_batch(["a9", "new"], x, z, np.ones(3)), ValueError, "arms has 2 ids"),
+            (lambda: policy.learn_batch(["a9", "new", "a9"], x, z, np.ones(2)), ValueError, "rewards has 2 entries"),
+            (lambda: policy.learn_batch(["a9", "new", "a9"], x, z, [1, 2, np.nan]), ValueError, r"rewards\[2\] is nan"),
+            (lambda: policy.learn_batch("abc", x, z, np.ones(3)), TypeError, "arms must be a list of ids"),
+            (lambda: policy.learn_batch(unhashable, x, z, np.ones(3)), TypeError, "not hashable"),
         ]
         for call, error, message in batches:
             with pytest.raises(error, match=message):

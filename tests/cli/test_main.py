@@ -15,11 +15,11 @@ import pytest
 
 from hybandits.cli import experiments, logs
 from hybandits.cli.main import app
+from hybandits.estimators.features import MAPS, PAIR_PLACES
+from hybandits.evaluation import INTERVALS
+from hybandits.evaluation.view import ARMS
 from hybandits.logs.formats import FORMATS
 from hybandits.logs.synthetic import KINDS, SyntheticLog
-from hybandits.model.features import MAPS, PAIR_PLACES
-from hybandits.offline.evaluation import INTERVALS
-from hybandits.offline.view import ARMS
 from hybandits.simulation import kinds
 from hybandits.simulation.worlds import LAWS
 from tests.support.command_line import complaints, run

@@ -19,7 +19,7 @@ from hybandits.cli.shared import (
     make_engine,
     plain_errors,
 )
-from hybandits.engines import EngineError, Local, Ray
+from hybandits.engines import EngineError, ProcessEngine, Ray
 from hybandits.experiments.record import ResultsError
 from hybandits.logs.problems import Problems, ReadError
 from hybandits.logs.store import LogError
@@ -101,7 +101,7 @@ def test_other_errors_keep_their_trace(problem: Exception) -> None:
 
 def test_engines_by_name() -> None:
     local, ray = make_engine(EngineName.local, 3, None), make_engine(EngineName.ray, 2, "auto")
-    assert isinstance(local, Local)
+    assert isinstance(local, ProcessEngine)
     assert local.workers == 3
     assert isinstance(ray, Ray)
     assert (ray.workers, ray.address) == (2, "auto")

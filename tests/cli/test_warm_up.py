@@ -37,7 +37,7 @@ missing = {[*LABORATORY, "jinja2", "matplotlib", "ray", "rich", "typer"]}
 sys.modules.update(dict.fromkeys(missing))
 import hybandits
 hybandits.warm_up()
-loaded = [name for name in sys.modules if name.startswith(("hybandits.logs", "hybandits.offline"))]
+loaded = [name for name in sys.modules if name.startswith(("hybandits.logs", "hybandits.evaluation"))]
 print(loaded, "hybandits.simulation.loops" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

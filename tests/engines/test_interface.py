@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.engines import Engine, EngineError, Here, Local, Ray, cores
+from hybandits.engines import Engine, EngineError, ProcessEngine, Ray, SerialEngine, cores
 from hybandits.engines.interface import environment, uninterrupted
 from tests.support.work import die, die_once, fail, ignore, slowly, square, variable
 
 ENGINES: dict[str, Callable[[], Engine]] = {
-    "here": Here,
-    "one process": lambda: Local(1),
-    "two processes": lambda: Local(2),
+    "here": SerialEngine,
+    "one process": lambda: ProcessEngine(1),
+    "two processes": lambda: ProcessEngine(2),
     "ray": lambda: Ray(2),
 }
 ONE = pytest.param("one process", marks=pytest.mark.slow)
@@ -71,8 +71,8 @@ def test_an_error_in_the_work_comes_through(name: str) -> None:
         list(ENGINES[name]().map(fail, [0], ignore))
 
 
-@pytest.mark.parametrize("kind", [Local, Ray])
-def test_workers_must_be_at_least_one(kind: type[Local] | type[Ray]) -> None:
+@pytest.mark.parametrize("kind", [ProcessEngine, Ray])
+def test_workers_must_be_at_least_one(kind: type[ProcessEngine] | type[Ray]) -> None:
     with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         kind(0)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.engines import Here
+from hybandits.engines import SerialEngine
 from hybandits.experiments.runner import run
 from tests.support.experiments import EIGEN, SMALL
 
@@ -15,5 +15,5 @@ from tests.support.experiments import EIGEN, SMALL
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of both experiments, run in this process; not to be changed."""
     folder = tmp_path_factory.mktemp("whole")
-    run([SMALL, EIGEN], folder, engine=Here())
+    run([SMALL, EIGEN], folder, engine=SerialEngine())
     return folder

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybandits import paper
-from hybandits.engines import Here
+from hybandits.engines import SerialEngine
 from hybandits.experiments.config import DEFAULTS, entry, experiment, to_toml, with_data_beside
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.runner import run
@@ -121,7 +121,12 @@ def test_a_data_set_is_known_by_its_content(tmp_path: Path) -> None:
     assert (record.d1, record.d2, record.arms) == (0, 3, (2,))
     assert record.world_settings == {"kind": "classification", "data": "flowers.csv", "sha256": sha256(path)}
     assert record.needs_data
-    assert run([record], tmp_path / "out", engine=Here(), data=path).outcome("simulation", "own").final("LinUCB").shape
+    assert (
+        run([record], tmp_path / "out", engine=SerialEngine(), data=path)
+        .outcome("simulation", "own")
+        .final("LinUCB")
+        .shape
+    )
     made = experiment({"world": "classification", "rounds": 10})
     assert (made.d2, made.arms, made.needs_data) == (55, (7,), False)
 

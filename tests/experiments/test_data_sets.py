@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits.engines import Here
+from hybandits.engines import SerialEngine
 from hybandits.experiments.config import experiment
 from hybandits.experiments.data_sets import read_table, recorded_table
 from hybandits.experiments.runner import run
@@ -47,7 +47,7 @@ def test_regret_does_not_depend_on_the_kind_of_file(ending: str, relayed: dict[s
     record = experiment({**settings, **relayed, "policies": ["HyIDS", "Uniform"]})
     assert record.world_settings["label"] == "kind"
     assert (record.d1, record.d2, record.arms) == (0, 3, (3,))
-    outcome = run([record], tmp_path / "out", engine=Here(), data=path).outcome("simulation", "own")
+    outcome = run([record], tmp_path / "out", engine=SerialEngine(), data=path).outcome("simulation", "own")
     assert outcome is not None
     unit = relayed.get("factor", 1.0)
     assert set((outcome.final("Uniform") / unit) % 1) == {0.0}, "a wrong answer costs one right one"

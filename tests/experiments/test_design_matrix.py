@@ -39,7 +39,7 @@ def root(matrix: np.ndarray) -> np.ndarray:
 )
 def test_measures_are_those_of_the_summed_matrices(make: object) -> None:
     data, policy = Data(), make()  # type: ignore[operator]
-    policy.learn_many(data.arms, data.x, data.z, np.zeros(N))
+    policy.learn_batch(data.arms, data.x, data.z, np.zeros(N))
     measures = measure(policy, ARMS)
     assert measures is not None
     v, b, w = data.blocks(policy.ridge)
@@ -55,7 +55,7 @@ def test_measures_are_those_of_the_summed_matrices(make: object) -> None:
 
 def test_the_disjoint_reduction_is_measured_by_arm() -> None:
     data, policy = Data(), DisLinUCB(d1=D1, d2=D2, ridge=0.7)
-    policy.learn_many(data.arms, data.x, data.z, np.zeros(N))
+    policy.learn_batch(data.arms, data.x, data.z, np.zeros(N))
     measures = measure(policy, ARMS)
     assert measures is not None
     both = np.hstack((data.x, data.z))
@@ -83,7 +83,7 @@ def test_a_policy_that_has_not_learned_and_one_without_a_design_matrix() -> None
 def test_a_matrix_whose_ridges_are_learned_is_not_measured(policy: Policy) -> None:
     data = Data()
     assert measure(policy, ARMS) is None
-    policy.learn_many(data.arms, data.x, data.z, data.x.sum(axis=1))
+    policy.learn_batch(data.arms, data.x, data.z, data.x.sum(axis=1))
     assert measure(policy, ARMS) is None
 
 
@@ -94,9 +94,9 @@ def test_a_matrix_whose_ridges_are_learned_is_not_measured(policy: Policy) -> No
 )
 def test_every_matrix_can_be_measured_with_a_ridge_that_is_given(policy: Policy) -> None:
     data = Data()
-    policy.learn_many(data.arms, data.x, data.z, data.x.sum(axis=1))
+    policy.learn_batch(data.arms, data.x, data.z, data.x.sum(axis=1))
     measures, usual = measure(policy, ARMS, 0.7), HyLinUCB(d1=D1, d2=D2, ridge=0.7)
-    usual.learn_many(data.arms, data.x, data.z, np.zeros(N))
+    usual.learn_batch(data.arms, data.x, data.z, np.zeros(N))
     expected = measure(usual, ARMS)
     assert measures is not None
     assert expected is not None
@@ -107,7 +107,7 @@ def test_every_matrix_can_be_measured_with_a_ridge_that_is_given(policy: Policy)
 def test_a_ridge_that_is_given_counts_for_the_disjoint_reduction_too() -> None:
     data, policy, usual = Data(), DisLinUCB(d1=D1, d2=D2, ridge=9), DisLinUCB(d1=D1, d2=D2, ridge=0.7)
     for each in (policy, usual):
-        each.learn_many(data.arms, data.x, data.z, np.zeros(N))
+        each.learn_batch(data.arms, data.x, data.z, np.zeros(N))
     measures, expected = measure(policy, ARMS, 0.7), measure(usual, ARMS)
     assert measures is not None
     assert expected is not None

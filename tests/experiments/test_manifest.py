@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybandits.engines import Here
+from hybandits.engines import SerialEngine
 from hybandits.experiments import runner
 from hybandits.experiments.manifest import FORMAT, difference, joined_manifest, read_manifest, write_manifest
 from hybandits.experiments.record import ResultsError, Unit
@@ -67,22 +67,22 @@ def test_commands_are_listed_once_and_do_not_bind_later_runs(whole: Path, tmp_pa
         return json.loads((tmp_path / "manifest.json").read_text()).get("commands")
 
     for command, noted in (("one", ["one"]), ("two", ["one", "two"]), ("one", ["one", "two"]), (None, ["one", "two"])):
-        run([SMALL], tmp_path, engine=Here(), command=command)
+        run([SMALL], tmp_path, engine=SerialEngine(), command=command)
         assert commands() == noted
     assert "commands" not in json.loads((whole / "manifest.json").read_text()), "none was given"
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     del manifest["commands"]
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    run([SMALL], tmp_path, engine=Here(), command="three")
+    run([SMALL], tmp_path, engine=SerialEngine(), command="three")
     assert commands() is None, "what filled the folder before is not known, so the list would not be whole"
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "commands": "one"}))
     with pytest.raises(ResultsError, match="commands is not a list"):
-        run([SMALL], tmp_path, engine=Here(), command="three")
+        run([SMALL], tmp_path, engine=SerialEngine(), command="three")
 
 
 def test_commands_are_left_out_once_results_come_without_one(tmp_path: Path) -> None:
-    run([SMALL], tmp_path, engine=Here(), command="one")
-    run([SMALL, EIGEN], tmp_path, engine=Here())
+    run([SMALL], tmp_path, engine=SerialEngine(), command="one")
+    run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
     assert "commands" not in read_manifest(tmp_path / "manifest.json"), "one is not what filled the folder"
 
 
@@ -92,20 +92,20 @@ def test_a_record_without_saved_units_may_be_replaced(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(runner, "timed_unit", refuse)
     with pytest.raises(ValueError, match="no"):
-        run([replace(EIGEN, noise=0.5)], tmp_path, engine=Here())
+        run([replace(EIGEN, noise=0.5)], tmp_path, engine=SerialEngine())
     monkeypatch.undo()
-    run([EIGEN], tmp_path, engine=Here())
+    run([EIGEN], tmp_path, engine=SerialEngine())
 
 
 def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
-    run([EIGEN], tmp_path, engine=Here(), about={"scale": "quick"})
+    run([EIGEN], tmp_path, engine=SerialEngine(), about={"scale": "quick"})
     with pytest.raises(ResultsError, match="holds results with scale quick, this run has paper"):
-        run([SMALL], tmp_path, engine=Here(), about={"scale": "paper"})
+        run([SMALL], tmp_path, engine=SerialEngine(), about={"scale": "paper"})
     path = tmp_path / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "numpy": "1.0"}}))
     with pytest.raises(ResultsError, match=r"computed with numpy 1\.0, but numpy .* is installed: give another folder"):
-        run([SMALL], tmp_path, engine=Here())
+        run([SMALL], tmp_path, engine=SerialEngine())
     for bad in ({"units": []}, {"experiments": [{"name": "x"}]}):
         path.write_text(json.dumps({**manifest, **bad}))
         with pytest.raises(ResultsError, match=r"damaged|cannot be read"):
@@ -113,7 +113,7 @@ def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
 
 
 def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> None:
-    run([EIGEN], tmp_path, engine=Here())
+    run([EIGEN], tmp_path, engine=SerialEngine())
     before = contents(tmp_path)
     for other, word in (
         (replace(EIGEN, horizon=50, points=(50,)), "the number of rounds is 40 there and 50 here"),
@@ -123,12 +123,12 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
         (replace(EIGEN, seeds=(1, 2)), "environments: 1 there and 2 here"),
     ):
         with pytest.raises(ResultsError, match=f"different diversity/written.*{word}.*give another folder"):
-            run([other], tmp_path, engine=Here())
+            run([other], tmp_path, engine=SerialEngine())
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(
         ResultsError, match=r"results of a different record \(the number of rounds is 40 there and 50 here\)"
     ):
-        run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=Here())
+        run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=SerialEngine())
     del before["manifest.json"]
     assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hybandits.engines import Here, Local, Ray
+from hybandits.engines import ProcessEngine, Ray, SerialEngine
 from hybandits.experiments.config import experiment
 from hybandits.experiments.record import Experiment, ResultsError
 from hybandits.experiments.results import read_results
@@ -37,17 +37,17 @@ RAY = pytest.param(Ray(2), marks=pytest.mark.xdist_group("ray"), id="ray")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [Local(2), RAY])
-def test_every_engine_gives_the_same_bytes(engine: Local | Ray, record: Experiment, own_folder: Path) -> None:
-    run([record], own_folder / "here", engine=Here())
+@pytest.mark.parametrize("engine", [ProcessEngine(2), RAY])
+def test_every_engine_gives_the_same_bytes(engine: ProcessEngine | Ray, record: Experiment, own_folder: Path) -> None:
+    run([record], own_folder / "here", engine=SerialEngine())
     run([record], own_folder / "there", engine=engine)
     assert contents(own_folder / "there") == contents(own_folder / "here")
 
 
 def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(record: Experiment, own_folder: Path) -> None:
-    run([record], own_folder / "whole", engine=Here())
+    run([record], own_folder / "whole", engine=SerialEngine())
     with pytest.raises(StopError):
-        run([record], own_folder / "out", engine=Here(), watcher=StopAfter(1))
+        run([record], own_folder / "out", engine=SerialEngine(), watcher=StopAfter(1))
     before = contents(own_folder / "out")
     source = (own_folder / "softmax.py").read_text()
     change_softmax(own_folder)
@@ -56,10 +56,10 @@ def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(record: Expe
         r"a different simulation/own \(the source of softmax:Softmax has changed: softmax\.py had SHA-256 .* now\)"
     )
     with pytest.raises(ResultsError, match=message):
-        run([changed], own_folder / "out", engine=Here())
+        run([changed], own_folder / "out", engine=SerialEngine())
     assert contents(own_folder / "out") == before
     (own_folder / "softmax.py").write_text(source)
-    run([record], own_folder / "out", engine=Here())
+    run([record], own_folder / "out", engine=SerialEngine())
     assert contents(own_folder / "out") == contents(own_folder / "whole")
 
 
@@ -98,13 +98,13 @@ def test_a_class_that_fails_while_it_plays_is_named_and_nothing_is_written(
     (own_folder / "failing.py").write_text(FAILING)
     record = experiment({**SMALL_FAILURE, "policies": ["Greedy"], **settings})
     with pytest.raises(OwnClassError, match=message):
-        run([record], own_folder / "out", engine=Here())
+        run([record], own_folder / "out", engine=SerialEngine())
     assert not list((own_folder / "out").rglob("*.parquet"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [Local(2), RAY])
-def test_a_class_that_fails_in_a_worker_is_named(engine: Local | Ray, own_folder: Path) -> None:
+@pytest.mark.parametrize("engine", [ProcessEngine(2), RAY])
+def test_a_class_that_fails_in_a_worker_is_named(engine: ProcessEngine | Ray, own_folder: Path) -> None:
     (own_folder / "failing.py").write_text(FAILING)
     record = experiment({**SMALL_FAILURE, "policies": ["failing:Cautious"]})
     with pytest.raises(OwnClassError, match=r"failing:Cautious\.choose failed \(failing\.py, line 9: LookupError"):
@@ -118,7 +118,7 @@ def test_a_source_that_changes_during_a_run_is_refused(record: Experiment, own_f
 
 
 def test_results_are_read_where_the_class_cannot_be_imported(record: Experiment, own_folder: Path) -> None:
-    run([record], own_folder / "out", engine=Here())
+    run([record], own_folder / "out", engine=SerialEngine())
     (own_folder / "softmax.py").unlink()
     outcome = read_results(own_folder / "out").outcome("simulation", "own")
     assert outcome is not None

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits.engines import Here
+from hybandits.engines import SerialEngine
 from hybandits.experiments import runner
 from hybandits.experiments.record import DESIGN, Experiment, ResultsError
 from hybandits.experiments.results import Run, read_results, read_unit, unit_table, write_unit
@@ -55,7 +55,7 @@ def test_a_table_of_others_is_not_taken_for_a_result(tmp_path: Path) -> None:
 
 
 def test_a_unit_of_another_record_is_named(whole: Path, tmp_path: Path) -> None:
-    run([EIGEN], tmp_path, engine=Here())
+    run([EIGEN], tmp_path, engine=SerialEngine())
     unit = next(EIGEN.units())
     path = tmp_path / unit.path
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -82,7 +82,7 @@ def test_an_outcome_knows_its_protocol_and_what_is_independent(whole: Path) -> N
 
 
 def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) -> None:
-    run([EIGEN], tmp_path, engine=Here())
+    run([EIGEN], tmp_path, engine=SerialEngine())
     path = next(tmp_path.rglob("*.parquet"))
     good = path.read_bytes()
     spoiled = []
@@ -91,7 +91,7 @@ def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) ->
         spoiled[-1][at] ^= 0xFF
     for bad in (good[: len(good) // 2], b"", b"PAR1 nonsense", *map(bytes, spoiled)):
         path.write_bytes(bad)
-        for attempt in (lambda: read_results(tmp_path), lambda: run([EIGEN], tmp_path, engine=Here())):
+        for attempt in (lambda: read_results(tmp_path), lambda: run([EIGEN], tmp_path, engine=SerialEngine())):
             with pytest.raises(ResultsError, match="damaged"):
                 attempt()
         assert path.read_bytes() == bad
@@ -101,7 +101,7 @@ def test_damaged_files_are_not_taken_for_results(whole: Path, tmp_path: Path) ->
 
 
 def test_cases_that_are_not_whole_are_left_out(tmp_path: Path) -> None:
-    run([SMALL], tmp_path, engine=Here())
+    run([SMALL], tmp_path, engine=SerialEngine())
     (tmp_path / "units/setting-1/released/K5-environment2.parquet").unlink()
     outcome = read_results(tmp_path).outcome("setting-1", "released")
     assert outcome is not None

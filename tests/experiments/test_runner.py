@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits.engines import Here, Local, Ray
+from hybandits.engines import ProcessEngine, Ray, SerialEngine
 from hybandits.experiments import results, runner
 from hybandits.experiments.record import ResultsError, Unit
 from hybandits.experiments.results import read_results
@@ -60,35 +60,35 @@ RAY = pytest.param(Ray(2), marks=pytest.mark.xdist_group("ray"), id="ray")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [Local(1), Local(2), RAY])
-def test_every_engine_gives_the_same_bytes(engine: Local | Ray, whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", [ProcessEngine(1), ProcessEngine(2), RAY])
+def test_every_engine_gives_the_same_bytes(engine: ProcessEngine | Ray, whole: Path, tmp_path: Path) -> None:
     run([SMALL, EIGEN], tmp_path, engine=engine)
     assert contents(tmp_path) == contents(whole)
 
 
 def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(StopError):
-        run([SMALL, EIGEN], tmp_path, engine=Here(), watcher=StopAfter(3))
+        run([SMALL, EIGEN], tmp_path, engine=SerialEngine(), watcher=StopAfter(3))
     assert len(list(tmp_path.rglob("*.parquet"))) == 3
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
-    run([SMALL, EIGEN], tmp_path, engine=Here())
+    run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
     assert contents(tmp_path) == contents(whole)
     assert {path: path.stat().st_mtime_ns for path in times} == times, "finished units were not run again"
     before = contents(tmp_path)
     manifest = json.loads(before["manifest.json"])
     manifest["units"].popitem()  # killed after the unit was saved, before it was noted
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    run([SMALL, EIGEN], tmp_path, engine=Here())
+    run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
     assert contents(tmp_path) == before
 
 
 SCRIPT = """
 from pathlib import Path
-from hybandits.engines import Local
+from hybandits.engines import ProcessEngine
 from hybandits.experiments.runner import run
 from tests.support.experiments import EIGEN, SMALL
 if __name__ == "__main__":
-    run([SMALL, EIGEN], Path({folder!r}), engine=Local(2))
+    run([SMALL, EIGEN], Path({folder!r}), engine=ProcessEngine(2))
 """
 
 
@@ -108,7 +108,7 @@ def test_a_run_killed_at_any_moment_goes_on(units: int, whole: Path, tmp_path: P
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert len(list(folder.rglob("*.parquet"))) >= units
-    run([SMALL, EIGEN], folder, engine=Here())
+    run([SMALL, EIGEN], folder, engine=SerialEngine())
     assert contents(folder) == contents(whole)
 
 
@@ -138,13 +138,13 @@ def test_a_run_killed_while_it_saves_goes_on(
 
         monkeypatch.setattr(results, "write_atomically", save)
         monkeypatch.setattr("hybandits.experiments.manifest.write_atomically", save)
-        run([SMALL, EIGEN], tmp_path, engine=Here())
+        run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
         os._exit(1)
     _, status = os.wait()
     assert status == 0
     there = [path for path in contents(tmp_path) if path.endswith(".parquet")]
     assert len(there) == (2 if moment == "before the manifest" else 1) < len(units)
-    run([SMALL, EIGEN], tmp_path, engine=Here())
+    run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
     assert contents(tmp_path) == contents(whole)
 
 
@@ -160,21 +160,21 @@ def test_only_litter_of_our_own_is_cleared(tmp_path: Path) -> None:
     ]
     for path in (ours, *kept):
         path.write_text("x")
-    run([EIGEN], tmp_path, engine=Here())
+    run([EIGEN], tmp_path, engine=SerialEngine())
     assert not ours.exists()
     assert all(path.exists() for path in kept)
 
 
 def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run([EIGEN], tmp_path, engine=Here())
+    run([EIGEN], tmp_path, engine=SerialEngine())
     monkeypatch.setattr(runner, "__version__", "9.9")
     monkeypatch.setattr("hybandits.experiments.manifest.__version__", "9.9")
     with pytest.raises(ResultsError, match=r"results of hybandits .*, but this is hybandits 9\.9"):
-        run([EIGEN], tmp_path, engine=Here())
+        run([EIGEN], tmp_path, engine=SerialEngine())
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(ResultsError, match=r"written by hybandits .*, but this is hybandits 9\.9"):
-        run([EIGEN], tmp_path, engine=Here())
+        run([EIGEN], tmp_path, engine=SerialEngine())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 99, "experiments": [{}]}))
     with pytest.raises(ResultsError, match="format 99"):
         read_results(tmp_path)
@@ -185,16 +185,16 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     file.touch()
     for folder in (file, file / "deeper"):
         with pytest.raises(ResultsError, match="is a file: give a folder"):
-            run([EIGEN], folder, engine=Here())
+            run([EIGEN], folder, engine=SerialEngine())
     with pytest.raises(ResultsError, match="cannot be written"):
-        run([EIGEN], Path("/proc/hybandits"), engine=Here())
+        run([EIGEN], Path("/proc/hybandits"), engine=SerialEngine())
     with pytest.raises(ResultsError, match="no results"):
         read_results(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(ResultsError, match="damaged"):
         read_results(tmp_path)
     with pytest.raises(ResultsError, match="damaged"):
-        run([EIGEN], tmp_path, engine=Here())
+        run([EIGEN], tmp_path, engine=SerialEngine())
 
 
 def test_the_watcher_is_told_everything(tmp_path: Path) -> None:
@@ -214,11 +214,11 @@ def test_the_watcher_is_told_everything(tmp_path: Path) -> None:
             self.finished.append(unit.path)
 
     first, second = Listener(), Listener()
-    run([EIGEN], tmp_path, engine=Here(), watcher=first)
+    run([EIGEN], tmp_path, engine=SerialEngine(), watcher=first)
     assert first.planned == [(2, 0)]
     assert first.rounds == {unit.path: unit.rounds for unit in EIGEN.units()}
     assert sorted(first.finished) == sorted(unit.path for unit in EIGEN.units())
-    run([EIGEN], tmp_path, engine=Here(), watcher=second)
+    run([EIGEN], tmp_path, engine=SerialEngine(), watcher=second)
     assert (second.planned, second.finished) == ([(0, 2)], [])
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hybandits.estimators.learned import LearnedRidge
 from hybandits.kernels import batches, decisions, information
 from hybandits.kernels.random import DECIDE, KEYED
-from hybandits.model.learned import LearnedRidge
 from tests.support.blocks import RIDGE, Blocks
 
 NO_MASK = np.zeros((0, 0), bool)
@@ -30,7 +30,7 @@ def test_bounds(mode: str, by_arm: bool, masked: bool) -> None:
     state = blocks.arm_score, blocks.pulls, blocks.shared_score, RIDGE, coefficients, t
     index, mean, width = np.empty(5, np.int64), np.empty(5), np.empty(5)
     shown = mask if masked else NO_MASK
-    assert batches.choose_many_ucb(x, z, slots, shown, *state, 0, 5, index, mean, width) == -1
+    assert batches.choose_batch_ucb(x, z, slots, shown, *state, 0, 5, index, mean, width) == -1
     together = np.empty(5, np.int64), np.empty(5), np.empty(5)
     assert batches.choose_together(x, z, slots[0], *state, 0, 5, *together) == -1
     for b in range(5):
@@ -43,7 +43,7 @@ def test_bounds(mode: str, by_arm: bool, masked: bool) -> None:
             assert_allclose((together[1][b], together[2][b]), wanted, rtol=1e-12)
     x[3] = np.nan
     with np.errstate(all="ignore"):
-        assert batches.choose_many_ucb(x, z, slots, shown, *state, 0, 5, index, mean, width) == 3
+        assert batches.choose_batch_ucb(x, z, slots, shown, *state, 0, 5, index, mean, width) == 3
 
 
 @pytest.mark.parametrize("rule", [decisions.SAMPLING, decisions.INFORMATION])
@@ -51,7 +51,7 @@ def test_posteriors(mode: str, rule: int) -> None:
     blocks, x, z, slots, mask = candidates()
     outcome = np.empty(5, np.int64), np.empty(5), np.empty(5), np.empty(5)
     told = blocks.arm_score, blocks.shared_score, RIDGE, 0.3
-    assert batches.choose_many_posterior(rule, x, z, slots, mask, *told, 7, 100, 0, 5, *outcome) == -1
+    assert batches.choose_batch_posterior(rule, x, z, slots, mask, *told, 7, 100, 0, 5, *outcome) == -1
     for b in range(5):
         rows = np.flatnonzero(mask[b])
         i, *wanted = decisions.choose_posterior(
@@ -72,7 +72,7 @@ def test_learned_settings(mode: str, rule: int) -> None:
     learned = estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.unknown, estimator.state
     outcome = np.empty(5, np.int64), np.empty(5), np.empty(5), np.empty(5)
     model = (estimator.arrays,), np.empty(0)
-    assert batches.choose_many_tuned(rule, x, z, slots, NO_MASK, *model, 7, 100, 1, 4, *outcome) == -1
+    assert batches.choose_batch_tuned(rule, x, z, slots, NO_MASK, *model, 7, 100, 1, 4, *outcome) == -1
     for b in range(1, 4):
         wanted = decisions.choose_tuned(rule, x[b], z[b], slots[0], *learned, 7, 0, 100 + b)
         assert_allclose([part[b] for part in outcome], wanted, rtol=1e-12)
@@ -86,7 +86,7 @@ def test_chances_by_information_are_those_of_the_choices(mode: str) -> None:
     told = blocks.arm_score, blocks.shared_score, RIDGE, 0.3
     numbers = np.arange(200, 240)
     chances = np.full((40, 4), np.nan)
-    assert batches.chances_many_told(x, z, slots, *told, 7, KEYED, numbers, chances) == -1
+    assert batches.chances_batch_told(x, z, slots, *told, 7, KEYED, numbers, chances) == -1
     for b in range(40):
         wanted = np.zeros(4)
         for lot in (0.0, 1.0):  # the other arm of the mixture, then the greedy one
@@ -101,7 +101,7 @@ def test_chances_by_information_are_those_of_the_choices(mode: str) -> None:
     assert (np.count_nonzero(chances, axis=1) == 2).sum() > 3
     x[3] = np.nan
     with np.errstate(all="ignore"):
-        assert batches.chances_many_told(x, z, slots, *told, 7, KEYED, numbers, chances) == 3
+        assert batches.chances_batch_told(x, z, slots, *told, 7, KEYED, numbers, chances) == 3
 
 
 def test_chances_at_learned_settings(mode: str) -> None:
@@ -113,7 +113,7 @@ def test_chances_at_learned_settings(mode: str) -> None:
     def many() -> int:
         slots = np.array([estimator.slot(i) if estimator.known else -1 for i in range(3)] + [-1])
         arrays = estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.unknown, estimator.state
-        refused: int = batches.chances_many_tuned(x, z, slots, *arrays, 7, 0, numbers, chances)
+        refused: int = batches.chances_batch_tuned(x, z, slots, *arrays, 7, 0, numbers, chances)
         for b in range(5):
             index, _, _, chance = decisions.choose_tuned(decisions.INFORMATION, x[b], z[b], slots, *arrays, 7, 0, b)
             assert chances[b, index] == chance
@@ -132,4 +132,4 @@ def test_chances_at_learned_settings(mode: str) -> None:
     slots = np.full(4, -1)
     arrays = estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.unknown, estimator.state
     with np.errstate(all="ignore"):
-        assert batches.chances_many_tuned(x, z, slots, *arrays, 7, 0, numbers, chances) == 2
+        assert batches.chances_batch_tuned(x, z, slots, *arrays, 7, 0, numbers, chances) == 2

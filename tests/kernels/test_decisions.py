@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hybandits.estimators.learned import LearnedRidge
 from hybandits.kernels import arrow, decisions, evidence, random
-from hybandits.model.learned import LearnedRidge
 from tests.support.blocks import RIDGE, SHAPES, Blocks
 
 
@@ -157,9 +157,9 @@ def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
         )  # fmt: skip
         return choice
 
-    by_lot = [choose(decisions.SAMPLING, decision) for decision in range(40)]
-    assert {choice[0] for choice in by_lot} == {0, 1}
-    assert {choice[3] for choice in by_lot} == {0.5}
+    randomize = [choose(decisions.SAMPLING, decision) for decision in range(40)]
+    assert {choice[0] for choice in randomize} == {0, 1}
+    assert {choice[3] for choice in randomize} == {0.5}
     random_rows = np.random.default_rng(0)
     for i in range(12):
         estimator.learn(i % 2, random_rows.standard_normal(2), np.ones(1), float(i % 2) + 0.1 * i)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.kernels import decisions, evidence, memories, tuning
-from hybandits.model.memories import MemoryMixture
+from hybandits.estimators.memories import MemoryMixture
+from hybandits.kernels import decisions, empirical_bayes, evidence, memories
 from tests.support.learned_oracle import make_rows
 
 
@@ -80,13 +80,13 @@ def test_the_first_model_begins_anew_where_it_has_lost_its_weight(mode: str) -> 
     first, last = estimator.models[0], estimator.models[2]
     assert not np.allclose(first.theta, last.theta, rtol=1e-3)
     memories.begin_anew(first.arrays, last.arrays)
-    for name, mine, its in zip(tuning.Arrays._fields, first.arrays, last.arrays, strict=True):
+    for name, mine, its in zip(empirical_bayes.Arrays._fields, first.arrays, last.arrays, strict=True):
         if name == "numbers":
             assert first.numbers[evidence.RATE] == 0.0
             assert_array_equal(np.delete(mine, evidence.RATE), np.delete(its, evidence.RATE))
         elif name != "state":
             assert_array_equal(mine, its)
-    assert first.state[tuning.NEXT] > first.state[tuning.ROWS]
+    assert first.state[empirical_bayes.NEXT] > first.state[empirical_bayes.ROWS]
 
 
 def test_all_models_learn_a_row_and_bad_ones_are_refused(mode: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.model import exploration
+from hybandits.estimators import exploration
 from hybandits.paper import theorems
 from hybandits.paper.theorems import (
     POLICIES,

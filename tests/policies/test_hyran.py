@@ -83,7 +83,7 @@ def test_hyran_receipts_are_checked() -> None:
     with pytest.raises(ValueError, match="not those of its receipt"):
         policy.learn("a", 2 * x[0], x[0], 1.0, receipt=choice.receipt)
     with pytest.raises(ValueError, match="receipts has 1 entries but there are 2 rows"):
-        policy.learn_many(["a", "b"], x, x, [1.0, 1.0], receipts=[None])
+        policy.learn_batch(["a", "b"], x, x, [1.0, 1.0], receipts=[None])
     x[:] = 7.0  # the caller may use its arrays again
     assert (choice.receipt.x == 1.0).all()
 
@@ -127,7 +127,7 @@ def test_hyran_without_cross_blocks_is_another_estimator() -> None:
     x, z = page.features(20)
     arms = [ARMS[i % 5] for i in range(20)]
     for policy in (one, two):
-        policy.learn_many(arms, x, z, np.arange(20.0))
+        policy.learn_batch(arms, x, z, np.arange(20.0))
     assert np.abs(one.theta - two.theta).max() > 1e-4
     with pytest.raises(ValueError, match="ridge_schedule must be"):
         HyRan(d1=1, d2=1, ridge_schedule="other")  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def test_hyran_forgets_an_arm_for_good() -> None:
     random = np.random.default_rng(0)
     policy = HyRan(d1=3, d2=2, arm_count=3, seed=0)
     x, z = random.normal(size=(30, 3)), random.normal(size=(30, 2))
-    policy.learn_many([f"a{i % 3}" for i in range(30)], x, z, random.normal(size=30))
+    policy.learn_batch([f"a{i % 3}" for i in range(30)], x, z, random.normal(size=30))
     theta, beta = policy.theta, policy.beta("a1")
     policy.forget("a0")
     assert_allclose(policy.theta, theta, rtol=1e-10)

@@ -21,7 +21,7 @@ from hybandits import (
     SupLinUCB,
     Uniform,
 )
-from hybandits.model.exploration import AsWritten
+from hybandits.estimators.exploration import AsWritten
 from hybandits.testing import fingerprint
 
 SHAPE: dict[str, Any] = {"d1": 3, "d2": 2}
@@ -84,12 +84,12 @@ def test_policies_live_the_same_life_with_arrays_and_with_lists(name: str, seed:
             rewards = draw.standard_normal(5)
             for policy, arms in both:
                 own = arms[rows] if isinstance(arms, np.ndarray) else [arms[i] for i in rows]
-                policy.learn_many(own, x[rows], z[rows], rewards, receipts=[None] * 5 if seed else None)
+                policy.learn_batch(own, x[rows], z[rows], rewards, receipts=[None] * 5 if seed else None)
         elif what == "many":
             more = [draw.permutation(ids) for _ in range(3)]
             xs, zs = draw.standard_normal((3, n, 3)), draw.standard_normal((3, n, 2))
-            several = with_arrays.choose_many(xs, zs, np.array(more))
-            assert repr(several) == repr(with_lists.choose_many(xs, zs, [each.tolist() for each in more]))
+            several = with_arrays.choose_batch(xs, zs, np.array(more))
+            assert repr(several) == repr(with_lists.choose_batch(xs, zs, [each.tolist() for each in more]))
             assert {type(arm) for arm in several.arms} == {int}
         elif what == "forget":
             for policy, _ in both:
@@ -99,7 +99,7 @@ def test_policies_live_the_same_life_with_arrays_and_with_lists(name: str, seed:
         elif what == "merge":
             for policy, arms in both:
                 other = policy.start_delta()
-                other.learn_many(arms, x, z, x[:, 0].copy())
+                other.learn_batch(arms, x, z, x[:, 0].copy())
                 other.predict(x, z, arms)
                 policy.merge(other)
         elif what == "file":
@@ -119,7 +119,7 @@ def test_many_decisions(name: str, kind: str) -> None:
     with_arrays, with_lists = MAKERS[name](), MAKERS[name]()
     draw = np.random.default_rng(0)
     for policy in (with_arrays, with_lists):
-        policy.learn_many(POOL, np.ones((9, 3)), np.ones((9, 2)), np.arange(9.0))
+        policy.learn_batch(POOL, np.ones((9, 3)), np.ones((9, 2)), np.arange(9.0))
     x, z = draw.standard_normal((6, 5, 3)), draw.standard_normal((6, 5, 2))
     ids = np.array([draw.permutation([*POOL, 1, 2])[:5] for _ in range(6)])
     arms = ids if "own" in kind else ids[0]
@@ -128,8 +128,8 @@ def test_many_decisions(name: str, kind: str) -> None:
         mask = draw.random((6, 5)) < 0.6
         mask[:, 0] = True
     for _ in range(2):  # the second time, all arms are known
-        several = with_arrays.choose_many(x, z, arms, mask=mask)
-        assert repr(several) == repr(with_lists.choose_many(x, z, arms.tolist(), mask=mask))
+        several = with_arrays.choose_batch(x, z, arms, mask=mask)
+        assert repr(several) == repr(with_lists.choose_batch(x, z, arms.tolist(), mask=mask))
         assert {type(arm) for arm in several.arms} == {int}
     assert fingerprint(with_arrays) == fingerprint(with_lists)
 
@@ -150,9 +150,9 @@ def test_an_id_that_occurs_twice_is_refused_as_in_a_list(name: str, known: bool)
                 call(x, z, arms)
     for arms in (ids, ids.tolist()):
         with pytest.raises(ValueError, match=r"arms holds an id more than once: \[4, 5, 4\]; each candidate"):
-            policy.choose_many(x[None], z[None], arms)
+            policy.choose_batch(x[None], z[None], arms)
     with pytest.raises(ValueError, match=r"arms holds an id more than once: \[4, 5, 4\]; each candidate"):
-        policy.choose_many(np.ones((2, 3, 3)), np.ones((2, 3, 2)), np.array([[4, 5, 6], [4, 5, 4]]))
+        policy.choose_batch(np.ones((2, 3, 3)), np.ones((2, 3, 2)), np.array([[4, 5, 6], [4, 5, 4]]))
     with pytest.raises(ValueError, match="arms holds 4 more than once"):
         policy.candidates(ids)
     assert fingerprint(policy) == before
@@ -170,11 +170,11 @@ def test_unknown_ids_are_admitted_unless_the_decision_has_a_key_or_is_refused(na
     with pytest.raises(ValueError, match=r"x\[2, 2\] is nan"):
         policy.choose(bad, z, ids)
     with pytest.raises(ValueError, match="must be finite"):
-        policy.choose_many(bad[None], z[None], ids)
+        policy.choose_batch(bad[None], z[None], ids)
     assert policy.arms == []
     policy.choose(x[:2], z[:2], ids[:2])
     assert policy.arms == [4, 5]
-    policy.choose_many(x[None], z[None], ids[None])
+    policy.choose_batch(x[None], z[None], ids[None])
     assert policy.arms == [4, 5, 6]
     policy.forget(5)
     assert policy.choose(x, z, ids, key="event").arm in (4, 5, 6)
@@ -200,7 +200,7 @@ def test_other_arrays_mean_what_their_lists_mean(arms: Any, expected: list[Any])
     for _ in range(2):
         choice = policy.choose(np.ones((2, 3)), np.ones((2, 2)), arms)
         assert (choice.arm, type(choice.arm)) == (expected[0], type(expected[0]))
-        policy.choose_many(np.ones((2, 2, 3)), np.ones((2, 2, 2)), np.array([arms, arms]))
+        policy.choose_batch(np.ones((2, 2, 3)), np.ones((2, 2, 2)), np.array([arms, arms]))
     assert policy.arms == expected
     policy.learn(-1, np.ones(3), np.ones(2), reward=1.0)
     assert policy.arms == [*expected, -1]
@@ -246,11 +246,11 @@ def test_none_at_all_is_refused() -> None:
 def test_an_array_with_rows_for_other_decisions_is_refused(shape: tuple[int, int]) -> None:
     arms = np.arange(shape[0] * shape[1]).reshape(shape)
     with pytest.raises(ValueError, match=r"arms has shape .* but there are 2 decisions with 3 candidates: pass an"):
-        HyLinUCB(**SHAPE).choose_many(np.ones((2, 3, 3)), np.ones((2, 3, 2)), arms)
+        HyLinUCB(**SHAPE).choose_batch(np.ones((2, 3, 3)), np.ones((2, 3, 2)), arms)
 
 
 def test_no_decisions_at_all() -> None:
-    choices = HyLinUCB(**SHAPE).choose_many(np.ones((0, 3, 3)), np.ones((0, 3, 2)), np.empty((0, 3), np.int64))
+    choices = HyLinUCB(**SHAPE).choose_batch(np.ones((0, 3, 3)), np.ones((0, 3, 2)), np.empty((0, 3), np.int64))
     assert choices.arms == []
 
 
@@ -266,6 +266,6 @@ def test_hyran_goes_back_to_the_arms_before_a_batch_that_failed() -> None:
     receipt = policy.choose(one * 1e40, one * 1e40, ids).receipt
     before = fingerprint(policy)
     with pytest.raises(ValueError, match="no longer positive definite"):
-        policy.learn_many([1] * 9, np.full((9, 1), 1e40), np.full((9, 1), 1e40), np.ones(9), receipts=[receipt] * 9)
+        policy.learn_batch([1] * 9, np.full((9, 1), 1e40), np.full((9, 1), 1e40), np.ones(9), receipts=[receipt] * 9)
     assert fingerprint(policy) == before
     assert_array_equal(policy.predict(one, one, ids).mean, policy.predict(one, one, [1, 2]).mean)

@@ -10,10 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits import HyIDS, HyThompson
-from hybandits.model.learned import LearnedRidge
-from hybandits.model.memories import MemoryMixture
-from hybandits.model.policy_file import FileError
-from hybandits.model.ridge import HybridRidge
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.estimators.memories import MemoryMixture
+from hybandits.estimators.policy_file import FileError
+from hybandits.estimators.ridge import HybridRidge
 from hybandits.policies.posterior import Memory, PosteriorPolicy
 from hybandits.simulation.play import cumulative_regret
 from hybandits.simulation.worlds import Synthetic
@@ -69,7 +69,7 @@ def play_a_life(
             policy.forget(policy.arms[0])
         if t == 100:
             other = kind(d1=4, d2=3, memory=memory, seed=2)  # type: ignore[call-arg]
-            other.learn_many(arms, x, z, reward_unit * rewards)
+            other.learn_batch(arms, x, z, reward_unit * rewards)
             policy.merge(other)
         if t == 120:
             policy.refresh()

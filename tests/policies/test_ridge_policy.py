@@ -50,8 +50,8 @@ def test_the_estimator_learns_what_the_policy_learns() -> None:
     random = np.random.default_rng(0)
     x, z, rewards = random.normal(size=(20, 2)), random.normal(size=(20, 1)), random.normal(size=20)
     arms = [f"a{i % 3}" for i in range(20)]
-    policy.learn_many(arms, x, z, rewards)
-    estimator.learn_many(arms, x, z, rewards)
+    policy.learn_batch(arms, x, z, rewards)
+    estimator.learn_batch(arms, x, z, rewards)
     assert_array_equal(policy.theta, estimator.theta)
     assert_array_equal(policy.beta("a1"), estimator.beta("a1"))
     assert_array_equal(policy.predict(x[:3], z[:3], ["a0", "a1", "a2"]), estimator.predict(x[:3], z[:3], arms[:3]))
@@ -66,7 +66,7 @@ def test_rows_of_a_summary_count_as_the_rewards_they_stand_for() -> None:
     policy.learn_summary(["a", "b"], x, z, [1.0, 2.0], pulls={"a": 40, "b": 2})
     assert policy.rounds == 43
     assert [policy.estimator.pulls_of(arm) for arm in ("a", "b")] == [41, 2]
-    plain.learn_many(["a", "a", "b"], x[[0, 0, 1]], z[[0, 0, 1]], [1.0, 1.0, 2.0])
+    plain.learn_batch(["a", "a", "b"], x[[0, 0, 1]], z[[0, 0, 1]], [1.0, 1.0, 2.0])
     assert_allclose(policy.theta, plain.theta)
     with pytest.raises(ValueError, match="pulls of 'a' must be at least 0, got -1"):
         policy.learn_summary(["a"], x[:1], z[:1], [1.0], pulls={"a": -1})

@@ -162,7 +162,7 @@ def test_every_public_policy_is_tried() -> None:
 
 def test_repr_shows_the_settings_as_they_are_now() -> None:
     policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10))
-    policy.learn_many(range(3), np.ones((3, 1)), np.ones((3, 1)), np.ones(3))
+    policy.learn_batch(range(3), np.ones((3, 1)), np.ones((3, 1)), np.ones(3))
     assert repr(policy) == (
         "HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10, delta=0.01, bound=1.0, arms=None), ridge=3.0): "
         "3 arms known, 3 rewards learned"

@@ -55,7 +55,7 @@ def test_suplinucb_learns_batches_one_by_one_also_while_it_counts_arms() -> None
         one, two = (SupLinUCB(d1=2, d2=1, horizon=400) for _ in range(2))
         for row in zip(arms, 3 * x, 3 * z, np.ones(60), strict=True):
             one.learn(*row)
-        two.learn_many(arms, 3 * x, 3 * z, np.ones(60))
+        two.learn_batch(arms, 3 * x, 3 * z, np.ones(60))
         assert [level.rounds for level in one.levels] == [level.rounds for level in two.levels]
 
 

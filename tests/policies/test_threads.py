@@ -64,7 +64,7 @@ def test_a_reader_waits_for_the_writer_and_no_longer() -> None:
             return super().__iter__()
 
     def write() -> None:
-        policy.learn_many(Slow(["a"]), [[1.0]], None, [1.0])
+        policy.learn_batch(Slow(["a"]), [[1.0]], None, [1.0])
 
     def read() -> None:
         policy.choose([[1.0]], arms=["a"])
@@ -216,12 +216,12 @@ def test_deltas_are_counted_once(make: Any) -> None:
     x, z = page.features(60)
     arms = [ARMS[i % len(ARMS)] for i in range(60)]
     rewards = np.random.default_rng(0).standard_normal(60)
-    whole.learn_many(arms, x, z, rewards)
-    model.learn_many(arms[:20], x[:20], z[:20], rewards[:20])
+    whole.learn_batch(arms, x, z, rewards)
+    model.learn_batch(arms[:20], x[:20], z[:20], rewards[:20])
     for part in (slice(20, 35), slice(35, 60)):
         delta = model.start_delta()
         assert delta.rounds == 0
-        delta.learn_many(arms[part], x[part], z[part], rewards[part])
+        delta.learn_batch(arms[part], x[part], z[part], rewards[part])
         model.merge(type(model).from_bytes(delta.to_bytes()))
     whole.refresh()
     model.refresh()

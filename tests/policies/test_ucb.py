@@ -126,13 +126,13 @@ def test_constant_coefficients() -> None:
 
 def test_the_ridge_given_counts_before_the_one_prescribed() -> None:
     policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10, arms=9), ridge=2.0)
-    policy.learn_many(range(4), np.ones((4, 1)), np.ones((4, 1)), np.ones(4))
+    policy.learn_batch(range(4), np.ones((4, 1)), np.ones((4, 1)), np.ones(4))
     assert policy.ridge == 2.0
 
 
 def test_a_ridge_that_grows_goes_on_growing_after_loading(tmp_path: Path) -> None:
     policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10))
-    policy.learn_many(range(4), np.ones((4, 1)), np.ones((4, 1)), np.ones(4))
+    policy.learn_batch(range(4), np.ones((4, 1)), np.ones((4, 1)), np.ones(4))
     policy.save(tmp_path / "policy.npz")
     restored = HyLinUCB.load(tmp_path / "policy.npz")
     assert restored.ridge == 4.0

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hybandits.model.learned import LearnedSettings
-from hybandits.offline.describe import Description, PairFeature, describe
-from hybandits.offline.evaluation import Evaluation
-from hybandits.offline.evaluation.results import Diagnostics, Difference, Estimate
-from hybandits.offline.view import View
+from hybandits.estimators.learned import LearnedSettings
+from hybandits.evaluation import Evaluation
+from hybandits.evaluation.describe import Description, PairFeature, describe
+from hybandits.evaluation.results import Diagnostics, Difference, Estimate
+from hybandits.evaluation.view import View
 from hybandits.report.log_report import print_description, print_evaluation, print_learned
 from tests.support.loglike import little_log
 

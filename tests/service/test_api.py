@@ -15,10 +15,10 @@ import pytest
 
 from hybandits.service import api, reading
 from hybandits.service.access import Tokens
+from hybandits.service.admin.verify import verify
 from hybandits.service.api import LARGEST_BODY, application
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log.store import StoreError
-from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 
@@ -340,7 +340,7 @@ def test_fifty_clients_ask_for_one_event(service: Writer) -> None:
             assert sorted(answer.status_code for answer in await asyncio.gather(*give)) == [200] * 49 + [201]
 
     in_a_loop(work)
-    assert service.fold.policies["live"].rounds == 1
+    assert service.model_state.policies["live"].rounds == 1
     assert verify(service.store).decisions == 1
 
 

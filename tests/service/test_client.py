@@ -71,25 +71,25 @@ def test_batches_and_promote(tmp_path: Path) -> None:
     with served(service) as web:
         with Client(str(web.base_url)) as client:
             client.put_arm("a", {"price": 1})
-            first, second = client.decide_many([USER, {}], event_ids=["first", "second"])
+            first, second = client.decide_batch([USER, {}], event_ids=["first", "second"])
             assert isinstance(first, Decided)
             assert first.event_id == "first"
             assert isinstance(second, ServiceError)
             assert (second.status, second.problem["field"]) == (422, "user.age")
-            learned, unknown = client.reward_many({first.event_id: 1.0, "nobody": 0.0})
+            learned, unknown = client.reward_batch({first.event_id: 1.0, "nobody": 0.0})
             assert learned is True
             assert isinstance(unknown, ServiceError)
             client.promote("bold")
 
         async def work() -> None:
             async with AsyncClient(str(web.base_url)) as client:
-                (decided,) = await client.decide_many([USER], ["a"])
+                (decided,) = await client.decide_batch([USER], ["a"])
                 assert isinstance(decided, Decided)
-                assert await client.reward_many({decided.event_id: 1.0}) == [True]
+                assert await client.reward_batch({decided.event_id: 1.0}) == [True]
                 await client.promote("live")
 
         asyncio.run(work())
-    assert service.fold.live == "live"
+    assert service.model_state.live == "live"
 
 
 def test_arms_are_not_sent_again_where_nobody_knows_what_became_of_them() -> None:
@@ -194,7 +194,17 @@ def test_no_call_waits_beyond_its_deadline_for_a_service_that_says_when(monkeypa
 
 
 def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
-    for name in ("decide", "reward", "decide_many", "reward_many", "put_arm", "retire_arm", "promote", "arms", "look"):
+    for name in (
+        "decide",
+        "reward",
+        "decide_batch",
+        "reward_batch",
+        "put_arm",
+        "retire_arm",
+        "promote",
+        "arms",
+        "look",
+    ):
         one, other = getattr(Client, name), getattr(AsyncClient, name)
         assert inspect.signature(one) == inspect.signature(other)
         assert one.__doc__ == other.__doc__
@@ -269,10 +279,10 @@ def test_what_cannot_be_sent_is_said_before(arguments: Any, error: type[Exceptio
 def test_batches_of_nothing_send_nothing() -> None:
     seen: list[Any] = []
     with echo(seen) as client:
-        assert client.decide_many([]) == []
-        assert client.reward_many({}) == []
+        assert client.decide_batch([]) == []
+        assert client.reward_batch({}) == []
         with pytest.raises(ValueError, match="event_ids are 1 for 2 users"):
-            client.decide_many([USER, USER], event_ids=["e"])
+            client.decide_batch([USER, USER], event_ids=["e"])
     assert seen == []
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from hybandits.service import demo
+from hybandits.service.admin.verify import verify
 from hybandits.service.demo import BANDIT, Newsroom, demonstrate, visit
 from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.settings import read_bandit
-from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import served
 

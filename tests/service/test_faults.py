@@ -11,12 +11,12 @@ import apsw
 import httpx
 import pytest
 
+from hybandits.service.admin.verify import verify
 from hybandits.service.commands import OfArm, PutArm
-from hybandits.service.fold import Fold
 from hybandits.service.log.rows import Closed, Decision
 from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.log.store import Store, StoreError, open_store
-from hybandits.service.upkeep.verify import verify
+from hybandits.service.model_state import ModelState
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
 from tests.support.bandits import CLICKS, FILE, USER, Clock, ask, bandit, decide, models, put, reward, served, writer
@@ -50,10 +50,10 @@ def _check(store: Store, service: Writer, events: set[str]) -> None:
     assert sorted(event or "" for event in decisions) == sorted(events)
     times = [row.time for row in store.rows(0)]
     assert times == sorted(times)
-    fold = Fold.based(store)
+    fold = ModelState.based(store)
     fold.apply(store.rows(fold.row), store)
     assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-    assert service.fold.summary == fold.summary
+    assert service.model_state.summary == fold.summary
     assert verify(store).different == 0
 
 
@@ -145,12 +145,12 @@ def test_a_fault_of_the_service_does_not_end_it(tmp_path: Path, monkeypatch: pyt
     put(service, "a", "b")
     with served(service) as web:
         with monkeypatch.context() as patch:
-            patch.setattr(Fold, "decide_many", lambda *_: 1 / 0)
+            patch.setattr(ModelState, "decide_batch", lambda *_: 1 / 0)
             _refused(_decide(web, "e"), "ZeroDivisionError")
         assert _decide(web, "e").status_code == 201
         web.get("/v1/arms")  # the transaction of this comes after the row before was folded
         with monkeypatch.context() as patch:
-            patch.setattr(Fold, "remember", lambda *_: 1 / 0)
+            patch.setattr(ModelState, "remember", lambda *_: 1 / 0)
             assert _decide(web, "f").status_code == 201, "its row is on disk"
         assert web.post("/v1/rewards", json={"event_id": "f", "reward": 1}).status_code == 201
         web.get("/v1/arms")
@@ -186,21 +186,21 @@ def test_folding_goes_on_where_it_was_broken_off(
         clock.advance(6 if i == 5 else 1)
     clock.advance(20)
     service.serve([])
-    monkeypatch.setattr("hybandits.service.fold.REMEMBERED", 2)
-    monkeypatch.setattr("hybandits.service.fold.CHUNK", 3)
+    monkeypatch.setattr("hybandits.service.model_state.REMEMBERED", 2)
+    monkeypatch.setattr("hybandits.service.model_state.CHUNK", 3)
     fails, broken = 0, True
     while broken:
         fails, broken = fails + 1, False
-        fold = Fold.opened(service.store)
+        fold = ModelState.opened(service.store)
         flaky = Flaky(service.store, fails)
-        while fold.row < service.fold.row:
+        while fold.row < service.model_state.row:
             try:
                 fold.apply(service.store.rows(fold.row), flaky)  # type: ignore[arg-type]
             except StoreError:
                 broken = True
         fold.apply([], service.store)
         assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-        assert fold.summary == service.fold.summary
-        assert fold.first_open == service.fold.first_open
+        assert fold.summary == service.model_state.summary
+        assert fold.first_open == service.model_state.first_open
     assert fails > 5
     service.store.close()

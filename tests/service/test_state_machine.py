@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hybandits.logs.store import LogError
+from hybandits.service.admin.archive import archive
+from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
-from hybandits.service.fold import Fold
 from hybandits.service.log.rows import encode_ids
 from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.upkeep.archive import archive
-from hybandits.service.upkeep.verify import verify
+from hybandits.service.model_state import ModelState
 from hybandits.service.writer import Writer
 from tests.support.bandits import FILE, USER, Clock, bandit, models, outcome_of
 
@@ -163,16 +163,16 @@ class Service(RuleBasedStateMachine):
     def restart(self, snapshot: bool) -> None:
         if snapshot:
             self.service.keep_snapshot()
-        before, summary = models(self.service), self.service.fold.summary
+        before, summary = models(self.service), self.service.model_state.summary
         self.service.store.close()
         self.open()
         assert models(self.service) == before
-        assert self.service.fold.summary == summary
+        assert self.service.model_state.summary == summary
 
-    @precondition(lambda self: self.service.fold.row > 1)
+    @precondition(lambda self: self.service.model_state.row > 1)
     @rule()
     def fold_again(self) -> None:
-        again = Fold.restored(self.service.store)
+        again = ModelState.restored(self.service.store)
         assert again is not None
         assert {name: policy.to_bytes() for name, policy in again.policies.items()} == models(self.service)
 
@@ -221,8 +221,8 @@ class Service(RuleBasedStateMachine):
         else:
             given = [known.reward for known in events if known.reward is not None]
             expected = len(given), sum(given)
-        assert (self.service.fold.summary.reward.n, self.service.fold.summary.reward.total) == expected
-        assert self.service.fold.policies["live"].rounds == expected[0]
+        assert (self.service.model_state.summary.reward.n, self.service.model_state.summary.reward.total) == expected
+        assert self.service.model_state.policies["live"].rounds == expected[0]
 
 
 class WithWindow(Service):

@@ -201,7 +201,7 @@ def test_a_subclass_keeps_the_loop_until_it_overrides_what_the_loop_stands_for()
 
 def test_a_loop_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line in the table is enough for simulation, and for the probabilities that evaluation asks for."""
-    from hybandits.offline.evaluation.targets import probabilities
+    from hybandits.evaluation.targets import probabilities
 
     played = []
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hybandits.evaluation import ChoiceProbabilities, Evaluation
+from hybandits.evaluation.view import View
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogWriter, no_places
-from hybandits.offline.evaluation import ChoiceProbabilities, Evaluation
-from hybandits.offline.view import View
 from hybandits.simulation.rounds import Rounds
 
 D = 3

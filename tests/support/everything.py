@@ -18,16 +18,16 @@ import numpy as np
 
 import hybandits
 from hybandits import paper
-from hybandits.engines import Here
+from hybandits.engines import SerialEngine
+from hybandits.estimators.exploration import Constant
+from hybandits.estimators.features import MAPS, FeatureMap
+from hybandits.evaluation import describe, evaluation, fit
+from hybandits.evaluation.view import ARMS, View
 from hybandits.experiments import runner
 from hybandits.logs.formats import reader_of
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import convert
 from hybandits.logs.synthetic import SyntheticLog
-from hybandits.model.exploration import Constant
-from hybandits.model.features import MAPS, FeatureMap
-from hybandits.offline import describe, evaluation, fit
-from hybandits.offline.view import ARMS, View
 from hybandits.paper import yahoo
 from hybandits.policies.by_name import make_policy, policy_names
 from hybandits.simulation.play import cumulative_regret
@@ -82,9 +82,9 @@ def use_policies(folder: Path) -> None:
                     policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0, receipt=choice.receipt)
                 policy.choose(x[:n], z[:n], ARM_IDS[:n], key=("event", n))
                 policy.predict(x[:n], z[:n], ARM_IDS[:n])
-                policy.choose_many(np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, threads=2)
+                policy.choose_batch(np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, threads=2)
                 policy.draw_lots(np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, keys=["a", "b", "c"], threads=2)
-                policy.choose_many(x[None, :n], z[None, :n], [ARM_IDS[:n]], mask=np.ones((1, n), bool))
+                policy.choose_batch(x[None, :n], z[None, :n], [ARM_IDS[:n]], mask=np.ones((1, n), bool))
                 policy.propensities(x[:n], z[:n], ARM_IDS[:n])
             policy.beta(choice.arm)
             _ = policy.theta
@@ -94,7 +94,7 @@ def use_policies(folder: Path) -> None:
             policy.forget(choice.arm)
             _ = repr(policy), policy.learned
         estimator = hybandits.HybridRidge(d1=d1, d2=d2)
-        estimator.learn_many([*ARM_IDS, *ARM_IDS[:5]], np.vstack([x, x[:5]]), np.vstack([z, z[:5]]), np.ones(35))
+        estimator.learn_batch([*ARM_IDS, *ARM_IDS[:5]], np.vstack([x, x[:5]]), np.vstack([z, z[:5]]), np.ones(35))
         for _ in range(600):
             estimator.learn(ARM_IDS[0], x[0], z[0], 1.0)
         estimator.raise_ridge(3.0)
@@ -140,7 +140,7 @@ def use_view(view: View) -> None:
     """A log seen in one way."""
     if view.arms_are == "articles":
         describe.describe(view)
-    sums = fit.collect(view, engine=Here())
+    sums = fit.collect(view, engine=SerialEngine())
     fit.least_squares(sums)
     fit.ridge_model(sums)
     shape = {"d1": view.d1, "d2": view.d2, "arms": len(view.names), "horizon": 100, "seed": 1}

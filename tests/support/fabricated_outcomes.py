@@ -14,12 +14,12 @@ from hybandits import paper
 from hybandits.experiments import statistics
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, Unit, grid
 from hybandits.experiments.results import Outcome, Results, Run, unit_table
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.claims import Finding, Verdict
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 
-Curve = Callable[[str, int, int, int], Doubles]
+Curve = Callable[[str, int, int, int], FloatArray]
 """Regret by policy, arms, environment and trial."""
 
 DesignOf = Callable[[Unit, str, int], Any]
@@ -90,7 +90,7 @@ def power_curves(
     """Curves level (t/T)^shape, varied by environment and trial but alike for the policies of a run."""
     t = np.array(experiment.points) / experiment.horizon
 
-    def curve(policy: str, arms: int, environment: int, trial: int) -> Doubles:
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
         noise = np.random.default_rng([environment, trial, arms]).normal(1, spread)
         own = np.random.default_rng([environment, trial, arms, len(policy)]).normal(1, spread / 4)
         return levels[policy] * noise * own * t ** (shapes or {}).get(policy, 0.5)
@@ -125,9 +125,9 @@ def measures(
     share = np.linspace(0.5, 1.5, 25) / 25
     pulls = np.floor(t[:, None] * share)
 
-    def grown(count: Doubles, power: float, d: int) -> Doubles:
+    def grown(count: FloatArray, power: float, d: int) -> FloatArray:
         finite = statistics.expected_smallest_eigenvalue(d, count) / count if late else 1.0
-        value: Doubles = 1.0 + rho * finite * count**power
+        value: FloatArray = 1.0 + rho * finite * count**power
         return value
 
     def design(unit: Unit, policy: str, trial: int) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def root_curves(experiment: Experiment, shape: float) -> Curve:
     """Curves t^shape, with a little noise in the exponent of every trial."""
     t = np.array(experiment.points, dtype=float)
 
-    def curve(policy: str, arms: int, environment: int, trial: int) -> Doubles:
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
         return 10 * t ** (shape + np.random.default_rng([trial, len(policy)]).normal(0, 0.02))
 
     return curve

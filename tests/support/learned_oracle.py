@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-Doubles = np.ndarray
+FloatArray = np.ndarray
 
 
 class Rows(NamedTuple):
     """Rewards and what they are of."""
 
-    arm: Doubles
-    x: Doubles
-    z: Doubles
-    reward: Doubles
+    arm: FloatArray
+    x: FloatArray
+    z: FloatArray
+    reward: FloatArray
 
 
 class Scales(NamedTuple):
@@ -23,7 +23,7 @@ class Scales(NamedTuple):
 
     sigma2: float
     s1: float
-    s2: Doubles
+    s2: FloatArray
     sm: float
 
 
@@ -48,36 +48,36 @@ def make_rows(
     return Rows(arm, x, z, mean + noise * random.standard_normal(n))
 
 
-def fading(rows: Rows, memory: float | None) -> Doubles:
+def fading(rows: Rows, memory: float | None) -> FloatArray:
     """The weight exp(-age / memory) of every row."""
     age = np.arange(len(rows.reward))[::-1]
     return np.ones(len(age)) if memory is None else np.exp(-age / memory)
 
 
-def weights_of(features: Doubles, weight: Doubles | None = None) -> Doubles:
+def weights_of(features: FloatArray, weight: FloatArray | None = None) -> FloatArray:
     """w_k, the mean square of a feature where it is not 0; 0 if it always is."""
     weight = np.ones(len(features)) if weight is None else weight
     count = weight @ (features != 0)
     return np.where(count > 0, weight @ features**2 / np.where(count > 0, count, 1.0), 0.0)
 
 
-def constant_features(rows: Rows) -> Doubles:
+def constant_features(rows: Rows) -> FloatArray:
     """Which columns of (x, z) are the same in all rows, and not 0."""
     features = np.hstack((rows.x, rows.z))
-    same: Doubles = (features == features[0]).all(axis=0) & (features[0] != 0)
+    same: FloatArray = (features == features[0]).all(axis=0) & (features[0] != 0)
     return same
 
 
 class Solved(NamedTuple):
     """Estimates, the sum of squared errors, 1 - ridge x diag of the inverse, evidence and the inverse itself."""
 
-    theta: Doubles
-    m: Doubles
-    delta: Doubles
+    theta: FloatArray
+    m: FloatArray
+    delta: FloatArray
     errors: float
-    known: Doubles
+    known: FloatArray
     evidence: float
-    inverse: Doubles
+    inverse: FloatArray
 
 
 def solve(rows: Rows, scales: Scales, arms: int, memory: float | None = None) -> Solved:
@@ -119,7 +119,7 @@ def half_cauchy(squares: float, count: float, s: float, c: float) -> float:
     return (squares + s * c / (c + s)) / (count + s / (c + s))
 
 
-def step(rows: Rows, scales: Scales, arms: int, memory: float | None = None) -> tuple[Scales, Doubles]:
+def step(rows: Rows, scales: Scales, arms: int, memory: float | None = None) -> tuple[Scales, FloatArray]:
     """One fixed-point step of all scales, and m."""
     d1, d2 = rows.x.shape[1], rows.z.shape[1]
     solved = solve(rows, scales, arms, memory)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybandits.kernels import evidence, tuning
-from hybandits.model.learned import LearnedRidge
+from hybandits.estimators.learned import LearnedRidge
+from hybandits.kernels import empirical_bayes, evidence
 from tests.support.learned_oracle import Rows, Scales
 
 
@@ -31,7 +31,11 @@ def settings(estimator: LearnedRidge) -> np.ndarray:
 def remake(estimator: LearnedRidge) -> None:
     """Make the factors to play with from the data, at the ridges that they have now."""
     d1, d2 = estimator.d1, estimator.d2
-    tuning.begin_sweep(d1, d2, estimator.arrays)
-    estimator.state[[tuning.PHASE, tuning.CURSOR, tuning.END]] = 1, 0, estimator.state[tuning.COUNT]
-    while estimator.state[tuning.PHASE]:
-        tuning.advance(d1, d2, estimator.arrays, estimator.held, tuning.BUDGET)
+    empirical_bayes.begin_sweep(d1, d2, estimator.arrays)
+    estimator.state[[empirical_bayes.PHASE, empirical_bayes.CURSOR, empirical_bayes.END]] = (
+        1,
+        0,
+        estimator.state[empirical_bayes.COUNT],
+    )
+    while estimator.state[empirical_bayes.PHASE]:
+        empirical_bayes.advance(d1, d2, estimator.arrays, estimator.held, empirical_bayes.BUDGET)

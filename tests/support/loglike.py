@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hybandits.evaluation.reward_model import RewardModel
+from hybandits.evaluation.view import View
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, Tables, convert, no_places
-from hybandits.offline.reward_model import RewardModel
-from hybandits.offline.view import View
 
 
 def memberships(random: np.random.Generator, n: int) -> np.ndarray:

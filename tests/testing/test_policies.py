@@ -83,7 +83,7 @@ def test_a_fingerprint_tells_data_settings_and_random_state() -> None:
     assert fingerprint(one) != fingerprint(Uniform(d1=2, d2=2, seed=0, ridge=2.0))
     assert fingerprint(one) != fingerprint(Uniform(d1=2, d2=2, seed=1))
     for policy in (one, two):
-        policy.learn_many(["a", "b", "c"], x, x, np.arange(3.0))
+        policy.learn_batch(["a", "b", "c"], x, x, np.arange(3.0))
     assert fingerprint(one) == fingerprint(two)
     one.choose(x, x, ["a", "b", "c"])  # draws, and learns nothing
     assert fingerprint(one) != fingerprint(two)

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hybandits.foundation.checks import Doubles
+from hybandits.estimators.feature_columns import COLUMN, ZERO, Category
+from hybandits.foundation.checks import FloatArray
 from hybandits.logs.ids import id_of
-from hybandits.model.feature_columns import COLUMN, ZERO, Category
 
 WIDEST = 200
 """Columns that all categorical columns of a log may become together."""
@@ -37,7 +37,7 @@ class OneHot:
         self.names = [f"{column}={text}" for text in labels[self._drop :]]
         self._width = len(labels)
 
-    def matrix(self, text: pa.Array) -> Doubles:
+    def matrix(self, text: pa.Array) -> FloatArray:
         """The columns for these cells, one row per cell."""
         if not self._width:
             return np.zeros((len(text), 0))

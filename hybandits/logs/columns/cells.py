@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hybandits.foundation.checks import Doubles, short
+from hybandits.foundation.checks import FloatArray, short
 from hybandits.logs.columns.tabular import ColumnBlock, Fault
 from hybandits.logs.ids import without_point
 from hybandits.logs.store import LARGEST, NO_TIME, LogError
@@ -77,7 +77,7 @@ class Sheet:
         text = self.text(name, optional=optional)
         return pc.replace_substring_regex(text, r"^(-?[0-9]+)\.0+$", r"\1") if integers else text
 
-    def numbers(self, name: str, *, optional: bool = False) -> Doubles:
+    def numbers(self, name: str, *, optional: bool = False) -> FloatArray:
         """A column as numbers; NaN where a cell is empty."""
         column = self.columns[name]
         kind = column.type
@@ -107,7 +107,7 @@ class Sheet:
         )
         return values
 
-    def number_lists(self, name: str, separator: str) -> tuple[Doubles, np.ndarray]:
+    def number_lists(self, name: str, separator: str) -> tuple[FloatArray, np.ndarray]:
         """A column of lists of numbers: all numbers one after the other, and how many each row has.
 
         Text may be a JSON list, or numbers with the separator or else with spaces between them.
@@ -202,11 +202,11 @@ def _nulls(column: pa.Array) -> np.ndarray:
     return np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), bool)
 
 
-def _doubles(column: pa.Array) -> Doubles:
+def _doubles(column: pa.Array) -> FloatArray:
     return np.asarray(column.fill_null(math.nan).to_numpy(zero_copy_only=False), np.float64)
 
 
-def _floor(column: pa.Array, per: int) -> Doubles:
+def _floor(column: pa.Array, per: int) -> FloatArray:
     whole = column.fill_null(0).to_numpy(zero_copy_only=False) // per
     return np.where(_nulls(column), np.nan, whole.astype(np.float64))
 
@@ -224,7 +224,7 @@ def _decoded(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
     return pa.array(texts, pa.string()), wrong
 
 
-def _each(text: pa.Array, parse: Callable[[str], float | None]) -> tuple[Doubles, np.ndarray]:
+def _each(text: pa.Array, parse: Callable[[str], float | None]) -> tuple[FloatArray, np.ndarray]:
     """Every distinct cell parsed on its own: the values (NaN for empty cells), and where parsing failed."""
     coded = text.dictionary_encode()
     parsed = [parse(cell) for cell in coded.dictionary.to_pylist()]
@@ -247,7 +247,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _timestamps(text: pa.Array) -> Doubles | None:
+def _timestamps(text: pa.Array) -> FloatArray | None:
     """A column that is all numbers or all timestamps, fast; None if it is neither."""
     try:
         return np.floor(_doubles(text.cast(pa.float64())))

@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hybandits.foundation.checks import Doubles, short
+from hybandits.estimators.feature_columns import Feature, Number, plain_features
+from hybandits.estimators.named_features import COLUMNS
+from hybandits.foundation.checks import FloatArray, short
 from hybandits.logs.columns import tabular
 from hybandits.logs.columns.categories import OneHot, one_hots
 from hybandits.logs.columns.cells import Sheet, candidate_texts, is_text, split_candidates
@@ -25,8 +27,6 @@ from hybandits.logs.ids import Id, id_of
 from hybandits.logs.input_files import Paths, source_names
 from hybandits.logs.problems import CUT, DAMAGED, SALVAGED, Problems
 from hybandits.logs.store import NO_PLACE, NO_TIME, Batch, LogError, Tables
-from hybandits.model.feature_columns import Feature, Number, plain_features
-from hybandits.model.named_features import COLUMNS
 
 DISTINCT = 100_000
 """A column with more distinct values than this is not taken for categorical."""
@@ -47,7 +47,7 @@ class KnownArms(NamedTuple):
     """
 
     features: list[str]
-    vectors: dict[str, Doubles] | None
+    vectors: dict[str, FloatArray] | None
     named: dict[str, Feature]
 
 
@@ -65,7 +65,7 @@ class _Candidates(NamedTuple):
     pool: np.ndarray
     chosen: np.ndarray
     sizes: np.ndarray
-    pair: Doubles
+    pair: FloatArray
 
 
 class ColumnsReader:
@@ -291,7 +291,7 @@ class ColumnsReader:
         """How a category appears in the name of a feature."""
         return category
 
-    def _verify(self, sheet: Sheet, reward: Doubles, place: Doubles) -> None:
+    def _verify(self, sheet: Sheet, reward: FloatArray, place: FloatArray) -> None:
         """Check what else a format demands of its rows."""
 
     def batches(
@@ -359,7 +359,7 @@ class ColumnsReader:
         kept = pa.array(good)
         return _UsableRows(arm.filter(kept), {name: text.filter(kept) for name, text in categories.items()}, batch)
 
-    def _user(self, sheet: Sheet) -> dict[str, Doubles]:
+    def _user(self, sheet: Sheet) -> dict[str, FloatArray]:
         return {name: sheet.numbers(name)[:, None] for name in self._numeric}
 
     def _among_all(self, sheet: Sheet, arm: pa.Array, all_arms: int | None) -> _Candidates:
@@ -374,7 +374,7 @@ class ColumnsReader:
         pair = self._pairs(sheet, [list(self._arms)], np.zeros(sheet.n, np.int64))
         return _Candidates(np.full(sheet.n, all_arms or 0), places, np.full(sheet.n, float(len(self._arms))), pair)
 
-    def _pairs(self, sheet: Sheet, lists: list[list[str]], codes: np.ndarray) -> Doubles:
+    def _pairs(self, sheet: Sheet, lists: list[list[str]], codes: np.ndarray) -> FloatArray:
         """The pair features of every row's candidates, which are lists[codes[row]]; 0 beyond the last."""
         sizes = np.array([len(names) for names in lists])[codes]
         most = max(map(len, lists), default=0) if self.mapping.pair else 0
@@ -388,7 +388,7 @@ class ColumnsReader:
                 pair[:, :, i] = self._pairs_by_arm(sheet, name, columns, lists, codes, inside)
         return pair
 
-    def _listed_pairs(self, sheet: Sheet, column: str, sizes: np.ndarray, inside: np.ndarray) -> Doubles:
+    def _listed_pairs(self, sheet: Sheet, column: str, sizes: np.ndarray, inside: np.ndarray) -> FloatArray:
         """A pair feature from a column of lists."""
         numbers, lengths = sheet.number_lists(column, self.mapping.separator)
         sheet.fault(
@@ -409,7 +409,7 @@ class ColumnsReader:
         lists: list[list[str]],
         codes: np.ndarray,
         inside: np.ndarray,
-    ) -> Doubles:
+    ) -> FloatArray:
         """A pair feature from a column per arm; cells of arms that are no candidates may be empty."""
         wide = np.column_stack([sheet.numbers(column, optional=True) for column in columns.values()])
         place = {arm: i for i, arm in enumerate(columns)}
@@ -418,7 +418,7 @@ class ColumnsReader:
             places[code, : len(names)] = [place.get(arm, -1) for arm in names]
         of_row = places[codes]
         unknown = (of_row < 0) & inside
-        out: Doubles = np.where(inside & ~unknown, np.take_along_axis(wide, np.maximum(of_row, 0), axis=1), 0.0)
+        out: FloatArray = np.where(inside & ~unknown, np.take_along_axis(wide, np.maximum(of_row, 0), axis=1), 0.0)
 
         def without(i: int) -> str:
             arm = lists[codes[i]][int(unknown[i].argmax())]
@@ -489,10 +489,10 @@ def _all_whole(names: Iterable[str]) -> bool:
 
 def read_arms(
     file: TableFile, label: str, features: Sequence[str], *, integers: bool = False
-) -> tuple[list[str], Doubles]:
+) -> tuple[list[str], FloatArray]:
     """Names and features of the arms in a file; LogError if anything is wrong, because every round depends on it."""
     names: list[str] = []
-    parts: list[Doubles] = [np.empty((0, len(features)))]
+    parts: list[FloatArray] = [np.empty((0, len(features)))]
     try:
         for block in file.blocks([label, *features]):
             sheet = Sheet(block)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hybandits.experiments.results import Design
 from hybandits.experiments.statistics import exponents, interval, proportion_floor
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.claims.comparisons import judge_mean
 from hybandits.paper.claims.design_matrix import BETWEEN, TOLERANCE
@@ -78,7 +78,7 @@ def burn_in(judged: JudgedOutcome, policy: str, arms: int) -> float:
     return theorems.burn_in(kind, d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=SMALL_DELTA)
 
 
-def lemma_bound(judged: JudgedOutcome, policy: str, arms: int) -> Doubles | None:
+def lemma_bound(judged: JudgedOutcome, policy: str, arms: int) -> FloatArray | None:
     """The lemma's bound on sigma_max(Z_t) with the pulls that were measured, (runs, probes); None if there is none."""
     rho, e, design = judged.rho(policy, arms), judged.experiment, judged.design(policy, arms)
     if math.isnan(rho) or design is None or design.pulls is None or policy == DISJOINT:
@@ -95,7 +95,7 @@ def _ridge(judged: JudgedOutcome) -> float:
     return ridge
 
 
-def _late(judged: JudgedOutcome, t: Doubles) -> NDArray[np.bool_]:
+def _late(judged: JudgedOutcome, t: FloatArray) -> NDArray[np.bool_]:
     """Which probes exponents are fitted to."""
     late: NDArray[np.bool_] = t >= 10.0**-DECADES * judged.horizon
     return late
@@ -155,7 +155,7 @@ def _judge_growth(judged: JudgedOutcome, policy: str, arms: int, design: Design,
     t = np.broadcast_to(design.t[None, :, None], (*design.z_norm.shape, 1))
     ridge, late = _ridge(judged), _late(judged, design.t)[None, :, None]
 
-    def finding(what: str, rows: Doubles, y: Doubles, *, linear: bool) -> Finding:
+    def finding(what: str, rows: FloatArray, y: FloatArray, *, linear: bool) -> Finding:
         limits = {"above": 1 - TOLERANCE} if linear else {"below": 0.5 + TOLERANCE}
         margin = 1 - TOLERANCE - BETWEEN if linear else BETWEEN - 0.5 - TOLERANCE
         answer, exponent = judge_mean(
@@ -279,7 +279,7 @@ def _describe_burn_in(judged: JudgedOutcome, policy: str, arms: int, design: Des
     return Finding(f"K = {arms}, {policy}: burn-in (not deciding)", value)
 
 
-def _first(t: Doubles, reached: Any) -> str:
+def _first(t: FloatArray, reached: Any) -> str:
     """From which probe on something is so, in words."""
     for_good = np.flip(np.logical_and.accumulate(np.flip(reached)))
     return f"from t = {number(float(t[for_good][0]))} on" if for_good.any() else "never"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from hybandits.experiments.statistics import Interval, interval, interval_within
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import FAILS, HOLDS, OPEN, Answer, Finding
 from hybandits.paper.claims.wording import mean, number
@@ -26,7 +26,7 @@ class JudgedMean(NamedTuple):
 
 
 def judge_mean(
-    values: Doubles,
+    values: FloatArray,
     units: NDArray[Any],
     *,
     above: float = -math.inf,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.experiments.statistics import expected_smallest_eigenvalue, exponents, increment_exponents
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.claims.comparisons import judge_mean
 from hybandits.paper.claims.growth_in_rounds import ONE_DRAW
@@ -75,7 +75,7 @@ def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Find
     t = np.broadcast_to(design.t[None, :, None], (*design.z_norm.shape, 1))
     units = judged.outcome.independent_units(policy)
 
-    def judge_linear(what: str, rows: Doubles, y: Doubles, dimension: int) -> Finding:
+    def judge_linear(what: str, rows: FloatArray, y: FloatArray, dimension: int) -> Finding:
         probes = judged.late_quarters(design.t)
         enough = rows >= PULLS_PER_DIMENSION * dimension
         if probes is None or not enough[:, probes[0]].any():
@@ -94,7 +94,7 @@ def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Find
         value += f"{mean(exponents(rows, y - ridge, enough & judged.late(t)))}{_share_of_arms(use)}"
         return Finding(f"{policy}: {what}", value, answer)
 
-    def judge_root(what: str, rows: Doubles, y: Doubles, dimension: int) -> Finding:
+    def judge_root(what: str, rows: FloatArray, y: FloatArray, dimension: int) -> Finding:
         enough = rows >= PULLS_PER_DIMENSION * dimension
         late = enough & judged.late(t)
         if not late.any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybandits.experiments.statistics import exponents
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims.comparisons import judge_mean
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import Finding
@@ -20,7 +20,7 @@ def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) 
     regrets = [np.stack([judged.outcome.final(policy, k) for k in complete], axis=1) for policy in (slower, faster)]
     centred = arms - arms.mean()
 
-    def compare(measure: str, one: Doubles, other: Doubles) -> Finding:
+    def compare(measure: str, one: FloatArray, other: FloatArray) -> Finding:
         answer, difference = judge_mean(one - other, units, below=0.0, confidence=judged.confidence, parts=parts)
         interval = judged.describe_interval(difference, units, of="difference")
         return Finding(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Design, Outcome
 from hybandits.experiments.statistics import Interval, exponents
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.claims.wording import join_names, number, percent
 from hybandits.paper.settings import DELTA, FRESH_NAMES, RELEASED_SEED
@@ -104,12 +104,12 @@ class JudgedOutcome:
 
     # ------------------------------------------------------------------ growth
 
-    def late(self, t: Doubles, share: float = 0.5) -> NDArray[np.bool_]:
+    def late(self, t: FloatArray, share: float = 0.5) -> NDArray[np.bool_]:
         """Which rounds are in the last half, or in the last `share`."""
         late: NDArray[np.bool_] = t >= (1 - share) * self.horizon
         return late
 
-    def late_quarters(self, t: Doubles) -> list[int] | None:
+    def late_quarters(self, t: FloatArray) -> list[int] | None:
         """The probes at T/2, 3T/4 and T, or those nearest; None if there are not three."""
         late = np.flatnonzero(self.late(t))
         if len(late) < 3:
@@ -117,7 +117,7 @@ class JudgedOutcome:
         middle = late[1:-1][np.argmin(np.abs(t[late[1:-1]] - 0.75 * self.horizon))]
         return [int(late[0]), int(middle), int(late[-1])]
 
-    def regret_exponents(self, policy: str) -> Doubles:
+    def regret_exponents(self, policy: str) -> FloatArray:
         """The exponent of every run's regret over the last half of the rounds."""
         t = self.outcome.points
         return exponents(t[None, :], self.outcome.regret(policy), self.late(t)[None, :])

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 
 
 def number(value: float) -> str:
@@ -42,7 +42,7 @@ def fraction(value: float) -> str:
     return str(Fraction(value))
 
 
-def mean(values: Doubles) -> str:
+def mean(values: FloatArray) -> str:
     """The mean of the values that are finite, as a number in words."""
     finite = values[np.isfinite(values)]
     return number(float(finite.mean())) if len(finite) else "unknown"

@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib
 
 from hybandits import paper
-from hybandits.engines import Engine, Here, Report
+from hybandits.engines import Engine, Report, SerialEngine
 from hybandits.experiments.results import Results
 from hybandits.paper.settings import SMALL_DIVERSITY
 from hybandits.report.figures.click_log import draw_click_log
@@ -65,7 +65,7 @@ def draw_all(
         Protocol by protocol, with the words that go with each.
     """
     tasks = [(results, protocol, out, published, read_out_error) for protocol in results.protocols]
-    drawn = dict((engine or Here()).map(_draw, tasks, lambda i, amount: None))
+    drawn = dict((engine or SerialEngine()).map(_draw, tasks, lambda i, amount: None))
     return [figure for i in range(len(tasks)) for figure in drawn[i]]
 
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from hybandits.experiments.results import Design, Outcome
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims.wording import fraction
 from hybandits.paper.theorems import COUPLING_LIMIT
 from hybandits.report.figures.looks import (
@@ -177,11 +177,11 @@ def _growth(outcome: Outcome, out: Path) -> Figure:
     )  # fmt: skip
 
 
-def _middle(measure: Doubles | None) -> str:
+def _middle(measure: FloatArray | None) -> str:
     return "unknown" if measure is None else f"{np.nanmedian(measure[:, -1]):.1f}"
 
 
-def _over_runs(axes: Axes, name: str, t: Doubles, values: Doubles, style: Style) -> None:
+def _over_runs(axes: Axes, name: str, t: FloatArray, values: FloatArray, style: Style) -> None:
     """A measure of the whole matrix: mean and range over runs against rounds."""
     low, high = values.min(axis=0), values.max(axis=0)
     band = axes.fill_between(t, low, high, color=style.colour, alpha=0.2, linewidth=0)
@@ -202,7 +202,7 @@ def _over_runs(axes: Axes, name: str, t: Doubles, values: Doubles, style: Style)
 def _over_pulls(axes: Axes, design: Design, measure: str, style: Style, *, logarithmic: bool = False) -> None:
     """A measure of every arm's block against the pulls of that arm."""
     assert design.pulls is not None
-    values: Doubles = getattr(design, measure)
+    values: FloatArray = getattr(design, measure)
     top = max(float(np.quantile(design.pulls[:, -1], 0.95)), 2.0)
     grid = np.geomspace(1, top, 60) if logarithmic else np.linspace(0, top, 60)
     lowest, low, median, high, highest = by_pulls(design.pulls, values, grid, (0, 0.05, 0.5, 0.95, 1))
@@ -229,7 +229,7 @@ def _over_pulls(axes: Axes, design: Design, measure: str, style: Style, *, logar
         _straight(axes, grid[known], median[known])
 
 
-def _both_slopes(axes: Axes, x: Doubles, y: Doubles) -> None:
+def _both_slopes(axes: Axes, x: FloatArray, y: FloatArray) -> None:
     """Growth like the square root and linear growth, both from where an arm has been pulled a few times."""
     positive = np.isfinite(y) & (y > 0)
     if not positive.any():
@@ -241,7 +241,7 @@ def _both_slopes(axes: Axes, x: Doubles, y: Doubles) -> None:
             draw_reference(axes, x[later], (float(x[later][0]), float(y[later][0])), power)
 
 
-def _straight(axes: Axes, x: Doubles, y: Doubles) -> None:
+def _straight(axes: Axes, x: FloatArray, y: FloatArray) -> None:
     """The straight line through the last half, down to where it is 0: what linear growth would look like."""
     half = int(np.searchsorted(x, x[-1] / 2)) if len(x) else 0
     if half < len(x) - 1:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from hybandits.experiments.results import Outcome
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.report.figures.looks import COLOURS, put_legend, save_figure, stamp_protocol, thousands
 from hybandits.report.figures.outcomes import Figure, name_of, runs_in_words, under
 from hybandits.report.figures.plotted import remember
@@ -84,7 +84,7 @@ def _draw_strips(axes: Axes, fresh: Outcome, others: Outcome | None, arms: int) 
     axes.xaxis.set_major_formatter(FuncFormatter(thousands))
 
 
-def environment_means(outcome: Outcome, policy: str, arms: int) -> Doubles:
+def environment_means(outcome: Outcome, policy: str, arms: int) -> FloatArray:
     """The mean regret at T of every environment over its trials."""
     final, environments = outcome.final(policy, arms), outcome.environments(policy, arms)
     return np.array([final[environments == one].mean() for one in np.unique(environments)])

@@ -21,7 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from PIL import Image
 
 from hybandits.experiments.results import Outcome
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import write_atomically
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.report.figures.outcomes import ASIDE, SYNTHETIC, Curve, Figure, is_synthetic, many_arms, under
@@ -240,7 +240,7 @@ def make_logarithmic(axes: Axes) -> None:
 SLOPES: dict[float, Any] = {0.5: (0, (1, 2)), 1.0: (0, (5, 1.5, 1, 1.5, 1, 1.5))}
 
 
-def draw_reference(axes: Axes, x: Doubles, at: tuple[float, float], power: float) -> None:
+def draw_reference(axes: Axes, x: FloatArray, at: tuple[float, float], power: float) -> None:
     """A thin grey line y ~ x^power through a point."""
     axes.plot(x, at[1] * (x / at[0]) ** power, color="#444444", linewidth=1.2, linestyle=SLOPES[power], zorder=2)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hybandits import paper
 from hybandits.experiments.results import Outcome
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
 from hybandits.report.figures.plotted import Plotted
 
@@ -72,16 +72,16 @@ class Figure:
 class Curve(NamedTuple):
     """Mean, lowest and highest run at every x."""
 
-    x: Doubles
-    mean: Doubles
-    low: Doubles
-    high: Doubles
+    x: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 # ------------------------------------------------------------------ what is drawn
 
 
-def thin(points: Doubles, most: int = MOST_POINTS) -> Any:
+def thin(points: FloatArray, most: int = MOST_POINTS) -> Any:
     """Indices of at most `most` of the points, evenly spaced, the first and the last among them."""
     return np.unique(np.linspace(0, len(points) - 1, min(most, len(points))).round().astype(int))
 
@@ -110,7 +110,7 @@ def relative_curve(outcome: Outcome, policy: str) -> Curve:
     return _over_rounds(outcome, outcome.regret(policy) - outcome.regret(BEST))
 
 
-def _over_rounds(outcome: Outcome, runs: Doubles) -> Curve:
+def _over_rounds(outcome: Outcome, runs: FloatArray) -> Curve:
     keep = thin(outcome.points)
     runs = runs[:, keep]
     return Curve(outcome.points[keep], runs.mean(axis=0), runs.min(axis=0), runs.max(axis=0))
@@ -147,7 +147,7 @@ def last_read_out(outcome: Outcome, policy: str, arms: int, published: Published
     return at, float(outcome.regret(policy, arms)[:, column].mean()), known[at]
 
 
-def by_pulls(pulls: Doubles, values: Doubles, grid: Doubles, levels: Sequence[float]) -> Doubles:
+def by_pulls(pulls: FloatArray, values: FloatArray, grid: FloatArray, levels: Sequence[float]) -> FloatArray:
     """Quantiles (levels, grid) of an arm's measure at equal numbers of pulls, over runs and arms.
 
     Every arm's course is interpolated between probes; where fewer than one in twenty has come this far: NaN.
@@ -163,7 +163,7 @@ def by_pulls(pulls: Doubles, values: Doubles, grid: Doubles, levels: Sequence[fl
     return quantiles
 
 
-def _courses(values: Doubles) -> Doubles:
+def _courses(values: FloatArray) -> FloatArray:
     """(runs, probes, arms) to (runs and arms, probes)."""
     return values.transpose(0, 2, 1).reshape(-1, values.shape[1])
 

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from hybandits.experiments.results import Design, Outcome
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import CONFIDENCE
 from hybandits.paper.claims.beyond_burn_in import DISJOINT, burn_in, lemma_bound
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
@@ -106,7 +106,7 @@ def _draw_row(coupling: Axes, cross: Axes, designs: Mapping[str, Design], judged
         )  # fmt: skip
 
 
-def _draw_runs(axes: Axes, t: Doubles, values: Doubles, name: str, style: Style, order: int) -> None:
+def _draw_runs(axes: Axes, t: FloatArray, values: FloatArray, name: str, style: Style, order: int) -> None:
     """Mean and range over runs; markers of policies whose lines coincide stand side by side."""
     low, high, mean = values.min(axis=0), values.max(axis=0), values.mean(axis=0)
     band = axes.fill_between(t, low, high, color=style.colour, alpha=0.15, linewidth=0)

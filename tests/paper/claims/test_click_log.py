@@ -11,7 +11,7 @@ import pytest
 
 from hybandits import paper
 from hybandits.experiments.record import Experiment
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, Verdict, judge
 from hybandits.paper.claims.click_log import judge_claim_8
@@ -48,7 +48,7 @@ def on_a_log(
 def curves(levels: Mapping[str, float] = LEVELS, spread: float = 1.0) -> Curve:
     """Regret like a square root, trials about `spread` apart at T; a defect costs a tenth."""
 
-    def curve(policy: str, arms: int, environment: int, trial: int) -> Doubles:
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
         name = policy.removesuffix(", defect")
         level = levels[name] * (1.0 if name == policy else 1.1)
         return (level + spread * (trial + 0.1 * len(policy) * (-1) ** trial)) * np.sqrt([0.5, 1.0])

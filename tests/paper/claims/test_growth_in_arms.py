@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import FAILS, HOLDS
 from hybandits.paper.claims.growth_in_arms import compare_growth
 from tests.support.fabricated_outcomes import judged, short_setting
@@ -14,7 +14,7 @@ def test_growth_as_a_power_and_per_added_arm() -> None:
     """5 K against 100 sqrt(K): twice the power, but at K = 10 to 40 the root adds more per arm."""
     e = short_setting("setting-3", arms=(10, 20, 40))
 
-    def curve(policy: str, arms: int, environment: int, trial: int) -> Doubles:
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
         level = 5 * arms if policy == "HyLinUCB" else 100 * arms**0.5
         noise = np.random.default_rng([environment, trial, arms, len(policy)]).normal(1, 0.001)
         return np.linspace(0, level * noise, len(e.points))

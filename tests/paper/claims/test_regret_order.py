@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybandits.experiments.results import Outcome
-from hybandits.foundation.checks import Doubles
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.claims import FAILS, HOLDS, OPEN
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
@@ -90,7 +90,7 @@ def test_zero_and_broken_regrets_are_undecided() -> None:
 def setting_3(exponents: dict[str, float], at_10: dict[str, float], **changes: Any) -> Outcome:
     e = short_setting("setting-3", arms=(10, 100, 400), **changes)
 
-    def curve(policy: str, arms: int, environment: int, trial: int) -> Doubles:
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
         level = at_10[policy] * (arms / 10) ** exponents[policy]
         return power_curves(e, {policy: level})(policy, arms, environment, trial)
 
@@ -116,7 +116,7 @@ def test_environments_in_the_whole_order_are_counted() -> None:
     e = short_setting("setting-3", arms=(10, 400))
     levels = {"HyLinUCB": 20.0, "DisLinUCB": 40.0, "LinUCB": 90.0, HYRAN_RELEASED: 700.0, "HyRan": 10.0}
 
-    def curve(policy: str, arms: int, environment: int, trial: int) -> Doubles:
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
         changed = levels | ({"DisLinUCB": 10.0} if environment < 2 and arms == 400 else {})
         return power_curves(e, changed)(policy, arms, environment, trial)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.offline.evaluation import Evaluation
-from hybandits.offline.evaluation.results import Estimate, Running
+from hybandits.evaluation import Evaluation
+from hybandits.evaluation.results import Estimate, Running
 from hybandits.report.figures.running_estimates import bands_in_words, draw_running
 
 

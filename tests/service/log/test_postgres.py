@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 import hybandits.service.log.postgres
+from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.fold import Fold
 from hybandits.service.log.postgres import PostgresStore
 from hybandits.service.log.store import Snapshot, StoreError
+from hybandits.service.model_state import ModelState
 from hybandits.service.problems import Refused
-from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
 from tests.support.bandits import FILE, USER, Clock, ask, bandit, decide, models, outcome_of, put
@@ -218,7 +218,7 @@ def test_a_commit_whose_answer_is_lost(address: str, monkeypatch: pytest.MonkeyP
     assert again.status == (200 if committed else 201)
     assert ask(service, GiveReward("first", 1.0)).status == (200 if committed else 201)
     assert [row.event for row in service.store.rows(0, None, [5])] == ["first", "e"]
-    fold = Fold.based(service.store)
+    fold = ModelState.based(service.store)
     fold.apply(service.store.rows(fold.row), service.store)
     assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
     assert fold.summary.reward.n == 1

@@ -9,12 +9,12 @@ from typing import Any
 import apsw
 import pytest
 
+from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, PutArm, Retire
-from hybandits.service.fold import Fold
 from hybandits.service.log.rows import Decision, Row
 from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.log.store import Store, StoreError
-from hybandits.service.upkeep.verify import verify
+from hybandits.service.model_state import ModelState
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, bandit
 from tests.support.disks import VARIANTS, Disk
@@ -118,7 +118,7 @@ class Walk:
         assert len(set(events)) == len(events)
         self.survived += max(0, len(rows) - len(self.acknowledged)) if self.acknowledged else 0
         self.acknowledged = rows
-        restored, whole = Fold.restored(store), Fold.based(store)
+        restored, whole = ModelState.restored(store), ModelState.based(store)
         whole.apply(store.rows(whole.row), store)
         assert restored is not None
         assert state(restored) == state(whole)
@@ -127,7 +127,7 @@ class Walk:
         )
 
 
-def state(fold: Fold) -> dict[str, Any]:
+def state(fold: ModelState) -> dict[str, Any]:
     policies = {name: policy.to_bytes() for name, policy in fold.policies.items()}
     return {"row": fold.row, "closed": fold.closed, "arms": fold.arms, "summary": fold.summary, **policies}
 

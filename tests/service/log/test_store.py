@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import hybandits.service.log.postgres
+from hybandits.service.admin.verify import verify
 from hybandits.service.log.rows import FEW, Arm, Closed, Opened, Retired, Row
 from hybandits.service.log.store import Disturbed, Found, Snapshot, Store, StoreError, open_store
-from hybandits.service.upkeep.verify import verify
 from hybandits.service.writer import Writer
 from tests.support import log_rows
 from tests.support.bandits import CLICKS, Clock, bandit, decide, models, put

@@ -1,0 +1,417 @@
+"""Which arms are known, where their blocks are stored, and candidate sets whose ids have been looked up."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits.estimators.inputs import check_finite, checked_matrices, id_list
+from hybandits.estimators.integer_ids import INT64, IntegerIds, IntegerTable, integers
+from hybandits.foundation import checks
+from hybandits.foundation.checks import FloatArray, ready
+from hybandits.kernels import arrow, integer_ids
+
+Slots = NDArray[np.int64]
+
+_ndarray = np.ndarray
+
+MANY = 16
+"""From this number of candidates on, duplicates are found faster by comparing slots than by a set of ids."""
+
+
+class CheckedCandidates(NamedTuple):
+    """Candidates with features ready for the kernels, their ids and their slots (-1: the arm has not learned)."""
+
+    x: FloatArray
+    z: FloatArray
+    arms: Sequence[Hashable]
+    slots: Slots
+
+
+class CandidateSet:
+    """A list of arms whose ids have been looked up, to be passed to `choose` in place of the list.
+
+    Get one from `policy.candidates(arms)`. It saves the time of looking up the same ids in every call, which matters
+    for pools of hundreds of arms that rarely change. A set stays valid for as long as its policy: when one of the
+    policy's arms first learns or is forgotten, the next call looks the ids up again.
+
+    Parameters
+    ----------
+    arms : tuple of hashable
+        The ids of the candidates, none twice.
+
+    Attributes
+    ----------
+    arms : tuple of hashable
+        The ids, in the order in which rows of features are passed.
+
+    Examples
+    --------
+    >>> from hybandits import HyLinUCB
+    >>> policy = HyLinUCB(d1=2, d2=1)
+    >>> candidates = policy.candidates(["sports", "politics"])
+    >>> len(candidates)
+    2
+    >>> policy.choose([[1, 0], [0, 1]], [[0.5], [1]], candidates).arm
+    'politics'
+    """
+
+    __slots__ = ("arms", "looked_up")
+
+    def __init__(self, arms: tuple[Hashable, ...]) -> None:
+        self.arms = arms
+        self.looked_up: tuple[object, int, Slots] = None, -1, np.empty(0, np.int64)
+        """In which table, at which epoch, and the slots; one value, since policies in several threads may share it."""
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def __repr__(self) -> str:
+        return f"CandidateSet({checks.short(list(self.arms))}, n={len(self.arms)})"
+
+
+RESERVE = 64
+"""How many times the room needed is set aside when an array moves."""
+LARGE = 1 << 20
+"""Up to this many bytes copying is cheap, and twice the room is enough."""
+
+Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
+
+
+def grown(array: Numbers, n: int) -> Numbers:
+    """Return the array extended by zeros to n entries of 8 bytes; it must be new or come from here.
+
+    What comes back is a view of a larger array that begins on a cache line, which speeds up scoring over many blocks.
+    As long as the larger one has room nothing is copied, so no call waits for that, and whoever holds the old view may
+    go on reading. Room that was never used costs addresses, not memory.
+    """
+    room = array.base
+    if room is not None:
+        start = (array.ctypes.data - room.ctypes.data) // 8
+        if start + n <= len(room):
+            return room[start : start + n]  # type: ignore[return-value]
+    times = float(RESERVE if 8 * n > LARGE else 2)
+    while True:
+        try:
+            room = np.zeros(int(times * n) + 8, array.dtype)
+            break
+        except MemoryError:  # addresses may be limited too
+            if times < 1.1:
+                raise
+            times = 1.0 + (times - 1.0) / 2.0
+    start = (-room.ctypes.data % 64) // 8
+    moved = room[start : start + n]
+    moved[: len(array)] = array
+    return moved  # type: ignore[return-value]
+
+
+class ArmTable(ABC):
+    """Which arms are known and in which slot each one's block is stored, with the checks of what a call passes.
+
+    Subclasses store the blocks: `_reserve(capacity)` makes room for that many, `_clear(slot)` sets one to the prior.
+    """
+
+    epoch: int
+    """Changes whenever a slot is given to an arm or taken back, so that slots looked up before are known to be old."""
+
+    rounds: int
+    """How many rows have been learned."""
+
+    pulls: Slots
+    """How many rows each slot has learned."""
+
+    told_of_twin = False
+    """Whether it has been said that an id is known as another type."""
+
+    known: int
+    """How many arms have been met and not forgotten. A plain number, because every `choose` and `learn` reads it."""
+
+    def __init__(self, d1: int, d2: int) -> None:
+        self.d1 = d1
+        self.d2 = d2
+        self.epoch = 0
+        self.rounds = 0
+        self.pulls = np.zeros(0, np.int64)
+        self.known = 0
+        self._slots: dict[Hashable, int] = {}
+        self._used = 0
+        self._free: list[int] = []
+        self._last_ids: Any = None
+        self._last_slots: Slots = np.empty(0, np.int64)
+        self._last_epoch = -1
+        self._integers: IntegerTable | None = None
+
+    # -------------------------------------------------------------- arms
+
+    @property
+    def arms(self) -> list[Hashable]:
+        """Every arm that has been met and not forgotten, in the order met."""
+        return list(self._slots)
+
+    def knows(self, arm: Hashable) -> bool:
+        """Return whether the arm has been met and not forgotten."""
+        return arm in self._slots
+
+    def unmet(self, arms: Iterable[Hashable]) -> int:
+        """Return how many of the arms are not known yet."""
+        if type(arms) is IntegerIds:
+            return int((self._look_up(arms.array)[0] < integer_ids.NOT_LEARNED).sum())
+        return sum(arm not in self._slots for arm in arms)
+
+    @property
+    def learned(self) -> dict[Hashable, int]:
+        """The arms that have learned, each with its slot."""
+        return {arm: slot for arm, slot in self._slots.items() if slot >= 0}
+
+    def pulls_of(self, arm: Hashable) -> int:
+        """Return how many rows the arm has learned."""
+        slot = self.slot(arm)
+        return int(self.pulls[slot]) if slot >= 0 else 0
+
+    def slot(self, arm: Hashable) -> int:
+        """Return the arm's slot, -1 if it has not learned; raise if it is not known."""
+        try:
+            return self._slots[arm]
+        except KeyError:
+            raise KeyError(
+                f"arm {arm!r} is not known: it has not been passed to choose() or learn(), or it was forgotten"
+            ) from None
+        except TypeError:
+            raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
+
+    def admit(self, arms: Iterable[Hashable]) -> None:
+        """Make arms known. Until it learns, an arm costs no more than its id."""
+        for arm in arms:
+            self._slots.setdefault(arm, -1)
+        self.known = len(self._slots)
+
+    def check_new(self, arms: Iterable[Hashable]) -> None:
+        """Refuse new ids that are mistakes or cannot be saved; warn, once, of one that is known as another type."""
+        for arm in arms:
+            if arm not in self._slots:
+                checks.new_arm(arm)
+                twin = checks.twin_of(arm)
+                if twin in self._slots and not self.told_of_twin:
+                    self.told_of_twin = True
+                    kind, other = type(arm).__name__, type(twin).__name__
+                    number = "float(arm)" if isinstance(arm, str) and "." in arm else "arm"
+                    checks.warn(
+                        f"arm {arm!r} ({kind}) is not known, but {twin!r} ({other}) is: they are two arms, and {arm!r} "
+                        f"starts from nothing; if they should be one, pass {other}({number})"
+                    )
+
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm and its block. The slot will be used for another arm."""
+        slot = self.slot(arm)
+        del self._slots[arm]
+        self.known = len(self._slots)
+        if slot >= 0:
+            self._free.append(slot)
+            self.pulls[slot] = 0
+        self._slot_changed(arm, integer_ids.FORGOTTEN)
+        self.epoch += 1
+
+    def _new_slot(self, arm: Hashable) -> int:
+        if self._free:
+            slot = self._free.pop()
+        else:
+            if self._used == len(self.pulls):
+                self._grow(self._used + max(8, self._used // 32))
+            slot = self._used
+            self._used += 1
+        self._clear(slot)
+        self.pulls[slot] = 0
+        self._slots[arm] = slot
+        self.known = len(self._slots)
+        self._slot_changed(arm, slot)
+        self.epoch += 1
+        return slot
+
+    def _slot_changed(self, arm: Hashable, slot: int) -> None:
+        if self._integers is not None and not self._integers.follow(arm, slot):
+            self._integers = None  # it will be filled again from the arms
+
+    def slot_for(self, arm: Hashable) -> int:
+        """Return the arm's slot; one that has none gets one."""
+        slot = self._slots.get(arm, -1)
+        return slot if slot >= 0 else self._new_slot(arm)
+
+    def _become(self, other: Self) -> None:
+        """Take over everything from another table, which is then to be dropped; candidates are looked up again."""
+        epoch = max(self.epoch, other.epoch) + 1
+        self.__dict__.update(other.__dict__)
+        self.epoch = epoch
+
+    def _grow(self, capacity: int) -> None:
+        self._reserve(capacity)
+        self.pulls = grown(self.pulls, capacity)  # last, because its length says how many blocks there are
+
+    @abstractmethod
+    def _reserve(self, capacity: int) -> None: ...
+
+    @abstractmethod
+    def _clear(self, slot: int) -> None: ...
+
+    # -------------------------------------------------------------- compiled loops
+
+    def set_aside(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
+        """Return the arms' slots, -1 for those that have none, and as many fresh slots for a compiled loop to use.
+
+        The fresh slots are in the order in which `learn` would use them. A loop that takes them from the front, in the
+        order of its rounds, therefore stores every block where `learn` would have stored it.
+        """
+        slots = self.lookup(arms)
+        waiting = int((slots < 0).sum())
+        need = self._used + max(0, waiting - len(self._free))
+        if need > len(self.pulls):
+            self._grow(need)
+        fresh = [*reversed(self._free), *range(self._used, need)][:waiting]
+        for slot in fresh:
+            self._clear(slot)
+            self.pulls[slot] = 0
+        return slots, np.array(fresh, np.int64)
+
+    def settle(self, arms: Sequence[Hashable], slots: Slots, fresh: Slots, rows: int) -> None:
+        """Record what a compiled loop has done: which arms took which fresh slots, and how many rows it learned."""
+        owner = dict(zip(slots.tolist(), arms, strict=True))
+        taken = [slot for slot in fresh.tolist() if slot in owner]
+        for slot in taken:
+            self._slots[owner[slot]] = slot
+            self._slot_changed(owner[slot], slot)
+        self.known = len(self._slots)
+        again = min(len(taken), len(self._free))
+        del self._free[len(self._free) - again :]
+        self._used += len(taken) - again
+        self.rounds += rows
+        self.epoch += 1
+
+    # -------------------------------------------------------------- candidates
+
+    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
+        """Check a list of ids and return it as a `CandidateSet`."""
+        return CandidateSet(tuple(self._ids(arms, None)))
+
+    def lookup(self, arms: Sequence[Hashable]) -> Slots:
+        """Return the slots of the arms, -1 for those that have not learned or are not known."""
+        try:
+            return self._slots_of_known(arms)
+        except KeyError:
+            slot_of = self._slots.get
+            return np.fromiter((slot_of(arm, -1) for arm in arms), np.int64, len(arms))
+
+    def _slots_of_known(self, arms: Sequence[Hashable]) -> Slots:
+        """Return the slots of the arms, -1 for those that have not learned; KeyError if one is not known."""
+        if type(arms) is not IntegerIds:
+            return np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+        slots, outcome = self._look_up(arms.array)
+        if outcome == integer_ids.UNKNOWN:
+            raise KeyError
+        return slots
+
+    def _look_up(self, ids: Slots) -> tuple[Slots, int]:
+        """Look up an array of integer ids: see `IntegerTable.look_up`."""
+        if self._integers is None:
+            self._integers = IntegerTable()
+        return self._integers.look_up(ids, self._slots)
+
+    def slots_of_rows(self, ids: Slots) -> Slots | None:
+        """Return the slots of rows of integer ids; None if one is not known or more than once in its row."""
+        if self._integers is None:
+            self._integers = IntegerTable()
+        slots, outcome = self._integers.look_up_rows(ids, self._slots)
+        return slots if outcome == integer_ids.FOUND else None
+
+    def _ids(self, arms: Any, n: int | None) -> Sequence[Hashable]:
+        """Return the ids as a sequence; raise if they are not hashable, not distinct, none, or not as many as rows."""
+        if arms is None:
+            if n is None:
+                raise TypeError("arms is missing: pass a list of ids")
+            arms = range(n)
+        arms = id_list(arms)
+        if n is not None and len(arms) != n:
+            raise ValueError(
+                f"arms has {len(arms)} ids but the features have {n} rows: pass one row of x and z per candidate"
+            )
+        if len(arms) == 0:
+            raise ValueError("arms is empty, got 0 candidates: pass at least one row and one id")
+        if type(arms) is IntegerIds and self._look_up(arms.array)[1] == integer_ids.FOUND:
+            return arms
+        try:
+            distinct = len(set(arms))
+        except TypeError:
+            raise TypeError(
+                f"arms holds an id that is not hashable: {checks.short(arms)}; use str, int or tuples as ids"
+            ) from None
+        if distinct != len(arms):
+            twice = next(arm for i, arm in enumerate(arms) if arm in arms[:i])
+            raise ValueError(f"arms holds {twice!r} more than once: each candidate may appear once per call")
+        return arms  # type: ignore[no-any-return]
+
+    # -------------------------------------------------------------- features
+
+    def matrices(self, x: Any, z: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the features x (n, d1) and z (n, d2) of several candidates, checked and ready for the kernels."""
+        return checked_matrices(x, z, self.d1, self.d2)
+
+    def ready_slots(self, x: Any, z: Any, arms: Any) -> Slots | None:
+        """Return the candidates' slots if ids and features can go to the kernels as they are, else None.
+
+        This is the fast path of `choose`; in all other cases, call `checked_candidates`. Ids that equal those of the
+        previous call are not looked up again.
+        """
+        if type(arms) is CandidateSet:
+            owner, epoch, slots = arms.looked_up
+            if owner is not self or epoch != self.epoch:
+                return None
+        elif (type(arms) is list or type(arms) is tuple) and arms:
+            try:
+                if self._last_epoch == self.epoch and arms == self._last_ids:
+                    slots = self._last_slots
+                else:
+                    slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+                    if (len(arms) < MANY or not arrow.distinct(slots)) and len(set(arms)) != len(arms):
+                        return None
+                    self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
+            except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
+                return None
+        else:
+            # For arrays that are ready, `integers` would say the same, in twice the time.
+            ids = arms if type(arms) is _ndarray and arms.dtype is INT64 and arms.flags.carray else integers(arms)
+            table = self._integers
+            if table is None or ids is None or ids.ndim != 1:
+                return None
+            slots, outcome = table.look_up(ids, self._slots)
+            if outcome:  # not FOUND
+                return None
+        n = slots.shape[0]
+        return slots if n and ready(x, (n, self.d1)) and ready(z, (n, self.d2)) else None
+
+    def checked_candidates(self, x: Any, z: Any, arms: Any, *, admit: bool) -> CheckedCandidates:
+        """Check what `choose` and `predict` are passed; with `admit`, make unknown arms known if all is valid."""
+        x, z = self.matrices(x, z)
+        n = x.shape[0]
+        ids: Sequence[Hashable]
+        if type(arms) is CandidateSet:
+            if len(arms.arms) != n:
+                raise ValueError(
+                    f"the candidate set has {len(arms.arms)} arms but the features have {n} rows: "
+                    "pass one row of x and z per arm of the set, or make a new set"
+                )
+            ids = arms.arms
+        else:
+            ids = self._ids(arms, n)
+        try:
+            slots = self._slots_of_known(ids)
+        except KeyError:
+            slots = self.lookup(ids)
+            self.check_new(ids)
+            if admit:
+                check_finite(x, z)
+                self.admit(ids)
+        if admit and type(arms) is CandidateSet:
+            arms.looked_up = self, self.epoch, slots
+        return CheckedCandidates(x, z, ids, slots)

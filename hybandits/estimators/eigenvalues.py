@@ -1,0 +1,79 @@
+"""Eigenvalues of matrices of second moments: how far features spread, and how strongly x and z are coupled.
+
+A matrix of second moments is a sum of rows a a', with or without a ridge. The paper's guarantees ask that its smallest
+eigenvalue grows with the number of rows, and that x and z of an arm are uncorrelated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation.checks import FloatArray
+
+
+def smallest(matrices: FloatArray) -> Any:
+    """lambda_min of each of some symmetric matrices (.., n, n); NaN if n is 0."""
+    if matrices.shape[-1] == 0:
+        return np.full(matrices.shape[:-2], np.nan)
+    return np.linalg.eigvalsh(matrices)[..., 0]
+
+
+def largest_ratio(part: FloatArray, whole: FloatArray) -> float:
+    """lambda_max(whole^-1/2 part whole^-1/2) for a positive definite `whole`; 0 for matrices of size 0."""
+    if len(whole) == 0:
+        return 0.0
+    root = np.linalg.inv(np.linalg.cholesky(whole))
+    return max(float(np.linalg.eigvalsh(root @ part @ root.T)[-1]), 0.0)
+
+
+def coupling(v: FloatArray, b: FloatArray, w: FloatArray) -> float:
+    """sigma_max(V^-1/2 B W^-1/2) for positive definite V and W."""
+    return math.sqrt(largest_ratio(b @ np.linalg.solve(w, b.T), v))
+
+
+# ------------------------------------------------------------------ where some directions may be absent
+
+
+def rank(moments: FloatArray, *, rcond: float) -> int:
+    """Rank of the rows behind a matrix of second moments.
+
+    A direction counts if its singular value exceeds `rcond` times the largest one. Columns are brought to the same
+    size first, so the units of the features do not matter.
+    """
+    if moments.size == 0:
+        return 0
+    values = np.linalg.eigvalsh(moments / np.outer(_sizes(moments), _sizes(moments)))
+    return int((values > rcond**2 * max(values[-1], 0.0)).sum()) if values[-1] > 0 else 0
+
+
+def smallest_or_zero(moments: FloatArray, *, rcond: float) -> float:
+    """lambda_min of a matrix of second moments; exactly 0 where `rank` says that a direction is absent."""
+    return float(smallest(moments)) if rank(moments, rcond=rcond) == len(moments) else 0.0
+
+
+def canonical_correlation(xx: FloatArray, xz: FloatArray, zz: FloatArray, *, rcond: float) -> float:
+    """The largest correlation of any combination of x with any combination of z, from their second moments.
+
+    This is `coupling` of matrices that may be singular: directions weaker than `rcond` are left out.
+    """
+    if not xz.any():
+        return 0.0
+    x, z = _sizes(xx), _sizes(zz)
+    roots = _inverse_root(xx / np.outer(x, x), rcond), _inverse_root(zz / np.outer(z, z), rcond)
+    return float(np.linalg.norm(roots[0] @ (xz / np.outer(x, z)) @ roots[1], 2))
+
+
+def _sizes(moments: FloatArray) -> FloatArray:
+    """What to divide columns by to bring them to the same size: roots of the diagonal, 1 where that is 0."""
+    sizes: FloatArray = np.sqrt(np.where(np.diag(moments) > 0, np.diag(moments), 1.0))
+    return sizes
+
+
+def _inverse_root(moments: FloatArray, rcond: float) -> FloatArray:
+    values, vectors = np.linalg.eigh(moments)
+    kept = values > rcond**2 * values[-1]
+    root: FloatArray = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
+    return root

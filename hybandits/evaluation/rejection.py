@@ -1,0 +1,109 @@
+"""Which rounds of a log a replayed policy may learn from: rejection, which makes any log uniform.
+
+Replay (Li et al. 2011) plays a policy on logged rounds, and where it chooses what was shown, the reward is its reward.
+Such a match has the probability p(a) of what it chooses, so unless the log was uniform, a match says that the choice
+was a frequent one. Rejection (Dudik, Erhan, Langford & Li 2012) corrects that: a match is kept with the probability
+c / p(a), and then every choice in every context is kept with the same probability,
+
+    p(a) c / p(a) = c   if c <= p(a),
+
+so the rounds kept are rounds as the policy would have met them had it chosen itself. The policy learns these and no
+others. Its choice is drawn as it draws it online; its probabilities need not be known. The paper keeps a round with
+c pi(a) / p(a) instead, which is the same for policies that do not draw, and needs exact probabilities of those that do.
+
+Where p(a) < c, a match is always kept, which is too seldom: the choice counts p(a) / c < 1 times. With s the mean of
+1 - min(1, p(a) / c) over the policy's choices, the rounds of the policy are a mixture: the share 1 - s is distributed
+as the rounds kept are, the share s in a way that nobody knows. So for rewards in low..high,
+
+    (1 - s) m + s low <= value <= (1 - s) m + s high,    m the mean reward of the rounds kept,
+
+if the policy is fixed. If it learns, it has learned the rounds kept, and without the others it has become another
+policy: nothing bounds what that one's value says about its own. s itself is 1 - E[k] / c, where k is the chance with
+which a round matches and is kept. k lies in 0..1 however small p is, so s has an upper confidence limit.
+
+A policy that does not learn needs no draws: its rounds are weighted by k.
+
+Whether a round would be kept is a function of the seed and of its number in the log, and the same for all policies.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from hybandits.estimators.random_stream import key_of_seed, stream_of
+from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.random import DECIDE, uniform
+
+if TYPE_CHECKING:
+    from hybandits.evaluation.parts import Survey
+
+ENOUGH = 50
+"""Rounds that policies should learn; c is raised above the smallest propensity, if need be, until so many are expected.
+"""
+
+RARE = 0.05
+"""The share of rounds whose propensities may lie below c, unless the caller sets it."""
+
+
+class Rejection(NamedTuple):
+    """The c of the module, and the key of its random numbers; infinite if all rounds that match are kept."""
+
+    keep: float = math.inf
+    key: int = 0
+
+    @property
+    def rejects(self) -> bool:
+        """Whether any round may be rejected."""
+        return self.keep < math.inf
+
+    def chance(self, propensity: FloatArray) -> FloatArray:
+        """min(1, c / p): the probability with which each round is kept if it matches."""
+        if not self.rejects:
+            return np.ones(len(propensity))
+        chances: FloatArray = np.minimum(1.0, self.keep / propensity)
+        return chances
+
+    def drawn(self, first: int, propensity: FloatArray) -> FloatArray:
+        """1 for every round that is kept if it matches, 0 for the others; `first` is the number of the first one."""
+        kept = self.chance(propensity)
+        if self.rejects:
+            draw_kept(kept, self.key, first)
+        return kept
+
+
+@kernel
+def draw_kept(chance, key, first):  # type: ignore[no-untyped-def]
+    """Replace every chance by 1 with this probability and by 0 otherwise; round t has the number first + t."""
+    for t in range(chance.shape[0]):
+        if chance[t] < 1.0:
+            chance[t] = 1.0 if uniform(key, DECIDE, first + t) < chance[t] else 0.0
+
+
+def rejection_for(survey: Survey, keep: float | None, seed: int | None, *, learns: bool) -> Rejection:
+    """How to replay a policy on rounds like these.
+
+    Parameters
+    ----------
+    survey : Survey
+        What all the rounds are like.
+    keep : float or None
+        c. By default no round is rejected where choice was uniform. Elsewhere it is the smallest propensity, which is
+        exact. Where a policy would learn fewer than ENOUGH rounds with that, it is ENOUGH / rounds, or the propensity
+        below which the share RARE of the rounds lies if that is smaller. Above the largest propensity, where every
+        round that matches is kept, c is taken to be the largest.
+    seed : int or None
+        Seed of the random numbers.
+    learns : bool
+        Whether the policy learns the rounds that are kept.
+    """
+    if survey.missing or survey.wrong or (keep is None and not survey.uneven):
+        return Rejection()
+    if keep is None:
+        keep = survey.smallest
+        if learns:
+            keep = max(keep, min(ENOUGH / survey.rounds, survey.quantile(RARE)))
+    return Rejection(min(keep, survey.largest), key_of_seed(seed, stream_of("rejection")))

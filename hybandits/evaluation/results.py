@@ -1,0 +1,175 @@
+"""The result of an evaluation: estimates, differences, running estimates and diagnostics, all fit for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation import checks
+from hybandits.foundation.checks import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """An estimate as it was after each of some rounds.
+
+    Attributes
+    ----------
+    rounds : array
+        Rounds read so far.
+    weight : array
+        The denominator so far: rounds, matched rounds, or the sum of weights.
+    value, low, high : arrays
+        The estimate and its band; low and high are NaN where there is no band.
+    """
+
+    rounds: np.ndarray
+    weight: FloatArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        columns = {name: np.asarray(column).tolist() for name, column in vars(self).items()}
+        return {name: [None if value != value else value for value in column] for name, column in columns.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The value of a policy minus that of the first policy (`to`), by the same estimator on the same rounds."""
+
+    to: str
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What one policy would have earned per round, by one estimator.
+
+    Attributes
+    ----------
+    policy, estimator : str
+        The name of the policy, and of the estimator.
+    value : float or None
+        The estimated mean reward per round; None if the estimate was refused.
+    low, high : float or None
+        The interval; None if there is none.
+    refusal : str or None
+        Why there is no value, or, if there is one, why there is no interval.
+    notes : tuple of str
+        What to know about this estimate: how many rounds replay has kept, what a keep above the smallest propensity
+        costs; whether dm differs from dr by more than chance.
+    difference : Difference or None
+        To the first policy; None for the first policy itself.
+    running : Running or None
+        The estimate along the log.
+    """
+
+    policy: str
+    estimator: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    refusal: str | None = None
+    notes: tuple[str, ...] = ()
+    difference: Difference | None = None
+    running: Running | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return {
+            **vars(self), "notes": list(self.notes),
+            "difference": None if self.difference is None else vars(self.difference),
+            "running": None if self.running is None else self.running.plain(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostics:
+    """How well the log supports the estimates of one policy.
+
+    Attributes
+    ----------
+    rounds : int
+        Rounds of the log that were used.
+    matched : float
+        The share of rounds in which the policy shows what was shown, in expectation.
+    kept, keep : float or None
+        Where rounds were rejected: how many a policy that learns has learned, None for a fixed one, and c, the
+        probability with which a choice of the policy was to be kept.
+    mean_weight, largest_weight : float or None
+        Of the inverse propensity weights; None where nothing is weighted. The mean should be 1 up to chance.
+    effective : float or None
+        (sum w)^2 / sum w^2: how many rounds of equal weight would tell as much. If replay is the only estimator and
+        rounds were rejected, the same of k (see `terms`): the rounds kept, if the policy learns.
+    smallest_propensity : float or None
+        The smallest propensity of the log.
+    warnings : tuple of str
+        What to know before relying on the estimates.
+    """
+
+    rounds: int
+    matched: float
+    kept: float | None = None
+    keep: float | None = None
+    mean_weight: float | None = None
+    largest_weight: float | None = None
+    effective: float | None = None
+    smallest_propensity: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return {**vars(self), "warnings": list(self.warnings)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Estimates of all policies by all estimators.
+
+    Attributes
+    ----------
+    rounds : int
+        Rounds of the log that were used.
+    level : float
+        The confidence level of the intervals.
+    interval : str
+        Their kind, "bootstrap" or "bernstein".
+    features : str
+        The feature map of the reward model behind dm and dr.
+    estimates : list of Estimate
+        One per policy and estimator, in the order in which they were given.
+    diagnostics : dict of str to Diagnostics
+        By policy, how well the log supports its estimates.
+    """
+
+    rounds: int
+    level: float
+    interval: str
+    features: str
+    estimates: list[Estimate]
+    diagnostics: dict[str, Diagnostics]
+
+    def of(self, policy: str, estimator: str) -> Estimate:
+        """The estimate of one policy by one estimator."""
+        for estimate in self.estimates:
+            if (estimate.policy, estimate.estimator) == (policy, estimator):
+                return estimate
+        names = list(dict.fromkeys(estimate.estimator for estimate in self.estimates))
+        raise KeyError(
+            f"no estimate of {policy!r} by {estimator!r}: the policies are {checks.short(list(self.diagnostics))}, the "
+            f"estimators {', '.join(names)}"
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return {
+            "rounds": self.rounds, "level": self.level, "interval": self.interval, "features": self.features,
+            "estimates": [estimate.plain() for estimate in self.estimates],
+            "diagnostics": {name: diagnostics.plain() for name, diagnostics in self.diagnostics.items()},
+        }  # fmt: skip

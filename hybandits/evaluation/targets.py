@@ -1,0 +1,301 @@
+"""What is evaluated: fixed policies, as choice probabilities in every round, and policies that learn."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from hybandits.evaluation.view import View
+from hybandits.foundation import checks
+from hybandits.foundation.checks import FloatArray
+from hybandits.logs.store import Batch
+from hybandits.policies.base import Policy
+from hybandits.policies.randomised import EpsilonGreedy, Uniform
+from hybandits.simulation.loops import compiled_loop, keeps_methods
+from hybandits.simulation.play import play_rounds
+from hybandits.simulation.rounds import Rounds
+
+SAMPLED_DRAWS = 100
+"""Draws that stand for the probabilities of a policy that samples, unless its propensity_draws says how many."""
+
+NEXT_DRAW = 2**40
+"""How far apart the decisions of two draws are numbered: beyond the rounds of any log."""
+
+RULE = ("choose", "propensities", "_pick")
+"""The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
+
+ChoiceProbabilities = Callable[[Batch, Rounds | None], FloatArray]
+"""Takes rounds of a log, and returns the probability of every candidate, of shape (rounds, most candidates). Entries
+beyond a round's last candidate are 0. A row of zeros says that the policy shows nothing in that round."""
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A fixed policy of your own to evaluate. For engines with other processes it must be picklable.
+
+    Examples
+    --------
+    A policy that shows the first candidate of every list:
+
+    >>> class First:
+    ...     wants_features = False
+    ...
+    ...     def prepared(self, view):
+    ...         def probabilities(batch, rounds):
+    ...             chosen = np.zeros((batch.rounds, view.sizes[batch.pool].max()))
+    ...             chosen[:, 0] = 1.0
+    ...             return chosen
+    ...
+    ...         return probabilities
+    >>> isinstance(First(), Target)
+    True
+    """
+
+    @property
+    def wants_features(self) -> bool:
+        """Whether the function that `prepared` returns needs features. If so, its second argument is the rounds to
+        play, and `rounds.features(t)` are x and z of the candidates of round t; else it is None."""
+
+    def prepared(self, view: View) -> ChoiceProbabilities:
+        """The function that gives the choice probabilities; called once per part of the log."""
+
+
+@dataclass(frozen=True)
+class UniformChoice:
+    """Every candidate with the same probability, "uniform" for short."""
+
+    wants_features: ClassVar[bool] = False
+
+    def prepared(self, view: View) -> ChoiceProbabilities:
+        sizes = view.sizes
+
+        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> FloatArray:
+            n = sizes[batch.pool]
+            return _even(n, n.max())
+
+        return choice_probabilities
+
+
+@dataclass(frozen=True)
+class Always:
+    """The same arm in every round, "always:ARM" for short; refused unless the arm is a candidate in every round."""
+
+    arm: Hashable
+    wants_features: ClassVar[bool] = False
+
+    def prepared(self, view: View) -> ChoiceProbabilities:
+        number = view.names.index(self.arm)
+
+        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> FloatArray:
+            n = view.sizes[batch.pool]
+            places = np.arange(n.max())
+            entries = view.offsets[batch.pool][:, None] + np.minimum(places, n[:, None] - 1)
+            return np.where((view.arm[entries] == number) & (places < n[:, None]), 1.0, 0.0)
+
+        return choice_probabilities
+
+
+@dataclass(frozen=True)
+class Logged:
+    """The log's own policy, "logged" for short: its value is the mean reward, whatever the estimator."""
+
+    wants_features: ClassVar[bool] = False
+
+    def prepared(self, view: View) -> ChoiceProbabilities:
+        return lambda batch, rounds: np.zeros((batch.rounds, 1))
+
+
+class _Saved:
+    """A policy as the bytes of its file, which any process can read. The policy itself is not changed."""
+
+    def __init__(self, policy: Policy, *, features: str | None = None) -> None:
+        if not isinstance(policy, Policy):
+            raise TypeError(
+                f"{type(self).__name__} takes a policy, got {checks.short(policy)}: pass e.g. HyLinUCB(d1=36, d2=6)"
+            )
+        self.d1, self.d2 = policy.d1, policy.d2
+        self.kind = type(policy).__name__
+        self.features: str | None = policy.notes.get("features") if features is None else features
+        self._modules = sorted(_modules(policy))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.npz"
+            policy.save(path)
+            self._bytes = path.read_bytes()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.kind}: {len(self._bytes):,} bytes)"
+
+    def policy(self) -> Policy:
+        """A fresh copy of the policy."""
+        for module in self._modules:
+            importlib.import_module(module)  # the file names a class, which must be known by then
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.npz"
+            path.write_bytes(self._bytes)
+            return Policy.load(path)
+
+    def viewed(self, view: View) -> View:
+        """The view with the policy's own feature map, if it has one."""
+        if self.features in (None, view.map.name):
+            return view
+        return View(view.log, features=self.features, arms=view.arms_are, ids=view.ids)
+
+
+def _modules(policy: Policy) -> set[str]:
+    """The modules that define the policy and those that it wraps."""
+    wrapped = [inner for inner in policy._settings().values() if isinstance(inner, Policy)]
+    return {type(policy).__module__}.union(*map(_modules, wrapped))
+
+
+class Learning(_Saved):
+    """A policy that learns as it goes, for replay. A copy plays and learns; the policy itself is not changed.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy as it is before the first round.
+    features : str, optional
+        The feature map of the policy. By default the one that it was fitted with, if it was, and otherwise the view's.
+    """
+
+    def playing(self, view: View) -> Callable[[Batch, Rounds, FloatArray], FloatArray]:
+        """The function that plays rounds one after the other, in order.
+
+        It takes rounds of the log, the same to play, and 1 for each that the policy learns if its choice is what was
+        shown. It returns 1 for the choice of each round and 0 for the other candidates.
+        """
+        policy, own = self.policy(), self.viewed(view)
+
+        def choices(batch: Batch, rounds: Rounds, kept: FloatArray) -> FloatArray:
+            n = batch.rounds
+            rewards = np.full(rounds.index.shape, np.nan)
+            learned = np.flatnonzero((batch.chosen < rounds.counts) & (kept > 0))
+            rewards[learned, batch.chosen[learned]] = batch.reward[learned]
+            picks = np.empty(n, np.int64)
+            play_rounds(policy, _with_map_of(rounds, own, batch), rewards, picks)
+            chosen = np.zeros(rounds.index.shape)
+            chosen[np.arange(n), picks] = 1.0
+            return chosen
+
+        return choices
+
+
+class Frozen(_Saved):
+    """A policy as it is now, which learns nothing more. The policy itself is not changed.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy to freeze.
+    features : str, optional
+        The feature map of the policy. By default the one that it was fitted with, if it was, and otherwise the view's.
+
+    Notes
+    -----
+    The frozen policy counts as having met all arms of the log before the first round, so its choice in a round does not
+    depend on the rounds before. The probabilities of `HyThompson` and `HyIDS` are shares of fresh draws in every round
+    (`propensity_draws` of them, or 100): they are unbiased, and their noise is part of the interval. The draws are a
+    function of the policy's seed and the number of the round in the log.
+    """
+
+    wants_features: ClassVar[bool] = True
+
+    def prepared(self, view: View) -> ChoiceProbabilities:
+        policy, own = self.policy(), self.viewed(view)
+        for start in range(0, len(own.names), 4096):
+            names = own.names[start : start + 4096]
+            policy.choose(np.zeros((len(names), own.d1)), np.zeros((len(names), own.d2)), names)
+
+        def choice_probabilities(batch: Batch, rounds: Rounds | None) -> FloatArray:
+            assert rounds is not None
+            return probabilities(policy, _with_map_of(rounds, own, batch))
+
+        return choice_probabilities
+
+
+def _with_map_of(rounds: Rounds, view: View, batch: Batch) -> Rounds:
+    """The same rounds, those of a batch, with features by the map of this view of the log."""
+    source = rounds.source
+    assert source is not None
+    most = rounds.index.shape[1]
+    x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
+    pair = view.pair(batch) if view.map.pair else None
+    return rounds._replace(x=x, z=z, source=source._replace(map=view.map, pair=pair))
+
+
+def probabilities(policy: Policy, rounds: Rounds) -> FloatArray:
+    """The probability (rounds, n) with which the policy, as it is, picks each candidate; 0 beyond a round's last."""
+    n, most = rounds.index.shape
+    if keeps_methods(policy, EpsilonGreedy, RULE):
+        assert isinstance(policy, EpsilonGreedy)
+        inside = np.arange(most) < rounds.counts[:, None]
+        inner = probabilities(policy.policy, rounds)
+        return (1 - policy.epsilon) * inner + inside * (policy.epsilon / rounds.counts[:, None])
+    if keeps_methods(policy, Uniform, RULE):
+        return _even(rounds.counts, most)
+    loop = compiled_loop(policy, standing_for=RULE)
+    if loop is not None:
+        draws = (getattr(policy, "propensity_draws", None) or SAMPLED_DRAWS) if loop.samples else 1
+        nothing, picks = np.full((n, most), np.nan), np.empty(n, np.int64)
+        chosen = np.zeros((n, most))
+        for draw in range(draws):
+            policy.number_decisions(draw * NEXT_DRAW + rounds.first)
+            play_rounds(policy, rounds, nothing, picks)
+            chosen[np.arange(n), picks] += 1.0
+        return chosen / draws
+    chosen = np.zeros((n, most))
+    for t, count in enumerate(rounds.counts.tolist()):
+        arms = [rounds.arms[j] for j in rounds.index[t, :count].tolist()]
+        policy.number_decisions(rounds.first + t)
+        chosen[t, :count] = policy.propensities(*rounds.features(t), arms)
+    return chosen
+
+
+def _even(counts: np.ndarray, most: int) -> FloatArray:
+    """1 / counts for every candidate, 0 beyond a round's last."""
+    return np.where(np.arange(most) < counts[:, None], 1.0 / counts[:, None], 0.0)
+
+
+def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bool) -> Target | Learning:
+    """The target that a value of `targets` stands for; `learns` says what becomes of a bare policy."""
+    target: Any = given
+    if isinstance(given, Policy):
+        target = Learning(given) if learns else Frozen(given)
+    elif isinstance(given, str):
+        word, colon, arm = given.partition(":")
+        if given == "uniform":
+            target = UniformChoice()
+        elif given == "logged":
+            target = Logged()
+        elif word == "always" and colon:
+            target = Always(next((name for name in view.names if str(name) == arm), arm))
+        else:
+            raise ValueError(
+                f"{given!r} is not a policy: give 'uniform', 'logged', 'always:ARM', a policy, Frozen(policy) or "
+                "Learning(policy)"
+            )
+    if isinstance(target, Always) and target.arm not in view.names:
+        twin = checks.twin_of(target.arm)
+        remedy = (
+            f", but it has {twin!r}: pass {twin!r}"
+            if twin in view.names
+            else f": its arms are {checks.short(view.names)}"
+        )
+        raise ValueError(f"the log has no arm {target.arm!r} to show always{remedy}")
+    if isinstance(target, _Saved):
+        own = target.viewed(view)
+        if (target.d1, target.d2) != (own.d1, own.d2):
+            raise ValueError(
+                f"the {target.kind} has d1 = {target.d1}, d2 = {target.d2}, but the features of the log have "
+                f"d1 = {own.d1}, d2 = {own.d2} by the map {own.map.name}: use the log and the features that the policy "
+                "was made for"
+            )
+    if not isinstance(target, Learning | Target):
+        raise TypeError(f"a policy to evaluate cannot be {checks.short(given)}: give a policy, a Target or its name")
+    return target

@@ -1,0 +1,267 @@
+"""A log as rounds to play: which arms its candidates are, and their features."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from hybandits.estimators.features import FeatureMap, fill, split_name
+from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.compiling import kernel
+from hybandits.logs.ids import id_of
+from hybandits.logs.store import Batch, Log, LogError
+from hybandits.simulation.rounds import FeatureSource, Rounds
+from hybandits.simulation.worlds import BLOCK_NUMBERS
+
+ARMS = {
+    "articles": "an arm is what the log shows: an article, an item, a product",
+    "positions": "an arm is a place in the list of candidates, as in the paper's released code: lists are cut to 20, "
+    "shorter ones filled up with arms of zero features",
+}
+
+PLACES = 20
+"""Places of a list when arms="positions"."""
+
+
+def usual_map(log: Log) -> tuple[str, str]:
+    """The feature map that suits a log, by name, and why: "das" if arms differ in their features, otherwise "li".
+
+    If they do not, das says nothing about which arm suits which user: x = vec(u v') is the same for all candidates,
+    and so is z = v, so that the same arm would be the best for everybody. Pair features are added to x if the log has
+    any.
+    """
+    name, why = "li", "the arms have no features that tell them apart, so each learns from the user's"
+    if len(log.vectors) and (log.vectors != log.vectors[0]).any():
+        name, why = "das", "the arms have features of their own"
+    if not log.pair:
+        return name, why
+    named = ", ".join(log.pair[:3]) + (f" and {len(log.pair) - 3} more" if len(log.pair) > 3 else "")
+    return f"{name}+pair", f"{why}; x ends with the pair features ({named})"
+
+
+class View:
+    """A log with a feature map and a notion of arms: everything that is needed to play its rounds.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+    features : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz", optional
+        How x and z are made from the vectors of a user, an arm and their pair; see `hybandits.estimators.features`. By
+        default "das" if the arms have features of their own, otherwise "li", with "+pair" if the log has pair features.
+    arms : {"articles", "positions"}
+        What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's
+        released code does; lists are cut to 20 places, and shorter ones are filled up with arms of zero features.
+    ids : {None, "integers", "strings"}
+        None takes the ids of arms as the log has them. The others are for policies that know them as another type:
+        "strings" turns 100 into "100", and "integers" turns "100" into 100 and leaves other strings alone.
+
+    Attributes
+    ----------
+    names : list
+        The arms.
+    map : FeatureMap
+        Makes features from vectors; `d1` and `d2` are the lengths of x and z. Its name says which map was chosen.
+    why : str or None
+        Why this map was chosen; None if it was given.
+    vectors : array of shape (vectors, dv)
+        The feature vectors of arms.
+    offsets, arm, vector : arrays
+        Candidate k of pool p is entry e = offsets[p] + k: arm names[arm[e]] with the vector vectors[vector[e]].
+    group, group_arm, group_vector : arrays
+        Entries with the same arm and vector form a group, group[e]. Within a group, features are linear in (u, p, 1)
+        with the user's vector u and the pair features p.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        features: str | None = None,
+        arms: str = "articles",
+        ids: Literal["integers", "strings"] | None = None,
+    ) -> None:
+        if arms not in ARMS:
+            raise ValueError(f"arms must be one of {', '.join(ARMS)}, got {arms!r}")
+        if ids not in (None, "integers", "strings"):
+            raise ValueError(f"ids must be None, 'integers' or 'strings', got {ids!r}")
+        self.log = log
+        self.arms_are = arms
+        self.why: str | None = None
+        if features is None:
+            features, self.why = usual_map(log)
+        self.ids = ids
+        base, pair_in = split_name(features)
+        if pair_in and not log.pair:
+            raise ValueError(f"the log has no pair features for the map {features}: use {base}")
+        self.map = FeatureMap(features, len(log.user), len(log.arm), len(log.pair) if pair_in else 0)
+        self.vectors: FloatArray = np.array(log.vectors)
+        self.names: list[Hashable]
+        if arms == "articles":
+            self.offsets, self.vector = log.pools.offsets, log.pools.rows.astype(np.int64)
+            index = {name: i for i, name in enumerate(dict.fromkeys(log.names))}
+            self.names = list(index)
+            if ids is not None:
+                self.names = [str(name) if ids == "strings" else id_of(str(name)) for name in index]
+            self.arm = np.array([index[name] for name in log.names], np.int64)[self.vector]
+        else:
+            self.names = list(range(PLACES))
+            nothing = len(log.vectors)
+            self.vectors = np.vstack([log.vectors, np.zeros(len(log.arm))])
+            pools = np.full((len(log.pools.sizes), PLACES), nothing, np.int64)
+            for p, (start, size) in enumerate(zip(log.pools.offsets[:-1], log.pools.sizes, strict=True)):
+                kept = min(size, PLACES)
+                pools[p, :kept] = log.pools.rows[start : start + kept]
+            self.vector = pools.ravel()
+            self.offsets = np.arange(len(pools) + 1) * PLACES
+            self.arm = np.tile(np.arange(PLACES), len(pools))
+        pairs = self.arm * len(self.vectors) + self.vector
+        _, first, self.group = np.unique(pairs, return_index=True, return_inverse=True)
+        self.group_arm, self.group_vector = self.arm[first], self.vector[first]
+
+    @property
+    def d1(self) -> int:
+        """Length of x."""
+        return self.map.d1
+
+    @property
+    def d2(self) -> int:
+        """Length of z."""
+        return self.map.d2
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of candidates of every pool."""
+        return np.diff(self.offsets)
+
+    def recipe(self) -> dict[str, Any]:
+        """What `View.from_recipe` needs to open the same view, in another process perhaps."""
+        return {
+            "log": str(self.log.path.resolve()), "content": self.log.about["content"], "features": self.map.name,
+            "arms": self.arms_are, "ids": self.ids,
+        }  # fmt: skip
+
+    @staticmethod
+    def from_recipe(recipe: dict[str, Any]) -> View:
+        """The view of a recipe; LogError if the log has been replaced since."""
+        log = Log(Path(recipe["log"]))
+        if log.about["content"] != recipe["content"]:
+            raise LogError(f"{log.path} now holds another log than when the view was opened. Open the view again.")
+        return View(log, features=recipe["features"], arms=recipe["arms"], ids=recipe["ids"])
+
+    def shown(self, batch: Batch) -> np.ndarray:
+        """The entry shown in every round; -1 if the list was cut before it."""
+        entries = self.offsets[batch.pool] + batch.chosen
+        return np.where(batch.chosen < self.sizes[batch.pool], entries, -1)
+
+    def rows(self, batch: Batch) -> tuple[list[Hashable], FloatArray, FloatArray]:
+        """Arm, x and z of what was shown in every round. It must be among the candidates (see `shown`)."""
+        entries = self.shown(batch)
+        if (entries < 0).any():
+            raise LogError(
+                f"In {int((entries < 0).sum()):,} of {batch.rounds:,} rounds the arm shown is beyond the {PLACES} "
+                "places that are kept. Leave these rounds out first."
+            )
+        x, z = np.empty((batch.rounds, self.d1)), np.empty((batch.rounds, self.d2))
+        known = np.ascontiguousarray(self.user_and_pair(batch))
+        fill_shown(self.map.code, self.map.user, known, self.vector[entries], self.vectors, x, z)
+        return [self.names[a] for a in self.arm[entries]], x, z
+
+    def pair(self, batch: Batch) -> FloatArray:
+        """The pair features (rounds, most candidates, map.pair) of the candidates of every round."""
+        if not self.map.pair:
+            return np.empty((batch.rounds, 0, 0))
+        most = int(self.sizes[batch.pool].max(initial=0))
+        given = batch.pair[:, :most]
+        if given.shape[1] < most:  # lists that are filled up to PLACES
+            given = np.concatenate([given, np.zeros((batch.rounds, most - given.shape[1], self.map.pair))], axis=1)
+        return np.ascontiguousarray(given)
+
+    def user_and_pair(self, batch: Batch) -> FloatArray:
+        """(u, p) of every round: the user's vector, then the pair features of the arm shown if the map has any."""
+        if not self.map.pair:
+            return batch.user
+        return np.concatenate([batch.user, batch.pair[np.arange(batch.rounds), batch.chosen]], axis=1)
+
+
+@kernel
+def fill_shown(code, du, known, vector, vectors, x, z):  # type: ignore[no-untyped-def]
+    """`fill` the features of one candidate per round, with its (u, p) in `known`."""
+    for t in range(known.shape[0]):
+        fill(code, known[t, :du], known[t, du:], vectors[vector[t]], 1.0, x[t], z[t])
+
+
+class Expander:
+    """Turns the batches of a log, in order, into rounds to play.
+
+    Keeps what a world promises: an arm that is new to the log is a candidate in the first round of a block. Features
+    are computed as rounds are played (`FeatureSource`). Nevertheless a block has at most `numbers` of them, because
+    there is no progress, and no answer to Ctrl-C, until a block has been played.
+    """
+
+    def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
+        self.view = view
+        self._numbers = numbers
+        self._met = np.zeros(len(view.names), bool)
+        self._known_pool = np.zeros(len(view.sizes), bool)
+        """Pools whose arms have all been met."""
+
+    def __call__(self, batch: Batch, first: int = 0) -> Iterator[tuple[Batch, Rounds]]:
+        """Yield the batch in pieces, each with its rounds; `first` is the number of the batch's first round."""
+        view = self.view
+        start = 0
+        while start < batch.rounds:
+            each = view.d1 + view.d2 + 1
+            pool = batch.pool[start : start + max(1, self._numbers // (int(view.sizes[batch.pool[start]]) * each))]
+            # Every round takes the room of the round with the most candidates.
+            pool = pool[: max(1, self._numbers // (int(view.sizes[pool].max()) * each))]
+            self._meet(pool[0])
+            fresh = np.flatnonzero(~self._known_pool[pool])
+            for t in fresh:
+                p = pool[t]
+                if self._met[view.arm[view.offsets[p] : view.offsets[p + 1]]].all():
+                    self._known_pool[p] = True
+                elif not self._known_pool[p]:
+                    pool = pool[:t]
+                    break
+            piece = batch.part(start, start + len(pool))
+            yield piece, self._rounds(piece, first + start)
+            start += len(pool)
+
+    def _meet(self, p: int) -> None:
+        if not self._known_pool[p]:
+            self._met[self.view.arm[self.view.offsets[p] : self.view.offsets[p + 1]]] = True
+            self._known_pool[p] = True
+
+    def _rounds(self, batch: Batch, number: int) -> Rounds:
+        view = self.view
+        pools = dict.fromkeys(batch.pool[np.flatnonzero(np.diff(batch.pool, prepend=-1))].tolist())
+        entries = np.concatenate([view.arm[view.offsets[p] : view.offsets[p + 1]] for p in pools])
+        arms = list(dict.fromkeys(entries.tolist()))
+        local = np.zeros(len(view.names), np.int64)
+        local[arms] = np.arange(len(arms))
+        counts = view.sizes[batch.pool]
+        n, most = batch.rounds, int(counts.max())
+        index, vector = np.empty((n, most), np.int64), np.empty((n, most), np.int64)
+        list_candidates(batch.pool, view.offsets, view.arm, view.vector, local, index, vector)
+        x, z = np.empty((0, most, view.d1)), np.empty((0, most, view.d2))
+        pair = view.pair(batch) if view.map.pair else None
+        source = FeatureSource(view.map, np.ascontiguousarray(batch.user), vector, view.vectors, pair)
+        return Rounds(x, z, [view.names[a] for a in arms], index, counts, source, number)
+
+
+@kernel
+def list_candidates(pool, offsets, arm_of, vector_of, local, index, vector):  # type: ignore[no-untyped-def]
+    """index[t, k]: which of the block's arms candidate k of round t is; vector[t, k]: its vector. 0 beyond the last."""
+    for t in range(pool.shape[0]):
+        first = offsets[pool[t]]
+        count = offsets[pool[t] + 1] - first
+        for k in range(count):
+            index[t, k] = local[arm_of[first + k]]
+            vector[t, k] = vector_of[first + k]
+        for k in range(count, index.shape[1]):
+            index[t, k] = 0
+            vector[t, k] = 0

@@ -1,1 +1,0 @@
-"""What can be said from a log: views of it, models of its rewards, fitting, description, evaluation."""

@@ -1,0 +1,173 @@
+"""A service's log as a log of this project: Parquet tables that describe, fit, evaluate and other tools read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hybandits.logs.problems import Problems
+from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
+from hybandits.service.log.rows import Decision, Row
+from hybandits.service.log.store import Store, same_base, undisturbed
+from hybandits.service.model_state import ModelState, Pool, reward_in_time, walk
+
+ROWS = 5_000
+"""Rows that are read together."""
+
+NO_REWARD = "decision without a reward"
+"""Why a decision is left out: no reward has come, and none is set for that."""
+
+OPEN = "decision that is still open"
+"""Why a decision is left out: its window has not passed."""
+
+STAYS = "decision whose reward stays in the log"
+"""Why a decision is left out of an archive."""
+
+
+class ServiceReader:
+    """Reads the decisions of a service's log, each with the reward that was learned.
+
+    Parameters
+    ----------
+    store : Store
+        The log.
+    fold : ModelState
+        Its model, which has folded at least what is to be read.
+    upto : int, optional
+        The last decision to read.
+    rewarded_by : int, optional
+        Leave out decisions whose reward comes after this row.
+    """
+
+    kind = "service"
+    binary_user = False
+    pair: Sequence[str] = ()
+
+    def __init__(self, store: Store, fold: ModelState, upto: int | None = None, rewarded_by: int | None = None) -> None:
+        self._store, self._upto, self._rewarded_by = store, upto, rewarded_by
+        self._bandit, self._closed, self._unrewarded = fold.bandit, fold.closed, fold.unrewarded
+        self._base = fold.base
+        self._features = fold.features
+        self.user, self.arm = self._features.user_columns, self._features.arm_columns
+        self.size = store.last()[0] if upto is None else upto
+        columns = self._features.to_dict()
+        self.about: dict[str, Any] = {"columns": {name: columns[name] for name in ("constant", "user", "arm")}}
+
+    def batches(
+        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+    ) -> Iterator[tuple[str, Batch]]:
+        """The decisions in their order; see `hybandits.logs.store.Reader`.
+
+        Raises
+        ------
+        Disturbed
+            If the log was archived since the reader was made.
+        """
+        with same_base(self._store, self._base):
+            yield from self._batches(tables, problems, progress)
+
+    def _batches(
+        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+    ) -> Iterator[tuple[str, Batch]]:
+        source = self._bandit.name
+        self._pools: WeakKeyDictionary[Pool, int] = WeakKeyDictionary()  # the tables' numbers of candidates
+        lines = rounds = 0
+        decisions = walk(self._store, upto=self._upto, learning=False)
+        all_entered = (self._entered(fold, row, tables) for fold, rows in decisions for row in rows)
+        done = 0
+        while chunk := list(itertools.islice(all_entered, ROWS)):
+            first, last = chunk[0].row.number, chunk[-1].row.number
+            rewards = {row.number: reward for row, reward in self._store.outcomes(first - 1, last)}
+            kept = []
+            for entered in chunk:
+                reward, why = self._reward(entered.row.number, rewards[entered.row.number])
+                if reward is None:
+                    problems.skip(why, source, entered.row.number, f"event {entered.row.event!r}")
+                else:
+                    kept.append((entered, reward))
+            lines += len(chunk)
+            rounds += len(kept)
+            progress(last - done)
+            done = last
+            if kept:
+                yield source, self._batch(kept)
+        problems.count_file(source, lines=lines, rounds=rounds)
+
+    def is_open(self, number: int) -> bool:
+        """Whether the decision in this row waits for the end of its window."""
+        return self._bandit.window is not None and number > self._closed
+
+    def _entered(self, fold: ModelState, row: Row, tables: Tables) -> _Entered:
+        """A decision whose candidates have been entered into the tables."""
+        decision = row.content
+        assert isinstance(decision, Decision)
+        pool = fold.pool(decision.candidates)
+        number = self._pools.get(pool)
+        if number is None:
+            vectors = fold.features.arm_vectors(pool.vectors)
+            arms = [tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)]
+            number = self._pools[pool] = tables.pool(arms)
+        return _Entered(row, decision, number, pool.ids.index(decision.arm))
+
+    def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
+        """The reward that was learned for the decision in this row, or None and why there is none."""
+        if given is not None and self._rewarded_by is not None and given.number > self._rewarded_by:
+            return None, STAYS
+        reward = reward_in_time(given)
+        if self._bandit.window is None:
+            return reward, NO_REWARD
+        if self.is_open(number):
+            return None, OPEN
+        if reward is None:  # what counted when the decision was closed: the setting may have changed since
+            reward = next(value for last, value in self._unrewarded if number <= last)
+        return reward, ""
+
+    def _batch(self, kept: Sequence[tuple[_Entered, float]]) -> Batch:
+        entered = [each for each, _ in kept]
+        return Batch(
+            time=np.array([each.row.time // 1_000_000 for each in entered]),
+            pool=np.array([each.pool for each in entered], np.int32),
+            chosen=np.array([each.place for each in entered], np.int32),
+            reward=np.array([reward for _, reward in kept]),
+            propensity=np.array([each.decision.chance for each in entered]),
+            place=no_places(len(entered)),
+            user=self._features.user_vectors([each.decision.user for each in entered]),
+        )
+
+
+class _Entered(NamedTuple):
+    row: Row
+    decision: Decision
+    pool: int
+    place: int
+
+
+def export(
+    store: Store, out: Path | str, *, progress: Callable[[int], None] = lambda rows: None
+) -> tuple[Log, Problems]:
+    """Write the decisions of a service's log, with their rewards, as a log of this project.
+
+    If the service's log is archived meanwhile, writing begins anew; see `ServiceReader` for the rest.
+    """
+
+    def write() -> tuple[Log, Problems]:
+        problems = Problems()
+        fold = ModelState.restored(store)
+        if fold is None:
+            raise LogError("The service's log is empty.")
+        reader = ServiceReader(store, fold)
+        first = store.first_decisions(0, 1)
+        if not first:
+            raise LogError("There is nothing to export: the log has no decisions.")
+        if reader.is_open(first[0][0]):
+            raise LogError(
+                "There is nothing to export yet: no decision is closed. Decisions close when their window has passed."
+            )
+        return convert(reader, out, problems, progress), problems
+
+    return undisturbed(write)

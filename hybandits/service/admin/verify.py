@@ -1,0 +1,198 @@
+"""Recompute every decision of a log and say where it comes out differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hybandits.foundation.checks import FloatArray
+from hybandits.service.commands import Decide
+from hybandits.service.fingerprint import fingerprint
+from hybandits.service.log.rows import DECISION, Decision, Row
+from hybandits.service.log.store import Store, same_base, undisturbed
+from hybandits.service.model_state import ModelState, walk
+from hybandits.service.problems import Refused
+
+TOLERANCE = 1e-9
+"""How far chances may differ where decisions were made under another fingerprint."""
+
+NUDGE, NUDGES = 1e-9, 64
+"""How far features are moved, and how often, to see whether a decision is a near tie."""
+
+NUDGED_TOLERANCE = 1e-7
+"""How far chances may differ then: moving features also moves chances that do not jump."""
+
+MOST_LISTED = 20
+"""Differences that are kept one by one; the others are counted."""
+
+
+@dataclass
+class Verification:
+    """What came out.
+
+    Attributes
+    ----------
+    decisions : int
+        Decisions recomputed.
+    exact : int
+        Those that must be equal to the bit: they were made under this machine's fingerprint, and so was the model that
+        the log begins with, if it was archived.
+    near_ties : int
+        Those made elsewhere that come out differently, but would not if features differed by 1e-9; see `_is_near_tie`.
+    different : int
+        All others that differ.
+    archived_model : int
+        Decisions of the log that were made before the row at which it was archived. The rewards that their models had
+        learned are no longer in the log, so that they cannot be recomputed.
+    base_elsewhere : bool
+        The log was archived under another fingerprint, so that nothing can be compared to the bit.
+    examples : list of str
+        The first differences in words.
+    """
+
+    decisions: int = 0
+    exact: int = 0
+    near_ties: int = 0
+    different: int = 0
+    archived_model: int = 0
+    base_elsewhere: bool = False
+    examples: list[str] = field(default_factory=list)
+
+
+def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> Verification:
+    """Fold the log from its beginning, or where it was archived, and make every decision again at its version.
+
+    If the log is archived meanwhile, this begins anew.
+
+    Parameters
+    ----------
+    store : Store
+        The log.
+    progress : callable
+        Called with the number of the row that has been reached, again and again.
+    """
+
+    def verified() -> Verification:
+        with same_base(store, store.base_row()):
+            return _verify(store, progress)
+
+    return undisturbed(verified)
+
+
+def _verify(store: Store, progress: Callable[[int], None]) -> Verification:
+    base = store.base()
+    result = Verification(base_elsewhere=base is not None and base.fingerprint != fingerprint())
+    if base is not None:
+        result.archived_model = sum(1 for _ in store.rows(0, base.row, [DECISION]))
+    for fold, rows in walk(store):
+        events = [Decide(made.user, made.candidates, made.event) for made in map(_decision, rows)]
+        for row, again in zip(rows, fold.decide_batch(events), strict=True):
+            _compare(fold, row, again, result)
+        progress(rows[-1].number)
+    return result
+
+
+def _decision(row: Row) -> Decision:
+    assert isinstance(row.content, Decision)
+    return row.content
+
+
+def _compare(fold: ModelState, row: Row, again: Decision | Refused, result: Verification) -> None:
+    made = _decision(row)
+    result.decisions += 1
+    if isinstance(again, Refused):
+        _differs(result, row, f"it is refused now ({again.detail})")
+    elif again.fingerprint == made.fingerprint and not result.base_elsewhere:
+        result.exact += 1
+        if again != made:
+            _differs(result, row, _words(made, again))
+    elif not _is_same(made, again):
+        if _is_near_tie(fold, made, again):
+            result.near_ties += 1
+        else:
+            _differs(result, row, f"{_words(made, again)}, which is no near tie")
+
+
+def _is_same(made: Decision, again: Decision) -> bool:
+    """Whether two decisions are the same up to rounding."""
+    return (
+        _asked(made) == _asked(again)
+        and (made.arm, made.arm_version) == (again.arm, again.arm_version)
+        and abs(made.chance - again.chance) <= TOLERANCE
+        and _furthest(dict(made.lot), dict(again.lot)) <= TOLERANCE
+        and _furthest(made.shadows, again.shadows) <= TOLERANCE
+    )
+
+
+def _asked(decision: Decision) -> tuple[Any, ...]:
+    """What no rounding can change."""
+    return decision.version, decision.n, decision.floor, decision.policy, decision.shadows.keys()
+
+
+def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
+    """How far the chances of two lots are apart at most."""
+    return max((abs(one.get(i, 0.0) - other.get(i, 0.0)) for i in one.keys() | other.keys()), default=0.0)
+
+
+def _is_near_tie(fold: ModelState, made: Decision, again: Decision) -> bool:
+    """Whether the decision as it was made is what this model decides for features that hardly differ.
+
+    Rounding can let a rule prefer another arm, a posterior draw be won by another arm, or the last draw fall on the
+    other side of a limit. All of these are jumps, and how far the model was from one is known to each policy alone. So
+    the numbers of all candidates' vectors are moved by up to 1e-9 of their size (of 1, if they are smaller), at random
+    and many times, with the same draws: the decision is a near tie if the same arm with the same chances comes out
+    once, and for each challenger once the same chance of that arm, because each may be at a tie of its own. Rounding
+    moves scores by much less than this, and to either side of a tie equally well, so that a tie is hardly ever
+    overlooked. A decision that was changed later passes only if it lies within 1e-9 of a jump.
+
+    Every second time, numbers that are 0 or 1 stay: a policy that learns its settings takes a feature that has never
+    changed, such as a constant, for another one as soon as it does. Two cases are reported as different although they
+    are ties: where such a policy has no other features, and where a model amplifies rounding beyond 1e-9, because its
+    features are almost dependent.
+    """
+    if _asked(made) != _asked(again):
+        return False
+    pool = fold.pool(made.candidates)
+    if made.arm not in pool.ids or made.arm_version != fold.arms[made.arm].version:
+        return False
+    place = pool.ids.index(made.arm)
+    x, z = (_nudged(vectors) for vectors in fold.features.crossed([made.user], pool.vectors))
+    lots = {
+        name: policy.draw_lots(x, z, pool.ids, keys=[made.event] * NUDGES, floor=made.floor)
+        for name, policy in fold.policies.items()
+    }
+    drawn = lots.pop(fold.live)
+    return any(
+        index == place
+        and abs(made.chance - chances[place]) <= NUDGED_TOLERANCE
+        and _furthest(dict(made.lot), dict(enumerate(own))) <= NUDGED_TOLERANCE
+        for index, chances, own in zip(*drawn, strict=True)
+    ) and all(
+        np.abs(made.shadows[name] - its.chances[:, place]).min() <= NUDGED_TOLERANCE for name, its in lots.items()
+    )
+
+
+def _nudged(vectors: FloatArray) -> FloatArray:
+    """The vectors of one decision's candidates, so many times: as they are, and then each time moved a little."""
+    by = np.random.default_rng(0).uniform(-NUDGE, NUDGE, (NUDGES, *vectors.shape[1:]))
+    by[::2] *= (vectors != 0) & (vectors != 1)
+    by[0] = 0
+    return vectors + by * np.maximum(1.0, np.abs(vectors))
+
+
+def _words(made: Decision, again: Decision) -> str:
+    """What differs; where a decision was made may differ in any case."""
+    return ", ".join(
+        f"{name} was {getattr(made, name)!r} and is now {getattr(again, name)!r}"
+        for name in Decision.__struct_fields__
+        if name != "fingerprint" and getattr(made, name) != getattr(again, name)
+    )
+
+
+def _differs(result: Verification, row: Row, words: str) -> None:
+    result.different += 1
+    if len(result.examples) < MOST_LISTED:
+        result.examples.append(f"row {row.number}, event {row.event!r}: {words}")

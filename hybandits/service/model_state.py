@@ -1,0 +1,593 @@
+"""The model as a fold over the log: arms, policies and sums, as they follow from the rows in their order."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hybandits.engines.interface import cores
+from hybandits.estimators.named_features import Features
+from hybandits.foundation.checks import FloatArray, nearest
+from hybandits.policies.base import Lots, Policy
+from hybandits.service.commands import LONGEST, Decide, Ids
+from hybandits.service.fingerprint import fingerprint
+from hybandits.service.log.rows import (
+    ALL,
+    DECISION,
+    FEW,
+    Arm,
+    Candidates,
+    Changed,
+    Closed,
+    Decision,
+    Opened,
+    Promoted,
+    Retired,
+    Reward,
+    Row,
+    Value,
+    encode_ids,
+)
+from hybandits.service.log.store import Found, Reading, Snapshot, Store, StoreError, same_base, undisturbed
+from hybandits.service.problems import Refused
+from hybandits.service.reading import wrong_candidates
+from hybandits.service.settings import LIVE, Bandit
+from hybandits.service.summary import Summary
+from hybandits.service.wrong_features import wrong_features
+
+CHUNK = 1_000
+"""Rewards that are learned in one call."""
+
+NAMED = 256
+"""Lists of candidates that are kept, because requests often name the same ones."""
+
+TOGETHER = 500_000
+"""Numbers in the features of decisions whose lots are drawn together."""
+
+MUCH = 50_000
+"""So many numbers are worth the time that it takes to start threads."""
+
+THREADS = min(cores(), 4)
+"""Threads that draw lots where it is much: kernels do not need Python's lock."""
+
+REMEMBERED = 4_096
+"""Recent decisions kept in memory at least, so that their rewards need not look them up."""
+
+log = logging.getLogger("hybandits.service")
+
+
+@dataclass
+class KnownArm:
+    """An arm as its last row describes it."""
+
+    slot: int
+    version: int
+    features: dict[str, Value]
+    active: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Candidates that a decision is made among. The same ones are the same object as long as no arm changes."""
+
+    named: Candidates
+    ids: list[str]
+    vectors: FloatArray | int
+    """The arms' vectors, one row each; their number where arms have no features."""
+
+
+_ids = msgspec.json.Decoder(Ids)
+
+
+class Gap(ValueError):  # noqa: N818 (what the log has, not what went wrong)
+    """Rows do not follow on those that were folded: the log is damaged, or was archived meanwhile."""
+
+
+@dataclass
+class ModelState:
+    """The state after some rows of a log.
+
+    Attributes
+    ----------
+    row, time : int
+        The number and the time of the last row.
+    bandit : Bandit
+        The settings as they are now.
+    live : str
+        The name of the policy that decides.
+    policies : dict
+        All policies by name.
+    arms : dict
+        All arms by id, in the order of their first rows.
+    closed : int
+        Decisions up to this row are closed.
+    first_open : int or None
+        The time of the first decision that is not closed, where decisions close.
+    unrewarded : list of (int, float)
+        What counted where no reward had come: up to which decision, and how much, in their order. It has as many
+        entries as the value has changed.
+    base : int
+        The row that the log was archived at when it was folded.
+    resumed : int
+        The row of the snapshot that folding began with; 0 if it began with the log.
+    summary : Summary
+        What the page and the metrics show.
+    lock : Lock
+        Held while rows are folded. Other threads hold it while they look.
+    """
+
+    bandit: Bandit
+    row: int = 0
+    time: int = 0
+    live: str = LIVE
+    policies: dict[str, Policy] = field(default_factory=dict)
+    arms: dict[str, KnownArm] = field(default_factory=dict)
+    closed: int = 0
+    first_open: int | None = None
+    unrewarded: list[tuple[int, float]] = field(default_factory=list)
+    base: int = 0
+    resumed: int = 0
+    summary: Summary = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.features: Features = self.bandit.features
+        self.summary = Summary(rewards=self.bandit.rewards)
+        self.lock = threading.Lock()
+        self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
+        self._vectors = np.empty((16, self.features.arm_width))
+        self._named: dict[bytes, Pool] = {}  # forgotten when an arm changes
+        self._due: list[tuple[Decision, float]] = []  # decisions and rewards that policies have yet to learn
+        self._recent: dict[int, Row] = {}  # decisions by their numbers
+        self._known: dict[str, Found] = {}  # the same by their events, with their rewards
+        self._older: OrderedDict[int, FloatArray] = OrderedDict()
+        self._reading: Reading
+
+    # -------------------------------------------------------------- folding
+
+    def apply(self, rows: Iterable[Row], reading: Reading) -> None:
+        """ModelState rows that follow on the last one; `reading` is the log that they come from.
+
+        If the log cannot be read any further, the rows up to `row` have been folded, and the next call goes on there.
+        """
+        with self.lock:
+            self._reading = reading
+            following = iter(rows)
+            while some := list(itertools.islice(following, CHUNK)):
+                self._recall(some)
+                for row in some:
+                    if row.number != self.row + 1:
+                        raise Gap(f"row {row.number} does not follow on row {self.row}: the log has a gap")
+                    self._apply(row)
+                    self.row, self.time = row.number, row.time
+                    if len(self._due) >= CHUNK:
+                        self._learn()
+            self._learn()
+
+    def _apply(self, row: Row) -> None:
+        content = row.content
+        if isinstance(content, Decision):
+            self.remember(row)
+            if self.first_open is None and self.bandit.window is not None:
+                self.first_open = row.time
+            self.summary.decided(row.time, content)
+        elif isinstance(content, Reward):
+            if (known := self._known.get(content.event)) is not None:
+                self._known[content.event] = Found(known.decision, row)
+            self.summary.late += content.late
+            if not content.late and self.bandit.window is None:
+                self._count_reward(row.time, self._decision(content.decision), content.reward)
+        elif isinstance(content, Closed):
+            self._close(row.time, content.last)
+        else:
+            self._learn()
+            self._describe(row)
+
+    def describe(self, rows: Iterable[Row]) -> None:
+        """ModelState rows of the few kinds that say what there is, and nothing else."""
+        for row in rows:
+            self._describe(row)
+
+    def _describe(self, row: Row) -> None:
+        """ModelState one of the few rows that say what there is."""
+        content = row.content
+        if isinstance(content, Arm):
+            self._put(row.number, content)
+        elif isinstance(content, Retired):
+            self.arms[content.arm].active = False
+            self._named.clear()
+        elif isinstance(content, Promoted):
+            self.live = content.policy
+            self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
+        elif isinstance(content, Changed):
+            before = self.bandit.policies
+            self.bandit = self.bandit.changed(content.values)
+            self._make_policies(row.number, before)
+        elif isinstance(content, Opened):
+            self._make_policies(row.number)
+
+    def _make_policies(self, row: int, before: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Make the policies that are new, or that `before` had another description of."""
+        unchanged = {name for name, spec in self.bandit.policies.items() if before.get(name) == spec}
+        self.policies = {
+            name: self.policies[name] if name in unchanged else self._new(name) for name in self.bandit.policies
+        }
+        self.summary.compare(self.live, self.policies, row=row, unchanged=unchanged)
+
+    def _new(self, name: str) -> Policy:
+        policy = self.bandit.make(name)
+        policy.admit(self.arms)  # arms are counted from their rows
+        return policy
+
+    def _put(self, version: int, content: Arm) -> None:
+        known = self.arms.get(content.arm)
+        if known is None:
+            known = self.arms[content.arm] = KnownArm(len(self.arms), version, content.features)
+            for policy in self.policies.values():
+                policy.admit([content.arm])
+        known.version, known.features, known.active = version, content.features, True
+        if known.slot == len(self._vectors):
+            self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
+        self._vectors[known.slot] = self.arm_vector(content.features)
+        self._named.clear()
+
+    def arm_vector(self, features: dict[str, Value]) -> FloatArray:
+        """The vector of an arm; raises if the features are not those of the bandit."""
+        vector: FloatArray = self.features.arm_vectors([features] if self.features.arm else 1)[0]
+        return vector
+
+    def remember(self, row: Row) -> None:
+        """Keep a decision in memory for a while, because its reward may come soon."""
+        decision = row.content
+        assert isinstance(decision, Decision)
+        self._recent[row.number] = row
+        self._known[decision.event] = Found(row)
+        if len(self._recent) > 2 * REMEMBERED:
+            for number in list(itertools.islice(self._recent, REMEMBERED)):
+                self._known.pop(self._recent.pop(number).event or "", None)
+
+    def known(self, event: str) -> Found | None:
+        """What the rows that have been folded say about an event; None if the log must be asked."""
+        return self._known.get(event)
+
+    def _recall(self, rows: Sequence[Row]) -> None:
+        """Read the decisions that rewards among these rows are for, all at once, unless they are in memory."""
+        if self.bandit.window is None:
+            numbers = {row.content.decision for row in rows if isinstance(row.content, Reward)}
+            missing = [number for number in numbers if number < rows[0].number and number not in self._recent]
+            if missing:
+                for row in self._reading.by_number(sorted(missing)):
+                    self.remember(row)
+
+    def _decision(self, number: int) -> Decision:
+        row = self._recent.get(number)
+        if row is None:
+            (row,) = self._reading.by_number([number])
+        assert isinstance(row.content, Decision)
+        return row.content
+
+    def _close(self, time: int, last: int) -> None:
+        assert self.bandit.no_reward is not None
+        outcomes = list(self._reading.outcomes(self.closed, last))  # reading may fail, so it comes before all changes
+        following = self._reading.first_decisions(last, 1)
+        for row, reward in outcomes:
+            assert isinstance(row.content, Decision)
+            value = reward_in_time(reward)
+            self._count_reward(time, row.content, self.bandit.no_reward if value is None else value)
+        if self.unrewarded and self.unrewarded[-1][1] == self.bandit.no_reward:
+            del self.unrewarded[-1]
+        self.unrewarded.append((last, self.bandit.no_reward))
+        self.closed = last
+        self.first_open = following[0][1] if following else None
+
+    def _count_reward(self, time: int, decision: Decision, reward: float) -> None:
+        """Count a reward at once, in the order of the rows; policies learn many together, and soon."""
+        self.summary.learned(time, decision, reward)
+        self._due.append((decision, reward))
+
+    def learned_of(self, number: int, given: Row | None) -> float | None:
+        """What was learned of a decision that is closed, or never is: its reward, or what counted without one."""
+        reward = reward_in_time(given)
+        if reward is None and self.bandit.window is not None:
+            with self.lock:
+                reward = next(value for last, value in self.unrewarded if number <= last)
+        return reward
+
+    def _learn(self) -> None:
+        """Let the policies learn what is due, in its order."""
+        if not self._due:
+            return
+        decisions = [decision for decision, _ in self._due]
+        rewards = np.array([reward for _, reward in self._due])
+        arms = [decision.arm for decision in decisions]
+        x, z = self.features.rows([decision.user for decision in decisions], self._vectors_of(decisions))
+        for policy in self.policies.values():
+            policy.learn_batch(arms, x, z, rewards)
+        self._due = []
+
+    def _vectors_of(self, decisions: Sequence[Decision]) -> FloatArray | int:
+        """The vectors of the arms that were played, in the versions that the decisions name."""
+        if not self.features.arm:
+            return len(decisions)
+        slots = [self.arms[decision.arm].slot for decision in decisions]
+        vectors: FloatArray = self._vectors[slots]
+        for i, decision in enumerate(decisions):
+            if decision.arm_version != self.arms[decision.arm].version:
+                vectors[i] = self._older_vector(decision.arm_version)
+        return vectors
+
+    def _older_vector(self, version: int) -> FloatArray:
+        """The vector of an arm as an earlier row described it."""
+        vector = self._older.get(version)
+        if vector is None:
+            (row,) = self._reading.by_number([version])
+            assert isinstance(row.content, Arm)
+            vector = self._older[version] = self.arm_vector(row.content.features)
+            if len(self._older) > REMEMBERED:
+                self._older.popitem(last=False)
+        return vector
+
+    # -------------------------------------------------------------- deciding
+
+    def pool(self, candidates: Candidates) -> Pool:
+        """The candidates that are named, or all active arms."""
+        named = bytes(candidates)
+        pool = self._named.get(named)
+        if pool is None:
+            pool = self._checked_pool(named) if candidates != ALL else self._pool(ALL, self._active_arms())
+            if len(self._named) >= NAMED:
+                self._named.clear()
+            self._named[named] = pool
+        return pool
+
+    def _active_arms(self) -> list[str]:
+        return [arm for arm, known in self.arms.items() if known.active]
+
+    def _checked_pool(self, named: bytes) -> Pool:
+        try:
+            candidates = _ids.decode(named)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise wrong_candidates(named) from None
+        for arm in candidates:
+            known = self.arms.get(arm)
+            if known is None:
+                raise Refused(
+                    422, f"There is no arm {arm!r}. PUT /v1/arms/{{id}} first.", field="candidates", value=arm
+                )
+            if not known.active:
+                raise Refused(
+                    422, f"The arm {arm!r} is retired. Leave it out, or PUT it again.", field="candidates", value=arm
+                )
+        if len(set(candidates)) < len(candidates):
+            twice = next(arm for i, arm in enumerate(candidates) if arm in candidates[:i])
+            raise Refused(422, f"The arm {twice!r} is named twice. Name it once.", field="candidates", value=twice)
+        return self._pool(encode_ids(candidates), candidates)
+
+    def _pool(self, named: Candidates, ids: list[str]) -> Pool:
+        if not ids:
+            raise Refused(
+                422, "There are no candidates. PUT arms first, and name at least one.", field="candidates", value=[]
+            )
+        if not self.features.arm:
+            return Pool(named, ids, len(ids))
+        return Pool(named, ids, self._vectors[[self.arms[arm].slot for arm in ids]])
+
+    def decide_batch(self, events: Sequence[Decide]) -> list[Decision | Refused]:
+        """Decide by the model as it is; the model does not change. All events have ids.
+
+        Arms are drawn from (1 - floor) p + floor / n, where p is the live policy's own lot. All draws are a function of
+        the bandit's seed and the event's id.
+        """
+        outcomes: list[Decision | Refused | None] = [None] * len(events)
+        pools: dict[int, tuple[Pool, list[int]]] = {}
+        for i, event in enumerate(events):
+            try:
+                self.check_names("user", event.user)
+                pool = self.pool(event.candidates)
+            except Refused as refused:
+                outcomes[i] = refused
+            else:
+                pools.setdefault(id(pool), (pool, []))[1].append(i)
+        for pool, places in pools.values():
+            together = max(1, TOGETHER // (len(pool.ids) * (self.features.d1 + self.features.d2)))
+            for start in range(0, len(places), together):
+                some = places[start : start + together]
+                for i, outcome in zip(some, self._decide_among(pool, [events[i] for i in some]), strict=True):
+                    outcomes[i] = outcome
+        return outcomes  # type: ignore[return-value]
+
+    def _lots(self, pool: Pool, events: Sequence[Decide]) -> dict[str, Lots]:
+        """What every policy draws for events that have the same candidates; threads share the work if it is much."""
+        x, z = self.features.crossed([event.user for event in events], pool.vectors)
+        keys, floor = [event.event_id for event in events], self.bandit.floor
+        threads = THREADS if x.size + z.size >= MUCH else 1
+        return {
+            name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
+            for name, policy in self.policies.items()
+        }
+
+    def _decide_among(self, pool: Pool, events: Sequence[Decide]) -> list[Decision | Refused]:
+        """Make decisions that have the same candidates."""
+        try:
+            lots = self._lots(pool, events)
+        except (TypeError, ValueError):
+            if len(events) == 1:
+                return [wrong_features("user", self.bandit.user, events[0].user)]
+            return [self._decide_among(pool, [event])[0] for event in events]
+        drawn, floor = lots.pop(self.live), self.bandit.floor
+        at = np.arange(len(events)), drawn.indices
+        chances = drawn.chances[at].tolist()
+        shadows = {name: its.chances[at].tolist() for name, its in lots.items()}
+        own: list[list[tuple[int, float]]] = [[] for _ in events]
+        rows, places = drawn.own.nonzero()
+        for b, place, chance in zip(rows.tolist(), places.tolist(), drawn.own[rows, places].tolist(), strict=True):
+            own[b].append((place, chance))
+        made: list[Decision | Refused] = []
+        version, n, policy, machine = self.row, len(pool.ids), self.live, fingerprint()
+        for b, (event, index) in enumerate(zip(events, drawn.indices.tolist(), strict=True)):
+            assert event.event_id is not None
+            arm = pool.ids[index]
+            arm_version = self.arms[arm].version
+            made.append(
+                Decision(  # by position, which is faster
+                    event.event_id, event.user, pool.named, version, n, arm, arm_version, chances[b], floor, own[b],
+                    policy, machine, {name: its[b] for name, its in shadows.items()},
+                )
+            )  # fmt: skip
+        return made
+
+    def check_names(self, side: str, given: dict[str, Value]) -> None:
+        """Refuse features that the bandit does not have; those that are missing are refused when they are used."""
+        known = self._names[side]
+        if given.keys() <= known:
+            return
+        for name in given:
+            if name not in known:
+                raise Refused(
+                    422,
+                    f"The bandit has no {side} feature {name!r}{nearest(name[:LONGEST], known)}. It has "
+                    f"{', '.join(known) or 'none'}.",
+                    field=f"{'user' if side == 'user' else 'features'}.{name}",
+                    value=given[name],
+                )
+
+    # -------------------------------------------------------------- snapshots
+
+    def snapshot(self) -> Snapshot:
+        """The model as it is, as bytes."""
+        self._learn()  # there is something to learn if folding was broken off
+        content = {
+            "bandit": self.bandit.plain(),
+            "arms": msgspec.json.encode(self.arms),  # MessagePack has no integers of more than 64 bits
+            "live": self.live,
+            "closed": self.closed,
+            "first_open": self.first_open,
+            "unrewarded": self.unrewarded,
+            "time": self.time,
+            "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
+            "summary": self.summary.plain(),
+        }
+        return Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
+
+    @classmethod
+    def opened(cls, store: Store) -> ModelState:
+        """The fold of the first row.
+
+        Raises
+        ------
+        ValueError
+            If the log is empty.
+        """
+        first = next(store.rows(0, 1), None)
+        if first is None:
+            raise ValueError("the log is empty: start it with a bandit.toml")
+        assert isinstance(first.content, Opened)
+        fold = cls(Bandit.from_plain(first.content.bandit))
+        fold.apply([first], store)
+        return fold
+
+    @classmethod
+    def based(cls, store: Store) -> ModelState:
+        """The fold at the beginning of a log: its first row, or the row that everything before was archived at."""
+        base = store.base()
+        return cls.opened(store) if base is None else cls._resumed(base, store)
+
+    @classmethod
+    def restored(cls, store: Store, upto: int | None = None) -> ModelState | None:
+        """The fold of a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty.
+
+        If the log is archived meanwhile, it is folded again. A snapshot that cannot be used is passed over.
+        """
+
+        def read() -> ModelState | None:
+            base = store.base_row()
+            with same_base(store, base):
+                if store.last()[0] == 0:
+                    return None
+                fold = cls.based(store)
+                snapshot = store.snapshot(fingerprint(), upto)
+                if snapshot is not None and snapshot.row > fold.row:
+                    try:
+                        fold = cls._resumed(snapshot, store)
+                        fold.resumed = snapshot.row
+                    except StoreError:
+                        raise
+                    except Exception as problem:  # what damaged bytes lead to is not known beforehand
+                        log.warning(
+                            "the snapshot of row %d cannot be used (%s: %s), so the log is folded from row %d",
+                            snapshot.row, type(problem).__name__, problem, fold.row,
+                        )  # fmt: skip
+                fold.apply(store.rows(fold.row, upto), store)
+                fold.base = base
+                return fold
+
+        return undisturbed(read)
+
+    @classmethod
+    def _resumed(cls, snapshot: Snapshot, store: Store) -> ModelState:
+        """The fold that a snapshot was made of."""
+        content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
+        if "arms" in content:
+            fold = cls(Bandit.from_plain(content["bandit"]))
+            for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
+                fold._put(known.version, Arm(arm, known.features))
+                fold.arms[arm].active = known.active
+        else:  # the base of a log that was archived before snapshots had arms: all rows of arms are still there
+            fold = cls.opened(store)
+            fold.describe(store.rows(fold.row, snapshot.row, FEW))
+        fold.live, fold.closed, fold.time = content["live"], content["closed"], content["time"]
+        fold.first_open = content["first_open"]
+        fold.unrewarded = [(last, value) for last, value in content["unrewarded"]]
+        fold.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
+        fold.summary = Summary.from_plain(content["summary"])
+        fold.row = snapshot.row
+        return fold
+
+
+def reward_in_time(row: Row | None) -> float | None:
+    """The reward of a row, None if there is no row or it came too late."""
+    if row is None:
+        return None
+    assert isinstance(row.content, Reward)
+    return None if row.content.late else row.content.reward
+
+
+def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Iterator[tuple[ModelState, list[Row]]]:
+    """Yield all decisions of a log, those that name the same version together, with the fold at that version.
+
+    The fold is the same object, further on each time. Without `learning` it has the arms and settings of that version,
+    and its policies have learned nothing. With it, decisions from before the log was archived are left out. Whoever
+    walks has to see to it that the log is not archived meanwhile (`same_base`).
+    """
+    fold = ModelState.based(store) if learning else ModelState.opened(store)
+    upto = store.last()[0] if upto is None else upto
+    # The log is read twice at the same time, so that no rows are kept in memory between a version and its decisions.
+    following = store.rows(fold.row, upto, None if learning else FEW)
+    row = next(following, None)
+
+    def until(version: int) -> Iterator[Row]:
+        nonlocal row
+        while row is not None and row.number <= version:
+            yield row
+            row = next(following, None)
+
+    for version, same in itertools.groupby(store.rows(fold.row, upto, [DECISION]), key=_version):
+        if learning:
+            fold.apply(until(version), store)
+        else:
+            fold.describe(until(version))
+        while together := list(itertools.islice(same, CHUNK)):
+            yield fold, together
+
+
+def _version(row: Row) -> int:
+    assert isinstance(row.content, Decision)
+    return row.content.version

@@ -1,0 +1,196 @@
+"""Feature maps: x = vec(u v') and z, compiled and plain, for one arm, several arms and whole rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from hybandits.estimators import features
+from hybandits.estimators.features import GIVEN, MAPS, PAIR_PLACES, FeatureMap
+from tests.support.plain import plain
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def mode(request: pytest.FixtureRequest) -> Iterator[str]:
+    with plain(features) if request.param == "plain" else nullcontext():
+        yield request.param
+
+
+NO_PAIRS = np.empty((0, 0, 0))
+WITH_PAIRS = [name + suffix for name in MAPS for suffix in PAIR_PLACES if suffix]
+
+
+def by_hand(name: str, u: np.ndarray, v: np.ndarray, p: np.ndarray = NO_PAIRS) -> tuple[np.ndarray, np.ndarray]:
+    base, _, _ = name.partition("+")
+    x = np.outer(u, v).ravel(order="F") if base != "disjoint" else np.zeros(0)
+    z = {"das": v, "li": u, "shared": np.zeros(0), "disjoint": u}[base]
+    in_x, in_z = name.endswith(("+pair", "+pair:xz")), name.endswith(("+pair:z", "+pair:xz"))
+    return np.append(x, p if in_x else ()), np.append(z, p if in_z else ())
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize(("du", "dv"), [(1, 1), (3, 2), (4, 5), (6, 6), (7, 3), (9, 1)])
+def test_one_arm_and_several(mode: str, name: str, du: int, dv: int) -> None:
+    random = np.random.default_rng(0)
+    u, vs = random.normal(size=du), random.normal(size=(3, dv))
+    feature_map = FeatureMap(name, du, dv)
+    together = feature_map(u, vs)
+    assert together[0].shape == (3, feature_map.d1)
+    assert together[1].shape == (3, feature_map.d2)
+    for i, v in enumerate(vs):
+        for one, all_rows, expected in zip(feature_map(u, v), together, by_hand(name, u, v), strict=True):
+            assert_array_equal(one, expected)
+            assert_array_equal(all_rows[i], expected)
+
+
+def test_arrays_that_kernels_cannot_take_give_the_same_features() -> None:
+    random = np.random.default_rng(3)
+    u, vs = random.integers(0, 9, size=4), random.integers(0, 9, size=(5, 3))
+    feature_map = FeatureMap("das", 4, 3)
+    expected = feature_map(u.astype(float), vs.astype(float))
+    frozen = vs.astype(float)
+    frozen.setflags(write=False)
+    for user, rows in (
+        (u, vs),
+        (u.tolist(), vs.tolist()),
+        (u.astype(np.float32), np.asfortranarray(vs, float)),
+        (np.repeat(u, 2)[::2], frozen),
+    ):
+        for array, same in zip(feature_map(user, rows), expected, strict=True):
+            assert_array_equal(array, same)
+            assert array.flags.carray
+    assert [each.shape for each in feature_map(u, np.empty((0, 3)))] == [(0, 12), (0, 3)]
+
+
+@pytest.mark.parametrize("name", WITH_PAIRS)
+@pytest.mark.parametrize(("du", "dv", "dp"), [(1, 1, 1), (3, 2, 4), (6, 6, 2), (9, 1, 5)])
+def test_pair_features_end_x_or_z(mode: str, name: str, du: int, dv: int, dp: int) -> None:
+    random = np.random.default_rng(0)
+    u, vs, ps = random.normal(size=du), random.normal(size=(3, dv)), random.normal(size=(3, dp))
+    feature_map = FeatureMap(name, du, dv, dp)
+    x, z = feature_map(u, vs, ps)
+    assert x.shape == (3, feature_map.d1)
+    assert z.shape == (3, feature_map.d2)
+    for i, (v, p) in enumerate(zip(vs, ps, strict=True)):
+        for one, all_rows, expected in zip(feature_map(u, v, p), (x, z), by_hand(name, u, v, p), strict=True):
+            assert_array_equal(one, expected)
+            assert_array_equal(all_rows[i], expected)
+        row_x, row_z = np.empty(feature_map.d1), np.empty(feature_map.d2)
+        features.fill(feature_map.code, u, p, v, 1.0, row_x, row_z)
+        assert_array_equal(row_x, x[i])
+        assert_array_equal(row_z, z[i])
+    for same, expected in zip(feature_map(u.tolist(), vs.tolist(), np.asfortranarray(ps)), (x, z), strict=True):
+        assert_array_equal(same, expected)
+
+
+def test_pair_features_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"'das\+pairs' is not known: .* das\+pair \(at the end of x\), das\+pair:z"):
+        FeatureMap("das+pairs", 1, 1, 1)
+    with pytest.raises(ValueError, match=r"the map das has no place for 2 pair features: use das\+pair"):
+        FeatureMap("das", 1, 1, 2)
+    with pytest.raises(ValueError, match=r"the map li\+pair:z needs pair features, got pair = 0: .*or use li"):
+        FeatureMap("li+pair:z", 1, 1)
+    feature_map = FeatureMap("das+pair", 1, 1, 2)
+    with pytest.raises(ValueError, match=r"p is missing: the map das\+pair needs the 2 pair features of every arm"):
+        feature_map([1.0], [[1.0]])
+    with pytest.raises(ValueError, match="p has 1 columns, expected 2"):
+        feature_map([1.0], [[1.0]], [[1.0]])
+    with pytest.raises(ValueError, match="p has 1 rows, but v has 2"):
+        feature_map([1.0], [[1.0], [2.0]], [[1.0, 2.0]])
+    with pytest.raises(ValueError, match="p is given, but the map das has no pair features"):
+        FeatureMap("das", 1, 1)([1.0], [[1.0]], [[1.0]])
+
+
+def rounds(name: str) -> tuple[FeatureMap, tuple, np.ndarray]:
+    """Three rounds of up to four candidates: the map, the source of features as kernels take it, the counts."""
+    random = np.random.default_rng(1)
+    feature_map = FeatureMap(name, 5, 3, 2 * (name in WITH_PAIRS))
+    vector = random.integers(0, 6, size=(3, 4))
+    pair = random.normal(size=(3, 4, feature_map.pair))
+    return (
+        feature_map,
+        (feature_map.code, random.normal(size=(3, 5)), vector, random.normal(size=(6, 3)), pair),
+        np.array([4, 2, 3]),
+    )
+
+
+@pytest.mark.parametrize("name", [*MAPS, *WITH_PAIRS])
+def test_rounds_are_computed_as_they_are_played(mode: str, name: str) -> None:
+    feature_map, source, counts = rounds(name)
+    _, user, vector, vectors, pair = source
+    empty = np.empty((0, 4, feature_map.d1)), np.empty((0, 4, feature_map.d2))
+    x, z = features.room_for(source, *empty)
+    assert x.shape == (1, 4, feature_map.d1)
+    both = np.zeros((4, feature_map.d1 + feature_map.d2))
+    for t, count in enumerate(counts):
+        assert features.lay_out(source, t, count, x, z) == 0
+        features.lay_side_by_side(source, t, count, *empty, both)
+        pairs = pair[t, :count] if feature_map.pair else None
+        expected_x, expected_z = feature_map(user[t], vectors[vector[t, :count]], pairs)
+        assert_array_equal(x[0, :count], expected_x)
+        assert_array_equal(z[0, :count], expected_z)
+        assert_array_equal(both[:count], np.hstack([expected_x, expected_z]))
+
+
+@pytest.mark.parametrize("name", [*MAPS, *WITH_PAIRS])
+@pytest.mark.parametrize(("du", "dv"), [(1, 1), (3, 2), (4, 4), (6, 5), (11, 3)])
+def test_nothing_is_written_beyond_the_last_candidate(mode: str, name: str, du: int, dv: int) -> None:
+    random = np.random.default_rng(4)
+    feature_map = FeatureMap(name, du, dv, 3 * (name in WITH_PAIRS))
+    user, vectors = random.normal(size=(3, du)), random.normal(size=(7, dv))
+    vector = random.integers(7, size=(3, 4))
+    pair = random.normal(size=(3, 4, feature_map.pair))
+    source = feature_map.code, user, vector, vectors, pair
+    given = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), NO_PAIRS
+    for t in range(3):
+        pairs = pair[t, :3] if feature_map.pair else None
+        expected_x, expected_z = feature_map(user[t], vectors[vector[t, :3]], pairs)
+        x, z = np.full((1, 4, feature_map.d1), 7.0), np.full((1, 4, feature_map.d2), 7.0)
+        assert features.lay_out(source, t, 3, x, z) == 0
+        assert_array_equal(x[0, :3], expected_x)
+        assert_array_equal(z[0, :3], expected_z)
+        assert (x[0, 3] == 7.0).all()
+        assert (z[0, 3] == 7.0).all()
+        assert features.lay_out(given, t, 3, x, z) == t
+        for its_source, number in ((source, t), (given, 0)):
+            both = np.full((4, feature_map.d1 + feature_map.d2), 7.0)
+            features.lay_side_by_side(its_source, number, 3, x, z, both)
+            assert_array_equal(both[:3], np.hstack([expected_x, expected_z]))
+            assert (both[3] == 7.0).all()
+
+
+def test_rounds_whose_features_are_given_stay_where_they_are(mode: str) -> None:
+    random = np.random.default_rng(2)
+    x, z = random.normal(size=(3, 4, 2)), random.normal(size=(3, 4, 1))
+    source = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), NO_PAIRS
+    room = features.room_for(source, x, z)
+    assert np.shares_memory(room[0], x)
+    assert np.shares_memory(room[1], z)
+    assert features.lay_out(source, 2, 3, x, z) == 2
+    both = np.zeros((4, 3))
+    features.lay_side_by_side(source, 2, 3, x, z, both)
+    assert_array_equal(both[:3], np.hstack([x[2, :3], z[2, :3]]))
+    assert (both[3] == 0).all()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match="features must be one of das, li, shared, disjoint, got 'dsa'"):
+        FeatureMap("dsa", 1, 1)
+    feature_map = FeatureMap("das", 3, 2)
+    with pytest.raises(ValueError, match=r"u has 2 entries, expected 3.*the user's features"):
+        feature_map([1, 2], [1, 2])
+    with pytest.raises(ValueError, match="v has 3 columns, expected 2"):
+        feature_map([1, 2, 3], [1, 2, 3])
+    for v in (np.ones((4, 3)), np.ones(3)):
+        with pytest.raises(ValueError, match="v has 3 columns, expected 2"):
+            feature_map(np.ones(3), v)
+    with pytest.raises(ValueError, match=r"v must have 2 dimension\(s\), got shape \(\)"):
+        feature_map(np.ones(3), np.array(1.0))
+    with pytest.raises(TypeError, match=r"user must be a whole number, got 2\.5"):
+        FeatureMap("das", 2.5, 1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="arm must be at least 0, got -1: it is the length of an arm's vector"):
+        FeatureMap("das", 2, -1)

@@ -1,0 +1,120 @@
+"""Checks of features, ids and rewards that a call is passed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors, id_list, not_finite
+
+
+def test_arrays_that_are_ready_are_passed_on_and_others_copied() -> None:
+    x, z = np.ones((3, 2)), np.ones((3, 1))
+    same = checked_matrices(x, z, 2, 1)
+    assert same[0] is x
+    assert same[1] is z
+    other = checked_matrices(x.tolist(), np.asfortranarray(np.ones((3, 2)))[:, :1], 2, 1)
+    assert [array.flags.carray and array.dtype == np.float64 for array in other] == [True, True]
+    vectors = checked_vectors(x[0], z[0], 2, 1)
+    assert vectors[0].base is x
+    assert checked_vectors((1, 2), [3], 2, 1)[0].tolist() == [1.0, 2.0]
+
+
+def test_features_without_columns_may_be_left_out() -> None:
+    x, z = checked_matrices(np.ones((3, 2)), None, 2, 0)
+    assert (x.shape, z.shape) == ((3, 2), (3, 0))
+    x, z = checked_matrices(None, [[1.0], [2.0]], 0, 1)
+    assert (x.shape, z.shape) == ((2, 0), (2, 1))
+    x, z = checked_vectors(None, [1.0], 0, 1)
+    assert (x.shape, z.shape) == ((0,), (1,))
+    x, z = checked_vectors([1.0], None, 1, 0)
+    assert (x.shape, z.shape) == ((1,), (0,))
+
+
+@pytest.mark.parametrize(
+    ("x", "z", "error", "message"),
+    [
+        (np.ones((3, 2)), np.ones((2, 1)), ValueError, "x has 3 rows and z has 2: pass one row of each per candidate"),
+        (None, np.ones((2, 1)), TypeError, r"x is missing: expected shape \(n, d1\) with d1 = 2"),
+        (np.ones((2, 2)), None, TypeError, r"z is missing: expected shape \(n, d2\) with d2 = 1"),
+        (np.ones((2, 3)), np.ones((2, 1)), ValueError, "x has 3 columns, expected 2"),
+        (np.ones(2), np.ones((2, 1)), ValueError, r"x must have 2 dimension\(s\), got shape \(2,\)"),
+        (3.0, np.ones((2, 1)), ValueError, r"x must have 2 dimension\(s\), got shape \(\)"),
+    ],
+)
+def test_matrices_of_other_shapes_are_refused(x: Any, z: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        checked_matrices(x, z, 2, 1)
+
+
+def test_vectors_of_other_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"x must have 1 dimension\(s\), got shape \(3, 2\).*pass one arm's row"):
+        checked_vectors(np.ones((3, 2)), np.ones(1), 2, 1)
+    with pytest.raises(ValueError, match="z has 2 entries, expected 1"):
+        checked_vectors(np.ones(2), np.ones(2), 2, 1)
+    with pytest.raises(TypeError, match="x is missing"):
+        checked_vectors(None, np.ones(1), 2, 1)
+
+
+def test_what_a_kernel_refused_is_named() -> None:
+    x, z = np.ones((2, 2)), np.ones((2, 1))
+    check_finite(x, z)
+    z[1, 0] = 1e60
+    with pytest.raises(ValueError, match=r"z\[1, 0\] is 1e\+60, beyond 1e\+50 in absolute value"):
+        check_finite(x, z)
+    assert "z[1, 0]" in str(not_finite(x, z))
+    z[1, 0] = 1.0
+    assert str(not_finite(x, z, np.inf)).startswith("reward is inf")
+    assert str(not_finite(x, z, np.array([1.0, np.nan]))).startswith("rewards[1] is nan")
+    with pytest.raises(AssertionError, match="refused what the checks accept"):
+        not_finite(x, z, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("arms", "expected"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (("a", 1), ("a", 1)),
+        (range(3), range(3)),
+        (np.array([3, 4]), [3, 4]),
+        (np.array(["a", "b"]), ["a", "b"]),
+        (iter("ab"), ["a", "b"]),
+    ],
+)
+def test_ids_in_any_order_that_lasts(arms: Any, expected: Any) -> None:
+    ids = id_list(arms)
+    assert len(ids) == len(expected)
+    assert [*ids] == [ids[i] for i in range(len(ids))] == [*expected]
+    assert all(type(arm) in (str, int) for arm in ids)
+
+
+@pytest.mark.parametrize("arms", ["ab", b"ab", {"a"}, frozenset("a"), {"a": 1}, 3, None, np.array(3)])
+def test_ids_without_an_order_are_refused(arms: Any) -> None:
+    with pytest.raises(TypeError, match=r"arms must be a list of ids, got .*: pass one id per row"):
+        id_list(arms)
+
+
+def test_batches() -> None:
+    ids, rewards = batch(("a", "b", "a"), [1, 0, True], 3)
+    assert ids == ["a", "b", "a"]
+    assert rewards.tolist() == [1.0, 0.0, 1.0]
+    given = np.ones(2)
+    assert batch(range(2), given, 2)[1] is given
+
+
+@pytest.mark.parametrize(
+    ("arms", "rewards", "error", "message"),
+    [
+        (["a"], [1.0, 2.0], ValueError, "arms has 1 ids but the features have 2 rows: pass one id per row"),
+        (["a", "b"], [1.0], ValueError, r"rewards has 1 entries, expected 2"),
+        (["a", "b"], [[1.0, 2.0]], ValueError, r"rewards must have 1 dimension.*use rewards\.ravel\(\)"),
+        (["a", "b"], None, TypeError, "rewards is missing"),
+        (["a", []], [1.0, 2.0], TypeError, "arms holds an id that is not hashable"),
+        (["a", None], [1.0, 2.0], TypeError, "arm is None"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(arms: Any, rewards: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        batch(arms, rewards, 2)

@@ -1,0 +1,695 @@
+"""The estimator that learns its settings, against dense algebra and against itself in other orders and shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hybandits.estimators.learned import LearnedRidge, Moments, fixed_point
+from hybandits.estimators.policy_file import FileError
+from hybandits.kernels import empirical_bayes, evidence
+from tests.support.learned_oracle import Rows, fading, make_rows, solve, step, weights_of
+from tests.support.learned_rows import remake, scales_of, settings, taught
+
+SHAPES = [(4, 3), (0, 3), (4, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("memory", [None, 30.0])
+@pytest.mark.parametrize(("d1", "d2"), SHAPES)
+def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2: int, memory: float | None) -> None:
+    rows = make_rows(2, d1=d1, d2=d2)
+    estimator = taught(rows, memory=memory)
+    estimator.refresh()
+    weight = fading(rows, memory)
+    scales, m = scales_of(estimator), estimator.common_mean
+    n, arms = len(rows.reward), 6
+    w1, w2 = weights_of(rows.x, weight), weights_of(rows.z, weight)
+    own = np.zeros((n, arms, d2))
+    own[np.arange(n), rows.arm] = rows.z
+    a = np.sqrt(weight)[:, None] * np.hstack((rows.x, own.reshape(n, arms * d2)))
+    # An arm's own parameters vary by s2 / w around m, and m is known only so well.
+    uncertain = solve(rows, scales, arms, memory).inverse[d1 : d1 + d2, d1 : d1 + d2]
+    precision = np.linalg.inv(np.diag(scales.s2 / (scales.sigma2 * w2)) + uncertain)
+    ridge = np.zeros((d1 + arms * d2,) * 2)
+    ridge[:d1, :d1] = np.diag(scales.sigma2 * w1 / scales.s1)
+    ridge[d1:, d1:] = np.kron(np.eye(arms), precision)
+    prior = np.concatenate((np.zeros(d1), np.tile(m, arms)))
+    inverse = np.linalg.inv(a.T @ a + ridge)
+    estimate = inverse @ (a.T @ (np.sqrt(weight) * rows.reward) + ridge @ prior)
+    assert_allclose(estimator.theta, estimate[:d1], rtol=1e-9, atol=1e-12)
+    random = np.random.default_rng(0)
+    x, z = random.standard_normal((7, d1)), random.standard_normal((7, d2))
+    mean, width = estimator.predict(x, z, [*range(6), "new"])
+    for i in range(6):
+        row = np.zeros(d1 + arms * d2)
+        row[:d1] = x[i]
+        row[d1 + i * d2 : d1 + (i + 1) * d2] = z[i]
+        assert_allclose(mean[i], row @ estimate, rtol=1e-9, atol=1e-12)
+        assert_allclose(width[i], np.sqrt(row @ inverse @ row), rtol=1e-9)
+        if d2:
+            assert_allclose(estimator.beta(i), estimate[d1 + i * d2 : d1 + (i + 1) * d2], rtol=1e-8, atol=1e-11)
+    assert_allclose(mean[6], x[6] @ estimate[:d1] + z[6] @ m, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("d1", "d2"), SHAPES)
+def test_second_moments_are_sums_over_the_rows_without_the_prior(d1: int, d2: int) -> None:
+    rows = make_rows(2, d1=d1, d2=d2)
+    v, b, w = taught(rows).second_moments([*range(6), "new"])
+    assert_allclose(v, rows.x.T @ rows.x, atol=1e-10)
+    for i in range(6):
+        mine = rows.arm == i
+        assert_allclose(b[i], rows.x[mine].T @ rows.z[mine], atol=1e-10)
+        assert_allclose(w[i], rows.z[mine].T @ rows.z[mine], atol=1e-10)
+    assert not b[6].any()
+    assert not w[6].any()
+    with pytest.raises(ValueError, match=r"rows that are forgotten .* got memory=30.0: "):
+        taught(rows, memory=30.0).second_moments([0])
+
+
+def test_a_fixed_point_is_found_in_fewer_steps_than_by_repeating_them() -> None:
+    random = np.random.default_rng(0)
+    turn = np.linalg.qr(random.standard_normal((4, 4)))[0]
+    shrink = turn @ np.diag([0.97, 0.9, 0.5, -0.3]) @ turn.T
+    wanted, steps = random.standard_normal(4), 0
+
+    def step(at: np.ndarray) -> np.ndarray:
+        nonlocal steps
+        steps += 1
+        return wanted + shrink @ (at - wanted) + 0.01 * (at - wanted) ** 2
+
+    assert_allclose(fixed_point(step, np.zeros(4)), wanted, rtol=0, atol=1e-10)
+    assert steps < 40  # 900 if repeated
+
+
+def test_the_noise_does_not_collapse_while_there_are_fewer_rows_than_parameters() -> None:
+    for seed in range(5):
+        rows = make_rows(seed, n=60, d1=5, d2=20, arms=6, noise=0.5)
+        estimator = taught(rows)
+        estimator.refresh()
+        assert 0.1 < estimator.noise < 3.0
+
+
+def test_an_intercept_carries_the_level_to_arms_unlike_those_that_were_played() -> None:
+    """Articles have a constant and shares that sum to 1; one arm has no shares, only the constant."""
+    random = np.random.default_rng(0)
+    shares = random.dirichlet(np.ones(4), 12)
+    vectors = np.hstack((np.ones((12, 1)), shares))
+    for level in (1.0, 100.0):
+        estimator = LearnedRidge(d1=5, d2=5)
+        own = 0.2 * random.standard_normal(12)
+        for _ in range(300):
+            arm = int(random.integers(12))
+            x = vectors[arm] * random.random()
+            x[0] = 1.0
+            estimator.learn(arm, x, vectors[arm], level + own[arm] + 0.05 * random.standard_normal())
+        bare = np.eye(5)[:1]
+        mean, width = estimator.predict(bare, bare, ["new"])
+        assert abs(mean[0] - level) < 0.3
+        assert 0.05 < width[0] * estimator.noise < 1.0
+
+
+def test_refreshing_reaches_a_fixed_point_that_does_not_depend_on_the_order() -> None:
+    rows = make_rows(3)
+    estimator = taught(rows)
+    estimator.refresh()
+    after, m = step(rows, scales_of(estimator), 6)
+    assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-8)
+    backwards = taught(Rows(*(part[::-1] for part in rows)))
+    backwards.refresh()
+    assert_allclose(settings(backwards), settings(estimator), rtol=1e-9)
+    assert_allclose(backwards.theta, estimator.theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_refreshing_few_rewards_does_not_depend_on_the_order_either(seed: int) -> None:
+    """Clicks, and rewards without any noise, fewer than parameters: the settings are where the steps end from the
+    centres, and these depend on the data alone."""
+    rows = make_rows(seed, n=10, d1=3, d2=2, arms=4, noise=0.0)
+    if seed % 2:
+        rows = rows._replace(reward=(rows.reward > 0).astype(float))
+    forwards, backwards = taught(rows), taught(Rows(*(part[::-1] for part in rows)))
+    forwards.refresh()
+    before = settings(forwards)
+    forwards.refresh()
+    backwards.refresh()
+    assert_allclose(settings(forwards), before, rtol=1e-9, atol=1e-12)
+    assert_allclose(settings(backwards), before, rtol=1e-9, atol=1e-12)
+
+
+def test_the_settings_are_about_right() -> None:
+    rows = make_rows(4, n=3000, d1=10, d2=5, arms=40, noise=0.3)
+    learned = taught(rows).learned_settings()
+    assert learned is not None
+    assert_allclose(learned.noise, 0.3, rtol=0.1)
+    assert_allclose(learned.own_scale, 0.5, rtol=0.5)
+    assert_allclose(learned.common_mean, 1.0, atol=0.35)
+    assert 150 < learned.effective_parameters < 255
+
+
+@pytest.mark.parametrize("budget", [1.0, 3000.0])
+def test_a_refresh_that_is_spread_over_rows_ends_where_one_at_once_does(budget: float) -> None:
+    """With next to no budget a row advances by one step or one arm; once it is through, the blocks are the same."""
+    rows = make_rows(5, n=400)
+    estimator = LearnedRidge(d1=4, d2=3)
+    for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
+        slot = estimator._slots.get(arm, -1)
+        slot = slot if slot >= 0 else estimator._new_slot(arm)
+        empirical_bayes.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, budget)
+        estimator.rounds += 1
+    while estimator.state[empirical_bayes.PHASE]:
+        empirical_bayes.advance(4, 3, estimator.arrays, estimator.held, budget)
+    theta, blocks = estimator.theta, estimator.arm_score.copy()
+    remake(estimator)
+    assert_allclose(estimator.theta, theta, rtol=1e-9)
+    assert_allclose(estimator.arm_score, blocks, rtol=1e-7, atol=1e-10)
+
+
+def test_scaling_rewards_or_a_feature_by_a_power_of_two_scales_the_estimates_to_the_bit() -> None:
+    rows = make_rows(6)
+    plain, louder = taught(rows), taught(rows._replace(reward=rows.reward * 1024.0))
+    assert_array_equal(louder.theta, plain.theta * 1024.0)
+    x = rows.x.copy()
+    x[:, 1] *= 2.0**-20
+    smaller = taught(rows._replace(x=x))
+    assert_array_equal(smaller.theta, plain.theta * np.array([1.0, 2.0**20, 1.0, 1.0]))
+    assert smaller.noise == plain.noise
+
+
+def test_features_of_very_different_size_at_once() -> None:
+    rows = make_rows(7)
+    sizes = np.array([1e-6, 1.0, 1e6, 1.0])
+    scaled, plain = taught(rows._replace(x=rows.x * sizes)), taught(rows)
+    assert_allclose(scaled.theta * sizes, plain.theta, rtol=1e-6)
+
+
+def test_rewards_of_zero_teach_no_settings_and_the_first_other_one_does() -> None:
+    estimator = LearnedRidge(d1=2, d2=1)
+    for i in range(50):
+        estimator.learn(i % 3, np.array([1.0, i / 50]), np.array([1.0]), 0.0)
+    assert not estimator.tuned
+    assert estimator.learned_settings() is None
+    estimator.learn(0, np.array([1.0, 0.5]), np.array([1.0]), 1.0)
+    assert estimator.tuned
+    assert np.isfinite(estimator.theta).all()
+
+
+@pytest.mark.parametrize("reward", [1.0, -3.0])
+def test_rewards_that_are_all_the_same(reward: float) -> None:
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=2, d2=2)
+    for i in range(200):
+        estimator.learn(i % 4, random.standard_normal(2), np.array([1.0, random.random()]), reward)
+    mean, width = estimator.predict(np.zeros((1, 2)), np.array([[1.0, 0.5]]), [0])
+    assert mean[0] == pytest.approx(reward, abs=0.05)
+    assert np.isfinite(width).all()
+
+
+def test_a_feature_that_never_changed_leaves_the_mean_and_widens_it_where_a_candidate_differs() -> None:
+    """Whether it was always 0 or always 2; in which units makes no difference."""
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=4, d2=1)
+    for i in range(40):
+        x = np.array([*random.standard_normal(2), 0.0, 2.0])
+        estimator.learn(i % 3, x, np.array([1.0]), 3.0 + random.standard_normal())
+    one = np.ones((4, 1))
+    x = np.array([[1.0, 1.0, 0.0, 2.0], [1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 1e6, 2.0], [1.0, 1.0, 0.0, 4.0]])
+    mean, width = estimator.predict(x, one, ["a", "b", "c", "d"])
+    assert (mean == mean[0]).all()
+    assert width[1] == width[2] == width[3] > width[0]
+    variance = (width[1] ** 2 - width[0] ** 2) * estimator.noise**2
+    assert variance == pytest.approx(estimator.numbers[evidence.S1])
+    refreshes = int(estimator.state[empirical_bayes.REFRESHES])
+    estimator.learn(0, x[2], np.array([1.0]), 8.0)
+    assert estimator.state[empirical_bayes.REFRESHES] == refreshes + 1
+    mean, _ = estimator.predict(x, one, ["a", "b", "c", "d"])
+    assert mean[2] > mean[0] == pytest.approx(mean[1], rel=1e-3)
+
+
+def test_the_numbers_of_a_late_feature_do_not_matter_while_a_sweep_is_under_way() -> None:
+    rows = make_rows(9, n=120, d1=5, d2=4)
+    estimators = []
+    for size in (1.0, 2.0**-12, 2.0**12):
+        estimator = LearnedRidge(d1=5, d2=4)
+        for t, (arm, x, z, reward) in enumerate(
+            zip(rows.arm.tolist(), rows.x.copy(), rows.z.copy(), rows.reward.tolist(), strict=True)
+        ):
+            x[2] *= size if t >= 80 else 0.0
+            z[1] *= size if t >= 90 else 0.0
+            slot = estimator._slots.get(arm, -1)
+            slot = slot if slot >= 0 else estimator._new_slot(arm)
+            empirical_bayes.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, 1.0)
+            estimator.rounds += 1
+            estimators.append((t, estimator.predict(rows.x[:5] * [1, 1, 0, 1, 1], rows.z[:5] * [1, 0, 1, 1], range(5))))
+    for (_, a), (_, b), (t, c) in zip(estimators[:120], estimators[120:240], estimators[240:], strict=True):
+        assert_array_equal(a, b, err_msg=f"row {t}")
+        assert_array_equal(a, c, err_msg=f"row {t}")
+
+
+def test_new_features_do_not_hold_up_a_refresh_for_ever() -> None:
+    """Every row has a feature that was never met, and one row does one step only: refreshes still come to their end."""
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=60, d2=2)
+    for i in range(60):
+        slot = estimator._new_slot(i)
+        x = np.zeros(60)
+        x[i] = 1.0
+        empirical_bayes.learn_tuned(
+            slot, x, random.random(2), 1.0 + random.random(), estimator.arrays, estimator.held, 1.0
+        )
+        estimator.rounds += 1
+    assert estimator.tuned
+    assert estimator.state[empirical_bayes.REFRESHES] > 1
+
+
+def test_until_the_first_sweep_has_ended_nothing_counts_as_learned() -> None:
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=2, d2=2)
+    for i in range(10):
+        slot = estimator._new_slot(i)
+        reward = 1.0 if i == 9 else 0.0
+        x, z = random.random((2, 2))
+        empirical_bayes.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, 1.0)
+        estimator.rounds += 1
+    assert estimator.state[empirical_bayes.PHASE] > 0
+    assert estimator.learned_settings() is None
+    while estimator.state[empirical_bayes.PHASE]:
+        assert not estimator.tuned
+        empirical_bayes.advance(2, 2, estimator.arrays, estimator.held, 1.0)
+    settings_now = estimator.learned_settings()
+    assert settings_now is not None
+    assert settings_now.noise > 0
+
+
+@pytest.mark.parametrize("size", [1e-45, 1e45])
+def test_numbers_at_the_limits(size: float) -> None:
+    rows = make_rows(10)
+    for changed in (rows._replace(reward=rows.reward * size), rows._replace(x=rows.x * size, z=rows.z * size)):
+        estimator = taught(changed)
+        estimator.refresh()
+        mean, width = estimator.predict(changed.x[:6], changed.z[:6], range(6))
+        learned = estimator.learned_settings()
+        assert learned is not None
+        assert np.isfinite([*mean, *width, learned.noise, learned.evidence]).all()
+        usual = taught(rows)
+        usual.refresh()
+        assert_allclose(width, usual.predict(rows.x[:6], rows.z[:6], range(6)).width, rtol=1e-6)
+
+
+def test_numbers_that_are_too_small_count_as_zero() -> None:
+    estimator = LearnedRidge(d1=2, d2=1)
+    for _ in range(5):
+        estimator.learn("a", np.array([1e-60, 1.0]), np.array([1.0]), 1e-60)
+    assert not estimator.tuned
+    for _ in range(5):
+        estimator.learn("a", np.array([1e-60, 1.0]), np.array([1.0]), 1.0)
+    assert estimator.seen.tolist() == [0, 10, 10]
+    assert np.isfinite(estimator.predict(np.array([[1e50, 1.0]]), np.ones((1, 1)), ["a"])).all()
+
+
+def test_a_level_far_above_the_noise_is_no_noise() -> None:
+    random = np.random.default_rng(0)
+    for level in (0.0, 1e8):
+        estimator = LearnedRidge(d1=1, d2=1)
+        for i in range(400):
+            x = random.standard_normal(1)
+            estimator.learn(i % 4, x, np.ones(1), level + x[0] + 0.3 * random.standard_normal())
+        assert estimator.noise == pytest.approx(0.3, rel=0.15)
+
+
+def test_rare_one_hot_features_keep_their_scale() -> None:
+    """A category that comes once in a hundred rows is not thought a hundred times smaller than a common one."""
+    random = np.random.default_rng(1)
+    effects = np.array([1.0, -1.0, 1.0, -1.0])
+    estimator = LearnedRidge(d1=4, d2=1)
+    for _ in range(2000):
+        k = random.choice(4, p=[0.49, 0.49, 0.01, 0.01])
+        estimator.learn(
+            int(random.integers(3)), np.eye(4)[k], np.array([1.0]), effects[k] + 0.1 * random.standard_normal()
+        )
+    assert_allclose(estimator.theta - estimator.theta.mean(), effects, atol=0.15)
+
+
+def test_merging_equals_learning_everything() -> None:
+    rows = make_rows(8)
+    first, second = (Rows(*(part[k::2] for part in rows)) for k in (0, 1))
+    whole, merged, other = taught(rows), taught(first), taught(second)
+    before = {name: array.copy() for name, array in other.pack()[1].items()}
+    merged.merge(other)
+    whole.refresh()
+    assert_allclose(merged.theta, whole.theta, rtol=1e-7)
+    assert_allclose(settings(merged), settings(whole), rtol=1e-6)
+    assert merged.rounds == whole.rounds
+    for arm in range(6):
+        assert_allclose(merged.beta(arm), whole.beta(arm), rtol=1e-6)
+        assert merged.pulls_of(arm) == whole.pulls_of(arm)
+    for name, array in other.pack()[1].items():
+        assert_array_equal(array, before[name])
+
+
+def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
+    rows = make_rows(12, n=300)
+    whole, summed = taught(rows), LearnedRidge(d1=4, d2=3)
+    whole.refresh()
+    arms, x, z, rewards = [], [], [], []
+    for arm in np.unique(rows.arm):
+        own = rows.arm == arm
+        factor = np.linalg.qr(np.column_stack([rows.x[own], rows.z[own], rows.reward[own]]), mode="r")
+        arms += [int(arm)] * len(factor)
+        x.append(factor[:, :4])
+        z.append(factor[:, 4:7])
+        rewards.append(factor[:, 7])
+    sums = arms, np.vstack(x), np.vstack(z), np.concatenate(rewards)
+    pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
+    seen = (np.column_stack([rows.x, rows.z]) != 0).sum(axis=0)
+    total = np.column_stack([rows.x, rows.z]).sum(axis=0)
+    moments = Moments(seen, total, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
+    for wrong, words in (
+        (None, "without their moments"),
+        (moments._replace(seen=seen[1:]), "give 7 whole numbers"),
+        (moments._replace(seen=seen + 0.5), "give 7 whole numbers"),
+        (moments._replace(sums=total[1:]), "give 7 finite numbers"),
+        (moments._replace(mean=np.nan), "give a finite mean"),
+        (moments._replace(spread=-1.0), "not negative"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            summed.learn_summary(*sums, pulls, wrong)
+    with pytest.raises(ValueError, match="finite"):
+        summed.learn_summary(arms, sums[1], sums[2], np.full(len(arms), np.nan), pulls, moments)
+    assert (summed.rounds, summed.arms) == (0, [])
+    summed.learn_summary(*sums, pulls, moments)
+    assert summed.rounds == whole.rounds == 300
+    assert_allclose(settings(summed), settings(whole), rtol=1e-6)
+    for arm in range(6):
+        assert_allclose(summed.beta(arm), whole.beta(arm), rtol=1e-6)
+        assert summed.pulls_of(arm) == whole.pulls_of(arm)
+
+
+def test_forgetting_an_arm_keeps_what_it_taught_the_others() -> None:
+    rows = make_rows(9)
+    estimator = taught(rows)
+    random = np.random.default_rng(0)
+    x, z = random.standard_normal((5, 4)), random.standard_normal((5, 3))
+    before = estimator.predict(x, z, [1, 2, 3, 4, 5])
+    noise = estimator.noise
+    estimator.forget(0)
+    assert_array_equal(estimator.predict(x, z, [1, 2, 3, 4, 5]).mean, before.mean)
+    # Remade from the data, the others still know what it taught; that m is uncertain is then put otherwise, by little.
+    remake(estimator)
+    after = estimator.predict(x, z, [1, 2, 3, 4, 5])
+    assert_allclose(after.mean, before.mean, rtol=0.01)
+    assert_allclose(after.width, before.width, rtol=0.01)
+    estimator.refresh()
+    assert estimator.noise == pytest.approx(noise, rel=0.2)
+    estimator.learn(0, x[0], z[0], 1.0)
+    assert estimator.pulls_of(0) == 1
+
+
+def test_arms_that_come_and_go_during_a_sweep() -> None:
+    rows = make_rows(10, n=300, arms=12)
+    estimator = LearnedRidge(d1=4, d2=3)
+    for t, (arm, x, z, reward) in enumerate(zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True)):
+        slot = estimator._slots.get(arm, -1)
+        slot = slot if slot >= 0 else estimator._new_slot(arm)
+        empirical_bayes.learn_tuned(slot, x, z, reward, estimator.arrays, estimator.held, 1.0)
+        estimator.rounds += 1
+        if t % 17 == 16:
+            estimator.forget(arm)
+            assert estimator.sound()
+    count = int(estimator.state[empirical_bayes.COUNT])
+    assert sorted(estimator.order[:count].tolist()) == sorted(estimator.learned.values())
+    estimator.refresh()
+    assert np.isfinite(estimator.theta).all()
+
+
+@pytest.mark.parametrize("held", [{}, {"noise": 0.3}, {"scale": 0.5}])
+def test_saved_in_the_middle_of_anything_it_goes_on_to_the_bit(held: dict[str, float]) -> None:
+    rows = make_rows(11, n=120)
+    estimator = taught(Rows(*(part[:60] for part in rows)), **held)
+    estimator.forget(2)
+    loaded = LearnedRidge.unpack(*estimator.pack())
+    for arm, x, z, reward in zip(
+        rows.arm[60:].tolist(), rows.x[60:], rows.z[60:], rows.reward[60:].tolist(), strict=True
+    ):
+        for each in (estimator, loaded):
+            each.learn(arm, x, z, reward)
+    assert_array_equal(loaded.theta, estimator.theta)
+    assert_array_equal(loaded.numbers, estimator.numbers)
+    for arm in estimator.learned:
+        assert_array_equal(loaded.beta(arm), estimator.beta(arm))
+
+
+def test_saved_in_the_middle_of_a_refresh_it_goes_on_to_the_bit() -> None:
+    """One row advances by one step or one arm, and a copy is made after every row."""
+    rows = make_rows(13, n=60)
+    estimator = LearnedRidge(d1=4, d2=3)
+    phases = set()
+    for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
+        loaded = LearnedRidge.unpack(*estimator.pack())
+        for each in (estimator, loaded):
+            slot = each._slots.get(arm, -1)
+            slot = slot if slot >= 0 else each._new_slot(arm)
+            empirical_bayes.learn_tuned(slot, x, z, reward, each.arrays, each.held, 1.0)
+            each.rounds += 1
+        phases.add(int(estimator.state[empirical_bayes.PHASE]))
+        assert_array_equal(loaded.numbers, estimator.numbers)
+        assert_array_equal(loaded.state, estimator.state)
+        assert_array_equal(loaded.theta, estimator.theta)
+        assert_array_equal(loaded.next_factor, estimator.next_factor)
+    assert {0, 1, 2} <= phases
+
+
+def test_candidates_that_were_looked_up_before_a_merge_are_looked_up_again() -> None:
+    mine, other = LearnedRidge(d1=1, d2=1), LearnedRidge(d1=1, d2=1)
+    one = np.ones((2, 1))
+    mine.learn("a", one[0], one[0], 0.0)
+    mine.learn("b", one[0], one[0], 0.1)
+    pool = mine.candidates(["a", "d"])
+    mine.predict(one, one, pool)
+    for i in range(50):
+        other.learn("d", one[0], one[0], 10 + 0.01 * i)
+    mine.merge(other)
+    assert_array_equal(mine.predict(one, one, pool), mine.predict(one, one, ["a", "d"]))
+
+
+def test_a_refresh_without_any_feature() -> None:
+    estimator = LearnedRidge(d1=1, d2=0, noise=0.1)
+    estimator.learn("a", [0.0], None, 1.0)
+    estimator.refresh()
+    assert estimator.theta.tolist() == [0.0]
+
+
+def test_what_dropped_arms_taught_about_differences_stays() -> None:
+    """Arms live for 15 rounds each and differ by 3: that is not estimated from the last of them alone."""
+    random = np.random.default_rng(0)
+    kept, dropped = LearnedRidge(d1=1, d2=1), LearnedRidge(d1=1, d2=1)
+    scales = []
+    for arm in range(60):
+        beta = 3.0 * random.standard_normal()
+        for _ in range(15):
+            x = random.standard_normal(1)
+            reward = x[0] + beta + 0.5 * random.standard_normal()
+            for each in (kept, dropped):
+                each.learn(arm, x, np.ones(1), reward)
+        if arm >= 2:
+            dropped.forget(arm - 2)
+        learned = dropped.learned_settings()
+        assert learned is not None
+        scales.append(learned.own_scale[0])
+    for each in (kept, dropped):
+        each.refresh()
+    whole, rest = kept.learned_settings(), dropped.learned_settings()
+    assert whole is not None
+    assert rest is not None
+    assert_allclose(rest.own_scale, whole.own_scale, rtol=0.1)
+    assert_allclose(scales[20:], 3.0, rtol=0.35)
+    assert rest.evidence == pytest.approx(whole.evidence, abs=0.03 * abs(whole.evidence))
+
+
+def test_damaged_parts_are_refused() -> None:
+    header, arrays = taught(make_rows(12)).pack()
+    for name, array in arrays.items():
+        broken = {**arrays, name: array[:-1] if len(array) else np.zeros(3)}
+        with pytest.raises(FileError):
+            LearnedRidge.unpack(header, broken)
+        if array.dtype == np.float64:
+            wrong = array.copy()
+            wrong.flat[0] = np.nan
+            with pytest.raises(FileError):
+                LearnedRidge.unpack(header, {**arrays, name: wrong})
+
+
+def test_a_refused_row_changes_nothing() -> None:
+    estimator = taught(make_rows(13))
+    before = {name: array.copy() for name, array in estimator.pack()[1].items()}
+    with pytest.raises(ValueError, match="reward is nan"):
+        estimator.learn(0, np.ones(4), np.ones(3), float("nan"))
+    with pytest.raises(ValueError, match=r"x\[2\] is inf"):
+        estimator.learn("new", np.array([0.0, 0.0, np.inf, 0.0]), np.ones(3), 1.0)
+    for name, array in estimator.pack()[1].items():
+        assert_array_equal(array, before[name])
+
+
+def test_batches_equal_one_by_one_to_the_bit() -> None:
+    rows = make_rows(14, n=200)
+    one = taught(rows)
+    many = LearnedRidge(d1=4, d2=3)
+    for part in (slice(0, 3), slice(3, 150), slice(150, 200)):
+        many.learn_batch(rows.arm[part].tolist(), rows.x[part], rows.z[part], rows.reward[part])
+    assert_array_equal(many.numbers, one.numbers)
+    assert_array_equal(many.theta, one.theta)
+
+
+def test_the_ridge_cannot_be_raised() -> None:
+    with pytest.raises(ValueError, match="has no ridge to raise"):
+        LearnedRidge(d1=1, d2=1).raise_ridge(2.0)
+
+
+# ------------------------------------------------------------------ memories
+
+
+def test_a_memory_ends_at_the_fixed_point_of_weighted_rows() -> None:
+    rows = make_rows(3)
+    estimator = taught(rows, memory=30.0)
+    estimator.refresh()
+    after, m = step(rows, scales_of(estimator), 6, 30.0)
+    assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-8)
+
+
+def test_every_refresh_along_the_way_plays_with_weighted_rows() -> None:
+    """Whatever the settings are when a sweep ends, theta is the weighted ridge regression's."""
+    rows = make_rows(5, n=400, d1=4, d2=3, arms=4)
+    estimator, refreshes, checked = LearnedRidge(d1=4, d2=3, memory=40.0), 0, 0
+    for t in range(400):
+        estimator.learn(int(rows.arm[t]), rows.x[t], rows.z[t], float(rows.reward[t]))
+        if estimator.state[empirical_bayes.REFRESHES] > refreshes:
+            refreshes = int(estimator.state[empirical_bayes.REFRESHES])
+            if t > 60 and refreshes % 5 == 0:
+                so_far = Rows(*(part[: t + 1] for part in rows))
+                weight = np.sqrt(fading(so_far, 40.0))
+                own = np.zeros((t + 1, 4, 3))
+                own[np.arange(t + 1), so_far.arm] = so_far.z
+                design = weight[:, None] * np.hstack((so_far.x, own.reshape(t + 1, 12)))
+                a, _, m = evidence.played_ridges(estimator.numbers, 4, 3)
+                triangle = np.zeros((3, 3))
+                triangle[np.triu_indices(3)] = evidence.prior_triangle(estimator.numbers, 4, 3)
+                ridge = np.zeros((16, 16))
+                ridge[:4, :4] = np.diag(a)
+                ridge[4:, 4:] = np.kron(np.eye(4), triangle.T @ triangle)
+                prior = np.concatenate((np.zeros(4), np.tile(m, 4)))
+                both = design.T @ (weight * so_far.reward) + ridge @ prior
+                assert_allclose(estimator.theta, np.linalg.solve(design.T @ design + ridge, both)[:4], rtol=1e-8)
+                checked += 1
+    assert refreshes > 360 / 10 - 10  # every tenth row, once there are some
+    assert checked >= 5
+
+
+def test_an_infinite_memory_forgets_nothing() -> None:
+    rows = make_rows(6)
+    one, two = taught(rows), taught(rows, memory=np.inf)
+    assert_array_equal(one.numbers, two.numbers)
+    assert_array_equal(one.arm_score, two.arm_score)
+    assert two.arm_kept[two.slot(0)] == two.pulls_of(0)
+
+
+def test_what_was_before_the_world_changed_is_forgotten() -> None:
+    before, after = make_rows(7, n=300, arms=3), make_rows(8, n=300, arms=3)
+    fresh = taught(after, memory=30.0)
+    changed = taught(before, memory=30.0)
+    for arm, x, z, reward in zip(after.arm.tolist(), after.x, after.z, after.reward.tolist(), strict=True):
+        changed.learn(arm, x, z, reward)
+    for estimator in (fresh, changed):
+        estimator.refresh()
+    assert_allclose(settings(changed), settings(fresh), rtol=0.05, atol=1e-3)
+    assert_allclose(changed.theta, fresh.theta, atol=5e-3)
+    assert changed.numbers[evidence.KEPT] == pytest.approx(1 / (1 - np.exp(-1 / 30)), rel=1e-6)
+
+
+def test_merging_is_learning_the_others_rows_afterwards() -> None:
+    rows = make_rows(9, n=90)
+    one, two = (taught(Rows(*(part[k] for part in rows)), memory=25.0) for k in (slice(50), slice(50, 90)))
+    whole = taught(rows, memory=25.0)
+    before = [array.copy() for array in two.arrays]
+    one.merge(two)
+    for mine, its in zip(two.arrays, before, strict=True):
+        assert_array_equal(mine, its)
+    whole.refresh()
+    assert_allclose(settings(one), settings(whole), rtol=1e-8)
+    assert_allclose(one.theta, whole.theta, rtol=1e-8)
+    assert_allclose(one.arm_kept[one.slot(0)], _kept(whole, 0), rtol=1e-9)
+    with pytest.raises(ValueError, match="the same noise, scale and memory"):
+        one.merge(taught(rows, memory=26.0))
+
+
+def _kept(estimator: LearnedRidge, arm: int) -> float:
+    empirical_bayes.catch_up_all(estimator.d1, estimator.d2, estimator.arrays)
+    return float(estimator.arm_kept[estimator.slot(arm)])
+
+
+def test_what_a_dropped_arm_has_taught_fades_like_the_rest() -> None:
+    rows = make_rows(10, n=120)
+    estimator = taught(rows, memory=20.0)
+    estimator.forget(2)
+    assert estimator.released_data.any()
+    released, log_det = np.abs(estimator.released_data).max(), float(estimator.numbers[evidence.RELEASED])
+    estimator.let_pass(40.0)
+    assert np.abs(estimator.released_data).max() == pytest.approx(released * np.exp(-1))
+    assert estimator.numbers[evidence.RELEASED] == pytest.approx(log_det * np.exp(-2))
+    estimator.refresh()
+    estimator.let_pass(1e5)
+    estimator.refresh()
+    assert not estimator.released_data.any()
+    assert np.isfinite(estimator.predict(rows.x[:6], rows.z[:6], [0, 1, 2, 3, 4, 5])).all()
+
+
+def test_rows_that_stand_for_many_weigh_what_rows_in_random_order_do_on_average() -> None:
+    rows = make_rows(11, n=60)
+    summed = LearnedRidge(d1=4, d2=3, memory=20.0)
+    features = np.hstack((rows.x, rows.z))
+    moments = Moments(
+        np.full(7, 60), features.sum(axis=0), float(rows.reward.mean()), float(60 * rows.reward.var())
+    )  # fmt: skip
+    pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
+    summed.learn_summary(rows.arm.tolist(), rows.x, rows.z, rows.reward, pulls, moments)
+    weight = fading(rows, 20.0).sum() / 60
+    assert summed.rounds == 60
+    assert summed.numbers[evidence.KEPT] == pytest.approx(60 * weight, rel=0.03)  # a sum beside an integral
+    share = summed.numbers[evidence.KEPT] / 60
+    assert summed.numbers[evidence.SQUARES] == pytest.approx(share * rows.reward @ rows.reward)
+
+
+def test_told_both_and_a_memory_it_is_ridge_regression_of_weighted_rows() -> None:
+    rows = make_rows(12, n=50, d1=2, d2=2, arms=2)
+    estimator = taught(rows._replace(reward=0.0 * rows.reward), noise=0.5, scale=2.0, memory=10.0)
+    assert estimator.tuned
+    assert not estimator.theta.any()
+    estimator = taught(rows, noise=0.5, scale=2.0, memory=10.0)
+    estimator.refresh()
+    weight = np.sqrt(fading(rows, 10.0))
+    own = np.zeros((50, 2, 2))
+    own[np.arange(50), rows.arm] = rows.z
+    design = weight[:, None] * np.hstack((rows.x, own.reshape(50, 4)))
+    inverse = np.linalg.inv(design.T @ design + np.eye(6) / 16)
+    estimate = inverse @ (design.T @ (weight * rows.reward))
+    assert_allclose(estimator.theta, estimate[:2], rtol=1e-9)
+    assert_allclose(estimator.beta(1), estimate[4:], rtol=1e-9)
+    assert estimator.predict(np.zeros((1, 2)), np.eye(2)[:1], ["new"]).width[0] == pytest.approx(4.0)
+
+
+def test_files_that_know_nothing_of_memories_are_read() -> None:
+    estimator = taught(make_rows(13, n=40))
+    header, arrays = estimator.pack()
+    del header["memory"]
+    old = np.delete(arrays["numbers"], [evidence.KEPT, evidence.RATE, evidence.CLOCK])
+    changed = {"numbers": old, "seen": arrays["seen"].astype(np.int64), "state": arrays["state"][:-1]}
+    loaded = LearnedRidge.unpack(header, {**arrays, **changed})
+    for mine, its in zip(loaded.blocks().values(), estimator.blocks().values(), strict=True):
+        assert_array_equal(mine, its)
+
+
+def test_a_file_of_another_memory_is_refused() -> None:
+    header, arrays = taught(make_rows(14, n=40), memory=9.0).pack()
+    with pytest.raises(FileError, match="not of this memory"):
+        LearnedRidge.unpack({**header, "memory": 8.0}, arrays)
+    with pytest.raises(FileError, match="corrupt"):
+        LearnedRidge.unpack(header, {**arrays, "arm_clock": arrays["arm_clock"][1:]})

@@ -1,0 +1,525 @@
+"""Named features: x and z by hand, names, fitting, tables of every kind, policies that carry them, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from numpy.testing import assert_array_equal
+
+from hybandits import Category, Features, HyIDS, HyLinUCB, Number, load
+from hybandits.estimators.features import MAPS, FeatureMap
+
+USER = {"age": 31.0, "land": "de"}
+ARMS = [{"price": 2.0, "topic": "news"}, {"price": 3, "topic": "sport"}, {"price": 5.0, "topic": "film"}]
+U = [1.0, 31.0, 1.0, 0.0, 0.0]
+V = [[1.0, 2.0, 1.0, 0.0, 0.0], [1.0, 3.0, 0.0, 1.0, 0.0], [1.0, 5.0, 0.0, 0.0, 1.0]]
+
+
+def declared(**settings: Any) -> Features:
+    return Features(
+        user={"age": "number", "land": ["de", "fr"]}, arm={"price": "number", "topic": ["news", "sport"]}, **settings
+    )
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_x_and_z_are_those_of_the_map(name: str) -> None:
+    features = declared(map=name)
+    full = FeatureMap(name, 5, 5)
+    assert (features.d1, features.d2) == (full.d1, full.d2) == (len(features.names_x), len(features.names_z))
+    for array, expected in zip(features(USER, ARMS), full(U, V), strict=True):
+        assert_array_equal(array, expected)
+        assert array.flags.carray
+    for array, expected in zip(features.rows([USER] * 3, ARMS), full(U, V), strict=True):
+        assert_array_equal(array, expected)
+        assert array.flags.carray
+
+
+@pytest.mark.parametrize("name", ["das", "li", "shared"])
+def test_interactions_choose_products(name: str) -> None:
+    features = declared(map=name, interactions=[("age", "price"), ("land", "topic")])
+    every = declared(map=name)
+    x, z = features(USER, ARMS)
+    all_x, all_z = every(USER, ARMS)
+    chosen = [every.names_x.index(name) for name in features.names_x]
+    assert chosen == sorted(chosen)
+    assert_array_equal(x, all_x[:, chosen])
+    assert_array_equal(z, all_z)
+    assert_array_equal(np.hstack(features.rows([USER] * 3, ARMS)), np.hstack([x, z]))
+    left_out = set(every.names_x) - set(features.names_x)
+    assert left_out == {
+        f"user.{user}*arm.{arm}"
+        for user, arm in [("age", f"topic={topic}") for topic in ("news", "sport", "other")]
+        + [(f"land={land}", "price") for land in ("de", "fr", "other")]
+    }
+    assert features.d1 == 25 - len(left_out)
+    alone = declared(map=name, interactions=[])
+    assert not any("*" in name for name in alone.names_x)
+    assert alone.d1 == 9
+
+
+def test_names_say_what_the_columns_are() -> None:
+    features = Features(user={"land": ["de"]}, arm={"land": ["de"], "price": "number"})
+    assert features.names_z == ["constant", "arm.land=de", "arm.land=other", "arm.price"]
+    assert features.names_x[:4] == ["constant", "user.land=de", "user.land=other", "arm.land=de"]
+    assert features.names_x[4] == "user.land=de*arm.land=de"
+    assert len(set(features.names_x)) == 12
+
+
+def test_arms_without_features_learn_from_the_user() -> None:
+    features = Features(user={"age": "number"})
+    assert features.map == "li"
+    for arms in (["a", "b"], 2, range(2), [{"any": 1}, {"any": 2}]):
+        x, z = features({"age": 3}, arms)
+        assert x.tolist() == z.tolist() == [[1.0, 3.0], [1.0, 3.0]]
+    for odd in ("ab", None, True):
+        with pytest.raises(TypeError, match="arms must be a list or a number of arms"):
+            features({"age": 3}, odd)
+    with pytest.raises(ValueError, match=r'map "das" needs features of the arms.*or use map="li"'):
+        Features(user=["age"], map="das")
+
+
+def test_users_without_features() -> None:
+    features = Features(arm={"price": "number"})
+    x, z = features(None, [{"price": 2}, {"price": 4}])
+    assert x.tolist() == z.tolist() == [[1.0, 2.0], [1.0, 4.0]]
+    assert_array_equal(features.rows(None, [{"price": 2}])[0], x[:1])
+
+
+def test_without_the_constant() -> None:
+    features = declared(constant=False)
+    x, z = features(USER, ARMS)
+    for array, expected in zip((x, z), FeatureMap("das", 4, 4)(U[1:], np.array(V)[:, 1:]), strict=True):
+        assert_array_equal(array, expected)
+    assert declared(constant=False, interactions=[("age", "price")]).names_x == ["user.age*arm.price"]
+    with pytest.raises(ValueError, match='there are no arm features, which map "li" needs: name some, or leave'):
+        Features(user={"age": "number"}, constant=False)
+    with pytest.raises(ValueError, match="x and z would both be empty"):
+        declared(constant=False, map="shared", interactions=[])
+
+
+def frames(library: str) -> tuple[Any, Any]:
+    """Users and arms as frames of a library."""
+    frame: Any = {"pandas": pandas, "polars": polars}[library].DataFrame
+    return frame([USER, {"age": 52.5, "land": "fr"}]), frame(ARMS)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_give_what_dicts_give(library: str) -> None:
+    users, arms = frames(library)
+    features = Features(user=["age", "land"], arm=["price", "topic"]).fit(users, arms)
+    assert features.names_z == [
+        "constant",
+        "arm.price",
+        *(f"arm.topic={t}" for t in ("film", "news", "sport", "other")),
+    ]
+    rows = [users.row(0, named=True), users[:1]] if library == "polars" else [users.iloc[0], users.iloc[:1]]
+    expected = np.hstack(features(USER, ARMS))
+    for user in [USER, *rows]:
+        assert_array_equal(np.hstack(features(user, arms)), expected)
+    with pytest.raises(ValueError, match=r"user has 2 rows, expected one: pass one user, or use rows\(users, arms\)"):
+        features(users, arms)
+    together = np.hstack(features.rows(users, arms[:2]))
+    assert_array_equal(together[0], expected[0])
+    assert_array_equal(together[1], np.hstack(features({"age": 52.5, "land": "fr"}, ARMS))[1])
+
+
+def polars_users() -> polars.DataFrame:
+    """Two users, and nothing known about a third, in columns of all types that hold numbers or categories."""
+    return polars.DataFrame(
+        {
+            "age": [30, 34, None],
+            "visits": polars.Series([1, 2, None], dtype=polars.UInt8),
+            "mobile": [True, False, None],
+            "score": polars.Series([0.5, float("nan"), None], dtype=polars.Float32),
+            "land": polars.Series(["de", "fr", None], dtype=polars.Categorical),
+            "size": polars.Series(["S", "M", None], dtype=polars.Enum(["M", "S"])),
+            "code": [2**60 + 1, 7, None],
+            "paid": [True, False, None],
+        }
+    )
+
+
+def test_every_type_of_polars() -> None:
+    categories = {name: Category(missing="zero", unknown="zero") for name in ("land", "size", "code", "paid")}
+    numbers = dict.fromkeys(("age", "visits", "mobile", "score"), Number(missing="column"))
+    users = polars_users()
+    features = Features(user=numbers | categories, map="disjoint").fit(user=users)
+    assert [name.removeprefix("user.") for name in features.names_z] == [
+        "constant", "age", "age=missing", "visits", "visits=missing", "mobile", "mobile=missing", "score",
+        "score=missing", "land=de", "land=fr", "size=M", "size=S", "code=7", f"code={2**60 + 1}", "paid=0", "paid=1",
+    ]  # fmt: skip
+    expected = [
+        [1, 30, 0, 1, 0, 1, 0, 0.5, 0, 1, 0, 0, 1, 0, 1, 0, 1],
+        [1, 34, 0, 2, 0, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0],
+        [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    arms = polars.Series(["a", "b", "c"])
+    columns = {name: users[name] for name in users.columns}
+    for table in (users, columns, users.to_dicts()):
+        assert features.rows(table, arms)[1].tolist() == expected
+    for i, row in enumerate(expected):
+        for user in (users.row(i, named=True), users[i : i + 1]):
+            assert features.user_vector(user).tolist() == row
+
+
+def test_polars_and_pandas_find_the_same_features() -> None:
+    """Named alone: numbers and truth values are numbers, text of any type is a category."""
+    users = polars_users()[:2].drop("score")
+    names = list(users.columns)
+    by_polars, by_dicts = (Features(user=names).fit(user=data) for data in (users, users.to_dicts()))
+    assert by_polars.to_dict() == by_dicts.to_dict()
+    assert by_polars.user["size"] == Category(values=["M", "S"])
+    assert by_polars.user["mobile"] == Number()
+
+
+@pytest.mark.parametrize("arm", [None, {"price": "number"}])
+def test_lazy_frames_are_refused(arm: dict[str, str] | None) -> None:
+    frame = polars.DataFrame({"age": [31], "price": [1.0]}).lazy()
+    features = Features(user={"age": "number"}, arm=arm)
+    for attempt in (features.user_vector, features.arm_vectors, lambda data: features.rows(data, data)):
+        with pytest.raises(TypeError, match=r"a LazyFrame, which holds no values yet: pass frame.collect\(\)"):
+            attempt(frame)
+    with pytest.raises(TypeError, match="a LazyFrame"):
+        Features(user=["age"]).fit(user=frame)
+
+
+def test_missing_values_of_frames() -> None:
+    users = pandas.DataFrame(
+        {
+            "age": pandas.array([30, None, 34], dtype="Int64"),
+            "visits": [1.0, np.nan, 2.0],
+            "land": pandas.Categorical(["de", None, "fr"]),
+            "code": [1.0, np.nan, 7.0],
+        }
+    )
+    features = Features(
+        user={
+            "age": Number(missing="mean"),
+            "visits": Number(missing="column"),
+            "land": Category(missing="column"),
+            "code": Category(missing="zero", unknown="zero"),
+        }
+    ).fit(user=users)
+    assert [name.removeprefix("user.") for name in features.names_z] == [
+        "constant", "age", "visits", "visits=missing", "land=de", "land=fr", "land=other", "land=missing", "code=1",
+        "code=7",
+    ]  # fmt: skip
+    _, z = features.rows(users, range(3))
+    assert z[1].tolist() == [1, 32, 0, 1, 0, 0, 0, 1, 0, 0]
+    assert_array_equal(features(users.iloc[1], 1)[1][0], z[1])
+
+
+def test_vectors_may_be_kept() -> None:
+    features = declared()
+    u, v = features.user_vector(USER), features.arm_vectors(ARMS)
+    assert u.tolist() == U
+    assert v.tolist() == V
+    assert features.user_vector(u) is u
+    assert features.arm_vectors(v) is v
+    expected = np.hstack(features(USER, ARMS))
+    assert_array_equal(np.hstack(features(u, v)), expected)
+    assert_array_equal(np.hstack(features(u.astype(np.float32), np.asfortranarray(v))), expected)
+    assert_array_equal(features.arm_vectors({"a": ARMS[0], "b": ARMS[1]}), v[:2])
+    with pytest.raises(ValueError, match=r"arms has 2 columns, expected 5 .*as arm_vectors returns it"):
+        features(u, np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"user has 2 entries, expected 5 .*as user_vector returns it"):
+        features(np.ones(2), v)
+
+
+def test_fitting_happens_once_and_fails_as_a_whole() -> None:
+    features = Features(user=["age", "land"], arm={"topic": "category"})
+    for call in (lambda: features.d1, lambda: features.names_x, lambda: features(USER, ARMS), features.to_dict):
+        with pytest.raises(
+            ValueError,
+            match="not fitted: user feature 'age', user feature 'land', arm feature 'topic' must be found in data",
+        ):
+            call()
+    assert "not fitted" in repr(features)
+    users = [USER, {"age": None, "land": "fr"}]
+    for user, arm, words in (
+        (users, ARMS, "user feature 'age' is missing in row 1, and there is no rule"),
+        ([USER], None, "arm feature 'topic' must be found in data: pass arm="),
+        ([USER], [{"price": 3}], "the arm 0 has no feature 'topic'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            features.fit(user, arm)
+        assert not features.fitted
+        assert features.user == {"age": None, "land": None}
+    assert features.fit([USER], ARMS) is features
+    assert features.user == {"age": Number(), "land": Category(values=("de",))}
+    assert features.arm == {"topic": Category(values=("film", "news", "sport"))}
+    before = features.to_dict()
+    with pytest.raises(ValueError, match="the features are fitted already, and the d1 and d2 of policies depend on"):
+        features.fit([USER], ARMS)
+    assert features.to_dict() == before
+
+
+@pytest.mark.parametrize("settings", [{}, {"map": "li"}, {"interactions": [("age", "topic")]}, {"constant": False}])
+def test_features_survive_json(settings: dict[str, Any]) -> None:
+    features = declared(**settings)
+    again = Features.from_dict(json.loads(json.dumps(features.to_dict(), sort_keys=True)))
+    assert again.to_dict() == features.to_dict()
+    assert (again.names_x, again.names_z) == (features.names_x, features.names_z)
+    assert_array_equal(np.hstack(again(USER, ARMS)), np.hstack(features(USER, ARMS)))
+
+
+def test_what_is_not_features_is_refused() -> None:
+    plain = declared().to_dict()
+    for odd in ({}, {**plain, "map": "dsa"}, {**plain, "user": [{"name": "age", "kind": "text"}]}, {**plain, "arm": 3}):
+        with pytest.raises(ValueError, match=r"these are not features as to_dict\(\) returns them"):
+            Features.from_dict(odd)
+
+
+def test_a_policy_carries_its_features(tmp_path: Path) -> None:
+    features = declared(interactions=[("age", "price")])
+    policy = HyIDS(d1=features.d1, d2=features.d2, seed=0)
+    policy.notes["author"] = "me"
+    features.attach(policy)
+    x, z = features(USER, ARMS)
+    choice = policy.choose(x, z, ["a", "b", "c"])
+    policy.learn(choice.arm, x[choice.index], z[choice.index], 1.0)
+    policy.save(tmp_path / "policy.npz")
+    loaded = load(tmp_path / "policy.npz")
+    assert loaded.notes["author"] == "me"
+    again = Features.of(loaded)
+    assert again.to_dict() == features.to_dict()
+    assert len(loaded.theta) == len(again.names_x)
+    assert len(loaded.beta(choice.arm)) == len(again.names_z)
+
+
+def test_features_and_policies_that_do_not_fit_are_refused() -> None:
+    features = declared()
+    other = HyLinUCB(d1=3, d2=5)
+    with pytest.raises(
+        ValueError, match=r"the features have d1=25, d2=5, but the policy has d1=3, d2=5: construct it as HyLinUCB\(d1="
+    ):
+        features.attach(other)
+    assert other.notes == {}
+    with pytest.raises(ValueError, match=r"the HyLinUCB carries no features: call features.attach\(policy\) before"):
+        Features.of(other)
+    policy = HyLinUCB(d1=25, d2=5)
+    features.attach(policy)
+    other.notes = policy.notes
+    with pytest.raises(ValueError, match="but the policy has d1=3"):
+        Features.of(other)
+
+
+def test_a_policy_fitted_to_a_log_has_the_features_of_the_log() -> None:
+    policy = HyLinUCB(d1=6, d2=3)
+    policy.notes = {"features": "li", "user": ["constant", "age", "land=fr"], "arm": ["constant", "price"]}
+    features = Features.of(policy)
+    assert features.names_z == ["constant", "user.age", "user.land=fr"]
+    x, z = features({"age": 31, "land=fr": True}, [{"price": 2}])
+    assert z.tolist() == [[1.0, 31.0, 1.0]]
+    assert x.tolist() == [[1.0, 31.0, 1.0, 2.0, 62.0, 2.0]]
+    policy.notes = {"features": "das", "user": ["1", "2"], "arm": ["1", "2", "3"]}
+    assert Features.of(policy).names_z == ["arm.1", "arm.2", "arm.3"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"user": "age"}, "user must be a list of names or a mapping of names to features, got 'age'"),
+        ({"user": 3}, "user must be a list of names"),
+        ({"user": [3]}, "user must name features by strings, got 3"),
+        ({"arm": {"price": "float"}}, "arm feature 'price' is declared as 'float': expected number, category"),
+        ({"constant": 1}, "constant must be True or False, got 1"),
+    ],
+)
+def test_wrong_types_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        Features(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"user": ["age", "age"]}, "user names 'age' twice"),
+        ({"user": {"age=de": "number", "age": ["de"]}}, "two columns of the user features are called 'age=de'"),
+        ({"user": {"constant": "number"}}, "two columns of the user features are called 'constant'"),
+        ({"map": "dsa"}, "map must be one of das, li, shared, disjoint, got 'dsa'"),
+        ({"interactions": "some"}, "interactions must be \"all\" or a list of pairs, got 'some'"),
+        (
+            {"user": ["age"], "arm": ["price"], "interactions": ["age"]},
+            r"holds 'age', expected pairs such as \('age', ",
+        ),
+        (
+            {"user": ["age"], "arm": ["price"], "interactions": [("agee", "price")]},
+            r"names the user feature 'agee', which there is not \(did you mean age\?\): the user features are age",
+        ),
+        ({"user": ["age"], "map": "disjoint", "interactions": []}, 'map "disjoint" has no products'),
+    ],
+)
+def test_wrong_values_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Features(**settings)
+
+
+def test_mistakes_in_calls_get_one_line() -> None:
+    features = declared()
+    calls: list[tuple[Any, Any, type[Exception], str]] = [
+        ({"age": 3}, ARMS, ValueError, r"the user has no feature 'land': it has \['age'\]; pass None where"),
+        ({"age": "x", "land": "de"}, ARMS, TypeError, r"user feature 'age' is 'x' \(str\), expected a number"),
+        ({"age": None, "land": "de"}, ARMS, ValueError, "user feature 'age' is missing, and there is no rule"),
+        (None, ARMS, TypeError, "the user is None"),
+        (USER, [*ARMS, {"price": 1.0}], ValueError, "the arm 3 has no feature 'topic'"),
+        (
+            USER,
+            [{"price": 1, "topic": "news"}, {"price": np.inf, "topic": "news"}],
+            ValueError,
+            "'price' is inf in row",
+        ),
+        (USER, {"price": [1, 2], "topic": ["news"]}, ValueError, "'topic' has 1 values, but other features have 2"),
+        (USER, "abc", TypeError, "arms must be a DataFrame or a list of dicts, got 'abc'"),
+    ]
+    for user, arms, kind, words in calls:
+        with pytest.raises(kind, match=words) as refused:
+            features(user, arms)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match="there are 2 users and 3 arms: pass one of each per row"):
+        features.rows([USER] * 2, ARMS)
+
+
+# ------------------------------------------------------------------ pair features
+
+PAIRS = [{"near": 0.1, "bought": "yes"}, {"near": 0.2, "bought": "no"}, {"near": 0.3, "bought": "never"}]
+P = [[0.1, 1.0, 0.0, 0.0], [0.2, 0.0, 1.0, 0.0], [0.3, 0.0, 0.0, 1.0]]
+KINDS = {"near": "number", "bought": ["yes", "no"]}
+
+
+@pytest.mark.parametrize("name", [base + suffix for base in MAPS for suffix in ("", "+pair", "+pair:z", "+pair:xz")])
+def test_pair_features_stand_at_the_end_of_x_or_z(name: str) -> None:
+    features = declared(map=name, pair=KINDS)
+    full = FeatureMap(name if "+" in name else f"{name}+pair", 5, 5, 4)
+    assert features.map == full.name
+    assert (features.d1, features.d2) == (full.d1, full.d2) == (len(features.names_x), len(features.names_z))
+    names = ["pair.near", "pair.bought=yes", "pair.bought=no", "pair.bought=other"]
+    assert (features.names_x[-4:] == names) == ("x" in full.pair_in)
+    assert (features.names_z[-4:] == names) == ("z" in full.pair_in)
+    for given in (features(USER, ARMS, PAIRS), features.rows([USER] * 3, ARMS, PAIRS)):
+        for array, expected in zip(given, full(U, V, P), strict=True):
+            assert_array_equal(array, expected)
+            assert array.flags.carray
+    again = Features.from_dict(json.loads(json.dumps(features.to_dict())))
+    assert again.names_x == features.names_x
+    assert_array_equal(again(USER, ARMS, PAIRS)[0], features(USER, ARMS, PAIRS)[0])
+
+
+def test_pairs_of_every_kind() -> None:
+    features = declared(pair=KINDS)
+    expected = features(USER, ARMS, PAIRS)[0]
+    columns = {name: [pair[name] for pair in PAIRS] for name in KINDS}
+    arms = dict(zip("abc", ARMS, strict=True))
+    by_id = {name: PAIRS["abc".index(name)] for name in "cab"}
+    vectors = features.pair_vectors(PAIRS)
+    assert_array_equal(vectors, P)
+    for pairs in (columns, pandas.DataFrame(columns), polars.DataFrame(columns), by_id, vectors, np.array(P)):
+        assert_array_equal(features(USER, arms, pairs)[0], expected)
+    alone = Features(pair={"near": "number"})
+    assert_array_equal(
+        alone(None, list("cab"), {"a": {"near": 1}, "b": {"near": 2}, "c": {"near": 3}})[0][:, -1], [3, 1, 2]
+    )
+
+
+def test_interactions_leave_pair_features_alone() -> None:
+    features = declared(pair=KINDS, interactions=[("age", "price")])
+    x, z = features(USER, ARMS, PAIRS)
+    assert x.shape == (3, features.d1)
+    assert_array_equal(x[:, -4:], P)
+    assert z.shape == (3, 5)
+    assert_array_equal(features.rows([USER] * 3, ARMS, PAIRS)[0], x)
+
+
+def test_pair_features_are_found_in_data_and_saved_with_the_policy(tmp_path: Path) -> None:
+    features = Features(user={"age": "number"}, pair=["near", "bought"])
+    with pytest.raises(
+        ValueError, match=r"pair feature 'near', pair feature 'bought' must be found in data. Call fit\(u"
+    ):
+        _ = features.d1
+    features.fit(pair=PAIRS)
+    assert repr(features) == "Features(user=['age'], arm=[], pair=['near', 'bought'], map='li+pair'): d1=7, d2=2"
+    policy = HyIDS(d1=features.d1, d2=features.d2, seed=0)
+    features.attach(policy)
+    assert policy.notes["pair"] == ["near", "bought=never", "bought=no", "bought=yes", "bought=other"]
+    policy.save(tmp_path / "policy.npz")
+    again = Features.of(load(tmp_path / "policy.npz"))
+    x, z = again({"age": 3}, ["a", "b"], PAIRS[:2])
+    assert policy.choose(x, z, ["a", "b"]).arm in ("a", "b")
+
+
+def test_files_from_before_pair_features_are_read() -> None:
+    """Neither the columns nor the notes of a policy said anything about pairs."""
+    plain = declared().to_dict()
+    assert "pair" not in plain
+    assert Features.from_dict(plain).names_x == declared().names_x
+    policy = HyLinUCB(d1=25, d2=5)
+    policy.notes = {"features": "das", "user": ["constant", *"abcd"], "arm": ["constant", *"efgh"]}
+    assert Features.of(policy).pair == {}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (None, "pairs are missing: pass near, bought of the user and every arm"),
+        (PAIRS[:2], "there are 3 arms and 2 pairs"),
+        ([{"near": 1}] * 3, "the pair 0 has no feature 'bought'"),
+        ([{**pair, "near": None} for pair in PAIRS], "pair feature 'near' is missing in row 0"),
+        ({"a": PAIRS[0], "b": PAIRS[1], "d": PAIRS[2]}, "pairs and arms are of different arms, such as 'c'"),
+        (np.ones((3, 3)), "pairs has 3 columns, expected 4"),
+    ],
+)
+def test_pairs_that_cannot_be_used(pairs: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        declared(pair=KINDS)(USER, dict(zip("abc", ARMS, strict=True)), pairs)
+
+
+def test_pairs_where_there_are_none() -> None:
+    with pytest.raises(
+        ValueError, match="pairs are given, but there are no pair features: name them in pair, or leave"
+    ):
+        declared()(USER, ARMS, PAIRS)
+    with pytest.raises(ValueError, match=r'map "li\+pair" needs pair features: name them in pair, or use map="li"'):
+        Features(user=["age"], map="li+pair")
+    with pytest.raises(ValueError, match=r"'li\+pairs' is not known"):
+        Features(user=["age"], map="li+pairs")
+
+
+@pytest.mark.parametrize("settings", [{}, {"map": "das"}, {"map": "shared"}, {"interactions": [("age", "price")]}])
+def test_users_crossed_with_arms_are_what_calls_return(settings: dict[str, Any]) -> None:
+    features = Features(
+        user={"age": "number", "country": Category(values=["de", "fr"])},
+        arm={"price": Number(missing=0.5), "size": "number"},
+        **settings,
+    )
+    users = [{"age": 31, "country": "fr"}, {"age": 2.5, "country": "it"}, {"country": "de", "age": True}]
+    arms = [{"price": None, "size": 1}, {"price": 3, "size": 2.5}]
+    x, z = features.crossed(users, arms)
+    for b, user in enumerate(users):
+        wanted = features(user, arms)
+        assert_array_equal(x[b], wanted[0])
+        assert_array_equal(z[b], wanted[1])
+    with pytest.raises(ValueError, match="pair features"):
+        Features(pair={"distance": "number"}, map="shared+pair").crossed([], [])
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["12", 1.0], "is '12'"), ([None, 1.0], "is missing"), ([float("inf"), 1.0], "is inf"), ([[1.0], 1.0], "1.0"),
+        ([10**400, 1.0], "is inf"),
+    ],
+)  # fmt: skip
+def test_numbers_of_many_are_looked_at_as_closely_as_those_of_one(values: list[Any], words: str) -> None:
+    features = Features(user={"age": "number", "visits": "number"})
+    users = [{"age": value, "visits": 1.0} for value in values]
+    for call in (lambda: features.user_vectors(users), lambda: features.user_vector(users[0])):
+        with pytest.raises((TypeError, ValueError), match=words):
+            call()
+    large = [{"age": 2**70, "visits": 1}, {"age": -1, "visits": 2**63}]
+    assert_array_equal(features.user_vectors(large), [features.user_vector(user) for user in large])

@@ -1,0 +1,397 @@
+"""Policy files: what is saved comes back, and anything else is refused with a clear error."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import stat
+import sys
+import zipfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+import hybandits
+from hybandits import (
+    AsWritten,
+    EpsilonGreedy,
+    FileError,
+    Greedy,
+    HyLinUCB,
+    HyRan,
+    HyThompson,
+    LinUCB,
+    Policy,
+    SelfNormalised,
+)
+from hybandits.estimators import policy_file
+from hybandits.foundation.own_classes import import_class, import_module
+from tests.support.own_classes import write_softmax
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    policy = HyLinUCB(d1=2, d2=1, noise=0.1, seed=0)
+    policy.learn("a", [1.0, 2.0], [3.0], 1.0)
+    policy.choose([[1.0, 2.0]], [[3.0]], [("page", 3)])
+    path = tmp_path / "news.npz"
+    policy.save(path)
+    return path
+
+
+def rewrite(path: Path, change: Any) -> None:
+    """Change the file's header (a dict) or arrays, as a corruption that keeps the container whole."""
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content.files}
+    header = json.loads(arrays["header"].tobytes())
+    change(header, arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_files_are_refused(saved: Path, keep: float) -> None:
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(keep * len(content))])
+    with pytest.raises(FileError, match=r"news\.npz is truncated, corrupt or not a file written by hybandits"):
+        HyLinUCB.load(saved)
+
+
+@pytest.mark.slow
+def test_every_flipped_byte_is_noticed_or_harmless(saved: Path) -> None:
+    content = saved.read_bytes()
+    original = HyLinUCB.load(saved)
+    for position in range(0, len(content), 7):
+        spoiled = bytearray(content)
+        spoiled[position] ^= 0xFF
+        saved.write_bytes(bytes(spoiled))
+        try:
+            loaded = HyLinUCB.load(saved)
+        except FileError:
+            continue
+        assert (loaded.theta == original.theta).all(), f"byte {position} changed the policy and nobody noticed"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"hello", b"\x80\x04K\x01.", pickle.dumps({"header": 1}), b"PK\x03\x04 not really"],
+    ids=["empty", "text", "pickle", "pickled dict", "zip start"],
+)
+def test_foreign_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "foreign.npz"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=r"foreign\.npz is"):
+        hybandits.load(path)
+
+
+def test_somebody_elses_npz_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    with pytest.raises(FileError, match="not a file written by hybandits"):
+        hybandits.load(tmp_path / "other.npz")
+    np.save(tmp_path / "one.npy", np.ones(3))
+    with pytest.raises(FileError, match="not a file written by"):
+        hybandits.load(tmp_path / "one.npy")
+    np.savez(tmp_path / "objects.npz", header=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(FileError, match="truncated, corrupt or not a file"):
+        hybandits.load(tmp_path / "objects.npz")
+
+
+def test_missing_files_and_folders(tmp_path: Path, saved: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        hybandits.load(tmp_path / "nowhere.npz")
+    policy = hybandits.load(saved)
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        policy.save(tmp_path)
+    with pytest.raises(FileNotFoundError, match="does not exist: create it first"):
+        policy.save(tmp_path / "no" / "such" / "p.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, a: h.update(version=99), "format version 99"),
+        (lambda h, a: h.update(version=True), "format version True"),
+        (lambda h, a: h.update({"class": []}), "not known here"),
+        (lambda h, a: h["parts"]["estimator"].update(d1=10**7), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(rounds=10**30), "corrupt"),
+        (lambda h, a: h["random"].update(key=2**63), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(arms="ab"), "expected a list"),
+        (lambda h, a: a["estimator.pulls"].__setitem__(0, -1), "do not match"),
+        (lambda h, a: a["estimator.shared_factor"].__setitem__(0, -1.0), "positive definite"),
+        (lambda h, a: h.update(format="other"), "not a file written by hybandits"),
+        (lambda h, a: h.update({"class": "Nobody"}), "class 'Nobody', which is not known here"),
+        (lambda h, a: h.pop("config"), "corrupt"),
+        (lambda h, a: h["config"].update(d1=-1), "corrupt"),
+        (lambda h, a: h["config"].update(surprise=1), "corrupt"),
+        (lambda h, a: h["config"]["exploration"].update(kind="Other"), "exploration needs a kind"),
+        (lambda h, a: h["config"].update(d1=3), "corrupt"),
+        (lambda h, a: h.pop("random"), "corrupt"),
+        (lambda h, a: h["random"].update(decisions=-3), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(arms=["a"]), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(arms=["a", "a"]), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(arms=["a", 2.5]), "corrupt"),
+        (lambda h, a: h["parts"]["estimator"].update(rounds=-1), "corrupt"),
+        (lambda h, a: a.pop("estimator.pulls"), "corrupt"),
+        (lambda h, a: a["estimator.arm_factor"].__setitem__((0, 0), np.nan), "positive definite"),
+        (lambda h, a: a.update({"estimator.arm_factor": a["estimator.arm_factor"][:, 1:]}), "corrupt"),
+        (lambda h, a: a.update({"estimator.shared_score": a["estimator.shared_score"].astype("f4")}), "corrupt"),
+        (lambda h, a: a.update({"estimator.slots": np.array([5, 0])}), "do not match"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(saved: Path, change: Any, message: str) -> None:
+    rewrite(saved, change)
+    with pytest.raises(FileError, match=message):
+        HyLinUCB.load(saved)
+
+
+def test_sums_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    policy = HyRan(d1=2, d2=1, seed=0)
+    policy.learn("a", [1.0, 2.0], [3.0], 1.0)
+    for change in (
+        lambda h, a: a.update({"sums.shared": np.ones((3, 3))}),
+        lambda h, a: a["sums.own"].__setitem__((0, 0), np.inf),
+        lambda h, a: h["parts"]["sums"].update(arms=["a", "b"]),
+        lambda h, a: h["parts"]["sums"].update(free=[0]),
+        lambda h, a: a.pop("sums.own"),
+    ):
+        policy.save(tmp_path / "p.npz")
+        rewrite(tmp_path / "p.npz", change)
+        with pytest.raises(FileError, match="corrupt"):
+            HyRan.load(tmp_path / "p.npz")
+
+
+def test_another_kind_of_policy_is_refused_by_name(saved: Path) -> None:
+    with pytest.raises(FileError, match=r"holds a HyLinUCB, not a LinUCB: load it with HyLinUCB\.load"):
+        LinUCB.load(saved)
+    assert isinstance(hybandits.load(saved), HyLinUCB)
+
+
+def test_settings_survive(tmp_path: Path) -> None:
+    for policy in (
+        HyLinUCB(d1=2, d2=3, exploration=AsWritten(horizon=50, delta=0.1, bound=2.0), seed=1),
+        HyLinUCB(
+            d1=2, d2=3, exploration=SelfNormalised(noise=0.3, bound=(1.0, 2.0), feature_bound=(3.0, 4.0)), ridge=2.0
+        ),
+        EpsilonGreedy(HyThompson(d1=2, d2=3, noise=0.2, scale=3.0, seed=4), epsilon=0.25, seed=5),
+    ):
+        policy.save(tmp_path / "p.npz")
+        assert repr(hybandits.load(tmp_path / "p.npz")) == repr(policy)
+
+
+def test_a_failed_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = saved.read_bytes()
+    policy = HyLinUCB.load(saved)
+
+    def out_of_space(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", out_of_space)
+    with pytest.raises(OSError, match="No space"):
+        policy.save(saved)
+    assert saved.read_bytes() == old
+    assert [path.name for path in saved.parent.iterdir()] == ["news.npz"]
+
+
+def test_saved_files_have_ordinary_permissions_and_no_pickle(saved: Path) -> None:
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o666 & ~umask
+    with np.load(saved, allow_pickle=False) as content:
+        for name in content.files:
+            assert content[name].dtype.kind in "fiu"
+
+
+def test_an_existing_file_keeps_its_permissions_and_a_link_stays_a_link(saved: Path) -> None:
+    saved.chmod(0o600)
+    link = saved.with_name("link.npz")
+    link.symlink_to(saved)
+    hybandits.load(saved).save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+
+
+def test_compressed_members_are_refused(saved: Path) -> None:
+    with zipfile.ZipFile(saved, "a", zipfile.ZIP_DEFLATED) as container:
+        container.writestr("bomb.npy", b"0" * 10_000_000)
+    with pytest.raises(FileError, match="not a file written by hybandits"):
+        hybandits.load(saved)
+
+
+def test_numpy_numbers_as_settings_can_be_saved(tmp_path: Path) -> None:
+    for policy in (
+        HyLinUCB(d1=np.int64(2), d2=1, ridge=np.float32(0.5), noise=np.float64(0.1)),  # type: ignore[arg-type]
+        HyLinUCB(d1=2, d2=1, exploration=AsWritten(horizon=np.int64(9), arms=np.int32(3))),  # type: ignore[arg-type]
+        HyLinUCB(d1=2, d2=1, exploration=SelfNormalised(bound=[1.0, 2.0])),  # type: ignore[arg-type]
+        HyRan(d1=2, d2=1, arm_count=np.int64(4)),  # type: ignore[arg-type]
+    ):
+        policy.save(tmp_path / "p.npz")
+        policy.merge(hybandits.load(tmp_path / "p.npz"))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="cannot be merged with itself"):
+            policy.merge(policy)  # type: ignore[arg-type]
+
+
+def test_a_class_defined_again_is_the_one_loaded(tmp_path: Path) -> None:
+    def define() -> type[Greedy]:
+        class Again(Greedy):
+            pass
+
+        return Again
+
+    first, second = define(), define()
+    first(d1=1, d2=1).save(tmp_path / "p.npz")
+    assert type(second.load(tmp_path / "p.npz")) is second
+    assert type(first.load(tmp_path / "p.npz")) is first
+
+
+def test_the_name_is_taken_as_given(tmp_path: Path) -> None:
+    policy = Greedy(d1=1, d2=1)
+    policy.save(tmp_path / "no-suffix")
+    assert (tmp_path / "no-suffix").is_file()
+    policy.save(str(tmp_path / "text.npz"))
+    assert isinstance(Greedy.load(str(tmp_path / "text.npz")), Greedy)
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    "arm",
+    ["a", "", "ü", 0, -5, 2**80, (), ("a", 1), (("a",), (1, (2, "b"))), np.int64(4), np.str_("n"), True, 2.0,
+     np.float32(3), Colour.RED],
+)  # fmt: skip
+def test_ids_survive(arm: Any) -> None:
+    loaded = policy_file.arm_id(json.loads(json.dumps(policy_file.plain_id(arm))))
+    assert {loaded: "found"}[arm] == "found"
+
+
+@pytest.mark.parametrize("arm", [None, 2.5, math.inf, b"a", UUID(int=7), frozenset(), ("a", 1.5), ("a", None)])
+def test_other_ids_are_refused(arm: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be saved: use str, int or tuples"):
+        policy_file.plain_id(arm)
+
+
+def test_exploration_of_the_users_own_cannot_be_saved_but_works(tmp_path: Path) -> None:
+    class Mine:
+        def coefficients(self, reduction: Any, d1: int, d2: int, arms: int, ridge: float) -> Any:
+            return (0.5, 0.0, 0.0, 0.0, 0.0)
+
+        def ridge(self, reduction: Any, arms: int) -> None:
+            return None
+
+    policy = HyLinUCB(d1=1, d2=1, exploration=Mine())
+    assert policy.radius == 0.5
+    with pytest.raises(TypeError, match="type Mine cannot be saved"):
+        policy.save(tmp_path / "p.npz")
+
+
+def test_a_file_names_the_module_of_its_class_and_imports_nothing(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a file names would run with the rights of whoever loads it."""
+    write_softmax(own_folder)
+    kind: Any = import_class("softmax:Softmax", Policy, "a policy")
+    policy = kind(d1=2, d2=1, temperature=0.3, seed=1)
+    around = EpsilonGreedy(kind(d1=2, d2=1, seed=1), seed=1)
+    policy.save("softmax.npz")
+    around.save("around.npz")
+    assert repr(hybandits.load("softmax.npz")) == repr(policy)
+    monkeypatch.setattr(Policy, "_registry", {"hybandits.policies.randomised:EpsilonGreedy": EpsilonGreedy})
+    del sys.modules["softmax"]
+    for file in ("softmax.npz", "around.npz"):
+        with pytest.raises(
+            FileError,
+            match=r"class 'Softmax', which is not known here: if you trust .*'softmax' first .*--import softmax",
+        ):
+            hybandits.load(file)
+    assert "softmax" not in sys.modules
+    import_module("softmax")
+    assert repr(hybandits.load("softmax.npz")) == repr(policy)
+
+
+def test_a_class_of_a_script_has_no_module_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mine(Greedy):
+        pass
+
+    Mine.__module__ = "__main__"
+    Mine(d1=1, d2=1).save(tmp_path / "mine.npz")
+    monkeypatch.setattr(Policy, "_registry", {})
+    with pytest.raises(
+        FileError, match="class 'Mine', which is not known here: import the module that defines it first"
+    ):
+        hybandits.load(tmp_path / "mine.npz")
+
+
+def test_of_two_classes_with_one_name_the_saved_one_is_loaded(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "other.py").write_text((own_folder / "softmax.py").read_text())
+    first: Any = import_class("softmax:Softmax", Policy, "a policy")
+    second: Any = import_class("other:Softmax", Policy, "a policy")
+    for kind in (first, second):
+        kind(d1=1, d2=1).save("policy.npz")
+        assert type(hybandits.load("policy.npz")) is kind
+
+
+SHADOW = """
+import hybandits
+
+
+class HyLinUCB(hybandits.HyLinUCB):
+    def _bonus(self, *arguments):
+        raise RuntimeError("not the policy that was saved")
+
+
+class Greedy(hybandits.Greedy):
+    def __init__(self, *, d1, d2, boldness=1.0):
+        super().__init__(d1=d1, d2=d2)
+        self.boldness = boldness
+"""
+
+
+def test_a_class_of_ones_own_never_stands_in_for_a_built_in_of_its_name(own_folder: Path) -> None:
+    (own_folder / "shadow.py").write_text(SHADOW)
+    shadow: Any = import_module("shadow")
+    built_in = HyLinUCB(d1=1, d2=1, noise=0.1)
+    around = EpsilonGreedy(built_in, seed=1)
+    built_in.save("built-in.npz")
+    around.save("around.npz")
+    assert type(hybandits.load("built-in.npz")) is HyLinUCB is type(built_in.copy())
+    inside = hybandits.load("around.npz")
+    assert isinstance(inside, EpsilonGreedy)
+    assert type(inside.policy) is HyLinUCB
+    own = shadow.Greedy(d1=1, d2=1, boldness=2.0)
+    own.save("own.npz")
+    assert type(hybandits.load("own.npz")) is shadow.Greedy is type(Greedy.load("own.npz")) is type(own.copy())
+    with pytest.raises(FileError, match=r"holds a hybandits\.policies\.\w+\.HyLinUCB, not a shadow\.HyLinUCB: load it"):
+        shadow.HyLinUCB.load("built-in.npz")
+
+
+def test_a_class_of_the_same_name_in_another_module_is_not_taken(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "elsewhere.py").write_text((own_folder / "softmax.py").read_text().replace("Softmax", "Softest"))
+    kind: Any = import_class("elsewhere:Softest", Policy, "a policy")
+    kind(d1=1, d2=1).save("policy.npz")
+    content = Path("policy.npz").read_bytes()
+    assert type(hybandits.load("policy.npz")) is kind
+    kind.__module__ = "moved"
+    kind(d1=1, d2=1).save("moved.npz")
+    kind.__module__ = "elsewhere"
+    with pytest.raises(FileError, match=r"class 'Softest', which is not known here: if you trust .*'moved' first"):
+        hybandits.load("moved.npz")
+    assert type(Policy.from_bytes(content)) is kind
+
+
+def test_a_script_s_class_is_found_where_it_was_imported_since(own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "script.py").write_text((own_folder / "softmax.py").read_text().replace("Softmax", "Scripted"))
+    kind: Any = import_class("script:Scripted", Policy, "a policy")
+    kind.__module__ = "__main__"
+    kind(d1=1, d2=1).save("policy.npz")
+    kind.__module__ = "script"
+    assert type(hybandits.load("policy.npz")) is kind

@@ -1,0 +1,210 @@
+"""`evaluate` and `gather` against plain formulas, and what must not matter to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyThompson
+from hybandits.engines import Engine, ProcessEngine, Ray, SerialEngine
+from hybandits.evaluation import ESTIMATORS, Frozen, Learning, api, evaluate, fit, gather, tasks, terms_by_round
+from hybandits.evaluation.parts import BlockLayout
+from hybandits.evaluation.view import View
+from hybandits.logs.store import LogError
+from tests.support.evaluation import SAME, Plain, Ranked, Tilted, numbers, ranked, spoil, tilted, write_log
+
+TARGETS: dict[str, Callable[[Greedy], tuple[Any, Callable[..., np.ndarray]]]] = {
+    "uniform": lambda p: ("uniform", lambda x, z, arms: np.full(len(arms), 1 / len(arms))),
+    "greedy": lambda p: (p, p.propensities),
+    "epsilon": lambda p: (EpsilonGreedy(p, epsilon=0.3, seed=0), EpsilonGreedy(p, epsilon=0.3).propensities),
+    "own": lambda p: (Ranked(0.4), lambda x, z, arms: ranked(0.4, len(arms))),
+    "own, by features": lambda p: (Tilted(), lambda x, z, arms: tilted(x, z)),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint", "das+pair", "li+pair:xz", "disjoint+pair:z"])
+@pytest.mark.parametrize("folds", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_plain_formulas(view: View, pair_view: View, name: str, features: str, folds: int) -> None:
+    view = View((pair_view if "+" in features else view).log, features=features)
+    trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
+    fit.warm_start(trained, fit.collect(view, 0, 150))
+    target, propensities = TARGETS[name](trained)
+    plain = Plain(view, propensities)
+    gathered = gather(view, {"it": target}, ridge=2.0, folds=folds)
+    evaluation = gathered.evaluation()
+    w, r, n = plain.weight, plain.reward, plain.n
+    assert evaluation.of("it", "ips").value == pytest.approx((w * r).mean())
+    assert evaluation.of("it", "snips").value == pytest.approx((w * r).sum() / w.sum())
+    layout = BlockLayout.of(0, n, folds)
+    fold = (np.arange(n) // layout.deal) % folds
+    models = plain.models(fold, 2.0)
+    direct = np.array([plain.mixed[t] @ models[fold[t]][1] for t in range(n)])
+    error = np.array([r[t] - plain.rows[t] @ models[fold[t]][1] for t in range(n)])
+    assert evaluation.of("it", "dm").value == pytest.approx(direct.mean())
+    assert evaluation.of("it", "dr").value == pytest.approx((direct + w * error).mean())
+    # The influence of every row on the fits, as the module has it.
+    sums = [plain.mixed[fold == f].sum(axis=0) for f in range(folds)]
+    influence = np.empty(n)
+    for s in range(n):
+        g = sum(models[f][0] @ sums[f] for f in range(folds) if f != fold[s])
+        influence[s] = g @ plain.rows[s] * error[s]
+    np.testing.assert_allclose(gathered.policies[0].influence, influence, rtol=1e-6, atol=1e-9)
+    upper, lower = gathered.ratios["it", "dm"]
+    np.testing.assert_allclose(upper, direct + influence - influence.mean(), rtol=1e-6, atol=1e-9)
+    assert (lower == 1).all()
+    diagnostics = evaluation.diagnostics["it"]
+    assert diagnostics.matched == pytest.approx(plain.match.mean())
+    assert diagnostics.mean_weight == pytest.approx(w.mean())
+    assert diagnostics.largest_weight == pytest.approx(w.max())
+    assert diagnostics.effective == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    assert diagnostics.smallest_propensity == plain.propensity.min()
+
+
+def test_logged_is_the_mean_reward_by_every_estimator(view: View) -> None:
+    (batch,) = view.log.batches()
+    evaluation = evaluate(view, {"it": "logged"}, estimators=["replay", "ips", "snips", "dm", "dr"])
+    assert [e.value for e in evaluation.estimates] == [pytest.approx(batch.reward.mean())] * 5
+    assert evaluation.diagnostics["it"].effective == batch.rounds
+
+
+def test_part_of_a_log(view: View) -> None:
+    (batch,) = view.log.batches()
+    evaluation = evaluate(view, {"it": "logged"}, estimators=["ips"], start=100, stop=300)
+    assert evaluation.of("it", "ips").value == pytest.approx(batch.reward[100:300].mean())
+    assert evaluation.rounds == 200
+
+
+def several(view: View, trained: Greedy) -> dict[str, Any]:
+    thompson = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=3, seed=0)
+    fit.warm_start(thompson, fit.collect(view, 0, 150))
+    return {
+        "logged": "logged", "uniform": "uniform", "greedy": trained,
+        "epsilon": EpsilonGreedy(trained, epsilon=0.2, seed=1), "thompson": thompson, "own": Ranked(0.5),
+    }  # fmt: skip
+
+
+def test_order_of_arms_and_candidates(tmp_path: Path, trained: Greedy) -> None:
+    one = View(write_log(tmp_path / "one"))
+    other = View(write_log(tmp_path / "other", order=[4, 2, 0, 5, 1, 3]))
+    targets = {"greedy": trained, "uniform": "uniform", "epsilon": EpsilonGreedy(trained, epsilon=0.2, seed=1)}
+    np.testing.assert_allclose(numbers(evaluate(one, targets)), numbers(evaluate(other, targets)), rtol=1e-8)
+
+
+def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = View(write_log(tmp_path / "log", 3001, parts=7))
+    targets = several(view, trained)
+    whole = evaluate(view, targets, start=5)
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 700)
+    assert len(tasks.tasks_of(view, 5, 3001)) > 3
+    apart = evaluate(view, targets, start=5)
+    np.testing.assert_allclose(numbers(whole), numbers(apart), rtol=1e-9)
+    assert whole.diagnostics["own"].rounds == 2996
+
+
+def engines_agree(engine: Engine, path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = View(write_log(path, 3000, parts=6, uniform=True, clicks=True, pools=SAME))
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 700)
+    targets = several(view, trained)
+    del targets["own"]  # workers would have to import this file
+    targets["learning"] = Learning(HyLinUCB(d1=view.d1, d2=view.d2, seed=0))
+    targets["greedy"], targets["epsilon"] = Frozen(trained), Frozen(targets["epsilon"])
+    targets["thompson"] = Frozen(targets["thompson"])
+    for interval in ("bootstrap", "bernstein"):
+        options: dict[str, Any] = {"estimators": ["replay", "ips", "snips", "dm", "dr"], "interval": interval}
+        here = evaluate(view, targets, engine=SerialEngine(), **options)
+        there = evaluate(view, targets, engine=engine, **options)
+        assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
+        assert here.of("learning", "replay").value is not None
+
+
+@pytest.mark.slow
+def test_engines_agree_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines_agree(ProcessEngine(2), tmp_path / "log", trained, monkeypatch)
+
+
+@pytest.mark.slow
+def test_engines_agree_on_pair_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = View(write_log(tmp_path / "log", 600, parts=6, uniform=True, pools=SAME, pair=2))
+    monkeypatch.setattr(tasks, "TASK_ROUNDS", 150)
+    policy = Greedy(d1=view.d1, d2=view.d2, seed=0)
+    fit.warm_start(policy, fit.collect(view, 0, 200, engine=ProcessEngine(2)))
+    targets = {"frozen": Frozen(policy), "learning": Learning(policy)}
+    estimators = ["replay", "ips", "snips", "dm", "dr"]
+    here, there = (
+        evaluate(view, targets, estimators=estimators, engine=engine) for engine in (SerialEngine(), ProcessEngine(2))
+    )
+    assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
+    assert here.of("frozen", "dm").value is not None
+
+
+@pytest.mark.xdist_group("ray")
+def test_ray_agrees_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines_agree(Ray(2), tmp_path / "log", trained, monkeypatch)
+
+
+def test_terms_are_those_of_the_estimates(view: View, trained: Greedy) -> None:
+    evaluation = evaluate(view, {"it": trained, "logged": "logged"}, estimators=["ips", "snips"], clip=3.0)
+    pieces = [t for _, t in terms_by_round(view, {"it": trained, "logged": "logged"}, clip=3.0)]
+    weight = np.concatenate([t["it"]["weight"] for t in pieces])
+    ips = np.concatenate([t["it"]["ips"] for t in pieces])
+    assert weight.max() == 3.0
+    assert evaluation.of("it", "ips").value == pytest.approx(ips.mean())
+    assert evaluation.of("it", "snips").value == pytest.approx(ips.sum() / weight.sum())
+    assert any("clipped" in warning for warning in evaluation.diagnostics["it"].warnings)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["reward", "user"])
+def test_rewards_and_features_that_are_not_finite(tmp_path: Path, name: str, value: float) -> None:
+    view = View(write_log(tmp_path / "log", uniform=True, change=spoil(name, value)))
+    for targets, estimators in (({"it": "uniform"}, ["ips"]), ({"it": Greedy(d1=9, d2=3)}, ["replay"])):
+        with pytest.raises(LogError, match="finite"):
+            evaluate(view, targets, estimators=estimators)
+
+
+def test_everything_refused(tmp_path: Path) -> None:
+    view = View(write_log(tmp_path / "log", change=spoil("propensity", np.nan)))
+    with pytest.raises(LogError, match=r"Nothing can be estimated.*it by ips: Propensities are missing"):
+        evaluate(view, {"it": "uniform"}, estimators=["ips"])
+
+
+def test_bad_arguments_are_refused(view: View, trained: Greedy) -> None:
+    for problem, words, options in (
+        ({"it": "best"}, "'best' is not a policy", {}),
+        ({"it": "always:a77"}, "the log has no arm 'a77'", {}),
+        ({}, "targets is empty", {}),
+        ({"it": Greedy(d1=2, d2=2)}, "d1 = 2, d2 = 2", {}),
+        ({"it": "uniform"}, "estimators must be some of", {"estimators": ["magic"]}),
+        ({"it": "uniform"}, "interval must be one of", {"interval": "magic"}),
+        ({"it": "uniform"}, "clip must be positive", {"clip": 0.0}),
+        ({"it": "uniform"}, "keep must lie in", {"keep": 0.0}),
+        ({"it": "uniform"}, "keep must lie in", {"keep": 5}),
+        ({"it": "uniform"}, "folds must be at least 2", {"folds": 1}),
+        ({"it": "uniform"}, "level must lie in", {"level": 95}),
+        ({"it": "uniform"}, "reward_range must be", {"reward_range": (1, 0)}),
+        ({"it": trained}, "give Learning", {"estimators": ["replay", "ips"]}),
+    ):
+        with pytest.raises(ValueError, match=words):
+            evaluate(view, problem, **options)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="cannot be 7"):
+        evaluate(view, {"it": 7})  # type: ignore[dict-item]
+    with pytest.raises(LogError, match="has 400 rounds, so there are none from round 400 on"):
+        evaluate(view, {"it": "uniform"}, start=400)
+    with pytest.raises(LogError, match="beyond reward_range"):
+        evaluate(view, {"it": "uniform"}, reward_range=(0.0, 0.1))
+    with pytest.raises(KeyError, match="no estimate"):
+        evaluate(view, {"it": "uniform"}).of("it", "replay")
+    with pytest.raises(ValueError, match="learns has no fixed probabilities"):
+        next(terms_by_round(view, {"it": Learning(trained)}))  # type: ignore[dict-item]
+
+
+def test_names_are_documented() -> None:
+    for name in ESTIMATORS:
+        assert name in str(api.__doc__)
+        assert name in str(evaluate.__doc__)

@@ -1,0 +1,359 @@
+"""Replay of logs that were not uniform: which rounds are kept, what is learned, and what it is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyThompson, Policy
+from hybandits.evaluation import Frozen, Learning, evaluate, gather
+from hybandits.evaluation.parts import Survey
+from hybandits.evaluation.rejection import ENOUGH, Rejection, draw_kept, rejection_for
+from hybandits.evaluation.view import Expander, View
+from tests.support.evaluation import SAME, D, write_log
+
+
+def test_chances_are_their_formula() -> None:
+    propensity = np.array([0.05, 0.1, 0.2, 1.0])
+    np.testing.assert_allclose(Rejection(0.1).chance(propensity), [1.0, 1.0, 0.5, 0.1])
+    assert not Rejection().rejects
+    np.testing.assert_array_equal(Rejection().drawn(3, np.array([0.5, np.nan])), [1.0, 1.0])
+
+
+def test_draws_are_a_function_of_the_seed_and_the_round() -> None:
+    propensity = np.random.default_rng(0).uniform(0.1, 0.9, 20_000)
+    rejection = Rejection(0.1, key=7)
+    kept = rejection.drawn(0, propensity)
+    np.testing.assert_array_equal(kept[37:60], rejection.drawn(37, propensity[37:60]))
+    assert (kept[:5000] != Rejection(0.1, key=8).drawn(0, propensity[:5000])).any()
+    chance = rejection.chance(propensity)
+    # Four standard errors: exceeded with a chance of 6 in 100,000, and the seed is fixed.
+    assert abs((kept - chance).mean()) < 4 * math.sqrt((chance * (1 - chance)).sum()) / len(chance)
+    plain = chance[:200].copy()
+    draw_kept.py_func(plain, 7, 0)
+    np.testing.assert_array_equal(plain, kept[:200])
+
+
+def survey_with(propensity: np.ndarray, *, uneven: int) -> Survey:
+    survey = Survey(
+        np.zeros(1, np.int64), rounds=len(propensity), uneven=uneven, smallest=float(propensity.min()),
+        largest=float(propensity.max()),
+    )  # fmt: skip
+    survey.histogram += np.bincount((np.log(propensity) / math.log(0.99)).astype(int), minlength=2000)
+    return survey
+
+
+def test_how_much_is_kept() -> None:
+    propensity = np.full(20_000, 0.3)
+    assert not rejection_for(survey_with(propensity, uneven=0), None, 0, learns=True).rejects
+    propensity[:100] = 0.0026
+    enough = survey_with(propensity, uneven=1)
+    assert rejection_for(enough, None, 0, learns=True).keep == 0.0026, "exact, and it leaves 52 rounds"
+    assert rejection_for(enough, 0.2, 0, learns=True).keep == 0.2
+    assert rejection_for(enough, 1.0, 0, learns=True).keep == 0.3, "all that match are kept, as with the largest"
+    alike = survey_with(np.full(9, 0.3), uneven=0)
+    assert rejection_for(alike, 0.2, 0, learns=True).rejects, "where lists differ in length"
+    propensity[:100] = 1e-4
+    few = survey_with(propensity, uneven=1)
+    assert rejection_for(few, None, 0, learns=True).keep == ENOUGH / 20_000
+    assert rejection_for(few, None, 0, learns=False).keep == 1e-4, "nothing is drawn, so nothing is lost"
+    propensity[:1200] = 1e-4
+    rare = rejection_for(survey_with(propensity, uneven=1), None, 0, learns=True).keep
+    assert rare == pytest.approx(1e-4, rel=0.02), "too many rounds would count too little"
+    few.missing = 1
+    assert not rejection_for(few, None, 0, learns=True).rejects
+
+
+@pytest.mark.parametrize("kind", [HyLinUCB, HyThompson])
+def test_rejection_replay_is_the_loop(view: View, kind: Callable[..., Policy]) -> None:
+    policy = kind(d1=view.d1, d2=view.d2, noise=1.0, seed=0)
+    targets = {"it": Learning(policy), "again": Learning(policy)}
+    gathered = gather(view, targets, estimators=["replay", "ips", "snips"], keep=0.05, seed=3)
+    evaluation = gathered.evaluation()
+    (batch,) = view.log.batches()
+    drawn = gathered.policies[0].rejection.drawn(0, batch.propensity)
+    assert 0 < drawn.mean() < 1
+    kept, weights, weighted = [], [], []
+    for t in range(batch.rounds):
+        entries = range(view.offsets[batch.pool[t]], view.offsets[batch.pool[t] + 1])
+        pairs = [view.map(batch.user[t], view.vectors[view.vector[e]]) for e in entries]
+        x, z = np.array([x for x, _ in pairs]), np.array([z for _, z in pairs])
+        choice = policy.choose(x, z, [view.names[view.arm[e]] for e in entries])
+        if choice.index == batch.chosen[t]:
+            weights.append(1 / batch.propensity[t])
+            weighted.append(batch.reward[t] / batch.propensity[t])
+            if drawn[t]:
+                policy.learn(choice.arm, x[choice.index], z[choice.index], batch.reward[t])
+                kept.append(batch.reward[t])
+    assert evaluation.of("it", "replay").value == pytest.approx(np.mean(kept))
+    assert evaluation.of("it", "ips").value == pytest.approx(sum(weighted) / batch.rounds)
+    assert evaluation.of("it", "snips").value == pytest.approx(sum(weighted) / sum(weights))
+    diagnostics = evaluation.diagnostics["it"]
+    assert (diagnostics.kept, diagnostics.keep) == (len(kept), 0.05)
+    assert diagnostics.matched == len(weights) / batch.rounds
+    assert diagnostics.effective == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
+    (note,) = evaluation.of("it", "replay").notes
+    assert f"{len(weights)} of the 400 rounds match and {len(kept)} are kept, with keep = 0.05" in note
+    same = evaluation.of("again", "replay").difference
+    assert same is not None
+    assert (same.value, same.low, same.high) == (0.0, 0.0, 0.0), "policies meet the same draws"
+
+
+def test_fixed_policies_are_replayed_in_expectation(view: View, trained: Greedy) -> None:
+    evaluation = evaluate(view, {"it": Frozen(trained), "logged": "logged"}, estimators=["replay"], keep=0.1)
+    (batch,) = view.log.batches()
+    pi = Frozen(trained).prepared(view)
+    match = np.concatenate([pi(b, r)[np.arange(b.rounds), b.chosen] for b, r in Expander(view)(batch)])
+    k = match * np.minimum(1, 0.1 / batch.propensity)
+    assert evaluation.of("it", "replay").value == pytest.approx((k * batch.reward).sum() / k.sum())
+    assert evaluation.of("logged", "replay").value == pytest.approx(batch.reward.mean())
+    assert evaluation.diagnostics["logged"].kept is None
+
+
+# ------------------------------------------------------------------ against known truth
+
+
+def law(user: np.ndarray, arm: int, random: np.random.Generator) -> float:
+    return float((1.0, -1.0, 0.5, 0.0)[arm] * user[1] + 0.3 * arm + 0.5 * random.normal())
+
+
+def softmax(users: np.ndarray, places: int) -> np.ndarray:
+    """Likes the arms that earn little, so that plain matching would be misleading."""
+    score = np.exp(users[:, 1:2] * np.array([-1.0, 1.0, -0.5, 0.0])[:places])
+    return np.asarray(0.3 / places + 0.7 * score / score.sum(axis=1, keepdims=True))
+
+
+def epsilon_greedy(users: np.ndarray, places: int) -> np.ndarray:
+    best = np.where(users[:, 1] > 0, 1, 0)
+    return np.asarray(0.4 / places + 0.6 * np.eye(places)[best])
+
+
+def by_position(users: np.ndarray, places: int) -> np.ndarray:
+    share = 0.6 ** np.arange(places)
+    return np.tile(share / share.sum(), (len(users), 1))
+
+
+def logged_by(rule: Callable[[np.ndarray, int], np.ndarray], seed: tuple[int, ...]) -> Callable[[dict[str, Any]], None]:
+    """Users, choices by this rule, and rewards of their own."""
+
+    def change(columns: dict[str, Any]) -> None:
+        random = np.random.default_rng(seed)
+        n = len(columns["pool"])
+        columns["user"] = np.column_stack([np.ones(n), random.normal(size=(n, D - 1))])
+        shares = rule(columns["user"], 4)
+        columns["chosen"] = np.minimum((np.cumsum(shares, axis=1) < random.random((n, 1))).sum(axis=1), 3)
+        columns["propensity"] = shares[np.arange(n), columns["chosen"]]
+        pairs = zip(columns["user"], columns["chosen"], strict=True)
+        columns["reward"] = np.array([law(u, arm, random) for u, arm in pairs])
+
+    return change
+
+
+def shuns_the_best(users: np.ndarray, places: int) -> np.ndarray:
+    """With 1,500 rounds the exact c leaves 60. With c = 0.2 a policy that likes arm 3 would hardly ever learn it."""
+    return np.tile([0.32, 0.32, 0.32, 0.04], (len(users), 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rule", "length", "keep"),
+    [(softmax, 240, 0.075), (epsilon_greedy, 240, 0.075), (by_position, 240, 0.075), (shuns_the_best, 1500, None)],
+)
+def test_rejection_replay_is_what_the_policy_would_have_earned(
+    tmp_path: Path, rule: Callable[[np.ndarray, int], np.ndarray], length: int, keep: float | None
+) -> None:
+    """The rounds kept are rounds of the policy's own, given how many they are, whatever the log's own policy was.
+
+    100 logs against as many runs of the same lengths in the same world, for a policy that follows a rule
+    and for one that draws: the difference is within 4 standard errors, but for a chance of 6 in 100,000. The seed is
+    fixed.
+    """
+    differences: dict[str, list[float]] = {"ucb": [], "epsilon": []}
+    for i in range(100):
+        view = View(write_log(tmp_path / str(i), length, seed=1, pools=SAME[:1], change=logged_by(rule, (8, i))))
+        policies: dict[str, Policy] = {
+            "ucb": HyLinUCB(d1=view.d1, d2=view.d2, noise=0.5, seed=0),
+            "epsilon": EpsilonGreedy(Greedy(d1=view.d1, d2=view.d2, seed=i), epsilon=0.3, seed=i),
+        }
+        targets = {name: Learning(policy) for name, policy in policies.items()}
+        evaluation = evaluate(view, targets, estimators=["replay"], keep=keep, seed=i)
+        for name, policy in policies.items():
+            replayed = evaluation.of(name, "replay")
+            assert replayed.value is not None
+            rounds = int(evaluation.diagnostics[name].kept or 0)
+            random = np.random.default_rng((9, i))
+            total = 0.0
+            for _ in range(rounds):
+                u = np.array([1.0, *random.normal(size=D - 1)])
+                pairs = [view.map(u, v) for v in view.log.vectors[:4]]
+                x, z = np.array([x for x, _ in pairs]), np.array([z for _, z in pairs])
+                choice = policy.choose(x, z, view.names[:4])
+                reward = law(u, choice.index, random)
+                policy.learn(choice.arm, x[choice.index], z[choice.index], reward)
+                total += reward
+            differences[name].append(rounds * replayed.value - total)
+    for name, each in differences.items():
+        assert abs(np.mean(each)) < 4 * np.std(each) / math.sqrt(len(each)), name
+
+
+def test_the_bias_of_a_larger_keep_is_bounded(tmp_path: Path) -> None:
+    """Rewards in which a capped choice counts: without rejection the bias shows, and the bound holds.
+
+    20,000 rounds, so that three standard errors of the estimate are 0.02. The seed is fixed.
+    """
+    values = np.array([[0.9, 0.1], [0.1, 0.9]])
+
+    def change(columns: dict[str, Any]) -> None:
+        random = np.random.default_rng(4)
+        n = len(columns["pool"])
+        kind = random.integers(0, 2, n)  # which arm the log shows nearly always
+        columns["user"] = np.column_stack([np.ones(n), kind, 1 - kind]).astype(float)
+        p = np.where(kind == 0, 0.9, 0.1)  # of arm 0
+        columns["chosen"] = (random.random(n) > p).astype(int)
+        columns["propensity"] = np.where(columns["chosen"] == 0, p, 1 - p)
+        columns["reward"] = (random.random(n) < values[kind, columns["chosen"]]).astype(float)
+
+    view = View(write_log(tmp_path / "log", 20_000, pools=[[0, 1]], change=change))
+    truth = 0.5  # of arm 0, in both kinds of rounds
+    for keep, biased in ((None, False), (0.3, True), (1.0, True)):
+        estimate = evaluate(view, {"it": "always:a0"}, estimators=["replay"], keep=keep).of("it", "replay")
+        assert estimate.value is not None
+        assert (abs(estimate.value - truth) > 0.1) == biased
+        bounds = [note for note in estimate.notes if "a bias of at most" in note]
+        assert len(bounds) == biased
+        if biased:
+            bound = float(bounds[0].partition("bias of at most ")[2].split(",")[0])
+            assert abs(estimate.value - truth) < bound + 0.02
+            assert bounds[0].endswith("Without bias: keep=0.1.")
+            assert estimate.low < truth < estimate.high, "the interval includes the bias"
+            assert 0 <= estimate.low < estimate.value < estimate.high <= 1
+            assert estimate.running is not None
+            assert estimate.running.low[-1] < truth < estimate.running.high[-1]
+            again = evaluate(view, {"it": "always:a0"}, estimators=["replay"], keep=0.1).of("it", "replay")
+            assert len(again.notes) == 1, "the remedy is one"
+
+
+def test_a_policy_that_learned_from_tilted_rounds_has_no_interval(tmp_path: Path) -> None:
+    """With 600 rounds the exact c leaves 24 rounds, which is too few: c is raised, and every estimate says so."""
+    change = logged_by(shuns_the_best, (8, 3))
+    view = View(write_log(tmp_path / "log", 600, seed=1, pools=SAME[:1], change=change))
+    names = ["replay", "ips", "snips", "dr"]
+    targets = {"it": Learning(HyLinUCB(d1=view.d1, d2=view.d2, noise=0.5, seed=0)), "fixed": "uniform"}
+    for interval in ("bootstrap", "bernstein"):
+        evaluation = evaluate(view, targets, estimators=names, interval=interval, reward_range=(-9.0, 9.0))
+        assert evaluation.diagnostics["it"].keep == ENOUGH / 600
+        assert evaluation.diagnostics["fixed"].keep == pytest.approx(0.04), "exact, as nothing is drawn"
+        for name in names:
+            estimate = evaluation.of("it", name)
+            assert estimate.value is not None
+            assert (estimate.low, estimate.high) == (None, None)
+            assert "learned from rounds that are tilted" in str(estimate.refusal)
+            assert "A rough number. keep = 0.0833 is above the smallest propensity, 0.04" in estimate.notes[-1]
+            assert "Exact: keep=0.04, which leaves about 24 rounds" in estimate.notes[-1]
+            assert not any("at most" in note for note in estimate.notes)
+            other = evaluation.of("fixed", name).difference
+            assert other is None or (other.low, other.high) == (None, None)
+    assert evaluation.of("fixed", "ips").low is not None
+    (alone,) = evaluate(view, {"it": targets["it"]}, estimators=["snips"]).estimates
+    assert alone.low is None
+    assert len(alone.notes) == 1
+
+
+@pytest.mark.slow
+def test_the_share_left_out_is_seldom_above_its_limit(tmp_path: Path) -> None:
+    """80 logs of 300 rounds, and a policy of whose choices the share 0.8 is left out with c = 0.2.
+
+    The limit is one of 99 %: over 5 logs are above it with a chance of 2e-4. Seeds are fixed.
+    """
+    above = 0
+    for i in range(80):
+        change = logged_by(shuns_the_best, (18, i))
+        view = View(write_log(tmp_path / str(i), 300, seed=1, pools=SAME[:1], change=change))
+        (policy,) = gather(view, {"it": "always:a3"}, estimators=["replay"], keep=0.2).policies
+        assert policy.left_out is not None
+        above += policy.left_out < 0.8
+    assert above <= 5
+
+
+@pytest.mark.slow
+def test_intervals_with_a_larger_keep_cover(tmp_path: Path) -> None:
+    """60 logs of 600 rounds, a policy that draws, and c = 0.2 where the rewards are such that the bias shows.
+
+    Intervals include a bound of the bias, so they hold in 95 % at least: under 52 of 60 comes with a chance below 1 %.
+    Seeds are fixed.
+    """
+    truth, held, plain = 0.45, 0, 0  # 0.3 * (0 + 1 + 2 + 3) / 4
+    for i in range(60):
+        change = logged_by(shuns_the_best, (28, i))
+        view = View(write_log(tmp_path / str(i), 600, seed=1, pools=SAME[:1], change=change))
+        gathered = gather(view, {"it": "uniform"}, estimators=["replay"], keep=0.2)
+        estimate = gathered.evaluation().of("it", "replay")
+        held += bool(estimate.low <= truth <= estimate.high)
+        gathered.policies[0].left_out = None
+        estimate = gathered.evaluation().of("it", "replay")
+        plain += bool(estimate.low <= truth <= estimate.high)
+    assert held >= 52
+    assert plain < 52, "without the bound they would not"
+
+
+def test_a_uniform_log_is_called_uniform(uniform_view: View) -> None:
+    targets = {"it": Learning(Greedy(d1=9, d2=3)), "fixed": "uniform"}
+    plain = evaluate(uniform_view, targets, estimators=["replay"])
+    evaluation = evaluate(uniform_view, targets, estimators=["replay"], keep=1.0)
+    for name in targets:
+        one, other = plain.of(name, "replay"), evaluation.of(name, "replay")
+        assert (one.value, one.low, one.high) == (other.value, other.low, other.high), "every match is kept"
+        (note,) = other.notes
+        assert note.startswith("The log was uniform: ")
+    diagnostics = evaluation.diagnostics["it"]
+    assert diagnostics.kept == diagnostics.effective == pytest.approx(diagnostics.matched * 400)
+    assert diagnostics.keep == 0.25
+    fixed = evaluation.of("fixed", "replay").notes[0]
+    assert "100 of the 400 rounds match in expectation, and weighted they are worth 400" in fixed
+    assert "nothing is drawn" in fixed
+    assert "kept" not in fixed
+
+
+def test_fixed_policies_lose_nothing_to_rejection(tmp_path: Path) -> None:
+    def rare(columns: dict[str, Any]) -> None:
+        columns["propensity"][7] = 1e-4
+
+    view = View(write_log(tmp_path / "log", change=rare))
+    evaluation = evaluate(view, {"it": "uniform"}, estimators=["replay", "snips"])
+    assert evaluation.of("it", "replay").value == pytest.approx(evaluation.of("it", "snips").value)
+    assert evaluation.diagnostics["it"].kept is None
+
+
+def test_too_little_is_left(view: View) -> None:
+    evaluation = evaluate(view, {"it": Greedy(d1=9, d2=3), "logged": "logged"}, estimators=["replay"], keep=0.008)
+    estimate = evaluation.of("it", "replay")
+    assert estimate.value is not None
+    assert estimate.low is None
+    assert "No interval" in str(estimate.refusal)
+    assert any("Do not rely on replay" in warning for warning in evaluation.diagnostics["it"].warnings)
+    evaluation = evaluate(view, {"it": Greedy(d1=9, d2=3), "logged": "logged"}, estimators=["replay"], keep=1e-6)
+    assert "0 are kept, with keep = 1e-06" in str(evaluation.of("it", "replay").refusal)
+
+
+def test_lists_of_different_lengths_can_count_alike(tmp_path: Path) -> None:
+    view = View(write_log(tmp_path / "log", uniform=True))
+    evaluation = evaluate(view, {"uniform": "uniform"}, estimators=["replay", "ips"], keep=0.2)
+    assert evaluation.diagnostics["uniform"].warnings == ()
+    assert evaluation.of("uniform", "replay").value == pytest.approx(evaluation.of("uniform", "ips").value)
+
+
+def test_sequences_of_policies_that_learn(tmp_path: Path) -> None:
+    view = View(write_log(tmp_path / "log", 3000, clicks=True))
+    targets = {"uniform": "uniform", "it": Learning(Greedy(d1=9, d2=3))}
+    evaluation = evaluate(view, targets, estimators=["replay", "ips", "dr"], interval="bernstein")
+    for name in ("replay", "ips", "dr"):
+        estimate = evaluation.of("it", name)
+        assert 0 <= estimate.low < estimate.value < estimate.high <= 1
+    difference = evaluation.of("it", "dr").difference
+    assert difference is not None
+    assert difference.low < difference.value < difference.high

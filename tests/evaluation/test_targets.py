@@ -1,0 +1,183 @@
+"""What can be evaluated: frozen policies, rules, and policies of a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybandits import DisLinUCB, EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB, Uniform
+from hybandits.evaluation import Always, Frozen, Learning, Logged, UniformChoice, evaluate, fit, terms_by_round
+from hybandits.evaluation.provenance import note_fit
+from hybandits.evaluation.targets import target_of
+from hybandits.evaluation.view import View
+from tests.support.evaluation import ARMS, SAME, Plain, Ranked, write_log
+from tests.support.loglike import little_log
+
+POLICIES: dict[str, Callable[[int, int], Policy]] = {
+    "greedy": lambda d1, d2: Greedy(d1=d1, d2=d2, seed=0),
+    "hylinucb": lambda d1, d2: HyLinUCB(d1=d1, d2=d2, seed=0),
+    "dislinucb": lambda d1, d2: DisLinUCB(d1=d1, d2=d2, seed=0),
+    "suplinucb": lambda d1, d2: SupLinUCB(d1=d1, d2=d2, horizon=1000, seed=0),
+    "hyran": lambda d1, d2: HyRan(d1=d1, d2=d2, seed=0),
+    "uniform": lambda d1, d2: Uniform(d1=d1, d2=d2, seed=0),
+    "epsilon": lambda d1, d2: EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=0), epsilon=0.3, seed=0),
+    "nested": lambda d1, d2: EpsilonGreedy(Uniform(d1=d1, d2=d2), epsilon=0.3, seed=0),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_frozen_policies_choose_as_they_would_and_stay_as_they_are(view: View, name: str, tmp_path: Path) -> None:
+    policy = POLICIES[name](view.d1, view.d2)
+    fit.learn_log(policy, view, 0, 60)
+    # Having met all arms, like the copy: gamma may depend on how many there are.
+    policy.choose(np.zeros((ARMS, view.d1)), np.zeros((ARMS, view.d2)), view.names)
+    policy.save(tmp_path / "before.npz")
+    frozen = Frozen(policy)
+    plain = Plain(view, policy.propensities)
+    evaluation = evaluate(view, {"it": frozen}, estimators=["ips"])
+    assert evaluation.of("it", "ips").value == pytest.approx((plain.weight * plain.reward).mean())
+    policy.save(tmp_path / "after.npz")
+    assert (tmp_path / "before.npz").read_bytes() == (tmp_path / "after.npz").read_bytes()
+
+
+@pytest.mark.slow
+def test_thompson_is_frozen_by_draws(view: View) -> None:
+    policy = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=2000, seed=0)
+    fit.learn_log(policy, view, 0, 200)
+    policy.choose(np.zeros((ARMS, view.d1)), np.zeros((ARMS, view.d2)), view.names)
+    plain = Plain(view, policy.propensities)
+    matches = [t["it"]["match"] for _, t in terms_by_round(view, {"it": policy})]
+    # Two shares of 2000 draws each differ by 5 standard errors (0.08) with a chance of 400 times 1e-6.
+    assert np.abs(np.concatenate(matches) - plain.match).max() < 0.08
+
+
+class ByHand(HyIDS):
+    """HyIDS without its loop."""
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> np.ndarray:
+        return super().propensities(x, z, arms, key=key)
+
+
+def test_information_directed_choices_are_frozen_by_draws(view: View) -> None:
+    looped, by_hand = HyIDS(d1=view.d1, d2=view.d2, seed=0), ByHand(d1=view.d1, d2=view.d2, seed=0)
+    for policy in (looped, by_hand):
+        fit.learn_log(policy, view, 0, 200)
+    targets = {"loop": looped, "hand": by_hand}
+    pairs = [(terms["loop"]["match"], terms["hand"]["match"]) for _, terms in terms_by_round(view, targets)]
+    loop, hand = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    # Both are unbiased in every round, so the mean of their differences is 0. Every one of them is at most 1 in size,
+    # and four standard errors are exceeded with a chance below 1e-4.
+    difference = loop - hand
+    assert len(np.unique(loop)) > 2
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(len(difference))
+
+
+def test_the_draws_of_a_round_are_a_function_of_its_number(view: View) -> None:
+    policy = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=5, seed=0)
+    fit.learn_log(policy, view, 0, 200)
+    whole = np.concatenate([terms["it"]["match"] for _, terms in terms_by_round(view, {"it": policy})])
+    later = np.concatenate([terms["it"]["match"] for _, terms in terms_by_round(view, {"it": policy}, start=37)])
+    np.testing.assert_array_equal(whole[37:], later)
+    assert len(np.unique(whole)) > 2
+
+
+class Odd(Greedy):
+    """Chooses by a rule of its own, without a loop for it."""
+
+    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> np.ndarray:
+        n = len(arms)
+        return np.arange(1.0, n + 1) / (n * (n + 1) / 2)
+
+
+def test_policies_of_a_users_own(view: View) -> None:
+    policy = Odd(d1=view.d1, d2=view.d2)
+    plain = Plain(view, policy.propensities)
+    evaluation = evaluate(view, {"it": policy}, estimators=["ips"])
+    assert evaluation.of("it", "ips").value == pytest.approx((plain.weight * plain.reward).mean())
+
+
+def test_always(tmp_path: Path) -> None:
+    view = View(write_log(tmp_path / "log", pools=SAME[:1]))
+    (batch,) = view.log.batches()
+    evaluation = evaluate(view, {"it": "always:a1"}, estimators=["snips"])
+    w = (batch.chosen == 1) / batch.propensity
+    assert evaluation.of("it", "snips").value == pytest.approx((w * batch.reward).sum() / w.sum())
+
+
+def test_rules_as_probabilities(view: View) -> None:
+    (batch,) = view.log.batches()
+    counts = view.sizes[batch.pool]
+    uniform = UniformChoice().prepared(view)(batch, None)
+    np.testing.assert_allclose(uniform.sum(axis=1), 1.0)
+    for t in range(20):
+        np.testing.assert_allclose(uniform[t], [1 / counts[t]] * counts[t] + [0.0] * (counts.max() - counts[t]))
+    always = Always("a4").prepared(view)(batch, None)
+    for t in range(20):
+        listed = view.arm[view.offsets[batch.pool[t]] : view.offsets[batch.pool[t] + 1]]
+        assert always[t, : counts[t]].tolist() == [float(view.names[a] == "a4") for a in listed]
+
+
+def test_what_values_of_targets_stand_for(view: View, trained: Greedy) -> None:
+    assert target_of("uniform", view, learns=False) == UniformChoice()
+    assert target_of("logged", view, learns=False) == Logged()
+    assert target_of("always:a3", view, learns=False) == Always("a3")
+    assert isinstance(target_of(trained, view, learns=False), Frozen)
+    assert isinstance(target_of(trained, view, learns=True), Learning)
+    own = Ranked(0.5)
+    assert target_of(own, view, learns=True) is own
+    places = View(view.log, arms="positions")
+    assert target_of("always:3", places, learns=False) == Always(3)
+
+
+def test_an_arm_is_named_by_its_text_whatever_its_type(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path, ids=int))
+    assert target_of("always:3", view, learns=False) == Always(3)
+    with pytest.raises(ValueError, match="the log has no arm '3' to show always, but it has 3: pass 3"):
+        target_of(Always("3"), view, learns=False)
+
+
+def test_saved_policies_are_copies(trained: Greedy) -> None:
+    frozen = Frozen(trained)
+    one, other = frozen.policy(), frozen.policy()
+    assert one is not other
+    assert one.rounds == trained.rounds == 150
+    assert repr(frozen).startswith("Frozen(Greedy: ")
+    with pytest.raises(TypeError, match="Learning takes a policy, got 3"):
+        Learning(3)  # type: ignore[arg-type]
+
+
+def test_policies_with_features_of_their_own_are_evaluated_together(view: View) -> None:
+    fitted = {}
+    for name in ("das", "li", "disjoint"):
+        its = View(view.log, features=name)
+        policy = Greedy(d1=its.d1, d2=its.d2, seed=0)
+        fit.warm_start(policy, fit.collect(its, 0, 150))
+        note_fit(policy, its, 150)
+        fitted[name] = policy
+    together = evaluate(view, {"uniform": "uniform", **fitted})
+    assert together.features == "das"
+    for name, policy in fitted.items():
+        alone = evaluate(view, {"uniform": "uniform", name: policy})
+        its = View(view.log, features=name)
+        plain = Plain(its, policy.propensities)
+        assert together.of(name, "ips").value == pytest.approx((plain.weight * plain.reward).mean())
+        for estimator in ("ips", "snips", "dm", "dr"):
+            one, other = together.of(name, estimator), alone.of(name, estimator)
+            assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-12)
+        weights = evaluate(its, {"uniform": "uniform", name: policy}, estimators=["ips", "snips"])
+        for estimator in ("ips", "snips"):
+            assert weights.of(name, estimator).value == together.of(name, estimator).value
+
+
+def test_learning_policies_with_features_of_their_own(uniform_view: View) -> None:
+    li = View(uniform_view.log, features="li")
+    policy = HyLinUCB(d1=li.d1, d2=li.d2, seed=0)
+    one = evaluate(uniform_view, {"it": Learning(policy, features="li")}, estimators=["replay"]).of("it", "replay")
+    other = evaluate(li, {"it": policy}, estimators=["replay"]).of("it", "replay")
+    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+    with pytest.raises(ValueError, match="d1 = 9, d2 = 0 by the map shared"):
+        evaluate(uniform_view, {"it": Frozen(policy, features="shared")})

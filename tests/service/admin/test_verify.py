@@ -1,0 +1,207 @@
+"""Recomputing the decisions of a log."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+import hybandits.service.model_state
+from hybandits.service.admin.archive import archive
+from hybandits.service.admin.verify import Verification, verify
+from hybandits.service.commands import Decide, GiveReward
+from hybandits.service.log.rows import Decision, Row, encode
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.model_state import ModelState, walk
+from hybandits.service.writer import Writer
+from tests.support.bandits import USER, Clock, decide, put, reward, writer
+
+
+def play(service: Writer, count: int, clock: Clock | None = None) -> None:
+    chance = random.Random(3)
+    for i in range(count):
+        answer = decide(service, f"e{i}", user={"age": chance.gauss(0, 1), "country": chance.choice(["de", "fr"])})
+        reward(service, f"e{i}", float(chance.random() < 0.2 + 0.2 * (answer.body["arm"] == "b")))
+        if clock is not None:
+            clock.advance(1)
+
+
+def last_decision(store: SqliteStore) -> tuple[Row, Decision]:
+    row = [row for row in store.rows(0) if isinstance(row.content, Decision)][-1]
+    assert isinstance(row.content, Decision)
+    return row, row.content
+
+
+def verified(store: SqliteStore, row: Row, other: Decision) -> Verification:
+    """What comes out if a row of the log has another content."""
+    change = "UPDATE log SET content = ? WHERE row = ?"
+    store._connection.execute(change, (encode(other), row.number))
+    result = verify(store)
+    store._connection.execute(change, (encode(row.content), row.number))
+    return result
+
+
+def test_a_decision_that_was_tampered_with_is_found(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    play(service, 20)
+    store = SqliteStore(tmp_path / "log.db")
+    row, made = last_decision(store)
+    result = verified(store, row, replace(made, chance=0.123))
+    assert result.different == 1
+    assert "0.123" in result.examples[0]
+
+
+def test_a_decision_that_was_tampered_with_is_found_under_another_fingerprint(tmp_path: Path) -> None:
+    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
+    put(service, "a", "b", "c")
+    play(service, 40)
+    store = SqliteStore(tmp_path / "log.db")
+    row, made = last_decision(store)
+    made = replace(made, fingerprint="elsewhere")
+    result = verified(store, row, made)
+    assert (result.exact, result.near_ties, result.different) == (39, 0, 0)
+    own = dict(made.lot)
+    for place, arm in enumerate("abc"):
+        chance = (1 - made.floor) * own.get(place, 0.0) + made.floor / 3
+        version = service.model_state.arms[arm].version
+        result = verified(store, row, replace(made, arm=arm, arm_version=version, chance=chance))
+        assert (result.near_ties, result.different) == (0, int(arm != made.arm))
+    for changed in (
+        {"chance": made.chance + 1e-6}, {"n": 4}, {"floor": 0.1}, {"policy": "other"},
+        {"arm_version": 1}, {"lot": [(place, chance + 1e-6) for place, chance in made.lot]}, {"lot": [(7, 1.0)]},
+        {"arm": "d"}, {"shadows": {"bold": made.shadows["bold"] + 1e-6}}, {"shadows": {}},
+        {"shadows": {**made.shadows, "more": 1e-12}},
+    ):  # fmt: skip
+        result = verified(store, row, replace(made, **changed))  # type: ignore[arg-type]
+        assert (result.near_ties, result.different) == (0, 1), changed
+        assert f"{next(iter(changed))} was " in result.examples[0]
+
+
+@pytest.mark.parametrize("policy", ["HyIDS", "HyThompson", "HyThompson:scale=1,noise=1", "HyLinUCB:noise=0.5"])
+def test_a_decision_beside_a_jump_is_a_near_tie_elsewhere_only(tmp_path: Path, policy: str) -> None:
+    """An age is looked for at which the decision jumps; the one from the other side of the jump is put into the log."""
+    service = writer(tmp_path, policy=policy)
+    put(service, "a", "b", "c")
+    play(service, 60)
+
+    def decided(event: str, age: float) -> Decision:
+        (made,) = service.model_state.decide_batch([Decide({**USER, "age": age}, event_id=event)])
+        assert isinstance(made, Decision)
+        return made
+
+    def jumps(one: Decision, other: Decision) -> bool:
+        """A draw is won by another arm; of a lot that hardly changes, another arm is drawn."""
+        if policy == "HyIDS":
+            return one.arm != other.arm
+        lots = dict(one.lot), dict(other.lot)
+        return max(abs(lots[0].get(i, 0.0) - lots[1].get(i, 0.0)) for i in range(3)) > 0.0002
+
+    low, high = -3.0, 3.0
+    event = next(event for event in map(str, range(100)) if jumps(decided(event, low), decided(event, high)))
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if jumps(decided(event, low), decided(event, middle)) else (middle, high)
+    decide(service, event, user={**USER, "age": low})
+    store = SqliteStore(tmp_path / "log.db")
+    row, made = last_decision(store)
+    other = replace(decided(event, high), user=made.user, version=made.version)
+    assert jumps(made, other)
+    assert verified(store, row, other).different == 1
+    result = verified(store, row, replace(other, fingerprint="elsewhere"))
+    assert (result.near_ties, result.different) == (1, 0), result.examples
+    far = replace(decided(event, low + 1e-3), user=made.user, version=made.version, fingerprint="elsewhere")
+    assert verified(store, row, replace(far, lot=[(0, 0.5), (1, 0.5)])).different == 1
+
+
+def test_a_challenger_may_be_at_a_tie_of_its_own(tmp_path: Path) -> None:
+    """An age is looked for at which nothing but a challenger's lot jumps."""
+    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1,noise=1"}])
+    put(service, "a", "b", "c")
+    play(service, 60)
+
+    def decided(age: float) -> Decision:
+        (made,) = service.model_state.decide_batch([Decide({**USER, "age": age}, event_id="tie")])
+        assert isinstance(made, Decision)
+        return made
+
+    def jumps(one: Decision, other: Decision) -> bool:
+        return abs(one.shadows["bold"] - other.shadows["bold"]) > 0.0002
+
+    ages = np.linspace(-3.0, 3.0, 601)
+    low, high = next(
+        (low, high)
+        for low, high in itertools.pairwise(ages.tolist())
+        if jumps(decided(low), decided(high)) and decided(low).arm == decided(high).arm
+    )
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if jumps(decided(low), decided(middle)) else (middle, high)
+    decide(service, "tie", user={**USER, "age": low})
+    store = SqliteStore(tmp_path / "log.db")
+    row, made = last_decision(store)
+    other = replace(made, shadows=decided(high).shadows)
+    assert jumps(made, other)
+    assert verified(store, row, other).different == 1
+    elsewhere = replace(other, fingerprint="elsewhere")
+    result = verified(store, row, elsewhere)
+    assert (result.near_ties, result.different) == (1, 0), result.examples
+    result = verified(
+        store, row, replace(elsewhere, shadows={"bold": (made.shadows["bold"] + other.shadows["bold"]) / 2})
+    )
+    assert (result.near_ties, result.different) == (0, 1)
+
+
+def test_bits_are_not_asked_for_if_the_log_was_archived_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    service = writer(tmp_path, clock=clock)
+    put(service, "a", "b")
+    play(service, 30, clock)
+    with monkeypatch.context() as patch:
+        patch.setattr(hybandits.service.model_state, "fingerprint", lambda: "elsewhere")
+        archive(SqliteStore(tmp_path / "log.db"), tmp_path / "old", before=clock.now - 10_000_000)
+    result = verify(service.store)
+    assert (result.decisions, result.exact, result.different, result.base_elsewhere) == (10, 0, 0, True)
+    store = SqliteStore(tmp_path / "log.db")
+    row, made = last_decision(store)
+    assert verified(store, row, replace(made, chance=made.chance + 1e-12)).different == 0
+    assert verified(store, row, replace(made, chance=made.chance + 1e-6)).different == 1
+    archive(store, tmp_path / "more", before=clock.now - 5_000_000)
+    assert not verify(store).base_elsewhere
+
+
+def test_rows_after_the_last_decision_are_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    for k in range(4):
+        service.serve([Decide(USER, event_id=f"e{k} {i}") for i in range(500)])
+    for k in range(4):
+        service.serve([GiveReward(f"e{k} {i}", 1.0) for i in range(500)])
+    store, alive = SqliteStore(tmp_path / "log.db"), [0, 0]
+    rows = store.rows
+
+    def counted(*given: Any) -> Iterator[Row]:
+        for row in rows(*given):
+            alive[0] += row.number > 2_003
+            yield row
+
+    monkeypatch.setattr(store, "rows", counted)
+    assert sum(len(some) for _, some in walk(store)) == 2_000
+    assert alive[0] <= 1, "rewards after the last decision need not even be read"
+
+
+def test_decisions_that_were_made_together_are_walked_in_pieces(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    put(service, "a", "b")
+    service.serve([Decide(USER, event_id=f"e{i}") for i in range(1_000)])
+    service.serve([Decide(USER, event_id=f"f{i}") for i in range(10)])
+    steps = [(fold.row, len(rows)) for fold, rows in walk(service.store)]
+    assert steps == [(3, 1_000), (1_003, 10)]
+    based = ModelState.based(service.store)
+    assert based.row == 1

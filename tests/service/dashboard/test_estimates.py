@@ -1,0 +1,156 @@
+"""Estimates: the bounds are those of the offline evaluation, and they hold at all times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hybandits.evaluation.intervals import bernstein
+from hybandits.service.dashboard import estimates
+from hybandits.service.dashboard.estimates import Side, above, compared, earned, earned_by, over_time
+from hybandits.service.summary import Compared, Largest, Summary, Terms
+from tests.support.service_rows import Lots, decision
+
+
+def of(terms: list[float], ends: tuple[float, float] | None = (0.0, 1.0)) -> Terms:
+    sums = Terms()
+    for term in terms:
+        sums.add(term, ends)
+    return sums
+
+
+def test_bounds_of_what_was_earned_are_those_of_evaluate() -> None:
+    rewards = np.random.default_rng(1).random(400)
+    summary = Summary(rewards=(0.0, 1.0), reward=of(rewards.tolist()))
+    low, high = bernstein(np.ones(400), rewards, rewards**2, low=0, high=1, mean=(0, 1))
+    estimate = earned(summary)
+    assert (estimate.n, estimate.mean) == (400, pytest.approx(rewards.mean()))
+    assert (estimate.low, estimate.high) == (pytest.approx(low[-1]), pytest.approx(high[-1]))
+
+
+def test_bounds_of_a_challenger_are_those_of_evaluate_at_the_tails_used() -> None:
+    """Both sides: the lower one at the usual tail, the upper one at half of it as long as the weights do not grow."""
+    random = np.random.default_rng(2)
+    terms = random.choice([0.0, 1.0, 7.0], 500, p=[0.8, 0.17, 0.03])
+    summary = Summary(rewards=(0.0, 1.0))
+    found = compared(summary, Compared(value=of(terms.tolist())), Largest(first=8.0, ever=8.0))
+    low, _ = bernstein(np.ones(500), terms, terms**2, low=0, high=8, mean=(0, 1), level=0.95)
+    _, high = bernstein(np.ones(500), terms, terms**2, low=0, high=8, mean=(0, 1), level=0.975)
+    assert (found.value.low, found.value.high) == (pytest.approx(low[-1]), pytest.approx(high[-1]))
+
+
+def test_a_range_of_rewards_moves_and_stretches_everything() -> None:
+    plain, moved = Summary(rewards=(0.0, 1.0)), Summary(rewards=(10.0, 30.0))
+    lots = Lots(3)
+    for summary in (plain, moved):
+        summary.compare("live", ["bold"], row=1, unchanged=[])
+    for _ in range(200):
+        made, reward, _ = lots.draw()
+        for summary, value in ((plain, reward), (moved, 10 + 20 * reward)):
+            summary.decided(0, made)
+            summary.learned(0, made, value)
+    for of_plain, of_moved, start in (
+        (earned(plain), earned(moved), 10),
+        (compared(plain, plain.uniform, plain.weights).value, compared(moved, moved.uniform, moved.weights).value, 10),
+    ):
+        for name in ("mean", "low", "high"):
+            assert getattr(of_moved, name) == pytest.approx(start + 20 * getattr(of_plain, name))
+    few, many = (compared(each, each.challengers["bold"], each.weights) for each in (plain, moved))
+    assert many.difference.low == pytest.approx(20 * few.difference.low)  # type: ignore[operator]
+    assert (many.more, many.to) == (few.more, few.to)
+
+
+def test_weights_that_double_use_up_their_own_share_of_the_tail() -> None:
+    assert above(Largest(10, 10)) == Side(10, estimates._TAIL / 2)
+    assert above(Largest(10, 11)) == Side(20, estimates._TAIL / 6)
+    assert above(Largest(10, 80)) == Side(80, estimates._TAIL / 20)
+    assert sum(1 / ((j + 1) * (j + 2)) for j in range(10_000)) < 1
+
+
+def history(seed: int, rounds: int, *, ranged: bool, arms: int = 5) -> dict[str, np.ndarray]:
+    """For live, uniform choice, bold and their differences: whether bounds held after every 10th of so many rounds."""
+    summary = Summary(rewards=(0.0, 1.0) if ranged else None)
+    summary.compare("live", ["bold"], row=1, unchanged=[])
+    lots = Lots(seed, arms=arms)
+    truth = {"live": 0.0, "bold": 0.0, "uniform": 0.0}
+    held: dict[str, list[bool]] = {name: [] for name in (*truth, "bold - live", "uniform - live")}
+    for t in range(1, rounds + 1):
+        made, reward, expected = lots.draw()
+        summary.decided(0, made)
+        summary.learned(0, made, reward)
+        for name in truth:
+            truth[name] += float(expected[name])
+        if t % 10:
+            continue
+        uniform = compared(summary, summary.uniform, summary.uniform_weights)
+        bold = compared(summary, summary.challengers["bold"], summary.weights)
+        for name, estimate, right in (
+            ("live", earned(summary), truth["live"]), ("uniform", uniform.value, truth["uniform"]),
+            ("bold", bold.value, truth["bold"]), ("bold - live", bold.difference, truth["bold"] - truth["live"]),
+            ("uniform - live", uniform.difference, truth["uniform"] - truth["live"]),
+        ):  # fmt: skip
+            if estimate.low is not None and estimate.high is not None:
+                held[name].append(estimate.low <= right / t <= estimate.high)
+    return {name: np.array(each) for name, each in held.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranged", [True, False], ids=["range", "no range"])
+def test_bounds_hold_at_all_times(ranged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sequence that fails in 1 of 20 histories passes but for 1 in 10,000 times; five of them: 1 in 2,000."""
+    monkeypatch.setattr(estimates, "_more", lambda *_: (None, "tell"))  # which takes most of the time
+    histories = [history(seed, 600, ranged=ranged) for seed in range(100)]
+    most = stats.binom.isf(1e-4, len(histories), 0.05)
+    for name in histories[0]:
+        missed = sum(not each[name].all() for each in histories)
+        assert missed <= most, f"{name}: {missed} of {len(histories)} failed"
+
+
+def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
+    random = np.random.default_rng(4)
+    summary = Summary(rewards=(0.0, 1.0))
+    for t in range(60):
+        made = decision(event=str(t))
+        summary.decided(t * 500_000, made)
+        summary.learned(t * 500_000, made, float(random.random() < 0.3))
+    curve = over_time(summary, [each.reward for each in summary.bins.values()], None)
+    assert curve[-1].n == 60
+    assert curve[-1].low == pytest.approx(earned(summary).low)
+    uniform = over_time(summary, [each.uniform for each in summary.bins.values()], summary.uniform_weights)
+    assert uniform[-1].high == pytest.approx(compared(summary, summary.uniform, summary.uniform_weights).value.high)
+    assert earned_by(summary, ["a"])[0] == earned(summary)
+
+
+def test_nothing_is_said_where_nothing_is_known() -> None:
+    for summary in (Summary(), Summary(rewards=(0.0, 1.0))):
+        assert earned(summary) == estimates.Estimate(0, None, None, None)
+        comparison = compared(summary, summary.uniform, summary.uniform_weights)
+        assert (comparison.difference.low, comparison.more) == (None, None)
+        assert over_time(summary, [], None) == []
+    some = Summary(reward=of([1.0, 2.0, 4.0], None))
+    assert (earned(some).mean, earned(some).low) == (pytest.approx(7 / 3), None)
+
+
+@pytest.mark.parametrize("ranged", [True, False], ids=["range", "no range"])
+def test_as_many_decisions_as_were_said_to_be_needed_are_enough(ranged: bool) -> None:
+    """If difference and variance stay as they are, which they do where the same terms come again."""
+    summary = Summary(rewards=(0.0, 1.0) if ranged else None)
+    ends = (-1.0, 1.0) if ranged else None
+    terms = ([0.5] + [0.0] * 7 + [-0.2]) * 30
+    weights = Largest(2.0, 2.0)
+    first = compared(summary, Compared(difference=of(terms, ends)), weights)
+    assert first.to == "tell"
+    assert first.more is not None
+    copies = 1 + first.more / len(terms)
+    for factor, told in ((1.15, True), (0.6, False)):
+        again = compared(summary, Compared(difference=of(terms * max(1, round(copies * factor)), ends)), weights)
+        assert (again.more is None) is told
+
+
+def test_where_there_is_no_difference_it_says_when_bounds_are_half_as_wide() -> None:
+    summary = Summary(rewards=(0.0, 1.0))
+    comparison = compared(summary, Compared(difference=of([0.1, -0.1] * 500, (-1.0, 1.0))), Largest(2.0, 2.0))
+    assert comparison.to == "halve"
+    assert comparison.more is not None
+    assert 500 < comparison.more < 10_000

@@ -1,0 +1,113 @@
+"""Measurements as Prometheus reads them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from hybandits.service.dashboard import view as view_module
+from hybandits.service.dashboard.metrics import Metrics
+from hybandits.service.dashboard.view import Views
+from hybandits.service.model_state import ModelState
+from hybandits.service.request_batching import Gathering
+from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
+
+
+@pytest.fixture(autouse=True)
+def _always_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "OFTEN", 0.0)
+
+
+def values(text: str) -> dict[tuple[str, ...], float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        families = list(text_string_to_metric_families(text))
+    return {(sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples}
+
+
+def test_what_happened_is_counted(tmp_path: Path) -> None:
+    service = writer(tmp_path, CLICKS, challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1"}])
+    with served(service) as web:
+        web.put("/v1/arms/a", json={"features": {"price": 1}})
+        for i in range(5):
+            web.post("/v1/decisions", json={"event_id": str(i), "user": USER})
+        web.post("/v1/decisions", json={"users": {}})
+        web.get("/nowhere")
+        for path in ("/live", "/v1/live"):  # how long they last is not measured, but whether they are refused is
+            assert web.get(path, headers={"host": "elsewhere.example"}).status_code == 403
+        found = values(web.get("/metrics").text)
+    assert found["hybandits_decisions_total",] == 5
+    assert found["hybandits_open_decisions",] == 5
+    assert found["hybandits_log_rows",] == 7
+    assert found["hybandits_rows_behind",] == 0
+    assert found["hybandits_writable",] == 1
+    assert found["hybandits_store_errors_total",] == 0
+    assert found["hybandits_waiting_requests",] == 0
+    assert found["hybandits_refusals_total", "422"] == 1
+    assert found["hybandits_refusals_total", "404"] == 1
+    assert found["hybandits_refusals_total", "403"] == 2
+    assert ("hybandits_request_duration_seconds_count", "live") not in found
+    assert not [name for name, *_ in found if name.endswith("_created")]
+    assert found["hybandits_request_duration_seconds_count", "decide"] == 6
+    assert found["hybandits_commit_duration_seconds_count",] >= 6
+    assert found["hybandits_last_row_timestamp_seconds",] == 1000
+
+
+def test_a_clock_that_is_behind_is_reported(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, clock=clock)
+    metrics = Metrics(Views(service), Gathering(service))
+    assert values(metrics.text().decode())["hybandits_clock_behind_seconds",] == 0
+    clock.advance(-90)
+    assert values(metrics.text().decode())["hybandits_clock_behind_seconds",] == 90
+
+
+def test_late_rewards_are_counted(tmp_path: Path) -> None:
+    clock = Clock()
+    service = writer(tmp_path, CLICKS, clock=clock)
+    put(service, "a")
+    for event in ("in time", "late", "later"):
+        decide(service, event)
+    reward(service, "in time", 1)
+    clock.advance(60)
+    for event in ("late", "later", "late"):
+        reward(service, event, 1)
+    restored = ModelState.restored(service.store)
+    assert restored is not None
+    assert service.model_state.summary.late == restored.summary.late == 2
+    service.keep_snapshot()
+    service.store.close()
+    service = writer(tmp_path, CLICKS, clock=clock)  # from the snapshot
+    with served(service) as web:
+        assert values(web.get("/metrics").text)["hybandits_rewards_late_total",] == 2
+        assert web.get("/v1/view").json()["late"] == 2
+
+
+def test_estimates_of_every_policy(tmp_path: Path) -> None:
+    service = writer(tmp_path, rewards=[0, 1], challengers=[{"name": 'bo"ld\n', "policy": "HyThompson:scale=1"}])
+    put(service, "a", "b")
+    with served(service) as web:
+        for i in range(5):
+            web.post("/v1/decisions", json={"event_id": str(i), "user": USER})
+            web.post("/v1/rewards", json={"event_id": str(i), "reward": 1})
+        found = values(web.get("/metrics").text)
+    assert found["hybandits_policy_reward_mean", "live", "live"] == 1
+    assert found["hybandits_policy_reward_low", "live", "live"] < 1
+    for part in ("mean", "low", "high"):
+        assert -1 <= found[f"hybandits_policy_gain_{part}", 'bo"ld\n', "challenger"] <= 1
+        assert 0 <= found[f"hybandits_policy_reward_{part}", "uniform choice", "uniform"] <= 1
+
+
+def test_names_have_units_and_sums_do_not_grow_with_what_is_asked(tmp_path: Path) -> None:
+    service = writer(tmp_path)
+    metrics = Metrics(Views(service), Gathering(service))
+    before = len(metrics.text())
+    for i in range(1_000):
+        metrics.measured("decide", 201, i / 100)
+    grown = len(metrics.text()) - before
+    for i in range(1_000):
+        metrics.measured("decide", 201, i / 100)
+    assert len(metrics.text()) - before - grown < 50

@@ -1,0 +1,371 @@
+"""The page: what it says, that strangers' text stays text, and how it looks and moves in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hybandits.service.access import Tokens
+from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
+from hybandits.service.dashboard.estimates import Comparison, Estimate
+from hybandits.service.dashboard.page import NAME, content, headers, page, verdict
+from hybandits.service.dashboard.view import Band, Curves, SeenPolicy, View, look
+from hybandits.service.writer import Writer
+from tests.support.bandits import CLICKS, USER, Clock, served, writer
+from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
+
+NASTY = [
+    '<script>document.title="caught"</script>', '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}",
+    "\u0646\u0635 \u202e mixed", "e" * 200,
+]  # fmt: skip
+"""Ids of arms that would do harm if they were taken for anything but text."""
+
+TOKEN = "a-token-for-everything"
+
+expect.set_options(timeout=30_000)  # milliseconds: a machine may be busy
+
+
+def played(path: Path, arms: list[str], decisions: int) -> Writer:
+    """A service on which something has happened: every arm has a click rate of its own."""
+    clock = Clock()
+    bold = {"name": "<b>bold</b>", "policy": "HyThompson:scale=1"}
+    service = writer(path, CLICKS, clock=clock, name="A page & <i>more</i>", challengers=[bold])
+    random = np.random.default_rng(5)
+    rates = dict(zip(arms, random.uniform(0.05, 0.5, len(arms)), strict=True))
+    service.serve([OfArm(arm, PutArm({"price": round(float(random.random()), 2)})) for arm in arms])
+    for start in range(0, decisions, 50):
+        asked = [Decide(USER, event_id=f"event {i}") for i in range(start, min(start + 50, decisions))]
+        answers = service.serve(asked)
+        clicked = [a.body["event_id"] for a in answers if random.random() < rates[a.body["arm"]]]  # type: ignore[union-attr]
+        clock.advance(3)
+        service.serve([GiveReward(event, 1.0) for event in clicked])
+    clock.advance(20)
+    service.serve([])
+    return service
+
+
+# ------------------------------------------------------------------ without a browser
+
+
+def test_text_of_strangers_stays_text(tmp_path: Path) -> None:
+    html = page(look(played(tmp_path, NASTY, 60)))
+    assert html.count("<script>") == 1
+    assert "<img" not in html
+    assert "<b>" not in html
+    assert "&lt;script&gt;document.title" in html
+    assert "{{ 7 * 7 }}" in html
+    assert "49" not in re.findall(r"<bdi[^>]*>([^<]*)</bdi>", html)
+
+
+def test_its_own_script_and_style_are_all_that_may_run(tmp_path: Path) -> None:
+    policy = headers()["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    html = page(look(writer(tmp_path, CLICKS)))
+    assert " style=" not in html
+    assert " onclick" not in html
+    assert "http://" not in html.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in html
+
+
+def test_characters_that_cannot_be_seen_are_escaped(tmp_path: Path) -> None:
+    view = look(played(tmp_path, ["a\u202eevil", "b\u200b", "c\x00\n", "caf\u00e9 \u65e5\u672c"], 60))
+    assert "a\u202eevil" in {arm.arm for arm in view.arms}  # programs get the id as it is
+    html = page(msgspec.structs.replace(view, name="x\u2066y", trouble="cannot\u2028write"))
+    assert not re.search("[\u202e\u200b\x00\u2066\u2028]", html)
+    for text in (
+        r"a\u202eevil",
+        r"b\u200b",
+        r"c\x00\n",
+        "caf\u00e9 \u65e5\u672c",
+        r"<bdi>x\u2066y</bdi>",
+        r"cannot\u2028write",
+    ):
+        assert text in html
+    assert r"<title>x\u2066y</title>" in html
+
+
+def test_names_with_the_same_beginning_can_be_told_apart() -> None:
+    arms = [f"article-about-something-with-a-long-name-{i}" for i in range(7)]
+    shares = [[1 / 7] * 7 + [0.0]] * 10
+    curves = msgspec.structs.replace(a_view().curves, arms=arms, places=list(range(7)), shares=shares)
+    shown = re.findall(r'<bdi title="([^"]*)">([^<]*)</bdi>', content(a_view(curves=curves)))
+    assert [name for name, _ in shown] == arms
+    assert len({text for _, text in shown}) == 7
+    assert {len(text) for _, text in shown} == {NAME}
+
+
+def test_a_challenger_may_earn_as_much_as_the_live_policy() -> None:
+    value = Estimate(10, 0.5, 0.4, 0.6)
+
+    def said(difference: float) -> str:
+        comparison = Comparison(value, Estimate(10, difference, -0.1, 0.1))
+        html = content(a_view(challengers=[SeenPolicy("bold", "HyIDS", comparison)]))
+        return re.sub(r"<[^>]*>", "", re.findall(r"<article>.*?</article>", html, re.S)[0])
+
+    assert "0.500 per decision (between 0.400 and 0.600), as much as the live policy (between" in said(0.0)
+    assert "), 0.020 less than the live policy (between" in said(-0.02)
+    assert "), about as much as the live policy (between" in said(1e-5)
+
+
+@pytest.mark.parametrize("arms", [3, 25, 1_000])
+def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
+    html = content(look(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
+    assert len(html) < 60_000
+    assert (f"{arms - 25:,} are not shown" in html) is (arms > 25)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "more", "to", "words"),
+    [
+        (0.1, 0.2, None, "tell", "would have earned more"),
+        (-0.2, -0.1, None, "tell", "would have earned less"),
+        (-0.1, 0.1, 12_000, "tell", "About 12,000 more decisions are needed"),
+        (-0.1, 0.1, 500, "halve", "About 500 more decisions will make the interval half as wide"),
+        (None, None, None, "tell", "Nothing can be said yet"),
+    ],
+)
+def test_comparisons_in_words(low: float, high: float, more: int | None, to: str, words: str) -> None:
+    estimate = Estimate(9, 0.0, low, high)
+    assert words in verdict(Comparison(estimate, estimate, more, to))[1]
+
+
+def a_view(**changes: Any) -> View:
+    """A view of ten stretches of one second, in which two arms shared the decisions."""
+    band = Band([0.5] * 10, [0.4] * 10, [0.6] * 10)
+    curves = Curves(
+        ends=[1_000.0 + i for i in range(1, 11)], seconds=1.0, earned=band, uniform=band, alone=[0.5] * 10,
+        arms=["a", "b"], places=[0, 1], shares=[[0.6, 0.4, 0.0]] * 10,
+    )  # fmt: skip
+    estimate = Estimate(10, 0.5, 0.4, 0.6)
+    usual: dict[str, Any] = {
+        "name": "page", "version": 20, "time": 1_010.0, "seen": 1_010.0, "behind": 0, "trouble": None, "failures": 0,
+        "refusals": {}, "live": "live", "policy": "HyIDS", "window": None, "no_reward": None, "range": (0.0, 1.0),
+        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "late": 0, "earned": estimate,
+        "uniform": Comparison(estimate, Estimate(10, 0.0, -0.1, 0.1)), "challengers": [], "arms": [], "active_arms": 2,
+        "known_arms": 2, "curves": curves, "learned": [],
+    }  # fmt: skip
+    return View(**{**usual, **changes})
+
+
+def path(view: View, kind: str) -> list[tuple[float, float]]:
+    """The corners of a path on the page that are given by both coordinates."""
+    (found,) = re.findall(rf'class="{kind}" d="([^"]*)"', content(view))
+    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", found)]
+
+
+def labels(view: View) -> list[str]:
+    return re.findall(r'<time class="clock"[^>]*>([^<]*)</time>', content(view))[:3]
+
+
+def test_the_axis_of_time_ends_at_the_present() -> None:
+    busy, idle, forgotten = (a_view(seen=1_010.0 + later) for later in (0, 5, 3 * 86_400))
+    assert labels(busy) == ["00:16:40 UTC", "00:16:45 UTC", "00:16:50 UTC"]
+    assert max(x for x, _ in path(busy, "line earned")) == 1000
+    assert labels(idle)[-1] == "00:16:55 UTC"
+    assert max(x for x, _ in path(idle, "line earned")) == pytest.approx(1000 * 10 / 15, abs=0.1)
+    assert labels(forgotten)[-1] == "01 Jan 00:17:00 UTC"  # what happened still takes half of the axis
+    assert max(x for x, _ in path(forgotten, "line earned")) == 500
+
+
+def test_long_pauses_are_gaps() -> None:
+    curves = a_view().curves
+    ends = [*curves.ends[:5], *(end + 20 for end in curves.ends[5:])]
+    html = content(a_view(curves=msgspec.structs.replace(curves, ends=ends), seen=1_030.0))
+    (line,) = re.findall(r'class="line earned" d="([^"]*)"', html)
+    assert line.count("M") == 2
+
+
+def test_stretches_beyond_the_axis_are_drawn_at_its_edge() -> None:
+    curves = a_view().curves
+    far = msgspec.structs.replace(curves, alone=[0.5] * 8 + [-7.0, 7.0])
+    assert [y for _, y in path(a_view(curves=far), "alone")][-2:] == [300, 0]
+    assert "drawn at the edge" in content(a_view(curves=far))
+    assert "drawn at the edge" not in content(a_view())
+
+
+def test_an_arm_keeps_its_colour() -> None:
+    """Whatever its share, and whoever else is there, unless both would have the same."""
+    curves = a_view().curves
+
+    def colours(*places: int) -> dict[str, str]:
+        arms = [f"arm {place}" for place in places]
+        shares = [[*[1 / len(arms)] * len(arms), 0.0]] * 10
+        html = content(a_view(curves=msgspec.structs.replace(curves, arms=arms, places=list(places), shares=shares)))
+        return {arm: colour for colour, arm in re.findall(r'class="key (c\d+)"></i><bdi title="([^"]*)"', html)}
+
+    first, later = colours(0, 3, 9), colours(0, 4, 5, 9, 14)
+    assert (later["arm 0"], later["arm 9"]) == (first["arm 0"], first["arm 9"])
+    assert len(set(later.values())) == 5
+
+
+def test_what_failed_is_said_in_sentences() -> None:
+    assert "No write has failed" in content(a_view())
+    assert "No request was refused" in content(a_view())
+    html = content(a_view(failures=2, refusals={"404": 1, "422": 1_200}))
+    assert "2 writes have failed" in html
+    assert "1,201 requests were refused (1 with 404, 1,200 with 422)" in html
+    assert "those of the server process" in html
+
+
+def test_late_rewards_are_said() -> None:
+    assert "too late" not in content(a_view())
+    assert "1 reward came too late to be learned" in content(a_view(late=1))
+    assert "1,200 rewards came too late to be learned" in content(a_view(late=1_200))
+
+
+def test_no_sentence_begins_with_a_number() -> None:
+    text = re.sub(
+        r"<[^>]*>", "", re.findall(r"<footer.*</footer>", content(a_view(window=9.0, no_reward=0.0)), re.S)[0]
+    )
+    assert "they count as 0. In 5 % of decisions the bandit chooses evenly among all candidates." in text
+    assert not re.search(r"[.:] +\d", text)
+
+
+# ------------------------------------------------------------------ in a browser
+
+slow = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+DESK, PHONE = {"width": 1366, "height": 768}, {"width": 360, "height": 740}
+STATES = {"beginning": ([], 0), "few": (NASTY, 400), "many": ([f"arm {i}" for i in range(300)], 600)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with a_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module", params=STATES)
+def web(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A service at its beginning, and with few and many arms."""
+    with served(played(tmp_path_factory.mktemp("page"), *STATES[request.param])) as client:
+        yield client
+
+
+@contextmanager
+def opened(browser: Browser, client: httpx.Client, **options: Any) -> Iterator[tuple[Page, Watched]]:
+    context = browser.new_context(**{"viewport": DESK, **options})
+    page = context.new_page()
+    watched = Watched(page)
+    page.goto(str(client.base_url))
+    try:
+        yield page, watched
+    finally:
+        context.close()
+
+
+class TestInChromium:
+    pytestmark = slow
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+    def test_everything_can_be_seen_and_nothing_else_is_asked_for(
+        self, browser: Browser, web: httpx.Client, scheme: Any, size: Any
+    ) -> None:
+        with opened(browser, web, viewport=size, color_scheme=scheme) as (page, watched):
+            expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))  # the script has run
+            page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+            assert width <= room, "the page scrolls sideways"
+            looked, found = page.evaluate(BELOW_CONTRAST, 4.5)
+            assert looked > 20
+            assert found == []
+            assert page.title() != "caught"
+            assert page.evaluate("document.querySelectorAll('img, iframe, object').length") == 0
+            assert watched.complaints == []
+            own = str(web.base_url).rstrip("/")
+            assert {url for url in watched.requests if not url.startswith("data:")} == {f"{own}/", f"{own}/live"}
+
+    def test_it_can_be_read_without_scripts(self, browser: Browser, web: httpx.Client) -> None:
+        view = web.get("/v1/view").json()
+        with opened(browser, web, java_script_enabled=False) as (page, watched):
+            assert f"{view['decisions']:,}" in page.inner_text("main")
+            assert page.locator("main svg[role=img]").count() == (2 if view["decisions"] else 0)
+            assert page.locator("table").first.is_visible() == bool(view["decisions"])
+            assert watched.complaints == []
+
+    def test_changes_arrive_and_leave_the_rest_alone(self, browser: Browser, tmp_path: Path) -> None:
+        service = played(tmp_path, ["a", "b"], 200)
+        with served(service) as web, opened(browser, web) as (page, watched):
+            page.locator("summary").first.click()
+            page.locator("summary").first.focus()
+            page.evaluate("window.kept = document.querySelector('summary')")
+            web.post("/v1/decisions", json={"user": USER})
+            expect(page.locator("main")).to_contain_text("201")
+            assert page.evaluate("document.activeElement === window.kept && window.kept.parentElement.open")
+            web.put("/v1/arms/%3Cscript%3Ealert(1)%3C%2Fscript%3E", json={"features": {"price": 1}})
+            expect(page.locator("table").first).to_contain_text("<script>alert(1)</script>")
+            assert watched.complaints == []
+
+    def test_a_lost_connection_is_said(self, browser: Browser, tmp_path: Path) -> None:
+        with served(played(tmp_path, ["a"], 10)) as web, opened(browser, web) as (page, _):
+            expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))
+            page.route("**/live", lambda route: route.abort())
+            page.reload()
+            expect(page.locator("#connection")).to_contain_text("The connection is lost")
+            page.unroute("**/live")
+            expect(page.locator("#connection")).to_be_empty()
+
+    def test_by_keyboard(self, browser: Browser, tmp_path: Path) -> None:
+        service = played(tmp_path, ["a", "b"], 100)
+        with served(service) as web, opened(browser, web) as (page, _):
+            expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))
+            reached = []
+            for _ in range(4):
+                page.keyboard.press("Tab")
+                reached.append(page.evaluate("document.activeElement.tagName + document.activeElement.className"))
+                outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+                assert outline == "solid" or reached[-1] == "BODY"
+            assert "DIVscroll" in reached
+            assert "SUMMARY" in reached
+
+    def test_with_a_token(self, browser: Browser, tmp_path: Path) -> None:
+        service = played(tmp_path, ["a"], 10)
+        with served(service, Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
+            assert "A token is needed" in page.inner_text("main")
+            page.fill("#token", "another")
+            page.keyboard.press("Enter")
+            expect(page.locator("#connection")).to_have_text("This token was not accepted.")
+            for wrong in ("\u0142\u00f3d\u017a", "another"):  # no header can hold the first one
+                page.evaluate("document.getElementById('connection').textContent = ''")
+                page.fill("#token", wrong)
+                page.keyboard.press("Enter")
+                expect(page.locator("#connection")).to_have_text("This token was not accepted.")
+            page.fill("#token", f" {TOKEN} ")
+            page.keyboard.press("Enter")
+            expect(page.locator("h1")).to_have_text("A page & <i>more</i>")
+            assert TOKEN not in page.url
+            page.reload()
+            expect(page.locator("h1")).to_have_text("A page & <i>more</i>")  # this tab still has it
+
+    def test_another_token_may_be_entered_while_the_service_does_not_answer(
+        self, browser: Browser, tmp_path: Path
+    ) -> None:
+        service = played(tmp_path, ["a"], 10)
+        with served(service, Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
+            page.route("**/live", lambda route: route.abort())
+            page.fill("#token", "another")
+            page.keyboard.press("Enter")
+            expect(page.locator("#connection")).to_contain_text("The connection is lost")
+            page.unroute("**/live")
+            page.fill("#token", TOKEN)
+            page.keyboard.press("Enter")
+            expect(page.locator("h1")).to_have_text("A page & <i>more</i>")
+            page.wait_for_timeout(2_500)  # the first token would have been tried again
+            assert page.inner_text("h1") == "A page & <i>more</i>"
+
+    def test_with_a_token_and_without_scripts(self, browser: Browser, tmp_path: Path) -> None:
+        with (
+            served(writer(tmp_path), Tokens(TOKEN)) as web,
+            opened(browser, web, java_script_enabled=False) as (page, _),
+        ):
+            assert "Without scripts" in page.inner_text("main")

@@ -1,0 +1,140 @@
+"""What there is to see: the view of a bandit at its beginning, in the middle, and with many arms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hybandits.service.commands import Decide, GiveReward
+from hybandits.service.dashboard import view as view_module
+from hybandits.service.dashboard.view import ARMS, POINTS, SHARES, View, Views, look
+from hybandits.service.log.store import StoreError
+from hybandits.service.writer import Writer
+from tests.support.bandits import CLICKS, USER, Clock, put, retire, served, writer
+
+
+def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Writer:
+    """A service whose every second decision for its first arm, and no other, was rewarded."""
+    clock = Clock()
+    service = writer(path, CLICKS, clock=clock, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
+    put(service, *arms)
+    for i in range(rounds):
+        clock.advance(seconds)
+        (answer,) = service.serve([Decide(USER, event_id=str(i))])
+        if answer.body["arm"] == arms[0] and i % 2:  # type: ignore[union-attr]
+            service.serve([GiveReward(str(i), 1.0)])
+    clock.advance(20)
+    service.serve([])
+    return service
+
+
+def test_at_the_beginning_there_is_nothing_to_see(tmp_path: Path) -> None:
+    view = look(writer(tmp_path, CLICKS))
+    assert (view.decisions, view.earned.mean, view.arms, view.curves.ends) == (0, None, [], [])
+    assert view.learned == []
+
+
+def test_in_the_middle(tmp_path: Path) -> None:
+    service = played(tmp_path, "a", "b", "c")
+    retire(service, "c")
+    view = look(service)
+    assert (view.decisions, view.rewards, view.open, view.behind) == (60, 60, 0, 0)
+    assert (view.active_arms, view.known_arms) == (2, 3)
+    assert sum(arm.decisions for arm in view.arms) == 60
+    assert sum(arm.share for arm in view.arms) == pytest.approx(1)
+    assert {arm.arm for arm in view.arms if not arm.active} == {"c"}
+    assert [each.name for each in view.challengers] == ["bold"]
+    assert view.earned.low < view.earned.mean < view.earned.high  # type: ignore[operator]
+    for shares in view.curves.shares:
+        assert sum(shares) == pytest.approx(1) or sum(shares) == 0
+    assert {each.policy for each in view.learned} == {"live", "bold"}
+    assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
+
+
+def test_of_many_arms_the_most_decided_are_seen(tmp_path: Path) -> None:
+    view = look(played(tmp_path, *(f"arm {i}" for i in range(60)), rounds=200))
+    counts = [arm.decisions for arm in view.arms]
+    assert counts == sorted(counts, reverse=True)
+    assert len(counts) == ARMS
+    assert len(view.curves.arms) == SHARES
+    assert len(view.curves.ends) <= POINTS
+    assert all(len(shares) == SHARES + 1 for shares in view.curves.shares)
+
+
+def test_a_look_is_taken_once_for_all_who_want_one(tmp_path: Path) -> None:
+    now = 0.0
+    service = writer(tmp_path, CLICKS)
+    views = Views(service, lambda: now)
+    first = views.newest()
+    put(service, "a")
+    assert views.newest() is first  # it is not old
+    now += 2
+    second = views.newest()
+    assert second.version == 2
+    now += 2
+    assert views.newest() is second  # nothing has changed
+    service.trouble = "The disk is full."
+    now += 2
+    assert views.newest().trouble == "The disk is full."
+    service.failures += 3
+    now += 2
+    assert views.newest().failures == 3
+
+
+def test_a_look_is_renewed_when_the_present_has_moved_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curves are drawn up to the present, so an old look would end them too early."""
+    service, now = played(tmp_path, "a", "b"), 0.0  # of 50 seconds, the first of which is second 1,000
+    monkeypatch.setattr("time.time", lambda: 1_050 + now)
+    views = Views(service, lambda: now)
+    first = views.newest()
+    now += 0.5
+    assert views.newest() is first
+    now += 1.5
+    assert views.newest() is not first
+    assert views.newest().seen == 1_052
+
+
+def test_arms_are_followed_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
+    arms = [f"arm {i}" for i in range(60)]
+    curves = look(played(tmp_path, *arms, rounds=200)).curves
+    assert curves.places == sorted(curves.places)
+    assert curves.arms == [arms[place] for place in curves.places]
+
+
+def test_refused_requests_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "OFTEN", 0.0)
+    with served(writer(tmp_path, CLICKS)) as web:
+        assert web.get("/v1/view").json()["refusals"] == {}
+        for _ in range(2):
+            web.post("/v1/decisions", json={"users": {}})
+        web.get("/nowhere")
+        assert web.get("/v1/view").json()["refusals"] == {"404": 1, "422": 2}
+
+
+def test_trouble_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = writer(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise StoreError("The disk is full.")
+
+    monkeypatch.setattr(service.store, "writing", fail)
+    monkeypatch.setattr(service.store, "last", fail)
+    service.serve([Decide(USER)])
+    view = look(service)
+    assert (view.trouble, view.failures, view.behind) == ("The disk is full.", 1, None)
+
+
+def test_what_other_servers_have_written_is_seen(tmp_path: Path) -> None:
+    one, other = writer(tmp_path, CLICKS), writer(tmp_path, CLICKS)
+    views = Views(other, iter((0.0, 100.0)).__next__)
+    other.start()
+    try:
+        assert views.newest().version == 1
+        put(one, "a")
+        assert views.newest().version == 2
+    finally:
+        other.stop()
+    one.store.close()
+    other.store.close()

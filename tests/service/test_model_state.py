@@ -1,0 +1,149 @@
+"""The model as a fold: the same bytes however a log is folded, and from snapshots."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from hybandits.service.admin.archive import archive
+from hybandits.service.commands import GiveReward, OfArm, Promote, PutArm
+from hybandits.service.fingerprint import fingerprint
+from hybandits.service.log.rows import Row
+from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.model_state import ModelState
+from hybandits.service.summary import FIRST_BIN
+from hybandits.service.writer import Writer
+from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, outcome_of, put, retire, writer
+
+MODES = pytest.mark.parametrize("content", [FILE, CLICKS], ids=["at once", "with a window"])
+CHALLENGERS = [{"name": "bold", "policy": "HyThompson:scale=1"}]
+
+
+def play(service: Writer, clock: Clock, first: int, last: int) -> None:
+    """Decisions over some minutes, whose rewards come some rows later, some of them never."""
+    chance = random.Random(first)
+    for i in range(first, last):
+        decide(service, f"e{i}", user={"age": chance.gauss(0, 1), "country": chance.choice(["de", "fr"])})
+        clock.advance(chance.choice([0.1, 1, 15]))
+        if i >= first + 3 and chance.random() < 0.8:
+            outcome_of(service, GiveReward(f"e{i - 3}", chance.random()))
+
+
+def played(path: Path, content: dict[str, Any]) -> Writer:
+    """A service whose log has rows of all kinds."""
+    clock = Clock()
+    service = writer(path, content, challengers=CHALLENGERS, clock=clock)
+    put(service, "a", "b", "c")
+    play(service, clock, 0, 80)
+    outcome_of(service, Promote("bold"))
+    retire(service, "a")
+    put(service, "d", "b")
+    play(service, clock, 100, 180)
+    changed = bandit(content, challengers=CHALLENGERS, floor=0.1)
+    service = Writer(SqliteStore(path / "log.db"), changed, clock=clock)
+    play(service, clock, 200, 240)
+    return service
+
+
+@MODES
+def test_a_log_gives_the_same_bytes_however_it_is_folded(tmp_path: Path, content: dict[str, Any]) -> None:
+    """Servers fold what has come since they last looked, which is another piece of the log for each."""
+    service, chance = played(tmp_path, content), random.Random(1)
+    store, rows = service.store, list(service.store.rows(0))
+
+    def folded(size: Callable[[], int]) -> bytes:
+        fold, start = ModelState(bandit(content, challengers=CHALLENGERS)), 0
+        while start < len(rows):
+            some = size()
+            fold.apply(rows[start : start + some], store)
+            start += some
+        return fold.snapshot().content
+
+    whole = folded(lambda: len(rows))
+    assert service.model_state.summary.width >= 4 * FIRST_BIN, "stretches of time have become longer on the way"
+    assert folded(lambda: 1) == whole
+    assert folded(lambda: chance.randint(1, 90)) == whole
+    assert service.model_state.snapshot().content == whole
+
+
+@MODES
+def test_a_snapshot_goes_on_with_the_same_bytes(tmp_path: Path, content: dict[str, Any]) -> None:
+    service = played(tmp_path, content)
+    rows = list(service.store.rows(0))
+    for upto in (1, 4, len(rows) // 2, len(rows) - 3):
+        fold = ModelState.restored(service.store, upto)
+        assert fold is not None
+        service.store.keep_snapshot(fold.snapshot())
+        fold = ModelState.restored(service.store)
+        assert fold is not None
+        assert fold.resumed == (upto if upto > 1 else 0)
+        assert fold.snapshot() == service.model_state.snapshot()
+        assert (fold.bandit, fold.arms) == (service.model_state.bandit, service.model_state.arms)
+        assert np.array_equal(fold._vectors[: len(fold.arms)], service.model_state._vectors[: len(fold.arms)])
+
+
+def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arms that are described anew all the time make a log long, too."""
+    service = writer(tmp_path)
+    for i in range(100):
+        outcome_of(service, OfArm("a", PutArm({"price": 10**40 + i / 7 if i % 2 else 10**40 + i})))
+    service.keep_snapshot()
+    decide(service, "e")
+    read: list[int] = []
+    rows = SqliteStore.rows
+
+    def noted(*given: Any) -> Iterator[Row]:
+        for row in rows(*given):
+            read.append(row.number)
+            yield row
+
+    monkeypatch.setattr(SqliteStore, "rows", noted)
+    fold = ModelState.restored(SqliteStore(tmp_path / "log.db"))
+    assert fold is not None
+    assert fold.arms == service.model_state.arms
+    assert read == [1, 102], "what the log begins with, and what came after the snapshot"
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0", b"{}", "half", "policy"], ids=str)
+def test_a_damaged_snapshot_is_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes | str
+) -> None:
+    service = played(tmp_path, FILE)
+    snapshot = service.model_state.snapshot()
+    plain = msgspec.msgpack.decode(snapshot.content)
+    if damage == "policy":
+        plain["policies"]["bold"] = plain["policies"]["bold"][:-100]
+    content = damage if isinstance(damage, bytes) else msgspec.msgpack.encode(plain)
+    if damage == "half":
+        content = content[: len(content) // 2]
+    service.store.keep_snapshot(snapshot._replace(content=content))
+    again = Writer(SqliteStore(tmp_path / "log.db"))
+    assert again.fold.snapshot() == snapshot
+    (warning,) = [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
+    assert warning.startswith(f"the snapshot of row {snapshot.row} cannot be used (")
+    assert warning.endswith("so the log is folded from row 1")
+    again.keep_snapshot()
+    assert again.store.snapshot(fingerprint()) == snapshot
+
+
+def test_a_log_that_was_archived_before_snapshots_had_arms_can_be_read(tmp_path: Path) -> None:
+    service = played(tmp_path, FILE)
+    archive(SqliteStore(tmp_path / "log.db"), tmp_path / "old", before=service.model_state.time - 100_000_000)
+    store = SqliteStore(tmp_path / "log.db")
+    base = store.base()
+    assert base is not None
+    content = msgspec.msgpack.decode(base.content)
+    del content["arms"], content["bandit"]
+    older = base._replace(content=msgspec.msgpack.encode(content))
+    with store.writing():
+        store._connection.execute("UPDATE base SET content = ?, digest = ?", (older.content, older.digest))
+    fold = ModelState.restored(store)
+    assert fold is not None
+    assert fold.snapshot() == service.model_state.snapshot()
+    assert fold.row > base.row > 0
