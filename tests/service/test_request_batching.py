@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.service import gathering as gathering_module
+from hybandits.service import request_batching as gathering_module
 from hybandits.service import writer as writing
 from hybandits.service.commands import Answer, Command, Decide
 from hybandits.service.problems import Refused

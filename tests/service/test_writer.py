@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from hybandits.service import fold
 from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.dashboard.view import look

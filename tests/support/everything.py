@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 import hybandits
-from hybandits import paper
+from hybandits import evaluation, paper
 from hybandits.engines import SerialEngine
 from hybandits.estimators.exploration import Constant
 from hybandits.estimators.features import MAPS, FeatureMap
-from hybandits.evaluation import describe, evaluation, fit
+from hybandits.evaluation import describe, fit
 from hybandits.evaluation.view import ARMS, View
 from hybandits.experiments import runner
 from hybandits.logs.formats import reader_of
