@@ -35,7 +35,7 @@ def test_pages_from_elsewhere_are_refused(tmp_path: Path, headers: dict[str, str
             assert (path, answer.status_code) == (path, 403)
             assert answer.json()["field"] == field
             assert "--token-file" in answer.json()["detail"]
-    assert service.model_state.row == 1
+    assert service.fold.row == 1
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ def test_fifty_clients_ask_for_one_event(service: Writer) -> None:
             assert sorted(answer.status_code for answer in await asyncio.gather(*give)) == [200] * 49 + [201]
 
     in_a_loop(work)
-    assert service.model_state.policies["live"].rounds == 1
+    assert service.fold.policies["live"].rounds == 1
     assert verify(service.store).decisions == 1
 
 

@@ -89,7 +89,7 @@ def test_batches_and_promote(tmp_path: Path) -> None:
                 await client.promote("live")
 
         asyncio.run(work())
-    assert service.model_state.live == "live"
+    assert service.fold.live == "live"
 
 
 def test_arms_are_not_sent_again_where_nobody_knows_what_became_of_them() -> None:

@@ -66,10 +66,10 @@ def test_a_log_gives_the_same_bytes_however_it_is_folded(tmp_path: Path, content
         return fold.snapshot().content
 
     whole = folded(lambda: len(rows))
-    assert service.model_state.summary.width >= 4 * FIRST_BIN, "stretches of time have become longer on the way"
+    assert service.fold.summary.width >= 4 * FIRST_BIN, "stretches of time have become longer on the way"
     assert folded(lambda: 1) == whole
     assert folded(lambda: chance.randint(1, 90)) == whole
-    assert service.model_state.snapshot().content == whole
+    assert service.fold.snapshot().content == whole
 
 
 @MODES
@@ -83,9 +83,9 @@ def test_a_snapshot_goes_on_with_the_same_bytes(tmp_path: Path, content: dict[st
         fold = ModelState.restored(service.store)
         assert fold is not None
         assert fold.resumed == (upto if upto > 1 else 0)
-        assert fold.snapshot() == service.model_state.snapshot()
-        assert (fold.bandit, fold.arms) == (service.model_state.bandit, service.model_state.arms)
-        assert np.array_equal(fold._vectors[: len(fold.arms)], service.model_state._vectors[: len(fold.arms)])
+        assert fold.snapshot() == service.fold.snapshot()
+        assert (fold.bandit, fold.arms) == (service.fold.bandit, service.fold.arms)
+        assert np.array_equal(fold._vectors[: len(fold.arms)], service.fold._vectors[: len(fold.arms)])
 
 
 def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
     monkeypatch.setattr(SqliteStore, "rows", noted)
     fold = ModelState.restored(SqliteStore(tmp_path / "log.db"))
     assert fold is not None
-    assert fold.arms == service.model_state.arms
+    assert fold.arms == service.fold.arms
     assert read == [1, 102], "what the log begins with, and what came after the snapshot"
 
 
@@ -115,7 +115,7 @@ def test_a_damaged_snapshot_is_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes | str
 ) -> None:
     service = played(tmp_path, FILE)
-    snapshot = service.model_state.snapshot()
+    snapshot = service.fold.snapshot()
     plain = msgspec.msgpack.decode(snapshot.content)
     if damage == "policy":
         plain["policies"]["bold"] = plain["policies"]["bold"][:-100]
@@ -134,7 +134,7 @@ def test_a_damaged_snapshot_is_passed_over(
 
 def test_a_log_that_was_archived_before_snapshots_had_arms_can_be_read(tmp_path: Path) -> None:
     service = played(tmp_path, FILE)
-    archive(SqliteStore(tmp_path / "log.db"), tmp_path / "old", before=service.model_state.time - 100_000_000)
+    archive(SqliteStore(tmp_path / "log.db"), tmp_path / "old", before=service.fold.time - 100_000_000)
     store = SqliteStore(tmp_path / "log.db")
     base = store.base()
     assert base is not None
@@ -145,5 +145,5 @@ def test_a_log_that_was_archived_before_snapshots_had_arms_can_be_read(tmp_path:
         store._connection.execute("UPDATE base SET content = ?, digest = ?", (older.content, older.digest))
     fold = ModelState.restored(store)
     assert fold is not None
-    assert fold.snapshot() == service.model_state.snapshot()
+    assert fold.snapshot() == service.fold.snapshot()
     assert fold.row > base.row > 0

@@ -163,13 +163,13 @@ class Service(RuleBasedStateMachine):
     def restart(self, snapshot: bool) -> None:
         if snapshot:
             self.service.keep_snapshot()
-        before, summary = models(self.service), self.service.model_state.summary
+        before, summary = models(self.service), self.service.fold.summary
         self.service.store.close()
         self.open()
         assert models(self.service) == before
-        assert self.service.model_state.summary == summary
+        assert self.service.fold.summary == summary
 
-    @precondition(lambda self: self.service.model_state.row > 1)
+    @precondition(lambda self: self.service.fold.row > 1)
     @rule()
     def fold_again(self) -> None:
         again = ModelState.restored(self.service.store)
@@ -221,8 +221,8 @@ class Service(RuleBasedStateMachine):
         else:
             given = [known.reward for known in events if known.reward is not None]
             expected = len(given), sum(given)
-        assert (self.service.model_state.summary.reward.n, self.service.model_state.summary.reward.total) == expected
-        assert self.service.model_state.policies["live"].rounds == expected[0]
+        assert (self.service.fold.summary.reward.n, self.service.fold.summary.reward.total) == expected
+        assert self.service.fold.policies["live"].rounds == expected[0]
 
 
 class WithWindow(Service):

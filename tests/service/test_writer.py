@@ -54,7 +54,7 @@ def test_the_same_event_gets_the_same_answer(tmp_path: Path) -> None:
     assert first.body == again.body
     assert refused(service, Decide({**USER, "age": 0.4}, event_id="e1")).status == 409
     assert refused(service, Decide(USER, encode_ids(["a", "b"]), "e1")).status == 409
-    assert service.model_state.summary.decisions == 1
+    assert service.fold.summary.decisions == 1
 
 
 def test_events_in_one_transaction_are_told_apart(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_events_in_one_transaction_are_told_apart(tmp_path: Path) -> None:
     commands = [Decide(USER, event_id="e"), Decide(USER, event_id="e"), GiveReward("e", 1.0), GiveReward("e", 1.0)]
     outcomes = service.serve([*commands, GiveReward("e", 0.5), GiveReward("f", 1.0)])
     assert [outcome.status for outcome in outcomes] == [201, 200, 201, 200, 409, 404]
-    assert service.model_state.policies["live"].rounds == 1
+    assert service.fold.policies["live"].rounds == 1
 
 
 def test_a_decision_without_an_id_gets_one(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_reward_counts_once(tmp_path: Path) -> None:
     assert [reward(service, "e", 1.0).status, reward(service, "e", 1.0).status] == [201, 200]
     assert refused(service, GiveReward("e", 0.0)).status == 409
     assert refused(service, GiveReward("other", 0.0)).status == 404
-    assert service.model_state.policies["live"].rounds == 1
+    assert service.fold.policies["live"].rounds == 1
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf")])
@@ -168,15 +168,15 @@ def test_with_a_window_nothing_is_learned_before_the_decision_closes(tmp_path: P
     for event in ("seen", "clicked"):
         decide(service, event)
     assert reward(service, "clicked", 1.0).status == 201
-    assert service.model_state.policies["live"].rounds == 0
+    assert service.fold.policies["live"].rounds == 0
     clock.advance(10.5)
     service.serve([])
-    assert service.model_state.policies["live"].rounds == 2
-    assert service.model_state.summary.reward.total == 1.0
+    assert service.fold.policies["live"].rounds == 2
+    assert service.fold.summary.reward.total == 1.0
     late = reward(service, "seen", 1.0)
     assert (late.status, late.body["learned"]) == (202, False)
     assert reward(service, "seen", 1.0).status == 200
-    assert service.model_state.policies["live"].rounds == 2
+    assert service.fold.policies["live"].rounds == 2
     closes = [row.content for row in service.store.rows(0) if isinstance(row.content, Closed)]
     assert len(closes) == 1
 
@@ -188,8 +188,8 @@ def test_a_reward_after_the_window_is_late_even_before_the_close(tmp_path: Path)
     decide(service, "e")
     clock.advance(60)
     assert reward(service, "e", 1.0).status == 202
-    assert service.model_state.summary.reward.total == 0.0
-    assert service.model_state.summary.reward.n == 1
+    assert service.fold.summary.reward.total == 0.0
+    assert service.fold.summary.reward.n == 1
 
 
 def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
     decide(service, "e")
     service.start()
     end = time.monotonic() + 60
-    while service.model_state.policies["live"].rounds == 0:
+    while service.fold.policies["live"].rounds == 0:
         assert time.monotonic() < end
         time.sleep(0.01)
     service.stop()
@@ -269,7 +269,7 @@ def test_the_longest_window_does_not_end_the_thread(tmp_path: Path) -> None:
         service.ask(Asked([Decide(USER, event_id=event)], lambda outcomes, done=done: done.set()))  # type: ignore[misc]
         assert done.wait(20)
     service.stop()
-    assert service.model_state.summary.decisions == 2
+    assert service.fold.summary.decisions == 2
 
 
 def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatc
     def fails(*arguments: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(service.model_state.policies["bold"], "learn_batch", fails)
+    monkeypatch.setattr(service.fold.policies["bold"], "learn_batch", fails)
     for i in range(5):
         service.serve([GiveReward(f"e{i}", 1.0)])
         monkeypatch.undo()
@@ -303,7 +303,7 @@ def test_promotes_of_one_transaction_follow_on_each_other(tmp_path: Path) -> Non
         {"live": "live"},
         {"live": "live"},
     ]
-    assert service.model_state.live == "live"
+    assert service.fold.live == "live"
 
 
 def test_another_seed_is_refused(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_a_new_process_has_the_same_model(tmp_path: Path) -> None:
     play(service, 60, 90)
     again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content))
     assert models(again) == models(service)
-    assert again.fold.summary == service.model_state.summary
+    assert again.fold.summary == service.fold.summary
     assert plain is not None
     play(again, 90, 100)
     service.serve([])
@@ -367,7 +367,7 @@ def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
     play(service, 0, 20)
-    snapshot = service.model_state.snapshot()
+    snapshot = service.fold.snapshot()
     service.store.keep_snapshot(snapshot._replace(fingerprint="elsewhere", content=b"not a model"))
     again = Writer(SqliteStore(tmp_path / "log.db"))
     assert models(again) == models(service)
@@ -386,7 +386,7 @@ def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monke
     commands[:0] = [Decide({"age": "old", "country": "fr"}, event_id="t1"), Decide({"age": 1.0}, event_id="x")]
     commands += [Decide(USER), Decide(USER)]
     with monkeypatch.context() as patch:
-        patch.setattr(fold, "TOGETHER", 9 * 3 * (service.model_state.features.d1 + service.model_state.features.d2))
+        patch.setattr(model_state, "TOGETHER", 9 * 3 * (service.fold.features.d1 + service.fold.features.d2))
         together = service.serve(commands)
     (tmp_path / "again").mkdir()
     again = writer(tmp_path / "again", content)
@@ -430,7 +430,7 @@ def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: P
     assert list(changed.fold.policies) == ["live", "bold"]
     assert sorted(changed.fold.policies["bold"].arms) == ["a", "b"]
     service.serve([])
-    assert list(service.model_state.policies) == ["live", "bold"]
+    assert list(service.fold.policies) == ["live", "bold"]
     with pytest.raises(ValueError, match="the file does not have the user feature 'country', which the log has"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
     with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
@@ -444,9 +444,9 @@ def test_the_name_may_change(tmp_path: Path) -> None:
     service = writer(tmp_path, CLICKS)
     values = {"window": 20.0, "no_reward": 0.0, "floor": 0.1, "challengers": {}}
     with service.store.writing() as transaction:
-        transaction.append([Row(2, service.model_state.time, Changed(values))])
+        transaction.append([Row(2, service.fold.time, Changed(values))])
     service.serve([])
-    assert (service.model_state.bandit.name, service.model_state.bandit.floor) == ("page", 0.1)
+    assert (service.fold.bandit.name, service.fold.bandit.floor) == ("page", 0.1)
     renamed = writer(tmp_path, CLICKS, window="20s", floor=0.1, name="front page")
     assert (renamed.fold.row, renamed.fold.bandit.name) == (3, "front page")
     service.serve([])
@@ -562,7 +562,7 @@ def test_what_was_never_written_is_not_known(tmp_path: Path, monkeypatch: pytest
 
 
 def test_events_are_known_from_memory_and_from_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "REMEMBERED", 2)
+    monkeypatch.setattr(model_state, "REMEMBERED", 2)
     service = writer(tmp_path)
     put(service, "a", "b")
     answers = [decide(service, f"e{i}").body for i in range(9)]

@@ -110,7 +110,7 @@ def test_rows_are_moved_and_none_is_lost(tmp_path: Path, content: dict[str, Any]
     assert store.first_decisions(0, 1) == []
     log = Log(tmp_path / "old")
     assert log.rounds == done.rounds
-    assert sum(batch.reward.sum() for batch in log.batches()) == service.model_state.summary.reward.total
+    assert sum(batch.reward.sum() for batch in log.batches()) == service.fold.summary.reward.total
     assert evaluate(View(log), {"uniform": "uniform"}, estimators=("ips",)).of("uniform", "ips").value > 0
     base = store.base()
     assert base is not None
@@ -361,7 +361,7 @@ def test_rows_of_arms_go_unless_a_decision_that_stays_means_them(tmp_path: Path,
     before = clock.now
     describe_and_decide(30, 35)
     outcome_of(service, GiveReward("e25", 1.0))  # which was decided long before the archive's last row
-    rows, model, candidates = list(service.store.rows(0)), service.model_state.snapshot(), candidates_of(other(service))
+    rows, model, candidates = list(service.store.rows(0)), service.fold.snapshot(), candidates_of(other(service))
     store = other(service)
     done = archive(store, tmp_path / "old", before=before)
     assert rows_of(store, tmp_path / "old") == rows
@@ -379,7 +379,7 @@ def test_rows_of_arms_go_unless_a_decision_that_stays_means_them(tmp_path: Path,
     assert len(after) > 10
     again = Writer(store, clock=clock)
     assert again.fold.snapshot() == model
-    assert again.fold.arms == service.model_state.arms
+    assert again.fold.arms == service.fold.arms
     assert verify(store).different == 0
     clock.advance(100)
     again.serve([])
@@ -387,4 +387,4 @@ def test_rows_of_arms_go_unless_a_decision_that_stays_means_them(tmp_path: Path,
     archive(store, tmp_path / "rest", before=clock.now)
     assert rows_of(store, tmp_path / "old", tmp_path / "rest")[: len(rows)] == rows
     assert len(list(store.rows(0, None, ARMS))) == 2 * 3 + 1
-    assert ModelState.based(store).arms == service.model_state.arms
+    assert ModelState.based(store).arms == service.fold.arms

@@ -55,9 +55,9 @@ def test_an_exported_log_can_be_evaluated(tmp_path: Path) -> None:
     log, problems = export(service.store, tmp_path / "log")
     assert (log.rounds, problems.skipped) == (150, 50)
     assert problems.kinds[NO_REWARD] == 50
-    assert sum(batch.reward.sum() for batch in log.batches()) == service.model_state.summary.reward.total
+    assert sum(batch.reward.sum() for batch in log.batches()) == service.fold.summary.reward.total
     evaluation = evaluate(View(log), {"logged": "logged", "uniform": "uniform"}, estimators=("ips",))
-    assert evaluation.of("logged", "ips").value == pytest.approx(service.model_state.summary.reward.total / 150)
+    assert evaluation.of("logged", "ips").value == pytest.approx(service.fold.summary.reward.total / 150)
 
 
 def test_open_decisions_are_left_out(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_open_decisions_are_left_out(tmp_path: Path) -> None:
     log, problems = export(service.store, tmp_path / "log")
     assert (log.rounds, problems.kinds[OPEN]) == (21, 9)  # the first of the nine closes a second later
     rewards = np.concatenate([batch.reward for batch in log.batches()])
-    assert rewards.sum() == service.model_state.summary.reward.total
+    assert rewards.sum() == service.fold.summary.reward.total
 
 
 def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> 
     log, _ = export(service.store, tmp_path / "log")
     rewards = np.concatenate([batch.reward for batch in log.batches()])
     assert sorted(rewards) == [-2.0] * 4 + [-1.0] * 3 + [0.0] * 5
-    assert rewards.sum() == service.model_state.summary.reward.total
+    assert rewards.sum() == service.fold.summary.reward.total
     archive(service.store, tmp_path / "old", before=clock.now)
     again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content, no_reward=-3.0), clock=clock)
     log, _ = export(again.store, tmp_path / "log of the rest")
@@ -122,7 +122,7 @@ def test_an_archived_log_goes_on(tmp_path: Path, content: dict[str, object]) -> 
     put(service, "a", "b", "c")
     play(service, 0, 60, clock)
     outcome_of(service, GiveReward("e0", 1.0))  # late, or after the archive's last row
-    before = models(service), service.model_state.summary
+    before = models(service), service.fold.summary
     done = archive(service.store, tmp_path / "old", before=clock.now - 20_000_000)
     assert done.rounds > 0
     again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content), clock=clock)  # type: ignore[arg-type]

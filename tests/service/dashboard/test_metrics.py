@@ -77,7 +77,7 @@ def test_late_rewards_are_counted(tmp_path: Path) -> None:
         reward(service, event, 1)
     restored = ModelState.restored(service.store)
     assert restored is not None
-    assert service.model_state.summary.late == restored.summary.late == 2
+    assert service.fold.summary.late == restored.summary.late == 2
     service.keep_snapshot()
     service.store.close()
     service = writer(tmp_path, CLICKS, clock=clock)  # from the snapshot
