@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hybandits.service import model_state
 from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.dashboard.view import look
