@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.evaluation import intervals
+from hybandits import statistics as intervals
 from hybandits.evaluation.parts import BlockLayout, Survey
 from hybandits.evaluation.refusals import (
     MODELLED,

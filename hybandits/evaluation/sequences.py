@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybandits.evaluation import intervals
+from hybandits import statistics as intervals
 from hybandits.evaluation.support import LogSupport
 from hybandits.evaluation.terms import KR, KRR, X0, XX, Y0, YY, K, N, X, Y
 from hybandits.foundation.checks import FloatArray

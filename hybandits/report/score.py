@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from hybandits.experiments import statistics
+from hybandits import statistics
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper.claims import CONFIDENCE, Verdict
 from hybandits.report.figures.outcomes import name_of

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 PARTS = (
-    "foundation", "kernels", "estimators", "policies", "evaluation/intervals.py", "service/model_state.py",
+    "foundation", "kernels", "estimators", "policies", "statistics.py", "service/model_state.py",
     "service/settings.py", "service/summary.py",
 )  # fmt: skip
 """What decisions and snapshots depend on, in the package."""

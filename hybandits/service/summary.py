@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from hybandits.evaluation.intervals import running_guess
 from hybandits.service.log.rows import Decision
+from hybandits.statistics import running_guess
 
 BINS = 240
 """Stretches of time that curves are kept for. When there are more, two become one."""
@@ -29,7 +29,7 @@ class Terms:
     """Sums of terms X_t, for their mean and its confidence sequence.
 
     `spread` is the sum of (X_t - G_t)^2 with guesses G_t made from the terms before, as
-    `hybandits.evaluation.intervals.bernstein` needs it.
+    `hybandits.statistics.bernstein` needs it.
     """
 
     n: int = 0

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybandits.evaluation.intervals import bernstein
 from hybandits.evaluation.parts import BlockLayout
 from hybandits.evaluation.sequences import sequence, sequence_of_difference
 from hybandits.evaluation.support import LogSupport
 from hybandits.evaluation.targets import Logged, UniformChoice
 from hybandits.evaluation.terms import TERMS, add_up
+from hybandits.statistics import bernstein
 
 ROUNDS, SIZE, FOLDS = 600, 10, 2
 BOUNDS, LARGEST = (0.0, 1.0), 5.0

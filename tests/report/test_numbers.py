@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.testing import assert_allclose
 
-from hybandits.experiments import statistics
+from hybandits import statistics
 from hybandits.experiments.results import read_results
 from hybandits.report import numbers
 from tests.support.fabricated_results import (

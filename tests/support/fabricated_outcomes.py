@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hybandits import paper
-from hybandits.experiments import statistics
+from hybandits import paper, statistics
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, Unit, grid
 from hybandits.experiments.results import Outcome, Results, Run, unit_table
 from hybandits.foundation.checks import FloatArray

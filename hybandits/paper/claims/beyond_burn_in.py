@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.experiments.results import Design
-from hybandits.experiments.statistics import exponents, interval, proportion_floor
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.claims.comparisons import judge_mean
@@ -33,6 +32,7 @@ from hybandits.paper.claims.verdicts import (
 )
 from hybandits.paper.claims.wording import fraction, join_names, number, percent
 from hybandits.paper.settings import PAPER_POLICIES, SMALL_DELTA, UNIFORM
+from hybandits.statistics import exponents, interval, proportion_floor
 
 DECADES = 3
 """Exponents are fitted over so many powers of ten of rounds: with d = 2 a single factor of 2 would tell little."""

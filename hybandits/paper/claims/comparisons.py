@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from hybandits.experiments.statistics import Interval, interval, interval_within
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import FAILS, HOLDS, OPEN, Answer, Finding
 from hybandits.paper.claims.wording import mean, number
+from hybandits.statistics import Interval, interval, interval_within
 
 LINEAR = (0.9, 1.1)
 """Exponents called linear; below the first, sublinear. The published curves have 0.95 (HyRan in setting 2, called

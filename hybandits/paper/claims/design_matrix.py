@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.experiments.statistics import expected_smallest_eigenvalue, exponents, increment_exponents
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.claims.comparisons import judge_mean
@@ -13,6 +12,7 @@ from hybandits.paper.claims.growth_in_rounds import ONE_DRAW
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import FAILS, OPEN, Finding, Verdict, combine_answers, summarise, verdict_on
 from hybandits.paper.claims.wording import mean, number, percent
+from hybandits.statistics import expected_smallest_eigenvalue, exponents, increment_exponents
 
 TOLERANCE = 0.1
 """How far an exponent may be from that of eigenvalues (1) and of singular values (1/2)."""

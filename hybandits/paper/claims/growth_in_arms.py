@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybandits.experiments.statistics import exponents
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims.comparisons import judge_mean
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import Finding
 from hybandits.paper.claims.wording import mean
+from hybandits.statistics import exponents
 
 
 def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) -> tuple[Finding, Finding]:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Design, Outcome
-from hybandits.experiments.statistics import Interval, exponents
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.claims.wording import join_names, number, percent
 from hybandits.paper.settings import DELTA, FRESH_NAMES, RELEASED_SEED
+from hybandits.statistics import Interval, exponents
 
 
 class JudgedOutcome:

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hybandits.experiments.statistics import exponents, proportion_floor
 from hybandits.paper import theorems
 from hybandits.paper.claims.comparisons import judge_mean
 from hybandits.paper.claims.growth_in_rounds import ONE_DRAW
 from hybandits.paper.claims.judged_outcome import JudgedOutcome
 from hybandits.paper.claims.verdicts import FAILS, HOLDS, OPEN, Finding, Verdict, combine_answers, verdict_on
 from hybandits.paper.claims.wording import fraction, join_names, number, percent
+from hybandits.statistics import exponents, proportion_floor
 
 _WITH_A_SHARED_PART: tuple[theorems.Policy, ...] = ("LinUCB", "HyLinUCB")
 _LIMIT = fraction(theorems.COUPLING_LIMIT)

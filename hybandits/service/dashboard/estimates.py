@@ -2,34 +2,29 @@
 
 Somebody who looks at a page every hour, and stops at a good moment, is misled by ordinary intervals. The bounds here
 are confidence sequences: with probability `LEVEL` at least, a sequence holds after every reward at once. Where rewards
-have a range it is the empirical Bernstein sequence of `hybandits.evaluation.intervals`. Where they have none,
-nothing can be promised for few rewards; there it is an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha,
-Kennedy and Ramdas, 2024), shown from `ENOUGH` rewards on.
+have a range it is the empirical Bernstein sequence of `hybandits.statistics`. Where they have none, nothing can be
+promised for few rewards; there it is an asymptotic confidence sequence, shown from `ENOUGH` rewards on.
 
 Estimates are averages over decisions of what could be expected of them, so policies may learn and users may change.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from hybandits.evaluation.intervals import boundary
 from hybandits.foundation.checks import FloatArray
 from hybandits.service.summary import Compared, Largest, Summary, Terms
+from hybandits.statistics import asymptotic_radius, boundary, growing_scale
 
 LEVEL = 0.95
 """The share of sequences that hold throughout, at least."""
 
 ENOUGH = 100
 """Rewards before an asymptotic sequence is shown."""
-
-NARROWEST_AT = 10_000
-"""Rewards at which an asymptotic sequence is about as narrow as it can be."""
 
 FORESEEN = 10**9
 """More decisions than this are not foreseen."""
@@ -77,22 +72,12 @@ class Side(NamedTuple):
         """How far the bound lies from the mean of n terms."""
         if self.scale is not None:
             return boundary(spread, self.scale, self.tail) / n
-        # sqrt(2 (n p + 1) / (n^2 p) log(sqrt(n p + 1) / alpha)) sigma, where p makes it narrow near NARROWEST_AT
-        alpha = 2 * self.tail
-        p = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / NARROWEST_AT
-        wide: FloatArray = np.sqrt(2 * (n * p + 1) / (n**2 * p) * np.log(np.sqrt(n * p + 1) / alpha) * spread / n)
-        return wide
+        return asymptotic_radius(n, spread, 2 * self.tail)
 
 
 def above(weights: Largest) -> Side:
-    """The upper side of terms that are at most the largest weight.
-
-    How large weights can become is not known beforehand: it grows with the number of candidates. If the first
-    decision's bound has doubled j times, the sequence for 2^j of it is used, which may fail with probability
-    tail / ((j + 1)(j + 2)). Over all j that is the tail.
-    """
-    doubled = max(0, math.ceil(math.log2(weights.ever / weights.first) - 1e-9))
-    return Side(weights.first * 2**doubled, _TAIL / ((doubled + 1) * (doubled + 2)))
+    """The upper side of terms that are at most the largest weight, which grows with the number of candidates."""
+    return Side(*growing_scale(weights.first, weights.ever, _TAIL))
 
 
 def earned(summary: Summary) -> Estimate:

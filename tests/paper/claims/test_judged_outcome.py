@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hybandits import paper
-from hybandits.experiments.statistics import Interval
 from hybandits.paper import theorems
+from hybandits.statistics import Interval
 from tests.support.fabricated_outcomes import (
     ORDER_1,
     diversity,

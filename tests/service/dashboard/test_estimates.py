@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hybandits.evaluation.intervals import bernstein
 from hybandits.service.dashboard import estimates
 from hybandits.service.dashboard.estimates import Side, above, compared, earned, earned_by, over_time
 from hybandits.service.summary import Compared, Largest, Summary, Terms
+from hybandits.statistics import bernstein
 from tests.support.service_rows import Lots, decision
 
 
