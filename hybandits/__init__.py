@@ -13,13 +13,13 @@ from hybandits.foundation.version import __version__
 _HOME = {
     "AsWritten": "hybandits.estimators.exploration",
     "CandidateSet": "hybandits.estimators.arms",
-    "Category": "hybandits.estimators.feature_columns",
+    "Category": "hybandits.features",
     "Choice": "hybandits.policies",
     "Choices": "hybandits.policies",
     "Constant": "hybandits.estimators.exploration",
     "DisLinUCB": "hybandits.policies",
     "EpsilonGreedy": "hybandits.policies",
-    "Features": "hybandits.estimators.named_features",
+    "Features": "hybandits.features",
     "FileError": "hybandits.estimators.policy_file",
     "Greedy": "hybandits.policies",
     "HyIDS": "hybandits.policies",
@@ -30,7 +30,7 @@ _HOME = {
     "HybridRidge": "hybandits.estimators.ridge",
     "LiHybrid": "hybandits.policies",
     "LinUCB": "hybandits.policies",
-    "Number": "hybandits.estimators.feature_columns",
+    "Number": "hybandits.features",
     "Policy": "hybandits.policies",
     "Prediction": "hybandits.estimators.ridge",
     "Ranking": "hybandits.policies",
@@ -79,10 +79,9 @@ if TYPE_CHECKING:
     from hybandits.cli.warm_up import warm_up
     from hybandits.estimators.arms import CandidateSet
     from hybandits.estimators.exploration import AsWritten, Constant, SelfNormalised
-    from hybandits.estimators.feature_columns import Category, Number
-    from hybandits.estimators.named_features import Features
     from hybandits.estimators.policy_file import FileError
     from hybandits.estimators.ridge import HybridRidge, Prediction
+    from hybandits.features import Category, Features, Number
     from hybandits.policies import (
         Choice,
         Choices,

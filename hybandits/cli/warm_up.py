@@ -71,7 +71,7 @@ def _use_policies() -> None:
     import numpy as np
 
     from hybandits.estimators.exploration import AsWritten
-    from hybandits.estimators.features import FeatureMap
+    from hybandits.features import FeatureMap
     from hybandits.kernels.arrow import REFRESH
     from hybandits.policies import (
         DisLinUCB,

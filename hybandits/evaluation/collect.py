@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hybandits.engines import Engine, Report, SerialEngine
-from hybandits.estimators.features import fill
 from hybandits.estimators.learned import Moments
 from hybandits.evaluation.tasks import LogTask, in_order, round_range, tasks_of, view_of
 from hybandits.evaluation.view import View
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
+from hybandits.kernels.features import fill
 from hybandits.logs.store import Batch
 
 

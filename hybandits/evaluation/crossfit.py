@@ -23,7 +23,6 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from hybandits.engines import Engine, Report
-from hybandits.estimators.features import fill
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.evaluation.collect import PackedStatistics, Statistics
 from hybandits.evaluation.fit import ridge_model
@@ -33,6 +32,7 @@ from hybandits.evaluation.tasks import in_order, view_of
 from hybandits.evaluation.view import View
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
+from hybandits.kernels.features import fill
 from hybandits.logs.store import Batch
 
 

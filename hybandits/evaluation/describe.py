@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from hybandits.estimators.eigenvalues import canonical_correlation, rank, smallest_or_zero
-from hybandits.estimators.features import FeatureMap, fill
 from hybandits.evaluation.fit import RCOND
 from hybandits.evaluation.propensities import is_uniform
 from hybandits.evaluation.view import View
+from hybandits.features import FeatureMap
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
+from hybandits.kernels.features import fill
 from hybandits.logs.store import NO_TIME, Batch
 
 SLICES = 10

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Literal
 
-from hybandits.estimators.named_features import COLUMNS
 from hybandits.evaluation.view import View
+from hybandits.features import COLUMNS
 from hybandits.foundation.checks import twin_of
 from hybandits.logs.store import Log
 from hybandits.policies.base import Policy

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.estimators.features import FeatureMap
 from hybandits.evaluation.view import View
+from hybandits.features import FeatureMap
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.logs.store import Batch

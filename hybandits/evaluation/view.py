@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hybandits.estimators.features import FeatureMap, fill, split_name
+from hybandits.features import FeatureMap, split_name
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
+from hybandits.kernels.features import fill
 from hybandits.logs.ids import id_of
 from hybandits.logs.store import Batch, Log, LogError
 from hybandits.simulation.rounds import FeatureSource, Rounds
@@ -50,7 +51,7 @@ class View:
     log : Log
         The log.
     features : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz", optional
-        How x and z are made from the vectors of a user, an arm and their pair; see `hybandits.estimators.features`. By
+        How x and z are made from the vectors of a user, an arm and their pair; see `hybandits.features`. By
         default "das" if the arms have features of their own, otherwise "li", with "+pair" if the log has pair features.
     arms : {"articles", "positions"}
         What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hybandits.estimators.feature_columns import Feature, Number
+from hybandits.features import Feature, Number
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.columns.categories import one_hots

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits.estimators.features import FeatureMap
+from hybandits.features import FeatureMap
 from hybandits.foundation.checks import FloatArray, positive
 from hybandits.foundation.compiling import kernel
 from hybandits.foundation.files import naming

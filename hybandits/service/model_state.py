@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from hybandits.engines.interface import cores
-from hybandits.estimators.named_features import Features
+from hybandits.features import Features
 from hybandits.foundation.checks import FloatArray, nearest
 from hybandits.policies.base import Lots, Policy
 from hybandits.service.commands import LONGEST, Decide, Ids

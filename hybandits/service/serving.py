@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import multiprocess
 
-from hybandits.estimators.features import FeatureMap
+from hybandits.features import FeatureMap
 from hybandits.foundation.files import read_toml
 from hybandits.service.access import LOOPBACK, Tokens
 from hybandits.service.api import application

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hybandits.estimators.feature_columns import Category, Feature, Number
-from hybandits.estimators.named_features import Features
 from hybandits.estimators.random_stream import key_of_seed, stream_of
+from hybandits.features import Category, Feature, Features, Number
 from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.arrow import LIMIT

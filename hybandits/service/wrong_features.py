@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hybandits.estimators.feature_columns import Category, Feature, Number
+from hybandits.features import Category, Feature, Number
 from hybandits.foundation.checks import nearest, twin_of
 from hybandits.kernels.arrow import LIMIT
 from hybandits.service.log.rows import Value

@@ -100,7 +100,7 @@ class Clicks:
 class Products(Clicks):
     """Clicks on products with features v of their own, the same in every round: x = vec(u v') and z = u = (1, user).
 
-    x and z are those of the map "li" of `hybandits.estimators.features`.
+    x and z are those of the map "li" of `hybandits.features`.
 
     Parameters
     ----------

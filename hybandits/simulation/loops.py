@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.estimators.arms import ArmTable
-from hybandits.estimators.features import lay_out, lay_side_by_side, room_for
 from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.memories import MemoryMixture
 from hybandits.estimators.sums import unsound
@@ -31,6 +30,7 @@ from hybandits.kernels.decisions import (
     walk_level,
 )
 from hybandits.kernels.empirical_bayes import Arrays, learn_row_tuned
+from hybandits.kernels.features import lay_out, lay_side_by_side, room_for
 from hybandits.kernels.gram import estimate, learn_round
 from hybandits.kernels.memories import choose_mixed, go_on, learn_row_mixed
 from hybandits.kernels.random import LEARN, uniform

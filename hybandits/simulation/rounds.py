@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.estimators.features import GIVEN, FeatureMap, lay_out, room_for
+from hybandits.features import FeatureMap
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
+from hybandits.kernels.features import GIVEN, lay_out, room_for
 
 
 class FeatureSource(NamedTuple):

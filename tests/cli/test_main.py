@@ -15,9 +15,9 @@ import pytest
 
 from hybandits.cli import experiments, logs
 from hybandits.cli.main import app
-from hybandits.estimators.features import MAPS, PAIR_PLACES
 from hybandits.evaluation import INTERVALS
 from hybandits.evaluation.view import ARMS
+from hybandits.features import MAPS, PAIR_PLACES
 from hybandits.logs.formats import FORMATS
 from hybandits.logs.synthetic import KINDS, SyntheticLog
 from hybandits.simulation import kinds

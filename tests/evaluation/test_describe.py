@@ -8,9 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hybandits.estimators.features import MAPS
 from hybandits.evaluation.describe import add_moments, add_pair_moments, describe
 from hybandits.evaluation.view import Expander, View
+from hybandits.features import MAPS
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, LogWriter, no_places
 from tests.support.loglike import little_log

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import hybandits
-from hybandits.estimators.features import MAPS
 from hybandits.evaluation import fit
 from hybandits.evaluation.reward_model import RewardModel
 from hybandits.evaluation.view import View
+from hybandits.features import MAPS
 from hybandits.logs.store import LogError
 from tests.support.loglike import little_log
 

@@ -13,8 +13,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from hybandits import Features, Greedy, load
-from hybandits.estimators.feature_columns import Category, Number
-from hybandits.estimators.features import MAPS
 from hybandits.evaluation.provenance import (
     check_columns,
     common_features,
@@ -24,6 +22,7 @@ from hybandits.evaluation.provenance import (
     rounds_learned,
 )
 from hybandits.evaluation.view import View
+from hybandits.features import MAPS, Category, Number
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.columns import categories as categories_of_logs
 from hybandits.logs.problems import Problems

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybandits.estimators.features import MAPS
 from hybandits.evaluation import reward_model
 from hybandits.evaluation.reward_model import RewardModel
 from hybandits.evaluation.view import View
+from hybandits.features import MAPS
 from tests.support.loglike import little_log, random_model
 
 

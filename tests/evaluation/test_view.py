@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
-from hybandits.estimators.features import MAPS, FeatureMap
 from hybandits.evaluation import view as logged
 from hybandits.evaluation.view import Expander, View
+from hybandits.features import MAPS, FeatureMap
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, LogWriter, no_places
 from hybandits.simulation.play import play_rounds

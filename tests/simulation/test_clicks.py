@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits.estimators.features import FeatureMap
+from hybandits.features import FeatureMap
 from hybandits.simulation.clicks import Clicks, Products
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits.estimators.features import FeatureMap
+from hybandits.features import FeatureMap
 from hybandits.simulation.play import play_rounds
 from hybandits.simulation.rounds import FeatureSource, Rounds, check_array, first_wrong_round
 from tests.support.rounds import MAKERS, changing, together

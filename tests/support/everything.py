@@ -20,10 +20,10 @@ import hybandits
 from hybandits import evaluation, paper
 from hybandits.engines import SerialEngine
 from hybandits.estimators.exploration import Constant
-from hybandits.estimators.features import MAPS, FeatureMap
 from hybandits.evaluation import describe, fit
 from hybandits.evaluation.view import ARMS, View
 from hybandits.experiments import runner
+from hybandits.features import MAPS, FeatureMap
 from hybandits.logs.formats import reader_of
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import convert

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hybandits.estimators.feature_columns import COLUMN, ZERO, Category
+from hybandits.features import COLUMN, ZERO, Category
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.ids import id_of
 

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hybandits.estimators.feature_columns import Feature, Number, plain_features
-from hybandits.estimators.named_features import COLUMNS
+from hybandits.features import COLUMNS, Feature, Number, plain_features
 from hybandits.foundation.checks import FloatArray, short
 from hybandits.logs.columns import tabular
 from hybandits.logs.columns.categories import OneHot, one_hots

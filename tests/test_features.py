@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from hybandits import Category, Features, HyIDS, HyLinUCB, Number, load
-from hybandits.estimators.features import MAPS, FeatureMap
+from hybandits.features import MAPS, FeatureMap
 
 USER = {"age": 31.0, "land": "de"}
 ARMS = [{"price": 2.0, "topic": "news"}, {"price": 3, "topic": "sport"}, {"price": 5.0, "topic": "film"}]

@@ -1,27 +1,498 @@
-"""Named features: x and z of candidates from what is known about a user, about arms and about both, by name."""
+"""Features: x and z of candidates from what is known about a user, about arms and about both, by name or as vectors.
+
+`Features` makes vectors u of users, v of arms and p of both together from numbers and categories by name; `FeatureMap`
+makes x and z from these vectors.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from hybandits.estimators.feature_columns import (
-    Feature,
-    Number,
-    declared,
-    from_plain,
-    kind_of,
-    plain_features,
-)
-from hybandits.estimators.features import MAPS, FeatureMap, split_name
-from hybandits.estimators.records import columns_of, entry_of, is_frame, is_record, listed, record_of, refuse_lazy
 from hybandits.foundation import checks
-from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.checks import FloatArray, ready
+from hybandits.kernels.features import fill_crossed
+
+MAPS = {
+    "das": "x = vec(u v'), z = v (Das & Sinha 2024)",
+    "li": "x = vec(u v'), z = u (Li et al. 2010)",
+    "shared": "x = vec(u v'), no z",
+    "disjoint": "no x, z = u",
+}
+"""The feature maps by name. Given v, each is linear in (u, p, 1), which is what makes fitting cheap (see
+`hybandits.evaluation.collect`)."""
+
+PAIR_PLACES = {"": "", "+pair": "x", "+pair:z": "z", "+pair:xz": "xz"}
+"""What may follow the name of a map, and where the pair features p then stand: at the end of x, of z, or of both."""
+
+_ndarray, _empty = np.ndarray, np.empty
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Split the name of a map into that of the map without pair features, and where these stand.
+
+    >>> split_name("das"), split_name("das+pair"), split_name("li+pair:xz")
+    (('das', ''), ('das', 'x'), ('li', 'xz'))
+    """
+    base, plus, rest = str(name).partition("+")
+    if base not in MAPS:
+        raise ValueError(f"features must be one of {', '.join(MAPS)}, got {name!r}")
+    if plus + rest not in PAIR_PLACES:
+        places = ", ".join(
+            f"{base}{suffix} (at the end of {' and '.join(where)})" for suffix, where in list(PAIR_PLACES.items())[1:]
+        )
+        raise ValueError(f"features {name!r} is not known: with pair features there are {places}")
+    return base, PAIR_PLACES[plus + rest]
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """A rule that computes x and z from a user's vector u, an arm's vector v and, perhaps, a vector p of the pair.
+
+    Call it with u and v to get x and z. The outer product vec(u v') has its columns one below the other:
+    x[j * user + i] = u[i] * v[j].
+
+    Parameters
+    ----------
+    name : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz"
+        Which features are computed:
+
+        - "das": x = vec(u v'), z = v (Das & Sinha 2024);
+        - "li": x = vec(u v'), z = u (Li et al. 2010);
+        - "shared": x = vec(u v'), no z;
+        - "disjoint": no x, z = u.
+
+        With "+pair", x ends with p, so that all arms share its effect; with "+pair:z", z ends with p, so that every
+        arm learns an effect of its own; with "+pair:xz" both do.
+    user : int
+        Length of the user's vector u.
+    arm : int
+        Length of an arm's vector v.
+    pair : int
+        Length of the vector p of a user and an arm together; 0 for a map without it.
+
+    Attributes
+    ----------
+    d1, d2 : int
+        Lengths of x and of z.
+
+    Examples
+    --------
+    >>> features = FeatureMap("das", 3, 2)
+    >>> features.d1, features.d2
+    (6, 2)
+    >>> x, z = features([1, 2, 3], [10, 20])
+    >>> x.tolist(), z.tolist()
+    ([10.0, 20.0, 30.0, 20.0, 40.0, 60.0], [10.0, 20.0])
+
+    With the distance and the price for this user as pair features:
+
+    >>> x, z = FeatureMap("das+pair", 1, 1, 2)([1], [[10], [20]], [[0.3, 5], [0.7, 4]])
+    >>> x.tolist()
+    [[10.0, 0.3, 5.0], [20.0, 0.7, 4.0]]
+    """
+
+    name: str
+    user: int
+    arm: int
+    pair: int = 0
+    d1: int = field(init=False, repr=False, compare=False)
+    d2: int = field(init=False, repr=False, compare=False)
+    code: int = field(init=False, repr=False, compare=False)
+    """The number by which kernels know the map; where pair features stand they see by the lengths of x and z."""
+    base: str = field(init=False, repr=False, compare=False)
+    """The name of the map without pair features."""
+    pair_in: str = field(init=False, repr=False, compare=False)
+    """Where the pair features stand: "", "x", "z" or "xz"."""
+
+    def __post_init__(self) -> None:
+        base, pair_in = split_name(self.name)
+        user = checks.count("user", self.user, least=0, why="it is the length of the user's vector")
+        arm = checks.count("arm", self.arm, least=0, why="it is the length of an arm's vector")
+        pair = checks.count("pair", self.pair, least=0, why="it is the length of the vector of a user and an arm")
+        if bool(pair) != bool(pair_in):
+            raise ValueError(
+                f"the map {self.name} has no place for {pair} pair features: use {base}+pair"
+                if pair
+                else f"the map {self.name} needs pair features, got pair = 0: give their number, or use {base}"
+            )
+        derived = {
+            "d1": (0 if base == "disjoint" else user * arm) + pair * ("x" in pair_in),
+            "d2": {"das": arm, "li": user, "shared": 0, "disjoint": user}[base] + pair * ("z" in pair_in),
+            "code": list(MAPS).index(base),
+            "base": base,
+            "pair_in": pair_in,
+        }
+        for name, value in derived.items():  # plain attributes, because every call reads them
+            object.__setattr__(self, name, value)
+
+    @property
+    def user_and_pair(self) -> int:
+        """Length of (u, p), in which x and z are linear given the arm's v."""
+        return self.user + self.pair
+
+    def __call__(self, u: Any, v: Any, p: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Return x and z for a user's u and an arm's v, and their p if the map has pair features.
+
+        If v has one row per arm, so has p, and x and z have one row per arm too.
+        """
+        if not ready(u, (self.user,)):
+            u = checks.array("u", u, 1, self.user, f"shape ({self.user},), the user's features")
+        several = True
+        if type(v) is not _ndarray or not ready(v, (len(v) if v.ndim else 0, self.arm)):
+            several = np.ndim(v) != 1
+            words = f"length {self.arm}, an arm's features, or one such row per arm"
+            v = checks.array("v", v if several else [v], 2, self.arm, words)
+        n = len(v)
+        x, z = _empty((n, self.d1)), _empty((n, self.d2))
+        pairs = self._checked_pairs(p, n, several) if self.pair or p is not None else _empty((n, 0))
+        fill_crossed(self.code, u[None], v, pairs[None], x[None], z[None])
+        return (x, z) if several else (x[0], z[0])
+
+    def crossed(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return x (B, n, d1) and z (B, n, d2) for the users in the rows of u (B, user) and the arms in v (n, arm).
+
+        The map must be one without pair features.
+        """
+        if self.pair:
+            raise ValueError(f"the map {self.name} needs pair features of every user and arm: call it for each user")
+        u = checks.array("u", u, 2, self.user, f"shape (B, {self.user}), one row per user")
+        v = checks.array("v", v, 2, self.arm, f"shape (n, {self.arm}), one row per arm")
+        x, z = np.empty((len(u), len(v), self.d1)), np.empty((len(u), len(v), self.d2))
+        fill_crossed(self.code, u, v, np.empty((len(u), len(v), 0)), x, z)
+        return x, z
+
+    def _checked_pairs(self, p: Any, n: int, several: bool) -> FloatArray:
+        if not self.pair:
+            raise ValueError(
+                f"p is given, but the map {self.name} has no pair features: leave it out, or use another map"
+            )
+        if p is None:
+            raise ValueError(f"p is missing: the map {self.name} needs the {self.pair} pair features of every arm")
+        if not ready(p, (n, self.pair)):
+            words = f"length {self.pair}, the pair features of an arm, or one such row per arm"
+            p = checks.array("p", p if several else [p], 2, self.pair, words)
+            if len(p) != n:
+                raise ValueError(f"p has {len(p)} rows, but v has {n}: give one row per arm to each")
+        pairs: FloatArray = p
+        return pairs
+
+
+WIDEST = 200
+"""Categories of one feature that become columns unless the user allows more."""
+
+ERROR, ZERO, COLUMN, MEAN = "error", "zero", "column", "mean"
+"""The rules for values that are missing or unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A feature that is a number, taken as it is: nothing is scaled or centred.
+
+    Parameters
+    ----------
+    missing : {"error", "mean", "column"} or float
+        What a missing value (None or NaN) becomes: an error, the mean of the data that the features are fitted to, 0
+        together with a further column that is 1 where the value is missing, or this number.
+
+    Examples
+    --------
+    >>> from hybandits import Features
+    >>> Features(user={"age": Number(missing="column")}).names_z
+    ['constant', 'user.age', 'user.age=missing']
+    """
+
+    missing: float | str = ERROR
+
+    def __post_init__(self) -> None:
+        if self.missing not in (ERROR, MEAN, COLUMN):
+            if isinstance(self.missing, str):
+                raise ValueError(f"missing must be error, mean, column or a number, got {self.missing!r}")
+            object.__setattr__(self, "missing", checks.real("missing", self.missing))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether nothing is left to be found in data."""
+        return self.missing != MEAN
+
+    def fit(self, feature: str, values: Sequence[Any]) -> Number:
+        """Return the same feature with the mean of these values in place of "mean"."""
+        known = [number_of(feature, value) for value in values if not is_missing(value)]
+        if not known:
+            raise ValueError(f"{feature} has no mean, because all {len(values)} values are missing: leave it out")
+        return Number(missing=math.fsum(known) / len(known))
+
+    def labels(self, name: str) -> list[str]:
+        """Return the names of the columns."""
+        return [name, f"{name}=missing"] if self.missing == COLUMN else [name]
+
+    def fill(self, feature: str, values: Any, out: FloatArray) -> None:
+        """Write the columns for these values, which are a list or an array, into the zeros of `out`."""
+        try:
+            given = np.asarray(values)
+        except ValueError:  # a list within a list
+            given = np.empty(0, object)
+        if given.dtype.kind in "fiub" and given.ndim == 1:
+            column = given.astype(np.float64)
+        else:
+            column = np.array([math.nan if is_missing(value) else number_of(feature, value) for value in values])
+        if not np.isfinite(column).all():
+            if np.isinf(column).any():
+                at = int(np.isinf(column).argmax())
+                raise ValueError(f"{feature} is {float(column[at])!r}{in_row(at, column)}: pass a finite number")
+            gaps = np.isnan(column)
+            if self.missing == ERROR:
+                raise ValueError(
+                    f"{feature} is missing{in_row(int(gaps.argmax()), column)}, and there is no rule for that: pass a "
+                    'number, or declare it as Number(missing="column"), "mean" or a number'
+                )
+            if self.missing == COLUMN:
+                out[:, 1] = gaps
+            column[gaps] = 0.0 if isinstance(self.missing, str) else self.missing
+        out[:, 0] = column
+
+    def plain(self) -> dict[str, Any]:
+        """Return the feature as JSON can hold it."""
+        return {"kind": "number", "missing": self.missing}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category:
+    """A feature that is one of several values, str or int. Each value becomes a column of 0 and 1.
+
+    Parameters
+    ----------
+    values : list of str or int, optional
+        The values. If they are not given, `Features.fit` finds them in data.
+    unknown : {"column", "zero", "error"}
+        What a value becomes that is not among `values`: a further column of 0 and 1, which all such values share, zeros
+        in all columns, or an error.
+    missing : {"error", "column", "zero"}
+        The same for a missing value (None or NaN).
+    most : int, optional
+        How many values to keep in `fit`: the most frequent. The others count as unknown. Without it, more than 200
+        are refused.
+    base : str or int, optional
+        A further value, which has no column: it is zeros in all of them, and the columns of the others say how they
+        differ from it. Logs are read like that. With unknown="zero", unknown values are taken for it.
+
+    Examples
+    --------
+    >>> from hybandits import Features
+    >>> Features(user={"country": Category(values=["de", "fr"], missing="zero")}).names_z
+    ['constant', 'user.country=de', 'user.country=fr', 'user.country=other']
+    """
+
+    values: Sequence[str | int] | None = None
+    unknown: str = COLUMN
+    missing: str = ERROR
+    most: int | None = None
+    base: str | int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("unknown", "missing"):
+            if getattr(self, name) not in (ERROR, ZERO, COLUMN):
+                raise ValueError(f"{name} must be column, zero or error, got {getattr(self, name)!r}")
+        if self.most is not None:
+            checks.count("most", self.most, least=1, why="it is the number of values to keep")
+            if self.values is not None:
+                raise ValueError("values and most are both given: give the values that you want, or their number")
+            if self.unknown == ERROR:
+                raise ValueError('most makes rare values unknown, and unknown is "error": choose column or zero')
+        if self.values is None:
+            if self.base is not None:
+                raise ValueError("base is given without values: give the other values too")
+            return
+        if isinstance(self.values, str) or not isinstance(self.values, Iterable):
+            raise TypeError(f"values must be a list of categories, got {checks.short(self.values)}")
+        values = tuple(category_of("values", value) for value in self.values)
+        base = () if self.base is None else (category_of("base", self.base),)
+        if not values and not base:
+            raise ValueError("values is empty: give at least one category")
+        twice = [text for text, n in Counter(map(str, (*base, *values))).items() if n > 1]
+        if twice:
+            raise ValueError(f"values holds {twice[0]!r} twice, perhaps as a str and as an int: name it once")
+        object.__setattr__(self, "values", values)
+        codes: dict[Any, int | None] = {**dict.fromkeys(base), **{value: i for i, value in enumerate(values)}}
+        object.__setattr__(self, "_codes", codes)
+
+    _codes = None  # not a field: the column of every value, None for the base
+
+    @property
+    def fitted(self) -> bool:
+        """Whether nothing is left to be found in data."""
+        return self.values is not None
+
+    def fit(self, feature: str, values: Sequence[Any]) -> Category:
+        """Return the same feature with the categories that these values have, in the order of their names."""
+        counts = Counter(category_of(feature, value) for value in values if not is_missing(value))
+        if not counts:
+            raise ValueError(f"{feature} has no categories, because all {len(values)} values are missing: leave it out")
+        most = WIDEST if self.most is None else self.most
+        if len(counts) > most and self.most is None:
+            raise ValueError(
+                f"{feature} has {len(counts):,} categories, and each would become a column: declare it as "
+                "Category(most=50), for example, or leave it out"
+            )
+
+        def by_name(value: str | int) -> tuple[bool, str | int]:
+            return isinstance(value, str), value
+
+        kept = sorted(counts, key=lambda value: (-counts[value], by_name(value)))[:most]
+        return replace(self, values=tuple(sorted(kept, key=by_name)), most=None)
+
+    def labels(self, name: str) -> list[str]:
+        """Return the names of the columns."""
+        words = [str(value) for value in self.values or ()]
+        for rule, word in ((self.unknown, "other"), (self.missing, "missing")):
+            if rule == COLUMN:
+                words.append(word if word not in words else f"({word})")
+        return [f"{name}={word}" for word in words]
+
+    def fill(self, feature: str, values: Any, out: FloatArray) -> None:
+        """Write the columns for these values, which are a list or an array, into the zeros of `out`."""
+        codes: Any = self._codes
+        for i, value in enumerate(values):
+            try:
+                code = codes[value]
+            except (KeyError, TypeError):
+                code = self._other(feature, value, in_row(i, values))
+            if code is not None:
+                out[i, code] = 1.0
+
+    def _other(self, feature: str, value: Any, where: str) -> int | None:
+        """Return the column of a value that is not among the categories; None for zeros."""
+        codes: Any = self._codes
+        width = len(self.values or ())
+        if is_missing(value):
+            if self.missing == ERROR:
+                raise ValueError(
+                    f"{feature} is missing{where}, and there is no rule for that: pass a category, or declare it as "
+                    'Category(missing="column") or "zero"'
+                )
+            return width + (self.unknown == COLUMN) if self.missing == COLUMN else None
+        plain = category_of(feature, value)
+        twin = checks.twin_of(plain)
+        if twin in codes:
+            raise TypeError(
+                f"{feature} is {plain!r} ({type(plain).__name__}){where}, but its categories are of type "
+                f"{type(twin).__name__}, as {twin!r}: pass {type(twin).__name__}(value)"
+            )
+        if self.unknown == ERROR:
+            raise ValueError(
+                f"{feature} is {checks.short(plain)}{where}, which is none of its {len(codes)} categories"
+                f"{checks.nearest(plain, map(str, codes))}: add it to values, or declare it as "
+                'Category(unknown="column") or "zero"'
+            )
+        return width if self.unknown == COLUMN else None
+
+    def plain(self) -> dict[str, Any]:
+        """Return the feature as JSON can hold it."""
+        plain = {
+            "kind": "category",
+            "values": list(self.values or ()),
+            "unknown": self.unknown,
+            "missing": self.missing,
+        }
+        return plain if self.base is None else {**plain, "base": self.base}
+
+
+Feature = Number | Category
+
+
+def declared(words: str, given: Any) -> Feature | None:
+    """Return the feature that a user has declared; None if it was only named."""
+    if given is None or isinstance(given, Number | Category):
+        return given
+    if isinstance(given, str):
+        if given in ("number", "category"):
+            return Number() if given == "number" else Category()
+    elif isinstance(given, Iterable):
+        return Category(values=list(given))
+    raise TypeError(
+        f"{words} is declared as {checks.short(given)}: expected number, category, a list of categories, Number(...) "
+        "or Category(...)"
+    )
+
+
+def plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:
+    """Return named features as JSON can hold them, in a list, because order matters."""
+    return [{"name": name, **feature.plain()} for name, feature in features.items()]
+
+
+def from_plain(plain: Mapping[str, Any]) -> Feature:
+    """Return the feature that `plain` turned into this."""
+    settings = {key: value for key, value in plain.items() if key not in ("name", "kind")}
+    if plain["kind"] == "category" and settings.get("values") is None:
+        raise ValueError("a category has no values")
+    feature: Feature = {"number": Number, "category": Category}[plain["kind"]](**settings)
+    if not feature.fitted:
+        raise ValueError(f"{plain['name']!r} is not fitted")
+    return feature
+
+
+def kind_of(words: str, values: Sequence[Any]) -> Feature:
+    """Return what a feature is that was only named: a number or a category."""
+    known = [value for value in values if not is_missing(value)]
+    if not known:
+        raise ValueError(f"{words} is missing in all {len(values)} rows: leave it out, or declare what it is")
+    if all(isinstance(value, numbers.Real | np.bool_) for value in known):
+        return Number()
+    if all(isinstance(value, str) for value in known):
+        return Category()
+    odd = next(value for value in known if not isinstance(value, str))
+    raise TypeError(
+        f"{words} holds {checks.short(odd)} ({type(odd).__name__}) and is neither all numbers nor all text: turn it "
+        'into one of them, or declare it as "category" if it holds str and int'
+    )
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, or what pandas uses for a missing value."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+        return True
+    return isinstance(value, float | np.floating) and bool(value != value)
+
+
+def number_of(words: str, value: Any) -> float:
+    """Return a number as a float; raise if the value is not one."""
+    if isinstance(value, numbers.Real | np.bool_):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+    raise TypeError(
+        f"{words} is {checks.short(value)} ({type(value).__name__}), expected a number: convert it, or declare the "
+        'feature as "category"'
+    )
+
+
+def category_of(words: str, value: Any) -> str | int:
+    """Return a category as a plain str or int; whole floats are ints."""
+    if not isinstance(value, tuple):
+        try:
+            plain: str | int = checks.plain_id(value)
+        except TypeError:
+            pass
+        else:
+            return plain
+    raise TypeError(
+        f"{words} is {checks.short(value)} ({type(value).__name__}), expected a category, which is a str or an int: "
+        "convert it with str(value)"
+    )
+
+
+def in_row(at: int, column: Any) -> str:
+    """Return in which row of several something is."""
+    return f" in row {at}" if len(column) > 1 else ""
+
 
 CONSTANT = "constant"
 """The name of the feature that is always 1, in logs too."""
@@ -710,3 +1181,112 @@ class _Side:
     def plain(self) -> list[dict[str, Any]]:
         """Return the features as JSON can hold them."""
         return plain_features({name: feature for name, _, feature, _ in self.layout})
+
+
+def is_frame(data: Any) -> bool:
+    """Return whether the data are a table with named columns: of pandas, polars or pyarrow, or a structured array."""
+    return not isinstance(data, Mapping) and column_names(data) is not None and hasattr(data, "__len__")
+
+
+def column_names(data: Any) -> list[Any] | None:
+    """Return the names of the columns of a table; None if it is no table."""
+    refuse_lazy(data)
+    for names in (getattr(data, "column_names", None), getattr(data, "columns", None)):
+        if names is not None:
+            return list(names)
+    return fields_of(data) if isinstance(data, np.ndarray) and data.ndim == 1 else None
+
+
+def refuse_lazy(data: Any) -> None:
+    """Raise if the data are a query of polars that has not been run."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("got a LazyFrame, which holds no values yet: pass frame.collect()")
+
+
+def fields_of(data: np.ndarray | np.void) -> list[Any] | None:
+    """Return the names of the fields of a structured array, or of a row of one."""
+    return None if data.dtype.names is None else list(data.dtype.names)
+
+
+def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the named columns of a table, each as a list or as something that NumPy can turn into an array."""
+    if isinstance(data, Mapping) and data and all(is_record(value) for value in data.values()):
+        data = list(data.values())  # from ids to what is known about each
+    if isinstance(data, Mapping) or is_frame(data):
+        known = list(data) if isinstance(data, Mapping) else column_names(data) or []
+        columns = {name: entry_of(what, data, name, known) for name in names}
+        for name, column in columns.items():
+            if isinstance(column, str) or not hasattr(column, "__len__") or np.ndim(column) == 0:
+                raise TypeError(
+                    f"{what} feature {name!r} is {checks.short(column)} ({type(column).__name__}), expected one value "
+                    f"per {what}: for one {what} pass a list with one dict"
+                )
+        return columns
+    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        raise TypeError(
+            f"{what}s must be a DataFrame or a list of dicts, got {checks.short(data)} ({type(data).__name__})"
+        )
+    data = list(data)
+    if all(type(record) is dict for record in data):
+        with contextlib.suppress(KeyError):
+            return {name: [record[name] for record in data] for name in names}
+    records = [record_of(f"{what} {i}", record) for i, record in enumerate(data)]
+    return {name: [entry_of(f"{what} {i}", record, name) for i, record in enumerate(records)] for name in names}
+
+
+def is_record(data: Any) -> bool:
+    """Return whether one user or arm is given by name: a dict, a row of a DataFrame, or a named tuple."""
+    if isinstance(data, Mapping):
+        return True
+    if isinstance(data, np.void):
+        return fields_of(data) is not None
+    return not isinstance(data, np.ndarray) and (
+        hasattr(data, "_asdict") or (hasattr(data, "keys") and hasattr(data, "__getitem__"))
+    )
+
+
+def record_of(what: str, data: Any) -> Any:
+    """Return what has entries by name; raise if the data are not one user or arm."""
+    if not is_record(data):
+        raise TypeError(
+            f"the {what} is {checks.short(data)} ({type(data).__name__}): pass a dict, or a row of a DataFrame, with "
+            "the features by name"
+        )
+    return data._asdict() if hasattr(data, "_asdict") else data
+
+
+def entry_of(what: str, data: Any, name: str, known: Sequence[Any] | None = None) -> Any:
+    """Return what a table or record holds under a name."""
+    try:
+        return data[name]
+    except (KeyError, IndexError, ValueError):
+        pass
+    except Exception as problem:  # polars has errors of its own
+        if "NotFound" not in type(problem).__name__:
+            raise
+    if known is None:
+        known = (fields_of(data) or []) if isinstance(data, np.void) else list(data.keys())
+    raise ValueError(
+        f"the {what} has no feature {name!r}{checks.nearest(name, [str(one) for one in known])}: it has "
+        f"{checks.short([str(one) for one in known])}; pass None where a value is missing"
+    )
+
+
+def listed(words: str, column: Any) -> list[Any]:
+    """Return a column as a list of Python values.
+
+    A column of integers with gaps becomes floats as an array of NumPy, and large integers others: pandas, polars and
+    pyarrow make lists themselves.
+    """
+    if isinstance(column, list):
+        return column
+    array = np.asarray(column)
+    if array.dtype.kind in "mM":
+        raise TypeError(f"{words} holds times ({array.dtype}): turn them into numbers, such as hours, or into text")
+    if array.ndim != 1:
+        raise ValueError(f"{words} must have one value per row, got shape {array.shape}")
+    for method in ("to_list", "to_pylist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    values: list[Any] = array.tolist()
+    return values

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits.estimators import features
-from hybandits.estimators.features import GIVEN, MAPS, PAIR_PLACES, FeatureMap
+from hybandits.features import MAPS, PAIR_PLACES, FeatureMap
+from hybandits.kernels import features
+from hybandits.kernels.features import GIVEN
 from tests.support.plain import plain
 
 
