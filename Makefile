@@ -4,13 +4,14 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# One thread of BLAS for each of the two workers: with more, they wait for each other's.
+# One BLAS thread per worker: more would compete for the cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 PARTS ?=
 FLAGS ?=
-unexport PYTHONDONTWRITEBYTECODE  # what Python and pytest compile is kept, here as everywhere: the next run starts faster
+BASE ?=
+unexport PYTHONDONTWRITEBYTECODE  # bytecode on disk makes the next run start faster
 
-.PHONY: help reproduce paper quick test compile lint serve bench benchmark-libraries soak docs wheel clean
+.PHONY: help reproduce paper quick test compile lint serve bench benchmark-libraries soak docs size wheel clean
 
 help:            ## list these targets
 	@grep -E '^[a-z]+: .*##|^[a-z]+: *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -18,18 +19,18 @@ help:            ## list these targets
 reproduce: $(VENV)/lab.stamp  ## run the paper's evaluation, short version: report in out/report/index.html
 	$(BIN)/hybandits reproduce --scale quick --protocol both --out out
 
-paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (the best part of an hour on two cores)
+paper: $(VENV)/lab.stamp  ## run the paper's evaluation at full length (about an hour on two cores)
 	$(BIN)/hybandits reproduce --scale paper --protocol both --out out-paper
 
-quick: $(VENV)/dev.stamp  ## lint, types and the fast tests: under a minute on two cores once everything is compiled
+quick: $(VENV)/dev.stamp  ## run lint, types and the fast tests (under a minute once everything is compiled)
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST) -m "not slow"
 
-test: $(VENV)/dev.stamp  ## everything that must hold: lint, types, layers, all tests and doctests (six to nine minutes in a fresh clone, four once everything is compiled)
+test: $(VENV)/dev.stamp  ## run lint, types, layers, all tests and doctests (about six minutes in a fresh clone)
 	$(MAKE) --no-print-directory --jobs 2 lint compile
 	$(PYTEST)
 
-compile: $(VENV)/dev.stamp  ## compile everything for this machine, which tests then share (one to two minutes the first time)
+compile: $(VENV)/dev.stamp  ## compile all kernels for this machine (one to two minutes the first time)
 	$(BIN)/hybandits warmup
 
 lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
@@ -38,20 +39,23 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-serve: $(VENV)/service.stamp  ## show the decision service with simulated visitors: http://127.0.0.1:8000, until Ctrl-C
+serve: $(VENV)/service.stamp  ## run the decision service with simulated visitors: http://127.0.0.1:8000, until Ctrl-C
 	$(BIN)/python -m hybandits.service.demo
 
 bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)
 
-benchmark-libraries: $(VENV)/libraries.stamp  ## let bandit libraries play for reward, each by its defaults (an hour and a quarter; some flags: make benchmark-libraries FLAGS=--quick)
+benchmark-libraries: $(VENV)/libraries.stamp  ## compare bandit libraries at default settings (75 minutes; a short run: make benchmark-libraries FLAGS=--quick)
 	$(BIN)/python -m library_benchmark $(FLAGS)
 
 soak: $(VENV)/dev.stamp  ## run millions of updates against extended precision, and kill servers under load (minutes)
 	$(BIN)/python -m soak
 
-docs: $(VENV)/dev.stamp  ## run every example and check every link in the documentation
+docs: $(VENV)/dev.stamp  ## test the examples and links of the documentation
 	$(BIN)/python -m pytest README.md docs tests/test_docs.py
+
+size: $(VENV)/dev.stamp  ## count lines and files per folder, beside those of the previous tag (or of BASE=COMMIT)
+	$(BIN)/python -m benchmarks.size $(BASE)
 
 wheel: $(VENV)/dev.stamp  ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build

@@ -104,8 +104,8 @@ def time_peer(
                 seconds.append((time.perf_counter() - start) / chunk)
                 t += chunk
                 timed += chunk
-                for variant, player in ours.items():
-                    beside[variant].append(player.sample())
+                for variant, method in ours.items():
+                    beside[variant].append(method.sample())
         if not 0 <= peer.chosen < rounds.arms:
             raise RuntimeError(f"chose arm {peer.chosen} of {rounds.arms}")
         del peer
@@ -133,8 +133,8 @@ def _measure(plan: Plan, workload: Workload, budget: float) -> tuple[list[Result
         "same pool": HybridPlayer(workload, "same pool"),
         "pool changes": HybridPlayer(workload, "pool changes"),
     }
-    for player in ours.values():
-        player.calibrate(CHUNK)
+    for method in ours.values():
+        method.calibrate(CHUNK)
     results: list[Result] = []
     missing: list[tuple[str, str]] = []
     for name, factory in available(rounds):

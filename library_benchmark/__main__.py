@@ -37,12 +37,12 @@ def main(arguments: list[str] | None = None) -> int:
         help="folder for table and figure  [library_benchmark/results; quick: that of the runs]",
     )
     parser.add_argument("--streams", default="", help="only these streams, separated by semicolons")
-    parser.add_argument("--players", default="", help="only players with one of these in their name, by semicolons")
+    parser.add_argument("--methods", default="", help="only methods with one of these in their name, by semicolons")
     parser.add_argument("--report", action="store_true", help="run nothing, only write table and figure again")
     options = parser.parse_args(arguments)
 
     from library_benchmark import running
-    from library_benchmark.players import PLAYERS
+    from library_benchmark.methods import METHODS
     from library_benchmark.report import fill_page, read_results, write_report, write_runs
     from library_benchmark.scores import results
     from library_benchmark.streams import QUICK_ROUNDS, QUICK_SEEDS, SEEDS, STREAMS
@@ -58,19 +58,19 @@ def main(arguments: list[str] | None = None) -> int:
     if options.report:
         return report(read_results(options.out or RESULTS), options.out or RESULTS)
     runs = options.runs or Path("out-library-benchmark") / ("quick" if options.quick else "full")
-    out = options.out or (runs / "report" if options.quick or options.streams or options.players else RESULTS)
+    out = options.out or (runs / "report" if options.quick or options.streams or options.methods else RESULTS)
     wanted = [name for name in options.streams.split(";") if name] or list(STREAMS)
     if unknown := [name for name in wanted if name not in STREAMS]:
         print(f"there is no stream {unknown[0]!r}: choose from {'; '.join(STREAMS)}", file=sys.stderr)
         return 2
-    parts = options.players.split(";")
-    players = [entry for entry in PLAYERS.values() if any(part in entry.name for part in parts)]
-    missing = sorted({entry.library for entry in players if not entry.installed})
+    parts = options.methods.split(";")
+    methods = [entry for entry in METHODS.values() if any(part in entry.name for part in parts)]
+    missing = sorted({entry.library for entry in methods if not entry.installed})
     if missing:
         running.say(f"not installed, and so left out: {', '.join(missing)} (make benchmark-libraries installs them)")
     tasks = running.tasks(
         [STREAMS[name] for name in wanted],
-        [entry for entry in players if entry.installed],
+        [entry for entry in methods if entry.installed],
         QUICK_SEEDS if options.quick else SEEDS,
         most=QUICK_ROUNDS if options.quick else None,
         grids=not options.quick,

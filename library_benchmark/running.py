@@ -1,4 +1,4 @@
-"""Running the benchmark: one small file for each (stream, seed, player), so that a killed run goes on where it was."""
+"""Running the benchmark: one small file for each (stream, seed, method), so that a killed run goes on where it was."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import hybandits
 from hybandits.engines import ProcessEngine, SerialEngine
 from hybandits.foundation.files import clear_parts, make_writable_folder, write_atomically
-from library_benchmark.players import PLAYERS, CannotTakePartError, Entry
+from library_benchmark.methods import METHODS, CannotTakePartError, Method
 from library_benchmark.streams import STREAMS, Stream
 
 SAY_EVERY = 30.0
@@ -43,7 +43,7 @@ def about() -> dict[str, str]:
         for path in sorted(package.rglob("*.py")):
             digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     found = {"code": digest.hexdigest()}
-    for library in sorted({entry.library for entry in PLAYERS.values()} - {"hybandits"} | {"numpy"}):
+    for library in sorted({entry.library for entry in METHODS.values()} - {"hybandits"} | {"numpy"}):
         with contextlib.suppress(PackageNotFoundError):
             found[library] = version({"sklearn": "scikit-learn"}.get(library, library))
     return found
@@ -62,10 +62,10 @@ def check_folder(folder: Path) -> None:
 
 
 class Task(NamedTuple):
-    """One run: a player with one of its settings in one stream, with one seed."""
+    """One run: a method with one of its settings in one stream, with one seed."""
 
     stream: str
-    player: str
+    method: str
     variant: str
     seed: int
     rounds: int
@@ -78,20 +78,20 @@ class Task(NamedTuple):
 
 def tasks(
     streams: Iterable[Stream],
-    players: Iterable[Entry],
+    methods: Iterable[Method],
     seeds: Sequence[int],
     *,
     most: int | None = None,
     grids: bool = True,
 ) -> list[Task]:
     """All runs, seed by seed, so that an early end leaves whole seeds; `most` limits the rounds."""
-    streams, players = list(streams), list(players)
+    streams, methods = list(streams), list(methods)
     return [
-        Task(stream.name, player.name, variant, seed, min(stream.rounds, most or stream.rounds))
+        Task(stream.name, method.name, variant, seed, min(stream.rounds, most or stream.rounds))
         for seed in seeds
         for stream in streams
-        for player in players
-        for variant in (player.variants(stream) if grids else [""])
+        for method in methods
+        for variant in (method.variants(stream) if grids else [""])
     ]
 
 
@@ -103,8 +103,8 @@ def _first_line(problem: Exception) -> str:
 
 
 def run_task(task: Task, report: Callable[[int], None] = lambda amount: None) -> Record:
-    """Play one run; a player that cannot take part or raises is recorded with the reason."""
-    stream, entry = STREAMS[task.stream], PLAYERS[task.player]
+    """Play one run; a method that cannot take part or raises is recorded with the reason."""
+    stream, entry = STREAMS[task.stream], METHODS[task.method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -115,33 +115,33 @@ def run_task(task: Task, report: Callable[[int], None] = lambda amount: None) ->
             return _record(task, reason=f"{type(problem).__name__}: {_first_line(problem)}")
 
 
-def play(task: Task, stream: Stream, entry: Entry) -> Record:
+def play(task: Task, stream: Stream, entry: Method) -> Record:
     """Choose and learn round by round; rewards come late where the stream says so."""
     entry.check(stream)
-    player = entry.make(stream, task.seed, task.rounds, **entry.variants(stream)[task.variant])
+    method = entry.make(stream, task.seed, task.rounds, **entry.variants(stream)[task.variant])
     waiting: deque[tuple[Any, int, float, Any]] = deque()
     delay = stream.delay
-    earned, uniform, best, seconds = [], [], [], 0.0
+    reward, uniform, best, seconds = [], [], [], 0.0
     for shown, rewards, means in stream.play(task.seed, task.rounds):
         start = time.process_time()
-        place, receipt = player.choose(shown)
+        place, receipt = method.choose(shown)
         seconds += time.process_time() - start
-        earned.append(float(means[place]))
+        reward.append(float(means[place]))
         uniform.append(float(means.mean()))
         best.append(float(means.max()))
         waiting.append((shown, place, float(rewards[place]), receipt))
         if len(waiting) > delay:
             arrived = waiting.popleft()
             start = time.process_time()
-            player.learn(*arrived)
+            method.learn(*arrived)
             seconds += time.process_time() - start
     return _record(
-        task, earned=math.fsum(earned), uniform=math.fsum(uniform), best=math.fsum(best), seconds=round(seconds, 4)
+        task, reward=math.fsum(reward), uniform=math.fsum(uniform), best=math.fsum(best), seconds=round(seconds, 4)
     )
 
 
 def _record(task: Task, *, reason: str = "", **numbers: float) -> Record:
-    empty = dict.fromkeys(("earned", "uniform", "best", "seconds"), math.nan)
+    empty = dict.fromkeys(("reward", "uniform", "best", "seconds"), math.nan)
     return {**task._asdict(), **empty, **numbers, "reason": reason}
 
 
@@ -157,10 +157,10 @@ def run(todo: Sequence[Task], folder: Path, *, workers: int, say: Callable[[str]
     say(f"{len(todo):,} runs, of which {len(todo) - len(missing):,} are there already")
     if not missing:
         return
-    # One run of every player in this process first: what is compiled is then there for all workers.
-    first = {task.player: task for task in reversed(missing) if not task.variant}
+    # One run of every method in this process first: what is compiled is then there for all workers.
+    first = {task.method: task for task in reversed(missing) if not task.variant}
     for task in first.values():
-        if PLAYERS[task.player].library == "hybandits":
+        if METHODS[task.method].library == "hybandits":
             run_task(task._replace(rounds=5))
     start = said = time.monotonic()
     engine = ProcessEngine(workers) if workers else SerialEngine()
@@ -177,7 +177,7 @@ def run(todo: Sequence[Task], folder: Path, *, workers: int, say: Callable[[str]
 
 
 def read(folder: Path, wanted: Sequence[Task] | None = None) -> Iterator[Record]:
-    """The records of a folder, or those of some tasks."""
+    """The records of a folder, or those of the given tasks."""
     paths = sorted(folder.glob("*--*.json")) if wanted is None else [folder / task.file for task in wanted]
     for path in paths:
         if path.exists():

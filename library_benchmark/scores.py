@@ -1,4 +1,4 @@
-"""From what was earned to scores: (earned - uniform) / (best possible - uniform), with intervals over seeds."""
+"""Scores from rewards: (reward - uniform) / (best possible - uniform), with intervals over seeds."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 
 
 class Score(NamedTuple):
-    """The mean of the scores of some runs, and half of its 95 % Student interval (NaN for a single run)."""
+    """The mean of the scores of several runs, and half of its 95 % Student interval (NaN for a single run)."""
 
     mean: float
     half: float
     runs: int
 
 
-def score(earned: float, uniform: float, best: float) -> float:
-    """1 for the best arm in every round, 0 for choosing by lot, below 0 for less; NaN if all choices earn the same.
+def score(reward: float, uniform: float, best: float) -> float:
+    """1 for the best arm in every round, 0 for uniform random choice, negative below it; NaN if all choices are equal.
 
-    >>> score(earned=75.0, uniform=50.0, best=100.0)
+    >>> score(reward=75.0, uniform=50.0, best=100.0)
     0.5
     """
-    return (earned - uniform) / (best - uniform) if best > uniform else math.nan
+    return (reward - uniform) / (best - uniform) if best > uniform else math.nan
 
 
 def summarise(scores: Sequence[float]) -> Score:
@@ -41,7 +41,7 @@ def summarise(scores: Sequence[float]) -> Score:
 
 
 class Result(NamedTuple):
-    """A player in a stream: by its defaults, and by the best of its grid in hindsight."""
+    """A method in a stream: by its defaults, and by the best of its grid in hindsight."""
 
     default: Score | None
     """None if it did not play to the end with every seed."""
@@ -55,10 +55,10 @@ class Result(NamedTuple):
 
 
 def results(runs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Result]:
-    """Results by (stream, player) from the records of runs."""
+    """Results by (stream, method) from the records of runs."""
     gathered: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for run in runs:
-        gathered.setdefault((run["stream"], run["player"]), {}).setdefault(run["variant"], []).append(run)
+        gathered.setdefault((run["stream"], run["method"]), {}).setdefault(run["variant"], []).append(run)
     return {key: _result(variants) for key, variants in gathered.items()}
 
 
@@ -68,7 +68,7 @@ def _result(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> Result:
     if reasons or not default:
         return Result(None, None, "", math.nan, reasons[0] if reasons else "not run")
     scored = {
-        name: summarise([score(run["earned"], run["uniform"], run["best"]) for run in sorted(runs, key=_seed)])
+        name: summarise([score(run["reward"], run["uniform"], run["best"]) for run in sorted(runs, key=_seed)])
         for name, runs in variants.items()
         if not any(run["reason"] for run in runs) and len(runs) == len(default)
     }

@@ -18,7 +18,7 @@ from hybandits.simulation.clicks import Clicks, Products
 from hybandits.simulation.worlds import Relayed, Synthetic, World, delay_of, draw_rewards
 
 SEEDS = (201, 202, 203, 204, 205)
-"""One run of every player for each of them. Quick runs and trials while the benchmark was built have other seeds."""
+"""One run of every method for each of them. Quick runs and trials while the benchmark was built have other seeds."""
 
 QUICK_SEEDS, QUICK_ROUNDS = (1, 2), 80
 """Of a quick run."""
@@ -28,7 +28,7 @@ Items = Literal["none", "moving", "fixed"]
 
 
 class Round(NamedTuple):
-    """A round as it is described to the players.
+    """A round as it is described to the methods.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Round(NamedTuple):
 
 
 class Play(NamedTuple):
-    """A round, with what the players are not told."""
+    """A round, with what the methods are not told."""
 
     round: Round
     rewards: FloatArray
@@ -97,7 +97,7 @@ class Stream:
     arms_change: bool = False
 
     def play(self, seed: int, rounds: int) -> Iterator[Play]:
-        """The first rounds of one seed, the same for every player."""
+        """The first rounds of one seed, the same for every method."""
         world = self.make(seed=seed)
         stream = world.noise_stream()
         for block in world.rounds(rounds):
@@ -116,7 +116,7 @@ class Stream:
 
     @property
     def delay(self) -> int:
-        """After how many rounds a reward is learned."""
+        """The delay of a reward in rounds."""
         return delay_of(self.make(seed=0))
 
 
@@ -133,7 +133,7 @@ def _paper(number: int, protocol: str, rounds: int, **change: Any) -> Stream:
     what = {"jumps": "one jump", "walk": "slow walk"}.get(next(iter(change), ""))
     about = f"the paper's setting {number}, K = {arms}, noise {noise:g}"
     if what == "one jump":
-        about += "; all parameters are drawn anew after half of the rounds"
+        about += "; all parameters are resampled after half of the rounds"
     elif what == "slow walk":
         about += f"; parameters forget where they were in about {change['walk']:,.0f} rounds"
     return Stream(

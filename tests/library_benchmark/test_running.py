@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from library_benchmark import running
-from library_benchmark.players import CannotTakePartError, Entry
+from library_benchmark.methods import CannotTakePartError, Method
 from library_benchmark.report import read_results, write_report, write_runs
 from library_benchmark.running import Task, run_task
 from library_benchmark.scores import score
@@ -51,20 +51,20 @@ LATEST: list[Scripted] = []
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {
-        "first": Entry(name="first", library="hybandits", make=Scripted, grid=({"place": 1},)),
-        "unable": Entry(name="unable", library="hybandits", make=Scripted, settings={"problem": "no way"}),
+        "first": Method(name="first", library="hybandits", make=Scripted, grid=({"place": 1},)),
+        "unable": Method(name="unable", library="hybandits", make=Scripted, settings={"problem": "no way"}),
     }
-    monkeypatch.setattr(running, "PLAYERS", entries)
+    monkeypatch.setattr(running, "METHODS", entries)
 
 
 def test_what_is_earned_is_the_sum_of_means() -> None:
     record = run_task(Task("clicks, 50 %", "first", "", SEEDS[0], 30))
     means = np.array([play.means for play in STREAMS["clicks, 50 %"].play(SEEDS[0], 30)])
-    assert record["earned"] == pytest.approx(means[:, 0].sum())
+    assert record["reward"] == pytest.approx(means[:, 0].sum())
     assert record["uniform"] == pytest.approx(means.mean(axis=1).sum())
     assert record["best"] == pytest.approx(means.max(axis=1).sum())
     other = run_task(Task("clicks, 50 %", "first", "place=1", SEEDS[0], 30))
-    assert other["earned"] == pytest.approx(means[:, 1].sum())
+    assert other["reward"] == pytest.approx(means[:, 1].sum())
     assert [place for place, _ in LATEST[-1].learned] == list(range(1, 31)), "learned at once"
 
 
@@ -80,28 +80,28 @@ def test_failures_are_results() -> None:
     assert run_task(Task("terrain", "unable", "", 1, 10))["reason"] == "no way"
     failed = run_task(Task("terrain", "first", "", 1, 50))
     assert failed["reason"] == "ArithmeticError: beyond forty"
-    assert math.isnan(failed["earned"])
+    assert math.isnan(failed["reward"])
 
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """Files that are there are kept as they are, also one whose content is another."""
-    tasks = running.tasks([STREAMS["terrain"]], running.PLAYERS.values(), SEEDS[:2], most=10)
+    tasks = running.tasks([STREAMS["terrain"]], running.METHODS.values(), SEEDS[:2], most=10)
     assert len(tasks) == 6
     running.run(tasks[:2], tmp_path, workers=0)
     marked = tmp_path / tasks[0].file
-    marked.write_text(json.dumps({**json.loads(marked.read_text()), "earned": 77.0}))
+    marked.write_text(json.dumps({**json.loads(marked.read_text()), "reward": 77.0}))
     said: list[str] = []
     running.run(tasks, tmp_path, workers=0, say=said.append)
     assert said[0] == "6 runs, of which 2 are there already"
     records = list(running.read(tmp_path, tasks))
     assert len(records) == 6
-    assert records[0]["earned"] == 77.0
+    assert records[0]["reward"] == 77.0
     running.run(tasks, tmp_path, workers=0, say=said.append)
     assert said[-1] == "6 runs, of which 6 are there already"
 
 
 def test_runs_of_other_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = running.tasks([STREAMS["terrain"]], running.PLAYERS.values(), SEEDS[:1], most=5)
+    tasks = running.tasks([STREAMS["terrain"]], running.METHODS.values(), SEEDS[:1], most=5)
     running.run(tasks[:1], tmp_path, workers=0)
     monkeypatch.setattr(running, "about", lambda: {"code": "other", "numpy": "1"})
     with pytest.raises(running.OtherRunsError, match=r"runs of another state .code, .*numpy.*differ.: remove it"):
@@ -114,12 +114,12 @@ def test_runs_are_written_as_table_and_figure_and_read_back(tmp_path: Path) -> N
     records = []
     for seed in (1, 2):
         for stream in ("terrain", "clicks, 2 %"):
-            for player, earned in (("HyIDS", 80.0), ("Greedy", 70.0 + seed), ("river UCB (no context)", 10.0)):
+            for method, reward in (("HyIDS", 80.0), ("Greedy", 70.0 + seed), ("river UCB (no context)", 10.0)):
                 records.append(
-                    {**Task(stream, player, "", seed, 100)._asdict(), "earned": earned, "uniform": 20.0, "best": 120.0,
+                    {**Task(stream, method, "", seed, 100)._asdict(), "reward": reward, "uniform": 20.0, "best": 120.0,
                      "seconds": 0.1, "reason": ""}
                 )  # fmt: skip
-    records.append({**records[0], "player": "LinUCB", "earned": math.nan, "reason": "it | cannot"})
+    records.append({**records[0], "method": "LinUCB", "reward": math.nan, "reason": "it | cannot"})
     paths = [write_runs(records, tmp_path), *write_report(records, tmp_path)]
     assert [path.name for path in paths] == ["runs.parquet", "table.md", "summary.md", "scores.png", "scores.svg"]
     assert all(path.stat().st_size > 100 for path in paths)
@@ -129,7 +129,7 @@ def test_runs_are_written_as_table_and_figure_and_read_back(tmp_path: Path) -> N
     assert "| river UCB (no context) | -10 |" in (tmp_path / "summary.md").read_text()
     again = read_results(tmp_path)
     assert len(again) == len(records)
-    assert score(again[0]["earned"], again[0]["uniform"], again[0]["best"]) == pytest.approx(0.51)
+    assert score(again[0]["reward"], again[0]["uniform"], again[0]["best"]) == pytest.approx(0.51)
     assert report.full_table(report.results(again)) == text
 
 
@@ -141,18 +141,18 @@ def test_the_page_has_the_streams_as_they_are(tmp_path: Path) -> None:
     page.write_text((ROOT / "docs" / "library-benchmark.md").read_text())
     report.fill_page(page)
     assert page.read_text() == (ROOT / "docs" / "library-benchmark.md").read_text()
-    record = {**Task("terrain", "HyIDS", "", 1, 100)._asdict(), "earned": 80.0, "uniform": 20.0, "best": 120.0,
+    record = {**Task("terrain", "HyIDS", "", 1, 100)._asdict(), "reward": 80.0, "uniform": 20.0, "best": 120.0,
               "seconds": 0.1, "reason": ""}  # fmt: skip
     report.fill_page(page, report.results([record]))
     assert "| HyIDS | 60 |" in page.read_text()
-    assert "## Testing the players" in page.read_text()
+    assert "## Testing the methods" in page.read_text()
 
 
 @pytest.mark.slow
 def test_a_killed_benchmark_goes_on(tmp_path: Path) -> None:
     """Killed without warning while two workers are busy; the same command then runs only what is missing."""
     command = [
-        sys.executable, "-m", "library_benchmark", "--players", "EpsilonGreedy(;Uniform;LiHybrid", "--streams",
+        sys.executable, "-m", "library_benchmark", "--methods", "EpsilonGreedy(;Uniform;LiHybrid", "--streams",
         "terrain;clicks, 2 %", "--workers", "2", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"),
     ]  # fmt: skip
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -12,9 +12,9 @@ from library_benchmark import report, scores
 from library_benchmark.scores import results, score, summarise
 
 
-def run(player: str, seed: int, earned: float, *, variant: str = "", reason: str = "") -> dict[str, Any]:
+def run(method: str, seed: int, reward: float, *, variant: str = "", reason: str = "") -> dict[str, Any]:
     return {
-        "stream": "terrain", "player": player, "variant": variant, "seed": seed, "rounds": 100, "earned": earned,
+        "stream": "terrain", "method": method, "variant": variant, "seed": seed, "rounds": 100, "reward": reward,
         "uniform": 20.0, "best": 120.0, "seconds": 0.2, "reason": reason,
     }  # fmt: skip
 
@@ -24,7 +24,7 @@ def test_the_examples_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-def test_a_score_is_the_share_of_what_can_be_earned_beyond_chance() -> None:
+def test_a_score_is_the_share_of_what_is_possible_beyond_chance() -> None:
     assert score(120.0, 20.0, 120.0) == 1
     assert score(20.0, 20.0, 120.0) == 0
     assert score(10.0, 20.0, 120.0) == pytest.approx(-0.1)
@@ -61,7 +61,7 @@ def test_defaults_can_be_the_best_of_the_grid() -> None:
     assert result.tuned_settings == "as by default"
 
 
-def test_a_player_that_fails_once_has_no_score() -> None:
+def test_a_method_that_fails_once_has_no_score() -> None:
     runs = [run("HyLinUCB", 1, 90.0), run("HyLinUCB", 2, math.nan, reason="ValueError: no")]
     result = results(runs)["terrain", "HyLinUCB"]
     assert (result.default, result.reason) == (None, "ValueError: no")
@@ -76,11 +76,11 @@ def test_the_ranking_counts_missing_streams_as_chance() -> None:
     assert report.winner(by_key, "terrain") == "Greedy"
 
 
-def test_a_player_for_some_streams_only_has_no_mean_of_all() -> None:
+def test_a_method_for_some_streams_only_has_no_mean_of_all() -> None:
     """It is not punished for streams that it is not meant for, and it does not lead by a choice of streams."""
     name = "bayesianbandits empirical Bayes, forgetting"
     runs = [run("HyIDS", 1, 90.0), run("Uniform", 1, 20.0), run(name, 1, math.nan, reason="it is run only in ..")]
-    runs += [{**each, "stream": "one jump", "earned": 119.0, "reason": ""} for each in runs]
+    runs += [{**each, "stream": "one jump", "reward": 119.0, "reason": ""} for each in runs]
     by_key = results(runs)
     assert report.ranking(by_key) == ["HyIDS", "Uniform", name]
     assert math.isnan(report.mean_score(by_key, name, ["terrain", "one jump"]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybandits import EpsilonGreedy
 from hybandits.policies.by_name import make_policy
-from library_benchmark.players.interface import Entry
+from library_benchmark.methods.interface import Method
 from library_benchmark.streams import Round, Stream
 
 ALPHAS = tuple({"exploration": {"kind": "Constant", "alpha": alpha}} for alpha in (0.01, 0.1, 1.0))
@@ -29,24 +29,24 @@ class Ours:
         self.policy.learn(receipt.arm, shown.x[place], shown.z[place], reward, receipt=receipt.receipt)
 
 
-def _entry(name: str, *, grid: tuple[dict[str, Any], ...] = (), label: str = "", **settings: Any) -> Entry:
-    return Entry(
+def _method(name: str, *, grid: tuple[dict[str, Any], ...] = (), label: str = "", **settings: Any) -> Method:
+    return Method(
         name=label or name, library="hybandits", make=Ours, settings={"policy": name, **settings}, grid=grid
     )  # fmt: skip
 
 
-ENTRIES = (
-    _entry("HyIDS"),
-    _entry("HyThompson", grid=tuple({"noise": noise, "scale": 0.1} for noise in (0.01, 0.1, 1.0))),
-    _entry("HyIDS", label="HyIDS(memory=auto)", memory="auto"),
-    _entry("HyThompson", label="HyThompson(memory=auto)", memory="auto"),
-    _entry("HyLinUCB", grid=ALPHAS),
-    _entry("LinUCB", grid=ALPHAS),
-    _entry("DisLinUCB", grid=ALPHAS),
-    _entry("LiHybrid", grid=({"alpha": 0.01}, {"alpha": 0.1})),
-    _entry("HyRan"),
-    _entry("SupLinUCB", grid=({"alpha": 0.01}, {"alpha": 0.1})),
-    _entry("Greedy", grid=({"ridge": 0.01}, {"ridge": 0.1})),
-    _entry("Greedy", label="EpsilonGreedy(Greedy)", epsilon=0.1, grid=({"epsilon": 0.01}, {"epsilon": 0.03})),
-    _entry("Uniform"),
+METHODS = (
+    _method("HyIDS"),
+    _method("HyThompson", grid=tuple({"noise": noise, "scale": 0.1} for noise in (0.01, 0.1, 1.0))),
+    _method("HyIDS", label="HyIDS(memory=auto)", memory="auto"),
+    _method("HyThompson", label="HyThompson(memory=auto)", memory="auto"),
+    _method("HyLinUCB", grid=ALPHAS),
+    _method("LinUCB", grid=ALPHAS),
+    _method("DisLinUCB", grid=ALPHAS),
+    _method("LiHybrid", grid=({"alpha": 0.01}, {"alpha": 0.1})),
+    _method("HyRan"),
+    _method("SupLinUCB", grid=({"alpha": 0.01}, {"alpha": 0.1})),
+    _method("Greedy", grid=({"ridge": 0.01}, {"ridge": 0.1})),
+    _method("Greedy", label="EpsilonGreedy(Greedy)", epsilon=0.1, grid=({"epsilon": 0.01}, {"epsilon": 0.03})),
+    _method("Uniform"),
 )

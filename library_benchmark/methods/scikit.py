@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from library_benchmark.players.interface import Entry, contexts
+from library_benchmark.methods.interface import Method, contexts
 from library_benchmark.streams import Round, Stream
 
 
@@ -50,4 +50,4 @@ class Scikit:
             model.partial_fit(row, [reward])
 
 
-ENTRIES = (Entry(name="scikit-learn SGD, epsilon-greedy", library="sklearn", make=Scikit),)
+METHODS = (Method(name="scikit-learn SGD, epsilon-greedy", library="sklearn", make=Scikit),)

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from library_benchmark.players.interface import Entry, contexts, one_context
+from library_benchmark.methods.interface import Method, contexts, one_context
 from library_benchmark.streams import Round, Stream
 
 
 class Wiser:
     """A linear policy of `mabwiser.mab`; candidates with features of their own by its expectations, arm by arm.
 
-    MABWiser wants a first fit before it predicts: the first choice is by lot. Its LinGreedy explores context by
-    context, so where every candidate has a context of its own the lot is drawn here, with its epsilon.
+    MABWiser wants a first fit before it predicts: the first choice is uniform. Its LinGreedy explores context by
+    context, so where every candidate has its own context, epsilon-greedy is applied here.
     """
 
     def __init__(self, stream: Stream, seed: int, rounds: int, *, kind: str, epsilon: float = 0.1, **settings: Any):
@@ -54,15 +54,15 @@ class Wiser:
         self.fitted = True
 
 
-def _entry(kind: str, *grid: dict[str, Any]) -> Entry:
-    return Entry(
+def _method(kind: str, *grid: dict[str, Any]) -> Method:
+    return Method(
         name=f"mabwiser {kind}", library="mabwiser", make=Wiser, settings={"kind": kind}, grid=grid,
         grid_in=("wine", "breast cancer", "iris"),
     )  # fmt: skip
 
 
-ENTRIES = (
-    _entry("LinUCB", {"alpha": 0.01}, {"alpha": 0.1}),
-    _entry("LinTS", {"alpha": 0.01}, {"alpha": 0.1}),
-    _entry("LinGreedy", {"epsilon": 0.01}, {"epsilon": 0.03}),
+METHODS = (
+    _method("LinUCB", {"alpha": 0.01}, {"alpha": 0.1}),
+    _method("LinTS", {"alpha": 0.01}, {"alpha": 0.1}),
+    _method("LinGreedy", {"epsilon": 0.01}, {"epsilon": 0.03}),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hybandits.foundation.checks import FloatArray
-from library_benchmark.players.interface import Entry, contexts, needs_clicks, one_context
+from library_benchmark.methods.interface import Method, contexts, needs_clicks, one_context
 from library_benchmark.streams import Round, Stream
 
 BATCH = 50
@@ -71,16 +71,16 @@ class Contextual:
             self.waiting.clear()
 
 
-def _entry(kind: str, *, scores: bool, grid: tuple[dict[str, Any], ...] = ()) -> Entry:
-    return Entry(
+def _method(kind: str, *, scores: bool, grid: tuple[dict[str, Any], ...] = ()) -> Method:
+    return Method(
         name=f"contextualbandits {kind}", library="contextualbandits", make=Contextual, grid=grid,
         grid_in=("wine", "breast cancer", "iris"),
         settings={"kind": kind, "scores": scores},
     )  # fmt: skip
 
 
-ENTRIES = (
-    _entry("LinUCB", scores=True, grid=({"alpha": 0.01}, {"alpha": 0.1})),
-    _entry("BootstrappedTS", scores=True),
-    _entry("SoftmaxExplorer", scores=False),
+METHODS = (
+    _method("LinUCB", scores=True, grid=({"alpha": 0.01}, {"alpha": 0.1})),
+    _method("BootstrappedTS", scores=True),
+    _method("SoftmaxExplorer", scores=False),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from library_benchmark.players.interface import Entry
+from library_benchmark.methods.interface import Method
 from library_benchmark.streams import Round, Stream
 
 
@@ -51,16 +51,16 @@ def _features(values: list[float]) -> str:
     return " ".join(f"{i}:{value:.7g}" for i, value in enumerate(values))
 
 
-def _entry(name: str, explore: str, *grid: dict[str, Any]) -> Entry:
-    return Entry(
+def _method(name: str, explore: str, *grid: dict[str, Any]) -> Method:
+    return Method(
         name=f"vowpalwabbit {name}", library="vowpalwabbit", make=Vowpal, settings={"explore": explore}, grid=grid,
         grid_in=("data sets",),
     )  # fmt: skip
 
 
-ENTRIES = (
-    _entry("epsilon", "", {"epsilon": 0.01}, {"epsilon": 0.2}),
-    _entry("squarecb", "--squarecb", {"gamma_scale": 100}, {"gamma_scale": 1000}),
-    _entry("regcb", "--regcb"),
-    _entry("cover", "--cover 5"),
+METHODS = (
+    _method("epsilon", "", {"epsilon": 0.01}, {"epsilon": 0.2}),
+    _method("squarecb", "--squarecb", {"gamma_scale": 100}, {"gamma_scale": 1000}),
+    _method("regcb", "--regcb"),
+    _method("cover", "--cover 5"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from library_benchmark.players.interface import Entry, needs_one_context, one_context
+from library_benchmark.methods.interface import Method, needs_one_context, one_context
 from library_benchmark.streams import Round, Stream
 
 
@@ -41,11 +41,11 @@ class WithoutContext:
         self.policy.update(shown.arms[place], reward)
 
 
-ENTRIES = (
-    Entry(name="river LinUCBDisjoint", library="river", make=River, grid=({"beta": 10.0}, {"beta": 100.0})),
-    Entry(
+METHODS = (
+    Method(name="river LinUCBDisjoint", library="river", make=River, grid=({"beta": 10.0}, {"beta": 100.0})),
+    Method(
         name="river EpsilonGreedy (no context)", library="river", make=WithoutContext,
         settings={"kind": "EpsilonGreedy", "epsilon": 0.1}, grid=({"epsilon": 0.01}, {"epsilon": 0.03}),
     ),
-    Entry(name="river UCB (no context)", library="river", make=WithoutContext, settings={"kind": "UCB", "delta": 1.0}),
+    Method(name="river UCB (no context)", library="river", make=WithoutContext, settings={"kind": "UCB", "delta": 1.0}),
 )  # fmt: skip

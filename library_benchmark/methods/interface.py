@@ -1,4 +1,4 @@
-"""What the benchmark asks of a player, and how players are listed."""
+"""Interface of the methods compared, and their registration."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class CannotTakePartError(Exception):
     """The library has no way to take what the stream shows; the message says what is missing."""
 
 
-class Player(Protocol):
-    """A library set up for one stream and seed."""
+class Agent(Protocol):
+    """A method of a library, set up for one stream and seed."""
 
     def choose(self, shown: Round) -> tuple[int, Any]:
-        """The place of the chosen candidate, and whatever `learn` will need beside the round."""
+        """Return the row of the chosen candidate and a receipt that is passed to `learn`."""
 
     def learn(self, shown: Round, place: int, reward: float, receipt: Any) -> None:
-        """Learn the reward of a round, now or many rounds later."""
+        """Learn the reward of a round, at once or many rounds later."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A player of the benchmark.
+class Method:
+    """A method of a library at its default settings.
 
     Attributes
     ----------
@@ -47,29 +47,29 @@ class Entry:
         The streams, or groups of streams, in which the grid is run: those where a round takes about half a millisecond
         or less. Empty for all.
     only_in : tuple of str
-        The streams, or groups of streams, that the player is for. Empty for all.
+        The streams, or groups of streams, that the method is for. Empty for all.
     """
 
     name: str
     library: str
-    make: Callable[..., Player]
+    make: Callable[..., Agent]
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: tuple[Mapping[str, Any], ...] = ()
     grid_in: tuple[str, ...] = ()
     only_in: tuple[str, ...] = ()
 
     def is_for(self, name: str) -> bool:
-        """Whether the player is meant for the stream of this name."""
+        """Return whether the method is meant for the stream of this name."""
         return _is_in(STREAMS[name], self.only_in)
 
     def check(self, stream: Stream) -> None:
-        """Raise if the player is not meant for the stream."""
+        """Raise if the method is not meant for the stream."""
         if not _is_in(stream, self.only_in):
             raise CannotTakePartError(f"it is run only in streams of the kind: {', '.join(self.only_in)}")
 
     @property
     def installed(self) -> bool:
-        """Whether its library can be imported."""
+        """True if its library can be imported."""
         return importlib.util.find_spec(self.library) is not None
 
     def variants(self, stream: Stream) -> dict[str, Mapping[str, Any]]:
@@ -81,7 +81,7 @@ class Entry:
 
 
 def _is_in(stream: Stream, names: tuple[str, ...]) -> bool:
-    """Whether the stream or its group is named, or none is."""
+    """Return whether the stream or its group is named, or no name is given."""
     return not names or stream.name in names or stream.group in names
 
 

@@ -1,4 +1,4 @@
-"""Players: everybody plays twenty rounds of every stream, or says why not.
+"""Methods: everybody plays twenty rounds of every stream, or says why not.
 
 Other libraries are tested where they are installed: pip install ".[libraries,dev]", then this folder's tests.
 """
@@ -10,27 +10,27 @@ import math
 
 import pytest
 
-from library_benchmark.players import PLAYERS, Entry
-from library_benchmark.players.interface import CannotTakePartError
+from library_benchmark.methods import METHODS, Method
+from library_benchmark.methods.interface import CannotTakePartError
 from library_benchmark.running import Task, run_task
 from library_benchmark.streams import STREAMS, Stream
 
-OURS = [name for name, entry in PLAYERS.items() if entry.library == "hybandits"]
-OTHERS = [name for name in PLAYERS if name not in OURS]
+OURS = [name for name, entry in METHODS.items() if entry.library == "hybandits"]
+OTHERS = [name for name in METHODS if name not in OURS]
 SHIPPED = ("digits", "wine", "breast cancer", "iris")
 STREAMS_HERE = [name for name in STREAMS if name not in SHIPPED or importlib.util.find_spec("sklearn") is not None]
 """Streams whose data is here."""
 
 
-def played(player: str, stream: str, variant: str = "", rounds: int = 20) -> str:
+def played(method: str, stream: str, variant: str = "", rounds: int = 20) -> str:
     """The reason why there is no score; empty if there is one."""
-    record = run_task(Task(stream, player, variant, 101, rounds))
+    record = run_task(Task(stream, method, variant, 101, rounds))
     if not record["reason"]:
         assert record["uniform"] < record["best"]
-        assert record["earned"] <= record["best"] + 1e-9
+        assert record["reward"] <= record["best"] + 1e-9
         assert record["seconds"] >= 0
     else:
-        assert math.isnan(record["earned"])
+        assert math.isnan(record["reward"])
     return str(record["reason"])
 
 
@@ -41,50 +41,50 @@ def test_all_policies_of_ours_take_part() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("player", OURS)
-def test_ours_play_twenty_rounds_of_every_stream(player: str) -> None:
+@pytest.mark.parametrize("method", OURS)
+def test_ours_play_twenty_rounds_of_every_stream(method: str) -> None:
     for stream in STREAMS_HERE:
-        assert played(player, stream) == ""
+        assert played(method, stream) == ""
 
 
-@pytest.mark.parametrize("player", OURS)
-def test_grids_of_ours_can_be_played(player: str) -> None:
+@pytest.mark.parametrize("method", OURS)
+def test_grids_of_ours_can_be_played(method: str) -> None:
     stream = STREAMS["terrain"]
-    for variant in PLAYERS[player].variants(stream):
-        assert played(player, stream.name, variant, rounds=5) == ""
+    for variant in METHODS[method].variants(stream):
+        assert played(method, stream.name, variant, rounds=5) == ""
 
 
-@pytest.mark.parametrize("player", OTHERS)
-def test_others_play_every_stream_that_they_can_take(player: str) -> None:
-    """A player that cannot take part says so; no player fails in any other way."""
-    entry = PLAYERS[player]
+@pytest.mark.parametrize("method", OTHERS)
+def test_others_play_every_stream_that_they_can_take(method: str) -> None:
+    """A method that cannot take part says so; no method fails in any other way."""
+    entry = METHODS[method]
     if not entry.installed:
         pytest.skip(f"{entry.library} is not installed: pip install '.[libraries]'")
     part = 0
     for stream in STREAMS_HERE:
-        reason = played(player, stream)
-        assert ":" not in reason or reason.startswith("it is run only"), f"{player} failed in {stream}: {reason}"
+        reason = played(method, stream)
+        assert ":" not in reason or reason.startswith("it is run only"), f"{method} failed in {stream}: {reason}"
         part += not reason
     assert part >= 1
 
 
-@pytest.mark.parametrize("player", OTHERS)
-def test_grids_of_others_can_be_played(player: str) -> None:
-    entry = PLAYERS[player]
+@pytest.mark.parametrize("method", OTHERS)
+def test_grids_of_others_can_be_played(method: str) -> None:
+    entry = METHODS[method]
     if not entry.installed:
         pytest.skip(f"{entry.library} is not installed: pip install '.[libraries]'")
     stream = STREAMS["iris" if "iris" in STREAMS_HERE else "terrain"]
     for variant in entry.variants(stream):
-        assert played(player, stream.name, variant) in ("", "it is run only in streams of the kind: changing")
+        assert played(method, stream.name, variant) in ("", "it is run only in streams of the kind: changing")
 
 
-def test_late_rewards_reach_every_player_of_ours() -> None:
-    for player in OURS:
-        assert played(player, "products, late clicks", rounds=320) == ""
+def test_late_rewards_reach_every_method_of_ours() -> None:
+    for method in OURS:
+        assert played(method, "products, late clicks", rounds=320) == ""
 
 
-def test_a_player_for_some_streams_says_so() -> None:
-    entry = Entry(name="some", library="hybandits", make=lambda *a, **k: None, only_in=("changing",))  # type: ignore[arg-type,return-value]
+def test_a_method_for_some_streams_says_so() -> None:
+    entry = Method(name="changing only", library="hybandits", make=lambda *a, **k: None, only_in=("changing",))  # type: ignore[arg-type,return-value]
     entry.check(STREAMS["one jump"])
     with pytest.raises(CannotTakePartError, match="only in streams of the kind: changing"):
         entry.check(STREAMS["terrain"])
@@ -94,7 +94,7 @@ def test_grids_are_run_where_the_entry_says() -> None:
     def variants(stream: Stream, *grid_in: str) -> list[str]:
         grid = ({"a": 1}, {"a": 2, "b": 3})
         return list(
-            Entry(name="x", library="y", make=lambda *a, **k: None, grid=grid, grid_in=grid_in).variants(stream)  # type: ignore[arg-type,return-value]
+            Method(name="x", library="y", make=lambda *a, **k: None, grid=grid, grid_in=grid_in).variants(stream)  # type: ignore[arg-type,return-value]
         )
 
     assert variants(STREAMS["terrain"]) == ["", "a=1", "a=2, b=3"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from library_benchmark.players.interface import Entry, contexts, one_context
+from library_benchmark.methods.interface import Method, contexts, one_context
 from library_benchmark.streams import Round, Stream
 
 FORGETTING = 0.999
@@ -92,13 +92,13 @@ class Hybrid:
         self.stream = stream
         self.width = stream.d1 + (1 if stream.arms_change else stream.arms) * stream.d2
         self.sparse = self.width > DENSE
-        player = self
+        method = self
 
         class Prepared(ArmFeaturizer):  # type: ignore[misc]
             """The rows of the round at hand."""
 
             def transform(self, numbers: Any, *, action_tokens: Any) -> Any:
-                return player.rows(list(action_tokens))
+                return method.rows(list(action_tokens))
 
         self.shown: Round | None = None
         self._arm = Arm
@@ -142,18 +142,18 @@ class Hybrid:
         self.agent.select_for_update(shown.arms[place]).update([0], np.array([reward]))
 
 
-def _entry(name: str, make: Any, kind: str, *, only: str = "", **settings: Any) -> Entry:
-    return Entry(
+def _method(name: str, make: Any, kind: str, *, only: str = "", **settings: Any) -> Method:
+    return Method(
         name=f"bayesianbandits {name}", library="bayesianbandits", make=make, settings={"kind": kind, **settings},
         only_in=(only,) if only else (),
     )  # fmt: skip
 
 
-ENTRIES = (
-    _entry("inverse gamma, Thompson", PerArm, "NormalInverseGammaRegressor"),
-    _entry("empirical Bayes, Thompson", PerArm, "EmpiricalBayesNormalRegressor"),
-    _entry("empirical Bayes, forgetting", PerArm, "EmpiricalBayesNormalRegressor", forgetting=True, only="changing"),
-    _entry(
+METHODS = (
+    _method("inverse gamma, Thompson", PerArm, "NormalInverseGammaRegressor"),
+    _method("empirical Bayes, Thompson", PerArm, "EmpiricalBayesNormalRegressor"),
+    _method("empirical Bayes, forgetting", PerArm, "EmpiricalBayesNormalRegressor", forgetting=True, only="changing"),
+    _method(
         "hybrid, empirical Bayes, IDS", Hybrid, "EmpiricalBayesNormalRegressor", policy="InformationDirectedSampling"
     ),
 )

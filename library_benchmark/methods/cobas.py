@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from library_benchmark.players.interface import Entry
+from library_benchmark.methods.interface import Method
 from library_benchmark.streams import Round, Stream
 
 
@@ -34,14 +34,14 @@ class Coba:
         self.learner.learn(context, action, reward, probability)
 
 
-def _entry(name: str, kind: str, *grid: dict[str, Any]) -> Entry:
-    return Entry(
+def _method(name: str, kind: str, *grid: dict[str, Any]) -> Method:
+    return Method(
         name=f"coba {name}", library="coba", make=Coba, settings={"kind": kind}, grid=grid,
         grid_in=("wine", "breast cancer", "iris"),
     )  # fmt: skip
 
 
-ENTRIES = (
-    _entry("LinUCB", "LinUCBLearner", {"alpha": 0.01}, {"alpha": 0.1}),
-    _entry("LinTS", "LinTSLearner", {"v": 0.01}, {"v": 0.1}),
+METHODS = (
+    _method("LinUCB", "LinUCBLearner", {"alpha": 0.01}, {"alpha": 0.1}),
+    _method("LinTS", "LinTSLearner", {"v": 0.01}, {"v": 0.1}),
 )
