@@ -192,9 +192,9 @@ def _data(name: str, rounds: int) -> Stream:
         "digits": (1797, 62, 10), "wine": (178, 14, 3), "breast cancer": (569, 31, 2), "iris": (150, 5, 3),
         "terrain": (20_000, 55, 7),
     }[name]  # fmt: skip
-    made = "made: 7 unbalanced classes with curved borders, " if name == "terrain" else ""
+    generated = "generated: 7 unbalanced classes with curved borders, " if name == "terrain" else ""
     return Stream(
-        name=name, about=f"{made}{rows:,} rows, {arms} classes, {d2 - 1} features that change", group="data sets",
+        name=name, about=f"{generated}{rows:,} rows, {arms} classes, {d2 - 1} features that change", group="data sets",
         make=make, rounds=rounds, d1=0, d2=d2, arms=arms, user=True, items="none", binary=True,
     )  # fmt: skip
 

@@ -121,7 +121,9 @@ def test_runs_are_written_as_table_and_figure_and_read_back(tmp_path: Path) -> N
                 )  # fmt: skip
     records.append({**records[0], "method": "LinUCB", "reward": math.nan, "reason": "it | cannot"})
     paths = [write_runs(records, tmp_path), *write_report(records, tmp_path)]
-    assert [path.name for path in paths] == ["runs.parquet", "table.md", "summary.md", "scores.png", "scores.svg"]
+    assert [path.name for path in paths] == [
+        "runs.parquet", "table.md", "summary.md", "scores.png", "scores.svg", "overview.png", "overview.svg"
+    ]  # fmt: skip
     assert all(path.stat().st_size > 100 for path in paths)
     text = (tmp_path / "table.md").read_text()
     assert "| HyIDS | 60 ± 0 | 60 ± 0 |" in text

@@ -1,4 +1,4 @@
-"""The house is in order: tests stand on their own, every module has one, and project files agree with each other."""
+"""Repository consistency checks: independent tests, a test per module, and project files that agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 @cache
 def imported(path: Path) -> set[str]:
-    """The modules that a file imports, and the names it imports from them as if they were modules too."""
+    """Return the modules that a file imports, and the names imported from them."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -31,10 +31,12 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_test_files_do_not_import_each_other(path: Path) -> None:
-    """What several of them need is in tests/support or a conftest.py."""
-    assert [name for name in imported(path) if re.match(r"tests(\.\w+)*\.test_", name)] == []
+def test_test_files_do_not_import_each_other() -> None:
+    """Shared helpers belong in tests/support or a conftest.py."""
+    importing = {str(path): imported(path) for path in TESTS}
+    assert {
+        path for path, names in importing.items() if any(re.match(r"tests(\.\w+)*\.test_", n) for n in names)
+    } == set()
 
 
 @pytest.mark.xdist_group("one worker")
@@ -45,20 +47,16 @@ def test_tests_of_a_group_share_a_worker(request: pytest.FixtureRequest) -> None
     assert request.node.nodeid.endswith("@one worker"), "install other versions of pytest and pytest-xdist"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_module_has_a_test_file(path: Path) -> None:
-    """One that is named after it, or one of its room that imports it."""
-    package, room, *rest = path.relative_to(ROOT).with_suffix("").parts
-    module = ".".join((package, room, *rest))
-    tests = [test for test in TESTS if not rest or room in test.relative_to(ROOT).parts]
-    assert any(test.stem == f"test_{path.stem}" or module in imported(test) for test in tests), (
-        f"no test in tests/{room} of {module}"
-    )
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
-def test_documentation_states_goals_and_results(path: Path) -> None:
-    assert "asked for" not in path.read_text()
+def test_every_module_has_a_test_file() -> None:
+    """The file is named after the module, or imports it and lies in the tests of the same folder."""
+    untested = []
+    for path in MODULES:
+        package, folder, *rest = path.relative_to(ROOT).with_suffix("").parts
+        module = ".".join((package, folder, *rest))
+        tests = [test for test in TESTS if not rest or folder in test.relative_to(ROOT).parts]
+        if not any(test.stem == f"test_{path.stem}" or module in imported(test) for test in tests):
+            untested.append(module)
+    assert untested == []
 
 
 def test_citation_is_of_this_version() -> None:
