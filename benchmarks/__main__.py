@@ -84,6 +84,7 @@ def _overview() -> str:
 def _run(name: str, plan: Any, budget: float) -> Any:
     """Measure one part."""
     from benchmarks import (
+        batch,
         footprint,
         laboratory,
         learned,
@@ -91,7 +92,6 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         learned_drift,
         libraries,
         logs,
-        many,
         roofline,
         rounds,
         service,
@@ -103,8 +103,8 @@ def _run(name: str, plan: Any, budget: float) -> Any:
         "rounds": rounds.run,
         "roofline": roofline.run,
         "thompson": rounds.run_thompson,
-        "many": many.run,
-        "propensities": many.run_propensities,
+        "batch": batch.run,
+        "propensities": batch.run_propensities,
         "scale": rounds.run_scale,
         "memory": footprint.run_memory,
         "start": footprint.run_start,

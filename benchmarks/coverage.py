@@ -161,7 +161,7 @@ def learned_values(
 
 def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
     """Coverage and mean width by logging, policy, estimator and interval."""
-    held: dict[tuple[str, ...], list[bool]] = defaultdict(list)
+    covered: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     wide: dict[tuple[str, ...], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         for logging in LOGGING:
@@ -188,12 +188,12 @@ def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
                         truth["learning"] = learned[e.estimator != "replay"]
                         if e.low is not None and e.high is not None:
                             key = (logging, e.policy, e.estimator, kind)
-                            held[key].append(e.low <= truth[e.policy] <= e.high)
+                            covered[key].append(e.low <= truth[e.policy] <= e.high)
                             wide[key].append(e.high - e.low)
                         gap = e.difference
                         if gap is not None and gap.low is not None and gap.high is not None:
                             key = (logging, f"{e.policy} - {gap.to}", e.estimator, kind)
-                            held[key].append(gap.low <= truth[e.policy] - truth[gap.to] <= gap.high)
+                            covered[key].append(gap.low <= truth[e.policy] - truth[gap.to] <= gap.high)
                             wide[key].append(gap.high - gap.low)
                 for file in sorted(path.rglob("*"), reverse=True):
                     file.rmdir() if file.is_dir() else file.unlink()
@@ -205,7 +205,7 @@ def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
             "logging": key[0], "policy": key[1], "estimator": key[2], "interval": key[3], "repetitions": len(hits),
             "coverage": float(np.mean(hits)), "width": float(np.mean(wide[key])),
         }
-        for key, hits in held.items()
+        for key, hits in covered.items()
     ]  # fmt: skip
     return {"rounds": rounds, "repetitions": repetitions, "rows": rows}
 

@@ -1,4 +1,4 @@
-"""Regret of policies that learn their settings: beside one told the truth, HyLinUCB, a grid of scales, each other."""
+"""Regret of policies that learn their settings: beside one given the true settings, HyLinUCB, a grid of scales, each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hybandits.simulation.play import play_rounds
 RUNS, QUICK_RUNS, QUICK_HORIZON = 16, 2, 2_000
 WORKERS = 2
 
-TOLD_TARGET, TOLD_LARGEST = 1.15, 2.0
+FIXED_TARGET, FIXED_LARGEST = 1.15, 2.0
 UCB_TARGET, UCB_TARGET_MANY, MANY = 0.25, 0.35, 300
 DIRECTED_MEAN, DIRECTED_WORST, DIRECTED_LARGEST = 0.75, 1.0, 1.15
 GRID_TARGET = 1.3
@@ -34,7 +34,7 @@ RESCALED_HORIZON = 10_000
 SAME_TARGET, OFFSET_TARGET = 1.05, 1.15
 """How far the mean regret may move where decisions are the same but for rounding, and with another constant."""
 
-LEARNED, DIRECTED, TOLD, UCB = "learned", "HyIDS", "told", "HyLinUCB"
+LEARNED, DIRECTED, FIXED, UCB = "learned", "HyIDS", "fixed", "HyLinUCB"
 
 
 def policies(world: World, seed: int) -> dict[str, Policy]:
@@ -45,13 +45,13 @@ def policies(world: World, seed: int) -> dict[str, Policy]:
         DIRECTED: HyIDS(d1=d1, d2=d2, seed=seed),
     }
     if world.kind in ("paper", "size"):
-        players[TOLD] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=THOMPSON_SCALE, seed=seed)
+        players[FIXED] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=THOMPSON_SCALE, seed=seed)
     if world.released:
         exploration = SelfNormalised(noise=RELEASED_NOISE, bound=RELEASED_BOUND, delta=DELTA)
         players[UCB] = HyLinUCB(d1=d1, d2=d2, exploration=exploration, ridge=RELEASED_RIDGE)
     if world.kind in ("clicks", "real"):
         for scale in GRID:
-            players[f"told {scale:g}"] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=scale, seed=seed)
+            players[f"fixed {scale:g}"] = HyThompson(d1=d1, d2=d2, noise=world.noise, scale=scale, seed=seed)
     return players
 
 
@@ -82,7 +82,7 @@ def regrets(task: Task, report: Callable[[int], None]) -> dict[str, float]:
 
 
 def run_regret(plan: Plan) -> Section:
-    """Every world: learned beside told, HyLinUCB or the best of a grid of scales, and HyIDS beside learned."""
+    """Every world: learned beside fixed settings, HyLinUCB or the best of a grid of scales, and HyIDS beside learned."""
     every, remarks = worlds()
     runs = plan.runs or plan.repeats(RUNS, QUICK_RUNS)
     section = Section(
@@ -136,13 +136,13 @@ def _judge(section: Section, world: World, regret: dict[str, FloatArray]) -> flo
 
     section.rule()
     learned = regret[LEARNED]
-    if TOLD in regret:
-        add("learned / told", learned, regret[TOLD], TOLD_TARGET, np.mean)
-        add("largest run, learned / told", learned, regret[TOLD], TOLD_LARGEST, np.max)
+    if FIXED in regret:
+        add("learned / fixed", learned, regret[FIXED], FIXED_TARGET, np.mean)
+        add("largest run, learned / fixed", learned, regret[FIXED], FIXED_LARGEST, np.max)
     if UCB in regret:
         many = any(f"K = {arms}," in world.name for arms in (MANY, 400))
         add("learned / HyLinUCB", learned, regret[UCB], UCB_TARGET_MANY if many else UCB_TARGET, np.mean)
-    grid = {name: runs for name, runs in regret.items() if name.startswith("told ")}
+    grid = {name: runs for name, runs in regret.items() if name.startswith("fixed ")}
     if grid:
         best = min(grid, key=lambda name: float(grid[name].mean()))
         add(f"learned / {best}, the best of the grid", learned, grid[best], GRID_TARGET, np.mean)

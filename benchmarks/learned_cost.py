@@ -57,7 +57,7 @@ Policy = HyThompson | HyIDS
 def contenders(d1: int, d2: int) -> dict[str, Callable[[], Policy]]:
     """Policies to time; each call makes a new one with the same seed."""
     return {
-        "told": lambda: HyThompson(d1=d1, d2=d2, noise=RELEASED_NOISE, scale=THOMPSON_SCALE, seed=1),
+        "fixed": lambda: HyThompson(d1=d1, d2=d2, noise=RELEASED_NOISE, scale=THOMPSON_SCALE, seed=1),
         "learned": lambda: HyThompson(d1=d1, d2=d2, seed=1),
         "HyIDS": lambda: HyIDS(d1=d1, d2=d2, seed=1),
     }
@@ -71,7 +71,7 @@ def prepared(d1: int, d2: int, make: Make) -> list[Played]:
 
 
 def stream(pool: list[Played], horizon: int) -> Iterator[tuple[Any, Any]]:
-    """Rounds and rewards up to the horizon; the noise of linear worlds is drawn anew every time."""
+    """Rounds and rewards up to the horizon; the noise of linear worlds is resampled every time."""
     random = np.random.default_rng(6)
     left = horizon
     for block in itertools.cycle(pool):
@@ -142,7 +142,7 @@ def time_choices(policies: dict[str, Policy], pool: list[Played], repeats: int, 
 
 
 def run_cost(plan: Plan) -> Section:
-    """A round in the compiled loop and a choice from Python: learned beside told, HyIDS beside HyThompson."""
+    """A round in the compiled loop and a choice from Python: learned beside fixed settings, HyIDS beside HyThompson."""
     horizon = 8_000 if plan.quick else HORIZON
     section = Section(
         "learned-cost",
@@ -155,15 +155,15 @@ def run_cost(plan: Plan) -> Section:
         pool = prepared(d1, d2, make)
         makers = contenders(d1, d2)
         if name not in LEARNED_TARGETS:
-            del makers["told"]
+            del makers["fixed"]
         time_loops(makers, pool, 200, 1)  # whatever is compiled or loaded is not counted
         loops, policies = time_loops(makers, pool, horizon, plan.repeats(5, 2))
         section.rule()
         for policy, pair in loops.items():
             measurement = None
             if policy == "learned" and name in LEARNED_TARGETS:
-                ratio = pair.over(loops["told"])
-                measurement = Measurement(name, "loop, learned / told", "at most", LEARNED_TARGETS[name], ratio)
+                ratio = pair.over(loops["fixed"])
+                measurement = Measurement(name, "loop, learned / fixed", "at most", LEARNED_TARGETS[name], ratio)
             if policy == "HyIDS":
                 ratio = pair.over(loops["learned"])
                 measurement = Measurement(name, "loop, HyIDS / learned", "at most", DIRECTED_TARGETS[name], ratio)
@@ -264,8 +264,8 @@ def run_longest(plan: Plan) -> Section:
 
 
 def run_memory(plan: Plan) -> Section:
-    """Bytes per learned arm, beside an estimator that is told its settings."""
-    section = Section("learned-memory", "bytes per learned arm", ("workload", "told", "learned", *JUDGED))
+    """Bytes per learned arm, beside an estimator with fixed settings."""
+    section = Section("learned-memory", "bytes per learned arm", ("workload", "fixed", "learned", *JUDGED))
     for name in ("W3-400", "W5"):
         workload = WORKLOADS[name]
         plan.say(f"learned-memory: {name}")
@@ -278,9 +278,9 @@ def run_memory(plan: Plan) -> Section:
                 estimator.learn_batch(arms, *training_rows(workload.d1, workload.d2, len(arms)))
                 sizes.append(estimator.nbytes)
             grown.append((sizes[1] - sizes[0]) / 2_000)
-        told, learned = grown
-        measurement = Measurement(name, "learned / told", "at most", MEMORY_TARGET, learned / told)
-        section.add(f"{name} {workload.shape}", number(told), number(learned), measurement=measurement)
-        section.data.append({"workload": name, "told": told, "learned": learned})
+        fixed, learned = grown
+        measurement = Measurement(name, "learned / fixed", "at most", MEMORY_TARGET, learned / fixed)
+        section.add(f"{name} {workload.shape}", number(fixed), number(learned), measurement=measurement)
+        section.data.append({"workload": name, "fixed": fixed, "learned": learned})
     section.notes.append("growth of nbytes from 1,000 to 3,000 arms, spare room included")
     return section

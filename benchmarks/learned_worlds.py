@@ -49,7 +49,7 @@ Make = Callable[[int, int], Iterator[Played]]
 
 @dataclass(frozen=True)
 class World:
-    """A world, and what a policy that is told everything is told."""
+    """A world, and what a policy that is fixed everything is fixed."""
 
     name: str
     d1: int

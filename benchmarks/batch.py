@@ -22,7 +22,7 @@ CHOOSE_TARGETS = {"W5": 0.6}
 """How long it may take beside `choose`."""
 THREADS_TARGET = 1.7
 THOMPSON_TARGET = 1.0
-"""How many microseconds longer than HyLinUCB's a decision of HyThompson may take."""
+"""Microseconds by which a decision of HyThompson may exceed one of HyLinUCB."""
 
 CLOSE, CLOSE_TARGET, LOGGING_TARGET = 0.02, 99.0, 250.0
 """How close an estimated propensity is to be, in how many per cent of decisions, in how many microseconds."""
@@ -62,13 +62,13 @@ def _per(decisions: int, work: Callable[[], object]) -> Callable[[], float]:
 def run(plan: Plan) -> Section:
     """`choose_batch` on every workload."""
     section = Section(
-        "many",
+        "batch",
         "microseconds per decision of choose_batch, ids shared by all, HyLinUCB unless another is named",
         ("workload", "what", "min us", "median us", *JUDGED),
         text_columns=2,
     )
     for workload in plan.workloads:
-        plan.say(f"many: {workload.name}")
+        plan.say(f"batch: {workload.name}")
         size = max(16, min(1000, 4_000_000 // (workload.arms * (workload.d1 + workload.d2))))
         x, z = _features(workload, size)
         policy = HyLinUCB(d1=workload.d1, d2=workload.d2, noise=0.1, seed=0)
@@ -91,23 +91,23 @@ def run(plan: Plan) -> Section:
         samples = {name: _per(size, work) for name, work in contenders.items()}
         interleave(samples, 2)
         timings = interleave(samples, plan.repeats(60, 10))
-        many = timings["choose_batch"]
+        batch = timings["choose_batch"]
         section.rule()
         section.add(workload.name, "scoring kernel alone", *microseconds(timings["kernel"]))
         judged: dict[str, Measurement | None] = {"choose": None}
         target = CHOOSE_TARGETS.get(workload.name)
         if target is not None:
-            ratio = many.over(timings["choose"])
+            ratio = batch.over(timings["choose"])
             judged["choose_batch"] = Measurement(workload.name, "choose_batch / choose", "at most", target, ratio)
         target = KERNEL_TARGETS.get(workload.name)
         if target is not None:
-            ratio = many.over(timings["kernel"])
+            ratio = batch.over(timings["kernel"])
             judged["choose_batch"] = Measurement(workload.name, "choose_batch / kernel", "at most", target, ratio)
-        ratio = many.over(timings["two threads"])
+        ratio = batch.over(timings["two threads"])
         judged["two threads"] = Measurement(workload.name, "two threads / one", "at least", THREADS_TARGET, ratio)
         for name in ("choose", "choose_batch", "two threads"):
             section.add(workload.name, name, *microseconds(timings[name]), measurement=judged.get(name))
-        more = Pair(*(1e6 * (a - b) for a, b in zip(timings["HyThompson"], many, strict=True)))
+        more = Pair(*(1e6 * (a - b) for a, b in zip(timings["HyThompson"], batch, strict=True)))
         measurement = None
         if workload.name == "W1":
             measurement = Measurement("W1", "HyThompson above HyLinUCB", "at most", THOMPSON_TARGET, more, unit=" us")
