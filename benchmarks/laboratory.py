@@ -175,8 +175,8 @@ def _read_outs(outcome: Outcome, policies: Sequence[str]) -> Iterator[dict[str, 
 
 
 def _thompson(section: Section, results: Results) -> None:
-    """The told HyThompson's regret at T over that of the best published algorithm (in setting 3 where not hidden)."""
-    told = paper.HYTHOMPSON_TOLD
+    """Regret at T of HyThompson with fixed settings over that of the best published algorithm."""
+    fixed = paper.HYTHOMPSON_TOLD
     for (name, _), outcome in results.outcomes.items():
         best = 0.0
         for arms in outcome.arms:
@@ -185,7 +185,7 @@ def _thompson(section: Section, results: Results) -> None:
             ]
             ends = [values[outcome.experiment.horizon] for values in read_outs if outcome.experiment.horizon in values]
             if ends:
-                best = max(best, outcome.final(told, arms).mean() / min(ends))
+                best = max(best, outcome.final(fixed, arms).mean() / min(ends))
         if best:
             target = 0.5 if name == "setting-3" else 0.25
             measurement = Measurement(name, f"{told} over the best published", "at most", target, best)

@@ -1,4 +1,4 @@
-"""Regret of policies that learn their settings: beside one given the true settings, HyLinUCB, a grid of scales, each other."""
+"""Regret of learned settings beside the true settings, HyLinUCB, and a grid of scales."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def regrets(task: Task, report: Callable[[int], None]) -> dict[str, float]:
 
 
 def run_regret(plan: Plan) -> Section:
-    """Every world: learned beside fixed settings, HyLinUCB or the best of a grid of scales, and HyIDS beside learned."""
+    """Learned settings beside fixed ones, HyLinUCB or the best of a grid of scales, in every world."""
     every, remarks = worlds()
     runs = plan.runs or plan.repeats(RUNS, QUICK_RUNS)
     section = Section(
