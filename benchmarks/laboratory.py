@@ -188,8 +188,8 @@ def _thompson(section: Section, results: Results) -> None:
                 best = max(best, outcome.final(fixed, arms).mean() / min(ends))
         if best:
             target = 0.5 if name == "setting-3" else 0.25
-            measurement = Measurement(name, f"{told} over the best published", "at most", target, best)
-            section.add(f"{name}: {told} over the best published", "", "", measurement=measurement)
+            measurement = Measurement(name, f"{fixed} over the best published", "at most", target, best)
+            section.add(f"{name}: {fixed} over the best published", "", "", measurement=measurement)
 
 
 # ------------------------------------------------------------------ a fresh clone
