@@ -1,19 +1,18 @@
-"""The commands of the decision service: serve, and service verify, export, promote, snapshot and archive."""
+"""The commands of the decision service: serve, and service verify, export, promote, snapshot and rotate."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hybandits.cli.shared import bar, plain_errors
-from hybandits.foundation.interrupts import NOTHING, promise, tidying
+from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
-    from hybandits.service.admin.archive import Archived
     from hybandits.service.log.store import Store
 
 service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after the log of a decision service.")
@@ -72,7 +71,13 @@ def serve(
 
 
 @service.command()
-def verify(bandit: BanditFile, store: StoreOption = None) -> None:
+def verify(
+    bandit: BanditFile,
+    store: StoreOption = None,
+    previous: Annotated[
+        str | None, typer.Option(help="The log that this one continues: check that it begins where that one ended.")
+    ] = None,
+) -> None:
     """Recompute every decision of the log, and say which come out differently.
 
     Decisions that were made on a machine of the same kind with the same versions must be equal to the bit; others may
@@ -81,14 +86,13 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
     with _opened(bandit, store) as log:
         from hybandits.service.admin.verify import verify
 
-        rows, _ = log.last()
         done = 0
-        with bar("verifying", rows, unit="rows") as advance:
+        with bar("verifying", log.last()[0], unit="rows") as advance:
 
             def progress(row: int) -> None:
                 nonlocal done
-                advance(max(0, row - done))  # it begins anew if the log is archived
-                done = max(done, row)
+                advance(row - done)
+                done = row
 
             result = verify(log, progress)
         typer.echo(
@@ -96,19 +100,24 @@ def verify(bandit: BanditFile, store: StoreOption = None) -> None:
             f"{result.near_ties:,} near ties, {result.different:,} different "
             f"({result.exact:,} compared to the bit)"
         )
-        if result.archived_model:
+        if result.copied:
+            typer.echo(f"  {result.copied:,} more were copied from the log before: verify that one as well.")
+        if result.begins_elsewhere:
             typer.echo(
-                f"  {result.archived_model:,} more were made before the row at which the log was archived, and cannot "
-                "be recomputed: the rewards that their models had learned are in the archive."
-            )
-        if result.base_elsewhere:
-            typer.echo(
-                "  The log was archived on a machine of another kind or with other versions, so that decisions were "
+                "  The log begins with a model from a machine of another kind or with other versions: decisions were "
                 "compared up to 1e-9."
             )
         for example in result.examples:
             typer.echo(f"  {example}")
-        if result.different:
+        wrong = None
+        if previous is not None:
+            from hybandits.service.admin.rotate import contradiction
+            from hybandits.service.log.store import open_store
+
+            with closing(open_store(previous, create=False)) as before:
+                wrong = contradiction(log, before)
+            typer.echo(f"  {wrong}" if wrong else f"  The log begins where {before.name} ended.")
+        if result.different or wrong:
             raise typer.Exit(1)
 
 
@@ -160,56 +169,33 @@ def export(
 
 
 @service.command()
-def archive(
+def rotate(
     bandit: BanditFile,
-    out: Annotated[Path, typer.Argument(help="The folder to write; it must not exist yet.", metavar="DIR")],
-    older_than: Annotated[
-        str, typer.Option(help="Archive decisions that were made longer ago than this: 12h, 30d.", metavar="TIME")
-    ] = "30d",
+    new: Annotated[
+        str, typer.Argument(help="The new log: a SQLite file, or postgresql://USER@HOST/DATABASE.", metavar="NEW")
+    ],
     store: StoreOption = None,
+    carry: Annotated[
+        str, typer.Option(help="Copy decisions that are younger than this, open or not: 12h, 30d.", metavar="TIME")
+    ] = "1d",
 ) -> None:
-    """Move old decisions out of the log into Parquet, with a snapshot of the model in their place.
+    """End the log, and begin a new one with a snapshot of its model and the decisions that are still open.
 
-    The folder is a log for describe, fit and evaluate, and rows.parquet in it has all rows that were removed, as they
-    were. Servers may be running. Decisions that are still open stay in the log. A reward that comes for an archived
-    decision is answered with 404, and an event id that was archived can be used again.
+    Stop the servers first, and start them with --store NEW. The old log stays as it is.
     """
-    with _opened(bandit, store) as log:
+    with _opened(bandit, store) as old:
         import time
 
-        from hybandits.service.admin.archive import archive
+        from hybandits.service.admin.rotate import rotate
+        from hybandits.service.log.store import open_store
         from hybandits.service.settings import seconds
 
-        before = round((time.time() - seconds("--older-than", older_than)) * 1e6)
-        in_doubt = (
-            f"if {out} is there, look for an event of its rows.parquet with GET /v1/decisions/ID. Answered with 404, "
-            "the rows were moved: keep the folder. Otherwise remove it and archive again"
-        )
-        with tidying(in_doubt), ExitStack() as shown:
-            advance = shown.enter_context(bar("archiving", log.last()[0], unit="rows"))
-
-            def moved(done: Archived) -> None:
-                promise(f"keep {out}, the rows are there; the log's files may have their text until the next archive")
-                shown.close()  # what is printed while a bar is drawn goes to stderr
-                _say_moved(done, out)
-
-            try:
-                warning = archive(log, out, before=before, progress=advance, moved=moved).warning
-            except BaseException:
-                if not out.exists():
-                    promise(NOTHING)
-                raise
-        if warning is not None:
-            typer.echo(f"hybandits: {warning}", err=True)
-
-
-def _say_moved(done: Archived, out: Path) -> None:
-    typer.echo(
-        f"moved {done.decisions:,} decisions to {out}: {done.rewarded:,} with a reward, "
-        f"{done.decisions - done.rewarded:,} without; {done.rounds:,} are rounds of the log there"
-    )
-    typer.echo(f"the model at row {done.row:,} stands for them; decisions made from there on can be verified")
-    typer.echo(f"SHA-256 of the model that stands for them: {done.digest}")
+        since = round((time.time() - seconds("--carry", carry)) * 1e6)
+        with closing(open_store(new)) as log:
+            done = rotate(old, log, since=since)
+            typer.echo(f"{old.name} has ended, and {log.name} goes on at row {done.row:,}")
+        typer.echo(f"copied {done.copied:,} decisions that are open or recent")
+        typer.echo(f"SHA-256 of the model with which it begins: {done.digest}")
 
 
 @contextmanager

@@ -22,13 +22,16 @@ from hybandits.service.commands import LONGEST, Decide, Ids
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log.rows import (
     ALL,
+    CONTINUED,
     DECISION,
     FEW,
     Arm,
     Candidates,
     Changed,
     Closed,
+    Continued,
     Decision,
+    Ended,
     Opened,
     Promoted,
     Retired,
@@ -37,7 +40,7 @@ from hybandits.service.log.rows import (
     Value,
     encode_ids,
 )
-from hybandits.service.log.store import Found, Reading, Snapshot, Store, StoreError, same_base, undisturbed
+from hybandits.service.log.store import Found, Reading, Snapshot, Store, StoreError
 from hybandits.service.problems import Refused
 from hybandits.service.reading import wrong_candidates
 from hybandits.service.settings import LIVE, Bandit
@@ -88,10 +91,6 @@ class Pool:
 _ids = msgspec.json.Decoder(Ids)
 
 
-class Gap(ValueError):  # noqa: N818 (what the log has, not what went wrong)
-    """Rows do not follow on those that were folded: the log is damaged, or was archived meanwhile."""
-
-
 @dataclass
 class ModelState:
     """The state after some rows of a log.
@@ -116,7 +115,9 @@ class ModelState:
         What counted where no reward had come: up to which decision, and how much, in their order. It has as many
         entries as the value has changed.
     base : int
-        The row that the log was archived at when it was folded.
+        The row with which the log continues another one; 0 if it does not.
+    ended : str or None
+        The log that continues this one, if it was rotated.
     resumed : int
         The row of the snapshot that folding began with; 0 if it began with the log.
     summary : Summary
@@ -135,6 +136,7 @@ class ModelState:
     first_open: int | None = None
     unrewarded: list[tuple[int, float]] = field(default_factory=list)
     base: int = 0
+    ended: str | None = None
     resumed: int = 0
     summary: Summary = field(init=False)
 
@@ -165,7 +167,7 @@ class ModelState:
                 self._recall(some)
                 for row in some:
                     if row.number != self.row + 1:
-                        raise Gap(f"row {row.number} does not follow on row {self.row}: the log has a gap")
+                        raise StoreError(f"Row {row.number} does not follow on row {self.row}: the log is damaged.")
                     self._apply(row)
                     self.row, self.time = row.number, row.time
                     if len(self._due) >= CHUNK:
@@ -213,6 +215,8 @@ class ModelState:
             self._make_policies(row.number, before)
         elif isinstance(content, Opened):
             self._make_policies(row.number)
+        elif isinstance(content, Ended):
+            self.ended = content.next
 
     def _make_policies(self, row: int, before: Mapping[str, str] = MappingProxyType({})) -> None:
         """Make the policies that are new, or that `before` had another description of."""
@@ -472,6 +476,7 @@ class ModelState:
             "first_open": self.first_open,
             "unrewarded": self.unrewarded,
             "time": self.time,
+            "ended": self.ended,
             "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
             "summary": self.summary.plain(),
         }
@@ -496,60 +501,64 @@ class ModelState:
 
     @classmethod
     def based(cls, store: Store) -> ModelState:
-        """The fold at the beginning of a log: its first row, or the row that everything before was archived at."""
-        base = store.base()
-        return cls.opened(store) if base is None else cls._resumed(base, store)
+        """The state at the beginning of a log: at its first row, or at the row with which it continues another log."""
+        row = continued(store)
+        if row is None:
+            return cls.opened(store)
+        content = row.content
+        assert isinstance(content, Continued)
+        snapshot = Snapshot(row.number, content.fingerprint, content.model)
+        if snapshot.digest != content.digest:
+            raise StoreError(
+                f"The log {store.name} is damaged: the model with which it begins has the SHA-256 {snapshot.digest}, "
+                f"but {content.digest} was written. Restore the log from a copy."
+            )
+        fold = cls._resumed(snapshot)
+        fold.base, fold.time = row.number, row.time
+        return fold
 
     @classmethod
     def restored(cls, store: Store, upto: int | None = None) -> ModelState | None:
-        """The fold of a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty.
+        """The state after a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty.
 
-        If the log is archived meanwhile, it is folded again. A snapshot that cannot be used is passed over.
+        A snapshot that cannot be used is passed over.
         """
-
-        def read() -> ModelState | None:
-            base = store.base_row()
-            with same_base(store, base):
-                if store.last()[0] == 0:
-                    return None
-                fold = cls.based(store)
-                snapshot = store.snapshot(fingerprint(), upto)
-                if snapshot is not None and snapshot.row > fold.row:
-                    try:
-                        fold = cls._resumed(snapshot, store)
-                        fold.resumed = snapshot.row
-                    except StoreError:
-                        raise
-                    except Exception as problem:  # what damaged bytes lead to is not known beforehand
-                        log.warning(
-                            "the snapshot of row %d cannot be used (%s: %s), so the log is folded from row %d",
-                            snapshot.row, type(problem).__name__, problem, fold.row,
-                        )  # fmt: skip
-                fold.apply(store.rows(fold.row, upto), store)
-                fold.base = base
-                return fold
-
-        return undisturbed(read)
+        if store.last()[0] == 0:
+            return None
+        fold = cls.based(store)
+        snapshot = store.snapshot(fingerprint(), upto)
+        if snapshot is not None and snapshot.row > fold.row:
+            try:
+                fold = cls._resumed(snapshot, base=fold.base)
+                fold.resumed = snapshot.row
+            except Exception as problem:  # what damaged bytes lead to is not known beforehand
+                log.warning(
+                    "the snapshot of row %d cannot be used (%s: %s), so the log is folded from row %d",
+                    snapshot.row, type(problem).__name__, problem, fold.row,
+                )  # fmt: skip
+        fold.apply(store.rows(fold.row, upto), store)
+        return fold
 
     @classmethod
-    def _resumed(cls, snapshot: Snapshot, store: Store) -> ModelState:
+    def _resumed(cls, snapshot: Snapshot, *, base: int = 0) -> ModelState:
         """The fold that a snapshot was made of."""
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
-        if "arms" in content:
-            fold = cls(Bandit.from_plain(content["bandit"]))
-            for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
-                fold._put(known.version, Arm(arm, known.features))
-                fold.arms[arm].active = known.active
-        else:  # the base of a log that was archived before snapshots had arms: all rows of arms are still there
-            fold = cls.opened(store)
-            fold.describe(store.rows(fold.row, snapshot.row, FEW))
+        fold = cls(Bandit.from_plain(content["bandit"]), base=base)
+        for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
+            fold._put(known.version, Arm(arm, known.features))
+            fold.arms[arm].active = known.active
         fold.live, fold.closed, fold.time = content["live"], content["closed"], content["time"]
-        fold.first_open = content["first_open"]
+        fold.first_open, fold.ended = content["first_open"], content["ended"]
         fold.unrewarded = [(last, value) for last, value in content["unrewarded"]]
         fold.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
         fold.summary = Summary.from_plain(content["summary"])
         fold.row = snapshot.row
         return fold
+
+
+def continued(reading: Reading) -> Row | None:
+    """The row with which a log continues another one; None if it does not."""
+    return next(reading.rows(0, None, [CONTINUED]), None)
 
 
 def reward_in_time(row: Row | None) -> float | None:
@@ -564,8 +573,7 @@ def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Ite
     """Yield all decisions of a log, those that name the same version together, with the fold at that version.
 
     The fold is the same object, further on each time. Without `learning` it has the arms and settings of that version,
-    and its policies have learned nothing. With it, decisions from before the log was archived are left out. Whoever
-    walks has to see to it that the log is not archived meanwhile (`same_base`).
+    and its policies have learned nothing. With it, decisions that were copied from the log before are left out.
     """
     fold = ModelState.based(store) if learning else ModelState.opened(store)
     upto = store.last()[0] if upto is None else upto

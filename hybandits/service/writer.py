@@ -40,7 +40,7 @@ from hybandits.service.log.rows import (
     decode_ids,
 )
 from hybandits.service.log.store import Found, Store, StoreError, Transaction
-from hybandits.service.model_state import Gap, ModelState
+from hybandits.service.model_state import ModelState
 from hybandits.service.problems import Refused
 from hybandits.service.settings import CHANGEABLE, Bandit, in_words
 from hybandits.service.wrong_features import wrong_features
@@ -130,21 +130,15 @@ class Writer:
 
     # -------------------------------------------------------------- beginning
 
-    def _restored(self) -> ModelState | None:
-        """The fold of the whole log, and the row that it was archived at."""
-        fold = ModelState.restored(self.store)
-        self._base = 0 if fold is None else fold.base
-        return fold
-
     def _opened(self, bandit: Bandit | None) -> ModelState:
-        fold = self._restored()
+        fold = ModelState.restored(self.store)
         if fold is None:
             if bandit is None:
                 raise ValueError("the log is empty: start it with a bandit.toml")
             with self.store.writing() as transaction:
                 if transaction.last()[0] == 0:  # no other server has been faster
                     transaction.append([Row(1, self._clock(), Opened(SCHEMA, bandit.with_seed().plain()))])
-            fold = self._restored()
+            fold = ModelState.restored(self.store)
             assert fold is not None
         if bandit is not None:
             fold = self._changed(fold, bandit)
@@ -153,16 +147,11 @@ class Writer:
 
     def _changed(self, fold: ModelState, bandit: Bandit) -> ModelState:
         """The fold after a row was written where the file says something else than the log, unless that is refused."""
-        while True:
-            with self.store.writing() as transaction:
-                if transaction.base_row() == self._base:
-                    fold.apply(transaction.rows(fold.row), transaction)
-                    rows = self._changes(fold, bandit)
-                    transaction.append(rows)
-                    break
-            restored = self._restored()  # rows were archived that may not have been folded
-            assert restored is not None
-            fold = restored
+        with self.store.writing() as transaction:
+            fold.apply(transaction.rows(fold.row), transaction)
+            refuse_ended(fold, self.store)
+            rows = self._changes(fold, bandit)
+            transaction.append(rows)
         fold.apply(rows, self.store)
         return fold
 
@@ -283,7 +272,7 @@ class Writer:
         """Keep the model as it is, so that the next start need not fold the whole log."""
         if self._torn:  # what was learned in part must not be kept
             return
-        if self.fold.row > self._snapshot_row and self.store.base_row() == self._base:
+        if self.fold.row > self._snapshot_row:
             self.store.keep_snapshot(self.fold.snapshot())
             self._snapshot_row = self.fold.row
 
@@ -360,28 +349,25 @@ class Writer:
         if self._torn:
             self._begin_again()
         elif now - self._served > IDLE:
-            with contextlib.suppress(Gap, StoreError):  # the transaction will notice, also if rows are being archived
+            with contextlib.suppress(StoreError):  # the transaction will notice
                 self.fold.apply(self.store.rows(self.fold.row), self.store)
         self._served = now
 
     def _transact(self, take: Callable[[], Sequence[Command]]) -> tuple[list[Outcome], list[Row]]:
         """Serve commands in a transaction; returns the outcomes, and the rows that are on disk now."""
-        while True:
-            with self.store.writing() as transaction:
-                if transaction.base_row() == self._base:
-                    before = self.fold.row
-                    self.fold.apply(transaction.rows(self.fold.row), transaction)
-                    self.shared = self.fold.row > before
-                    turn = Turn(self.fold, transaction, self._now())
-                    turn.close_what_is_due()
-                    commands = take()
-                    outcomes = turn.serve(commands)
-                    transaction.append(turn.rows)
-                    probed = not commands or self.trouble is not None
-                    if probed and not turn.rows:
-                        transaction.touch()
-                    break
-            self._begin_again()  # rows were archived that may not have been folded; others can write meanwhile
+        with self.store.writing() as transaction:
+            before = self.fold.row
+            self.fold.apply(transaction.rows(self.fold.row), transaction)
+            refuse_ended(self.fold, self.store)
+            self.shared = self.fold.row > before
+            turn = Turn(self.fold, transaction, self._now())
+            turn.close_what_is_due()
+            commands = take()
+            outcomes = turn.serve(commands)
+            transaction.append(turn.rows)
+            probed = not commands or self.trouble is not None
+            if probed and not turn.rows:
+                transaction.touch()
         return outcomes, turn.rows
 
     def _refused(self, why: str, commands: Sequence[Command]) -> list[Outcome]:
@@ -396,10 +382,19 @@ class Writer:
         self.failures += 1
 
     def _begin_again(self) -> None:
-        """Fold the log anew, because the model may be half changed, or lack what was archived while it was folded."""
-        fold = self._restored()
+        """Restore the model from the log, because it may be half changed."""
+        fold = ModelState.restored(self.store)
         assert fold is not None
         self.fold, self._torn = fold, False
+
+
+def refuse_ended(fold: ModelState, store: Store) -> None:
+    """Raise `StoreError` if the log was rotated."""
+    if fold.ended is not None:
+        raise StoreError(
+            f"The log {store.name} was rotated at row {fold.row:,} and goes on in {fold.ended}: start servers with "
+            "that --store."
+        )
 
 
 def _deliver(answers: Sequence[Delivery]) -> None:
@@ -506,8 +501,8 @@ class Turn:
         if decision is None:
             raise Refused(
                 404,
-                f"There is no decision with the event id {event!r}, or it has been archived. Give the reward after the "
-                "decision was answered.",
+                f"This log has no decision with the event id {event!r}. Give the reward after the decision was "
+                "answered, and before the log with it is rotated.",
                 field="event_id",
                 value=event,
             )

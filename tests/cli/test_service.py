@@ -96,11 +96,17 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     assert run("service", "promote", str(file), "even") == (0, "even decides from now on\n")
     assert run("service", "promote", str(file), "nobody")[0] == 2
     assert run("service", "snapshot", str(file))[1].startswith("kept the model at row ")
-    code, words = run("service", "archive", str(file), str(tmp_path / "old"), "--older-than", "0.001s")
+    new = str(tmp_path / "second.db")
+    code, words = run("service", "rotate", str(file), new)
     assert code == 0
-    assert f"moved 30 decisions to {tmp_path / 'old'}: 30 with a reward, 0 without; 30 are rounds of the log" in words
-    assert run("describe", str(tmp_path / "old"))[0] == 0
-    assert run("service", "archive", str(file), str(tmp_path / "none"))[0] == 2
+    assert f"bandit.db has ended, and {new} goes on at row" in words
+    assert run("service", "verify", str(file))[0] == 0
+    code, words = run("service", "verify", str(file), "--store", new, "--previous", str(tmp_path / "bandit.db"))
+    assert (code, words.startswith("0 decisions"), words.count("\n")) == (0, True, 3)
+    assert f"The log begins where {tmp_path / 'bandit.db'} ended." in words
+    assert run("service", "verify", str(file), "--previous", new)[0] == 1
+    assert run("service", "rotate", str(file), new)[0] == 2
+    assert "goes on in" in run("service", "promote", str(file), "live")[1]
 
 
 def outcome(port: int) -> str:
@@ -142,53 +148,29 @@ def test_who_has_connected_when_it_stops_is_served_and_others_are_refused(file: 
 
 
 INTERRUPTED = """
-import os, signal, sys
+import os, signal
 from hybandits.logs.store import LogWriter
-from hybandits.service.log.sqlite import SqliteStore
-where, method = {where}, {method!r}
-call = getattr(where, method)
-def interrupted(*given, **named):
-    os.kill(os.getpid(), signal.SIGINT)
-    return call(*given, **named)
-setattr(where, method, interrupted)
+LogWriter.write = lambda *_: os.kill(os.getpid(), signal.SIGINT)
 from hybandits.cli.main import main
 main()
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "where", "method", "word", "left"),
-    [
-        ("export", "LogWriter", "write", "nothing was written", False),
-        ("archive", "LogWriter", "write", "nothing was written", False),
-        ("archive", "SqliteStore", "rebase", "the rows were moved: keep the folder. Otherwise remove it", True),
-        ("archive", "SqliteStore", "tidy", "keep DIR, the rows are there", True),
-    ],
-)
-def test_an_interruption_says_where_the_rows_are(
-    tmp_path: Path, command: str, where: str, method: str, word: str, left: bool
-) -> None:
+def test_an_interrupted_export_writes_nothing(tmp_path: Path) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
-    for i in range(5):
-        decide(service, str(i))
-        reward(service, str(i), 1.0)
+    decide(service, "e")
+    reward(service, "e", 1.0)
     service.store.close()
-    (tmp_path / "program.py").write_text(INTERRUPTED.format(where=where, method=method))
-    out = tmp_path / "out"
+    (tmp_path / "program.py").write_text(INTERRUPTED)
     done = subprocess.run(
-        [sys.executable, "-m", "program", "service", command, "log.toml", str(out)],
+        [sys.executable, "-m", "program", "service", "export", "log.toml", str(tmp_path / "out")],
         capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120,
         env={**os.environ, "HYBANDITS_QUIET": "1", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
     )  # fmt: skip
-    assert done.returncode == 130
-    assert done.stderr.startswith("hybandits: interrupted; ")
-    assert word.replace("DIR", str(out)) in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert ("moved 5 decisions" in done.stdout) == ("SHA-256" in done.stdout) == (method == "tidy")
-    names = {"log.db", "log.db.lock", "program.py", *(["out"] if left else [])}
-    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == names
+    assert (done.returncode, done.stderr) == (130, "hybandits: interrupted; nothing was written\n")
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"log.db", "log.db.lock", "program.py"}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +207,7 @@ def test_what_is_wrong_is_said_in_a_line(
     ],
 )
 @pytest.mark.parametrize(
-    "command", [("verify",), ("snapshot",), ("promote", "even"), ("export", "out"), ("archive", "out")]
+    "command", [("verify",), ("snapshot",), ("promote", "even"), ("export", "out"), ("rotate", "out.db")]
 )
 def test_commands_write_nothing_where_there_is_no_log(
     file: Path, monkeypatch: pytest.MonkeyPatch, store: str, words: str, command: tuple[str, ...]

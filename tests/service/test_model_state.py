@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from hybandits.service.admin.archive import archive
 from hybandits.service.commands import GiveReward, OfArm, Promote, PutArm
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log.rows import Row
@@ -130,20 +129,3 @@ def test_a_damaged_snapshot_is_passed_over(
     assert warning.endswith("so the log is folded from row 1")
     again.keep_snapshot()
     assert again.store.snapshot(fingerprint()) == snapshot
-
-
-def test_a_log_that_was_archived_before_snapshots_had_arms_can_be_read(tmp_path: Path) -> None:
-    service = played(tmp_path, FILE)
-    archive(SqliteStore(tmp_path / "log.db"), tmp_path / "old", before=service.fold.time - 100_000_000)
-    store = SqliteStore(tmp_path / "log.db")
-    base = store.base()
-    assert base is not None
-    content = msgspec.msgpack.decode(base.content)
-    del content["arms"], content["bandit"]
-    older = base._replace(content=msgspec.msgpack.encode(content))
-    with store.writing():
-        store._connection.execute("UPDATE base SET content = ?, digest = ?", (older.content, older.digest))
-    fold = ModelState.restored(store)
-    assert fold is not None
-    assert fold.snapshot() == service.fold.snapshot()
-    assert fold.row > base.row > 0

@@ -1,4 +1,4 @@
-"""Arms, decisions, rewards, closes, restarts, promotes and archives in any order, against a plain model."""
+"""Arms, decisions, rewards, closes, restarts, promotes and rotations in any order, against a plain model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hybandits.logs.store import LogError
-from hybandits.service.admin.archive import archive
+from hybandits.service.admin.rotate import contradiction, rotate
 from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
 from hybandits.service.log.rows import encode_ids
@@ -53,9 +52,9 @@ class Plain:
     arms: dict[str, bool] = field(default_factory=dict)
     events: dict[str, Known] = field(default_factory=dict)
     live: str = "live"
-    archived: list[Known] = field(default_factory=list)
-    base: int = 0
-    """Rows before this time have been archived."""
+    left_behind: list[Known] = field(default_factory=list)
+    copied: int = 0
+    """Decisions of an earlier log among the events."""
 
 
 class Service(RuleBasedStateMachine):
@@ -66,15 +65,19 @@ class Service(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        self.clock, self.plain = Clock(), Plain()
+        self.clock, self.plain, self.logs = Clock(), Plain(), 0
         content = {**FILE, "challengers": [{"name": "even", "policy": "Uniform"}]}
         if self.windowed:
             content |= {"window": WINDOW, "no_reward": 0.0}
         self.bandit = bandit(content)
         self.open()
 
+    @property
+    def path(self) -> Path:
+        return self.folder / f"log {self.logs}.db"
+
     def open(self) -> None:
-        self.service = Writer(SqliteStore(self.folder / "log.db"), self.bandit, clock=self.clock)
+        self.service = Writer(SqliteStore(self.path), self.bandit, clock=self.clock)
 
     def teardown(self) -> None:
         if hasattr(self, "service"):
@@ -85,7 +88,7 @@ class Service(RuleBasedStateMachine):
     def verify(self) -> None:
         result = verify(self.service.store)
         assert (result.different, result.near_ties) == (0, 0), result.examples
-        assert result.decisions == sum(known.time >= self.plain.base for known in self.plain.events.values())
+        assert (result.decisions, result.copied) == (len(self.plain.events) - self.plain.copied, self.plain.copied)
 
     # -------------------------------------------------------------- what is asked
 
@@ -177,33 +180,28 @@ class Service(RuleBasedStateMachine):
         assert {name: policy.to_bytes() for name, policy in again.policies.items()} == models(self.service)
 
     @rule(ago=st.sampled_from([0, 2, 12]))
-    def archive(self, ago: int) -> None:
-        before = self.clock.now - round(ago * 1e6)
-
-        def moves(known: Known) -> bool:
-            ended = known.closed if self.windowed else known.time
-            return ended is not None and ended < before and not (known.reward is not None and known.rewarded >= before)
-
-        moving = {event: known for event, known in self.plain.events.items() if moves(known)}
-        out = self.folder / f"archive {len(list(self.folder.iterdir()))}"
-        store = SqliteStore(self.folder / "log.db")
-        try:
-            done = archive(store, out, before=before)
-        except LogError:
-            assert not moving or not (self.windowed or any(known.reward is not None for known in moving.values()))
-            assert not out.exists()
-            return
-        finally:
-            store.close()
-        assert done.decisions == len(moving)
-        assert done.rewarded == sum(known.reward is not None for known in moving.values())
-        self.plain.base = before
-        for event, known in moving.items():
-            self.plain.archived.append(known)
-            del self.plain.events[event]
-        self.service.serve([])
-        self.fold_again()
+    def rotate(self, ago: int) -> None:
+        since = self.clock.now - round(ago * 1e6)
+        before, summary, old = models(self.service), self.service.fold.summary, self.service.store
+        copied = {
+            event: known
+            for event, known in self.plain.events.items()
+            if known.time >= since or (self.windowed and known.closed is None)
+        }
         self.verify()
+        self.logs += 1
+        new = SqliteStore(self.path)
+        assert rotate(old, new, since=since).copied == len(copied)
+        assert contradiction(new, old) is None
+        assert verify(old).different == 0
+        assert outcome_of(self.service, Decide(USER)).status == 503
+        for store in (old, new):
+            store.close()
+        self.open()
+        assert models(self.service) == before
+        assert self.service.fold.summary == summary
+        self.plain.left_behind += [known for event, known in self.plain.events.items() if event not in copied]
+        self.plain.events, self.plain.copied = copied, len(copied)
 
     # -------------------------------------------------------------- what must hold
 
@@ -212,7 +210,7 @@ class Service(RuleBasedStateMachine):
         if not hasattr(self, "service"):
             return
         self.service.serve([])  # closes what is due
-        events = [*self.plain.events.values(), *self.plain.archived]
+        events = [*self.plain.events.values(), *self.plain.left_behind]
         if self.windowed:
             closed = [known for known in events if self.clock.now >= known.time + WINDOW * 1e6]
             for known in closed:

@@ -13,7 +13,7 @@ import numpy as np
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
 from hybandits.service.log.rows import Decision, Row
-from hybandits.service.log.store import Store, same_base, undisturbed
+from hybandits.service.log.store import Store
 from hybandits.service.model_state import ModelState, Pool, reward_in_time, walk
 
 ROWS = 5_000
@@ -25,8 +25,8 @@ NO_REWARD = "decision without a reward"
 OPEN = "decision that is still open"
 """Why a decision is left out: its window has not passed."""
 
-STAYS = "decision whose reward stays in the log"
-"""Why a decision is left out of an archive."""
+EARLIER = "decision of the log before"
+"""Why a decision is left out: its reward was learned before this log began."""
 
 
 class ServiceReader:
@@ -38,46 +38,32 @@ class ServiceReader:
         The log.
     fold : ModelState
         Its model, which has folded at least what is to be read.
-    upto : int, optional
-        The last decision to read.
-    rewarded_by : int, optional
-        Leave out decisions whose reward comes after this row.
     """
 
     kind = "service"
     binary_user = False
     pair: Sequence[str] = ()
 
-    def __init__(self, store: Store, fold: ModelState, upto: int | None = None, rewarded_by: int | None = None) -> None:
-        self._store, self._upto, self._rewarded_by = store, upto, rewarded_by
+    def __init__(self, store: Store, fold: ModelState) -> None:
+        self._store = store
         self._bandit, self._closed, self._unrewarded = fold.bandit, fold.closed, fold.unrewarded
-        self._base = fold.base
+        self._begins, self._closed_before = 0, 0
+        if fold.base:
+            self._begins, self._closed_before = fold.base, ModelState.based(store).closed
         self._features = fold.features
         self.user, self.arm = self._features.user_columns, self._features.arm_columns
-        self.size = store.last()[0] if upto is None else upto
+        self.size = store.last()[0]
         columns = self._features.to_dict()
         self.about: dict[str, Any] = {"columns": {name: columns[name] for name in ("constant", "user", "arm")}}
 
     def batches(
         self, tables: Tables, problems: Problems, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
-        """The decisions in their order; see `hybandits.logs.store.Reader`.
-
-        Raises
-        ------
-        Disturbed
-            If the log was archived since the reader was made.
-        """
-        with same_base(self._store, self._base):
-            yield from self._batches(tables, problems, progress)
-
-    def _batches(
-        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
-    ) -> Iterator[tuple[str, Batch]]:
+        """The decisions in their order; see `hybandits.logs.store.Reader`."""
         source = self._bandit.name
         self._pools: WeakKeyDictionary[Pool, int] = WeakKeyDictionary()  # the tables' numbers of candidates
         lines = rounds = 0
-        decisions = walk(self._store, upto=self._upto, learning=False)
+        decisions = walk(self._store, learning=False)
         all_entered = (self._entered(fold, row, tables) for fold, rows in decisions for row in rows)
         done = 0
         while chunk := list(itertools.islice(all_entered, ROWS)):
@@ -116,11 +102,13 @@ class ServiceReader:
 
     def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
         """The reward that was learned for the decision in this row, or None and why there is none."""
-        if given is not None and self._rewarded_by is not None and given.number > self._rewarded_by:
-            return None, STAYS
         reward = reward_in_time(given)
         if self._bandit.window is None:
+            if given is not None and given.number < self._begins:
+                return None, EARLIER
             return reward, NO_REWARD
+        if number <= self._closed_before:
+            return None, EARLIER
         if self.is_open(number):
             return None, OPEN
         if reward is None:  # what counted when the decision was closed: the setting may have changed since
@@ -150,24 +138,17 @@ class _Entered(NamedTuple):
 def export(
     store: Store, out: Path | str, *, progress: Callable[[int], None] = lambda rows: None
 ) -> tuple[Log, Problems]:
-    """Write the decisions of a service's log, with their rewards, as a log of this project.
-
-    If the service's log is archived meanwhile, writing begins anew; see `ServiceReader` for the rest.
-    """
-
-    def write() -> tuple[Log, Problems]:
-        problems = Problems()
-        fold = ModelState.restored(store)
-        if fold is None:
-            raise LogError("The service's log is empty.")
-        reader = ServiceReader(store, fold)
-        first = store.first_decisions(0, 1)
-        if not first:
-            raise LogError("There is nothing to export: the log has no decisions.")
-        if reader.is_open(first[0][0]):
-            raise LogError(
-                "There is nothing to export yet: no decision is closed. Decisions close when their window has passed."
-            )
-        return convert(reader, out, problems, progress), problems
-
-    return undisturbed(write)
+    """Write the decisions of a service's log, with their rewards, as a log of this project."""
+    problems = Problems()
+    fold = ModelState.restored(store)
+    if fold is None:
+        raise LogError("The service's log is empty.")
+    reader = ServiceReader(store, fold)
+    first = store.first_decisions(0, 1)
+    if not first:
+        raise LogError("There is nothing to export: the log has no decisions.")
+    if reader.is_open(first[0][0]):
+        raise LogError(
+            "There is nothing to export yet: no decision is closed. Decisions close when their window has passed."
+        )
+    return convert(reader, out, problems, progress), problems

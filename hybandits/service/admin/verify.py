@@ -11,9 +11,9 @@ import numpy as np
 from hybandits.foundation.checks import FloatArray
 from hybandits.service.commands import Decide
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log.rows import DECISION, Decision, Row
-from hybandits.service.log.store import Store, same_base, undisturbed
-from hybandits.service.model_state import ModelState, walk
+from hybandits.service.log.rows import DECISION, Continued, Decision, Ended, Row
+from hybandits.service.log.store import Store
+from hybandits.service.model_state import ModelState, continued, walk
 from hybandits.service.problems import Refused
 
 TOLERANCE = 1e-9
@@ -39,16 +39,15 @@ class Verification:
         Decisions recomputed.
     exact : int
         Those that must be equal to the bit: they were made under this machine's fingerprint, and so was the model that
-        the log begins with, if it was archived.
+        the log begins with, if it continues another one.
     near_ties : int
         Those made elsewhere that come out differently, but would not if features differed by 1e-9; see `_is_near_tie`.
     different : int
         All others that differ.
-    archived_model : int
-        Decisions of the log that were made before the row at which it was archived. The rewards that their models had
-        learned are no longer in the log, so that they cannot be recomputed.
-    base_elsewhere : bool
-        The log was archived under another fingerprint, so that nothing can be compared to the bit.
+    copied : int
+        Decisions that were copied from the log before, where they can be recomputed.
+    begins_elsewhere : bool
+        The log begins with a model of another fingerprint, so that nothing can be compared to the bit.
     examples : list of str
         The first differences in words.
     """
@@ -57,15 +56,13 @@ class Verification:
     exact: int = 0
     near_ties: int = 0
     different: int = 0
-    archived_model: int = 0
-    base_elsewhere: bool = False
+    copied: int = 0
+    begins_elsewhere: bool = False
     examples: list[str] = field(default_factory=list)
 
 
 def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> Verification:
-    """Fold the log from its beginning, or where it was archived, and make every decision again at its version.
-
-    If the log is archived meanwhile, this begins anew.
+    """Learn the log from its beginning, and make every decision again at its version.
 
     Parameters
     ----------
@@ -74,25 +71,28 @@ def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> 
     progress : callable
         Called with the number of the row that has been reached, again and again.
     """
-
-    def verified() -> Verification:
-        with same_base(store, store.base_row()):
-            return _verify(store, progress)
-
-    return undisturbed(verified)
-
-
-def _verify(store: Store, progress: Callable[[int], None]) -> Verification:
-    base = store.base()
-    result = Verification(base_elsewhere=base is not None and base.fingerprint != fingerprint())
-    if base is not None:
-        result.archived_model = sum(1 for _ in store.rows(0, base.row, [DECISION]))
+    result, begins = Verification(), continued(store)
+    if begins is not None:
+        assert isinstance(begins.content, Continued)
+        result.begins_elsewhere = begins.content.fingerprint != fingerprint()
+        result.copied = sum(1 for _ in store.rows(0, begins.number, [DECISION]))
     for fold, rows in walk(store):
         events = [Decide(made.user, made.candidates, made.event) for made in map(_decision, rows)]
         for row, again in zip(rows, fold.decide_batch(events), strict=True):
             _compare(fold, row, again, result)
         progress(rows[-1].number)
+    _check_end(store, result)
     return result
+
+
+def _check_end(store: Store, result: Verification) -> None:
+    """Compare the model with the one that the new log begins with, if the log was rotated."""
+    (last,) = store.by_number([store.last()[0]])
+    if isinstance(last.content, Ended) and last.content.fingerprint == fingerprint() and not result.begins_elsewhere:
+        fold = ModelState.based(store)
+        fold.apply(store.rows(fold.row, last.number - 1), store)
+        if fold.snapshot().digest != last.content.digest:
+            _differs(result, last, f"the model is {fold.snapshot().digest} and was {last.content.digest}")
 
 
 def _decision(row: Row) -> Decision:
@@ -105,7 +105,7 @@ def _compare(fold: ModelState, row: Row, again: Decision | Refused, result: Veri
     result.decisions += 1
     if isinstance(again, Refused):
         _differs(result, row, f"it is refused now ({again.detail})")
-    elif again.fingerprint == made.fingerprint and not result.base_elsewhere:
+    elif again.fingerprint == made.fingerprint and not result.begins_elsewhere:
         result.exact += 1
         if again != made:
             _differs(result, row, _words(made, again))

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
-from time import monotonic, sleep
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,17 +13,14 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from hybandits.service.log.rows import CLOSE, DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
-from hybandits.service.log.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
+from hybandits.service.log.rows import DECISION, EVENTLESS, KINDS, REWARD, SCHEMA, Row, decode, encode
+from hybandits.service.log.store import SNAPSHOTS, Found, Snapshot, StoreError, behind, empty, not_empty
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""
 
 PAGE = 5_000
 """Rows that are fetched at a time."""
-
-TIDYING = 10.0
-"""Seconds after which it is given up to wipe out what was removed."""
 
 TABLES = """
 CREATE TABLE version (schema integer NOT NULL);
@@ -34,9 +30,6 @@ CREATE TABLE log (
 CREATE UNIQUE INDEX of_event ON log (event, kind);
 CREATE INDEX of_kind ON log (kind, row) WHERE event IS NULL;
 CREATE TABLE snapshot (row bigint PRIMARY KEY, fingerprint text NOT NULL, content bytea NOT NULL);
-CREATE TABLE base (
-  row bigint PRIMARY KEY, fingerprint text NOT NULL, content bytea NOT NULL, digest text NOT NULL, time bigint NOT NULL
-);
 """
 
 SESSION = sql.SQL("""
@@ -100,7 +93,7 @@ class PostgresStore:
         if self._fetch("SELECT to_regclass('version')") == [(None,)]:
             if not create:
                 raise StoreError(
-                    f"There is no log in {self._name}: start it with hybandits serve bandit.toml, or give another "
+                    f"There is no log in {self.name}: start it with hybandits serve bandit.toml, or give another "
                     "--store."
                 )
             if self._fetch("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.bandit) == []:
@@ -109,15 +102,14 @@ class PostgresStore:
             connection.execute("INSERT INTO version VALUES (%s)", (SCHEMA,))
         for (schema,) in self._fetch("SELECT schema FROM version"):
             if schema != SCHEMA:
-                raise StoreError(f"{self._name} has schema {schema}, this version of hybandits reads {SCHEMA}")
+                raise StoreError(f"{self.name} has schema {schema}, this version of hybandits reads {SCHEMA}")
         if not create and self.last()[0] == 0:
-            raise StoreError(empty(self._name))
+            raise StoreError(empty(self.name))
 
     # -------------------------------------------------------------- connections
 
     @property
-    def _name(self) -> str:
-        """What messages call the store: without user and password."""
+    def name(self) -> str:
         place = " ".join(str(self._connect_by[key]) for key in ("host", "dbname") if self._connect_by.get(key))
         return f"PostgreSQL ({f'{place}, ' if place else ''}bandit {self.bandit})"
 
@@ -159,11 +151,11 @@ class PostgresStore:
             yield
         except psycopg.errors.LockNotAvailable as problem:
             raise StoreError(
-                f"{self._name} has been locked by another server for too long: is one hanging?"
+                f"{self.name} has been locked by another server for too long: is one hanging?"
             ) from problem
         except (psycopg.Error, OSError) as problem:
             reason = " ".join(str(problem).split()) or "no reason given"
-            raise StoreError(f"{self._name} cannot be used ({type(problem).__name__}: {reason}).") from problem
+            raise StoreError(f"{self.name} cannot be used ({type(problem).__name__}: {reason}).") from problem
 
     # -------------------------------------------------------------- reading
 
@@ -223,7 +215,7 @@ class PostgresStore:
             )
         }
         if missing := [number for number in numbers if number not in found]:
-            raise StoreError(f"{self._name} has no row {missing[0]}.")
+            raise StoreError(f"{self.name} has no row {missing[0]}.")
         return [found[number] for number in numbers]
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
@@ -235,10 +227,7 @@ class PostgresStore:
         ]
 
     def last(self) -> tuple[int, int]:
-        for number, time in self._fetch(
-            "(SELECT row, time FROM log ORDER BY row DESC LIMIT 1) UNION ALL SELECT row, time FROM base "
-            "ORDER BY row DESC LIMIT 1"
-        ):
+        for number, time in self._fetch("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
             return number, time
         return 0, 0
 
@@ -252,7 +241,7 @@ class PostgresStore:
                 yield self
                 ended = connection.execute("COMMIT").statusmessage
                 if ended != "COMMIT":  # PostgreSQL answers ROLLBACK if an earlier error was passed over
-                    raise StoreError(f"{self._name} has not written the rows ({ended}).")
+                    raise StoreError(f"{self.name} has not written the rows ({ended}).")
             except BaseException:
                 connection.close()  # whatever has happened, the transaction ends with its connection
                 raise
@@ -283,13 +272,20 @@ class PostgresStore:
             for name, value in zip(DURABLE, values, strict=True):
                 if value == "off":
                     raise StoreError(
-                        f"{self._name} has {name} = off, so that rows could be lost after they were acknowledged: "
+                        f"{self.name} has {name} = off, so that rows could be lost after they were acknowledged: "
                         "set it to on."
                     )
 
     def append(self, rows: Sequence[Row]) -> None:
-        if not rows:
-            return
+        if rows and not self._insert(rows, after=rows[0].number - 1):
+            raise StoreError(behind(self.name, rows[0].number, self.last()[0]))
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        if not self._insert(rows, after=0):
+            raise StoreError(not_empty(self.name))
+
+    def _insert(self, rows: Sequence[Row], *, after: int) -> bool:
+        """Add rows if the last one has a number; otherwise return False."""
         columns = [
             [row.number for row in rows],
             [KINDS[type(row.content)] for row in rows],
@@ -300,12 +296,11 @@ class PostgresStore:
         written = self._fetch(
             "INSERT INTO log (row, kind, time, event, content) SELECT * FROM "
             "unnest(%b::bigint[], %b::smallint[], %b::bigint[], %b::bytea[], %b::bytea[]) "
-            "WHERE greatest((SELECT max(row) FROM log), (SELECT max(row) FROM base), 0) = %s RETURNING 1",
+            "WHERE coalesce((SELECT max(row) FROM log), 0) = %s RETURNING 1",
             *columns,
-            rows[0].number - 1,
+            after,
         )
-        if not written:
-            raise StoreError(behind(self._name, rows[0].number, self.last()[0]))
+        return bool(written)
 
     def touch(self) -> None:
         self._fetch("SELECT pg_current_xact_id()")  # a transaction that has an id is written when it commits
@@ -333,58 +328,6 @@ class PostgresStore:
             "(SELECT max(row) FROM snapshot GROUP BY fingerprint ORDER BY max(row) DESC LIMIT %s)",
             SNAPSHOTS,
         )
-
-    def base(self) -> Snapshot | None:
-        for *found, digest in self._fetch("SELECT row, fingerprint, content, digest FROM base"):
-            return checked_base(self._name, Snapshot(*found), digest)
-        return None
-
-    def base_row(self) -> int:
-        return int(self._fetch("SELECT coalesce(max(row), 0) FROM base")[0][0])
-
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
-        with self.writing():
-            if self.base_row() != after:
-                raise Disturbed("Somebody else has archived the log.")
-            self._fetch("DELETE FROM base")
-            self._fetch(
-                "INSERT INTO base SELECT %s, %s, %s, %s, max(time) FROM log WHERE row <= %s",
-                *base, base.digest, base.row,
-            )  # fmt: skip
-            removed = self._delete(
-                "DELETE FROM log d WHERE row <= %s AND kind = %s AND NOT EXISTS "
-                "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = %s AND r.row > %s)",
-                closed, DECISION, REWARD, base.row,
-            )  # fmt: skip
-            removed += self._delete("DELETE FROM log WHERE row = ANY(%b::bigint[])", list(arms))
-            removed += self._delete(
-                "DELETE FROM log r WHERE row <= %s AND (kind = %s OR kind = %s AND NOT EXISTS "
-                "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = %s))",
-                base.row, CLOSE, REWARD, DECISION,
-            )  # fmt: skip
-            if removed != removing:
-                raise Disturbed("A reward has come for a decision that was about to be archived.")
-
-    def _delete(self, statement: str, *values: Any) -> int:
-        """Delete rows; says how many."""
-        ((count,),) = self._fetch(f"WITH gone AS ({statement} RETURNING 1) SELECT count(*) FROM gone", *values)
-        return int(count)
-
-    def tidy(self) -> str | None:
-        until = monotonic() + TIDYING
-        table = sql.SQL("{}.log").format(sql.Identifier(self.bandit)).as_string()
-        while True:
-            try:
-                self._fetch("VACUUM log")
-                return None
-            except StoreError as problem:
-                if monotonic() >= until:
-                    return (
-                        f"{problem} What was archived is no longer in the log, but its room has not been given back, "
-                        "and its text may still be found in PostgreSQL's files. PostgreSQL does this by itself after "
-                        f"a while; if it must be erased, run VACUUM {table}."
-                    )
-            sleep(0.05)
 
     def close(self) -> None:
         for connection in self._connections:

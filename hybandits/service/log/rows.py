@@ -120,14 +120,50 @@ class Closed(msgspec.Struct, tag="close", tag_field="is", frozen=True):
     last: int
 
 
-Content = Opened | Changed | Promoted | Arm | Retired | Decision | Reward | Closed
+class Ended(msgspec.Struct, tag="end", tag_field="is", frozen=True):
+    """The last row of a log that was rotated.
+
+    Attributes
+    ----------
+    next : str
+        The log that continues this one.
+    fingerprint, digest : str
+        Fingerprint and SHA-256 of the snapshot of the model at the row before.
+    """
+
+    next: str
+    fingerprint: str
+    digest: str
+
+
+class Continued(msgspec.Struct, tag="continue", tag_field="is", frozen=True):
+    """The row with which a log continues another one. Rows before it were copied from there.
+
+    Attributes
+    ----------
+    previous : str
+        The log that this one continues.
+    fingerprint, model : str, bytes
+        Fingerprint and content of the snapshot with which the log begins.
+    digest : str
+        SHA-256 of the model.
+    """
+
+    previous: str
+    fingerprint: str
+    digest: str
+    model: bytes
+
+
+Content = Opened | Changed | Promoted | Arm | Retired | Decision | Reward | Closed | Ended | Continued
 
 KINDS: dict[type, int] = {
-    kind: i for i, kind in enumerate((Opened, Changed, Promoted, Arm, Retired, Decision, Reward, Closed))
+    kind: i
+    for i, kind in enumerate((Opened, Changed, Promoted, Arm, Retired, Decision, Reward, Closed, Ended, Continued))
 }
 """The numbers that tables have for the kinds of rows."""
 
-DECISION, REWARD, CLOSE = KINDS[Decision], KINDS[Reward], KINDS[Closed]
+DECISION, REWARD, CONTINUED = KINDS[Decision], KINDS[Reward], KINDS[Continued]
 
 ARMS = KINDS[Arm], KINDS[Retired]
 """Kinds of rows that say which arms there are."""

@@ -8,13 +8,11 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import apsw
 
 from hybandits.service.log.rows import (
-    CLOSE,
     DECISION,
     EVENTLESS,
     KINDS,
@@ -27,7 +25,7 @@ from hybandits.service.log.rows import (
     decode_rows,
     encode,
 )
-from hybandits.service.log.store import SNAPSHOTS, Disturbed, Found, Snapshot, StoreError, behind, checked_base, empty
+from hybandits.service.log.store import SNAPSHOTS, Found, Snapshot, StoreError, behind, empty, not_empty
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""
@@ -47,15 +45,6 @@ PAGE = 1_000
 LONG_WAL = 8
 """A WAL of so many times these pages is begun anew, for which writers wait."""
 
-REBASE_CACHE = 64_000
-"""Kibibytes of the file that are kept in memory while rows are removed."""
-
-TIDYING = 20.0
-"""Seconds after which it is given up to wipe out what was removed, because others use the file all the time."""
-
-TIDYING_BUSY = 1_000
-"""Milliseconds for which tidying up waits for readers at a time, because writers wait for it meanwhile."""
-
 TABLES = """
 CREATE TABLE IF NOT EXISTS log (
   row INTEGER PRIMARY KEY, kind INTEGER NOT NULL, time INTEGER NOT NULL, event TEXT, content BLOB NOT NULL
@@ -63,13 +52,9 @@ CREATE TABLE IF NOT EXISTS log (
 CREATE UNIQUE INDEX IF NOT EXISTS of_event ON log (event, kind) WHERE event IS NOT NULL;
 CREATE INDEX IF NOT EXISTS of_kind ON log (kind, row) WHERE event IS NULL;
 CREATE TABLE IF NOT EXISTS snapshot (row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS base (
-  row INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, content BLOB NOT NULL, digest TEXT NOT NULL,
-  time INTEGER NOT NULL
-) STRICT;
 """
 
-NAMES = {"log", "snapshot", "base"}
+NAMES = {"log", "snapshot"}
 """The tables that every log has."""
 
 
@@ -118,6 +103,10 @@ class SqliteStore:
             self.close()
             raise
 
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
     def _check_schema(self) -> None:
         with self.writing():
             self._connection.execute(TABLES)
@@ -141,8 +130,7 @@ class SqliteStore:
                 schema = connection.pragma("user_version")
                 query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite#_%' ESCAPE '#'"
                 tables = {name for (name,) in connection.execute(query)}
-                rows = "SELECT EXISTS (SELECT 1 FROM log) OR EXISTS (SELECT 1 FROM base)"
-                has_begun = tables >= NAMES and connection.execute(rows).get
+                has_begun = tables >= NAMES and connection.execute("SELECT EXISTS (SELECT 1 FROM log)").get
         finally:
             _close(connection)
         if tables and not tables >= NAMES:
@@ -275,9 +263,7 @@ class SqliteStore:
 
     def last(self) -> tuple[int, int]:
         with _plainly(self.path):
-            for number, time in self._connection.execute(
-                "SELECT row, time FROM log UNION ALL SELECT row, time FROM base ORDER BY row DESC LIMIT 1"
-            ):
+            for number, time in self._connection.execute("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
                 return number, time
         return 0, 0
 
@@ -308,6 +294,14 @@ class SqliteStore:
     def append(self, rows: Sequence[Row]) -> None:
         if rows and rows[0].number != self.last()[0] + 1:
             raise StoreError(behind(self.path, rows[0].number, self.last()[0]))
+        self._insert(rows)
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        if self.last()[0]:
+            raise StoreError(not_empty(self.name))
+        self._insert(rows)
+
+    def _insert(self, rows: Sequence[Row]) -> None:
         for some in _pieces(rows):
             marks = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
             values: list[Any] = []
@@ -340,78 +334,6 @@ class SqliteStore:
                     "(SELECT max(row) FROM snapshot GROUP BY fingerprint ORDER BY max(row) DESC LIMIT ?)",
                     (SNAPSHOTS,),
                 )
-
-    def base(self) -> Snapshot | None:
-        with _plainly(self.path):
-            for *found, digest in self._connection.execute("SELECT row, fingerprint, content, digest FROM base"):
-                return checked_base(self.path, Snapshot(*found), digest)
-        return None
-
-    def base_row(self) -> int:
-        with _plainly(self.path):
-            row: int = self._connection.execute("SELECT coalesce(max(row), 0) FROM base").get
-        return row
-
-    def rebase(self, base: Snapshot, closed: int, *, after: int, removing: int, arms: Sequence[int] = ()) -> None:
-        with _plainly(self.path):
-            self._connection.pragma("secure_delete", True)  # removed rows are overwritten
-            self._connection.pragma("cache_size", -REBASE_CACHE)  # events lie anywhere in the index, and writers wait
-        with self.writing():
-            if self.base_row() != after:
-                raise Disturbed("Somebody else has archived the log.")
-            connection = self._connection
-            connection.execute("DELETE FROM base")
-            connection.execute(
-                "INSERT INTO base SELECT ?, ?, ?, ?, max(time) FROM log WHERE row <= ?", (*base, base.digest, base.row)
-            )
-            connection.execute(
-                "DELETE FROM log AS d WHERE row <= ? AND kind = ? AND NOT EXISTS "
-                "(SELECT 1 FROM log r WHERE r.event = d.event AND r.kind = ? AND r.row > ?)",
-                (closed, DECISION, REWARD, base.row),
-            )
-            removed = connection.changes()
-            for some in _pieces(arms):
-                connection.execute(f"DELETE FROM log WHERE row IN ({', '.join('?' * len(some))})", some)
-                removed += connection.changes()
-            connection.execute(
-                "DELETE FROM log AS r WHERE row <= ? AND (kind = ? OR kind = ? AND NOT EXISTS "
-                "(SELECT 1 FROM log d WHERE d.event = r.event AND d.kind = ?))",
-                (base.row, CLOSE, REWARD, DECISION),
-            )
-            if removed + connection.changes() != removing:
-                raise Disturbed("A reward has come for a decision that was about to be archived.")
-
-    def tidy(self) -> str | None:
-        until = monotonic() + TIDYING
-        steps = [self._vacuum, self._empty_wal]
-        while steps:
-            try:
-                with self._checkpoints, self._locked():
-                    steps[0]()
-                del steps[0]
-            except (apsw.Error, OSError, StoreError) as problem:
-                if monotonic() >= until:
-                    return (
-                        f"{self.path} could not be tidied up ({type(problem).__name__}: {problem}). What was archived "
-                        f"is no longer in the log, but its text may still be found in {self.path}-wal, and the file "
-                        "may not have become smaller. If it must be erased, stop all servers and whoever else has "
-                        f'the file open, and run sqlite3 {self.path} "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)".'
-                    )
-                sleep(0.05)
-        return None
-
-    def _vacuum(self) -> None:
-        """Write the file anew without the room of removed rows."""
-        self._connection.execute("VACUUM")
-
-    def _empty_wal(self) -> None:
-        """Copy the WAL, which still has the removed rows, into the file and cut it off."""
-        connection = self._connection
-        connection.set_busy_timeout(TIDYING_BUSY)
-        try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            connection.set_busy_timeout(BUSY)
 
     def close(self) -> None:
         self._closed = True

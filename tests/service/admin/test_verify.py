@@ -12,24 +12,20 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-import hybandits.service.model_state
-from hybandits.service.admin.archive import archive
 from hybandits.service.admin.verify import Verification, verify
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.log.rows import Decision, Row, encode
 from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.model_state import ModelState, walk
 from hybandits.service.writer import Writer
-from tests.support.bandits import USER, Clock, decide, put, reward, writer
+from tests.support.bandits import USER, decide, put, reward, writer
 
 
-def play(service: Writer, count: int, clock: Clock | None = None) -> None:
+def play(service: Writer, count: int) -> None:
     chance = random.Random(3)
     for i in range(count):
         answer = decide(service, f"e{i}", user={"age": chance.gauss(0, 1), "country": chance.choice(["de", "fr"])})
         reward(service, f"e{i}", float(chance.random() < 0.2 + 0.2 * (answer.body["arm"] == "b")))
-        if clock is not None:
-            clock.advance(1)
 
 
 def last_decision(store: SqliteStore) -> tuple[Row, Decision]:
@@ -154,26 +150,6 @@ def test_a_challenger_may_be_at_a_tie_of_its_own(tmp_path: Path) -> None:
         store, row, replace(elsewhere, shadows={"bold": (made.shadows["bold"] + other.shadows["bold"]) / 2})
     )
     assert (result.near_ties, result.different) == (0, 1)
-
-
-def test_bits_are_not_asked_for_if_the_log_was_archived_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    service = writer(tmp_path, clock=clock)
-    put(service, "a", "b")
-    play(service, 30, clock)
-    with monkeypatch.context() as patch:
-        patch.setattr(hybandits.service.model_state, "fingerprint", lambda: "elsewhere")
-        archive(SqliteStore(tmp_path / "log.db"), tmp_path / "old", before=clock.now - 10_000_000)
-    result = verify(service.store)
-    assert (result.decisions, result.exact, result.different, result.base_elsewhere) == (10, 0, 0, True)
-    store = SqliteStore(tmp_path / "log.db")
-    row, made = last_decision(store)
-    assert verified(store, row, replace(made, chance=made.chance + 1e-12)).different == 0
-    assert verified(store, row, replace(made, chance=made.chance + 1e-6)).different == 1
-    archive(store, tmp_path / "more", before=clock.now - 5_000_000)
-    assert not verify(store).base_elsewhere
 
 
 def test_rows_after_the_last_decision_are_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import hybandits.service.log.postgres
 from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.log.postgres import PostgresStore
-from hybandits.service.log.store import Snapshot, StoreError
+from hybandits.service.log.store import StoreError
 from hybandits.service.model_state import ModelState
 from hybandits.service.problems import Refused
 from hybandits.service.writer import Writer
@@ -224,22 +224,6 @@ def test_a_commit_whose_answer_is_lost(address: str, monkeypatch: pytest.MonkeyP
     assert fold.summary.reward.n == 1
     assert verify(service.store).different == 0
     service.store.close()
-
-
-def test_a_table_that_is_locked_is_not_tidied_up_and_nothing_fails(
-    store: PostgresStore, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A dump or an index that is being made holds such a lock."""
-    append(store, decision(1, "a"))
-    store.rebase(Snapshot(1, "f", b"model"), 1, after=0, removing=1)
-    store._connection.execute("SET lock_timeout = '50ms'")
-    monkeypatch.setattr(hybandits.service.log.postgres, "TIDYING", 0.1)
-    with psycopg.connect(address.partition("&bandit=")[0]) as other:
-        other.execute(f'LOCK TABLE "{store.bandit}".log IN SHARE UPDATE EXCLUSIVE MODE')  # type: ignore[arg-type]
-        warning = store.tidy()
-    assert warning is not None
-    assert f'run VACUUM "{store.bandit}".log.' in warning
-    assert store.tidy() is None
 
 
 def test_two_servers_that_start_at_once_make_one_log(address: str) -> None:

@@ -6,17 +6,15 @@ import contextlib
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
 
 from hybandits.service.log import sqlite
 from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.log.store import Snapshot, StoreError
+from hybandits.service.log.store import StoreError
 from tests.support.disks import Disk
 from tests.support.log_rows import append, decision
 
@@ -146,77 +144,6 @@ def test_a_small_disk_is_full_and_then_read_only(tmp_path: Path) -> None:
         store = SqliteStore(folder / "log.db")
         assert store.last() == (rows + 1, rows + 1)
         store.close()
-
-
-class _SlowlyCopying(apsw.VFS):
-    """A disk on which copying the WAL into the file takes a while."""
-
-    def __init__(self) -> None:
-        super().__init__("slowly copying", "unix")
-
-    def xOpen(self, name: Any, flags: list[int]) -> _SlowlyCopied:  # noqa: N802
-        return _SlowlyCopied("unix", name, flags)
-
-
-class _SlowlyCopied(apsw.VFSFile):
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        if threading.current_thread().name == "hybandits checkpoints":
-            time.sleep(0.0001)
-        super().xWrite(data, offset)
-
-
-def _removed(store: SqliteStore, decisions: int) -> None:
-    """Remove many decisions with long ids from a log."""
-    for start in range(1, decisions, 500):
-        append(store, *(decision(n, f"secret {n} {'x' * 2_000}") for n in range(start, start + 500)))
-    store.rebase(Snapshot(decisions, "f", bytes(8_000_000)), decisions, after=0, removing=decisions)
-
-
-def _read(path: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
-
-
-def test_removed_rows_are_wiped_out_although_the_wal_is_being_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The store's own thread copies the WAL whenever it has grown by a thousand pages."""
-    path = tmp_path / "log.db"
-    monkeypatch.setattr(sqlite, "TIDYING", 0)
-    disk = _SlowlyCopying()
-    store = SqliteStore(path, vfs="slowly copying")
-    _removed(store, 2_000)
-    assert (tmp_path / "log.db-wal").stat().st_size > 1_000 * 4096
-    assert store.tidy() is None
-    assert b"secret" not in _read(path)
-    assert path.stat().st_size < 9_000_000
-    append(store, decision(2_001, "next"))
-    store.close()
-    disk.unregister()
-
-
-def test_tidying_up_waits_for_readers_and_gives_up_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "log.db"
-    monkeypatch.setattr(sqlite, "TIDYING_BUSY", 20)
-    reader = apsw.Connection(str(path))
-    store = SqliteStore(path)
-    append(store, decision(1, "secret"))
-    reader.execute("BEGIN")
-    reader.execute("SELECT * FROM log").fetchall()
-    store.rebase(Snapshot(1, "f", b"model"), 1, after=0, removing=1)
-    monkeypatch.setattr(sqlite, "TIDYING", 0.2)
-    warning = store.tidy()
-    assert warning is not None
-    assert "BusyError" in warning
-    assert "stop all servers" in warning
-    append(store, decision(2, "next"))
-    monkeypatch.setattr(sqlite, "TIDYING", 60)
-    timer = threading.Timer(0.3, lambda: reader.execute("COMMIT"))
-    timer.start()
-    assert store.tidy() is None
-    timer.join()
-    assert b"secret" not in _read(path)
-    reader.close()
-    store.close()
 
 
 def test_the_wal_stays_short_under_steady_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

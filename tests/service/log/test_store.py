@@ -13,7 +13,7 @@ import pytest
 import hybandits.service.log.postgres
 from hybandits.service.admin.verify import verify
 from hybandits.service.log.rows import FEW, Arm, Closed, Opened, Retired, Row
-from hybandits.service.log.store import Disturbed, Found, Snapshot, Store, StoreError, open_store
+from hybandits.service.log.store import Found, Snapshot, Store, StoreError, open_store
 from hybandits.service.writer import Writer
 from tests.support import log_rows
 from tests.support.bandits import CLICKS, Clock, bandit, decide, models, put
@@ -51,7 +51,6 @@ def test_an_empty_log(store: Store) -> None:
     assert store.first_decisions(0, 10) == []
     assert list(store.outcomes(0, 10)) == []
     assert store.snapshot("f") is None
-    assert store.base() is None
 
 
 def test_rows_come_back_as_they_were_and_in_order(store: Store) -> None:
@@ -186,54 +185,19 @@ def test_servers_of_different_versions_keep_each_others_snapshots(store: Store) 
     assert found == {"b": 6, "c": 7, "d": 8}, "the three newest"
 
 
-def test_a_base_stands_for_rows_that_are_closed(store: Store) -> None:
-    rows = [
-        Row(1, 1, Opened(1, {})), Row(2, 2, Arm("a", {})), decision(3, "old"), reward(4, "old", 3), decision(5, "late"),
-        Row(6, 6, Closed(5)), decision(7, "open"), reward(8, "open", 7), reward(9, "late", 5, late=True),
-    ]  # fmt: skip
-    append(store, *rows)
-    base = Snapshot(8, "f", b"model")
-    store.rebase(base, 5, after=0, removing=3)
-    assert store.base() == base
-    assert [row.number for row in store.rows(0)] == [1, 2, 5, 7, 8, 9]
-    again = Snapshot(9, "f", b"model again")
-    with pytest.raises(Disturbed):
-        store.rebase(again, 7, after=8, removing=4, arms=[2])
-    store.rebase(again, 7, after=8, removing=5, arms=[2])
-    assert store.tidy() is None
-    assert store.base() == again
-    assert [row.number for row in store.rows(0)] == [1]
-    assert store.last() == (9, 9)
-    append(store, decision(10, "new"))
+def test_a_log_begins_with_rows_that_have_gaps(store: Store, address: str) -> None:
+    rows = [Row(1, 1, Opened(1, {})), decision(5, "open"), reward(8, "open", 5), Row(9, 9, Retired("a"))]
+    with store.writing() as transaction:
+        transaction.begin(rows)
+    assert list(store.rows(0)) == rows
+    append(store, decision(10, "next"))
+    other = open_store(address)
+    with pytest.raises(StoreError, match="has rows already"), other.writing() as transaction:
+        transaction.begin([decision(11, "more")])
+    with pytest.raises(StoreError, match="ends with row 10, so that row 12"):
+        append(other, decision(12, "gap"))
+    other.close()
     assert store.last() == (10, 10)
-
-
-def test_a_base_is_refused_if_the_log_has_changed_since_it_was_read(store: Store) -> None:
-    append(store, Row(1, 1, Opened(1, {})), decision(2, "a"), decision(3, "b"), reward(4, "a", 2))
-    base = Snapshot(4, "f", b"model")
-    append(store, reward(5, "b", 3))
-    before = list(store.rows(0))
-    with pytest.raises(Disturbed, match="A reward has come"):
-        store.rebase(base, 4, after=0, removing=3)
-    with pytest.raises(Disturbed, match="Somebody else has archived"):
-        store.rebase(base, 4, after=3, removing=2)
-    assert list(store.rows(0)) == before
-    assert store.base() is None
-    store.rebase(base, 4, after=0, removing=2)
-    assert [row.number for row in store.rows(0)] == [1, 3, 5]
-    with pytest.raises(Disturbed):
-        store.rebase(Snapshot(2, "f", b"an earlier model"), 2, after=0, removing=0)
-    assert store.base() == base
-
-
-def test_a_damaged_base_is_refused(store: Store) -> None:
-    append(store, Row(1, 1, Opened(1, {})), decision(2, "a"))
-    store.rebase(Snapshot(2, "f", b"model"), 2, after=0, removing=1)
-    with store.writing():
-        store._connection.execute("UPDATE base SET digest = 'another'")  # type: ignore[attr-defined]
-    with pytest.raises(StoreError, match=r"is damaged: its content has the SHA-256 .* restore the log from a copy"):
-        store.base()
-    assert store.base_row() == 2
 
 
 def test_a_log_can_be_opened_again(store: Store, address: str) -> None:

@@ -1,0 +1,150 @@
+"""Rotation: a log ends, and a new one begins with a snapshot of its model and the decisions that are still open."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hybandits.service.log.rows import DECISION, FEW, Arm, Continued, Decision, Ended, Retired, Row
+from hybandits.service.log.store import Reading, Store, StoreError, not_empty
+from hybandits.service.model_state import ModelState, continued
+
+TOGETHER = 1_000
+"""Rows that are read together."""
+
+
+class Rotated(NamedTuple):
+    """The result of a rotation.
+
+    Attributes
+    ----------
+    row : int
+        The row with which the new log continues the old one.
+    copied : int
+        Decisions that were copied to the new log.
+    digest : str
+        SHA-256 of the model with which it begins.
+    """
+
+    row: int
+    copied: int
+    digest: str
+
+
+def rotate(old: Store, new: Store, *, since: int) -> Rotated:
+    """End a log and let a new one continue it.
+
+    Parameters
+    ----------
+    old : Store
+        The log to end. Servers that still use it refuse to write from then on.
+    new : Store
+        A log without rows.
+    since : int
+        Microseconds since 1970. Decisions of this time or later are copied with their rewards, as are all whose window
+        has not passed.
+
+    Raises
+    ------
+    StoreError
+        If a log cannot be used, the new one has rows, or the old one goes on elsewhere.
+
+    Notes
+    -----
+    First the old log gets its last row, then the new one all its rows in one transaction. If the second does not
+    happen, call `rotate` again with the same logs.
+    """
+    if new.last()[0]:
+        raise StoreError(not_empty(new.name))
+    state, ended = _end(old, new)
+    snapshot = state.snapshot()
+    if snapshot.digest != ended.digest:
+        raise StoreError(
+            f"The log {old.name} ended with a model of the fingerprint {ended.fingerprint}, which cannot be computed "
+            f"here (fingerprint {snapshot.fingerprint}): rotate it where it ended."
+        )
+    rows = list(_copied(old, state, since))
+    number = state.row + 2
+    begins = Continued(old.name, snapshot.fingerprint, snapshot.digest, snapshot.content)
+    with new.writing() as transaction:
+        transaction.begin([*rows, Row(number, state.time, begins)])
+    return Rotated(number, sum(isinstance(row.content, Decision) for row in rows), snapshot.digest)
+
+
+def _end(old: Store, new: Store) -> tuple[ModelState, Ended]:
+    """End a log; return the state before its last row, and the content of that row."""
+    state = ModelState.restored(old)
+    if state is None:
+        raise StoreError(f"The log {old.name} is empty.")
+    with old.writing() as transaction:
+        state.apply(transaction.rows(state.row), transaction)
+        if state.ended is None:
+            snapshot = state.snapshot()
+            ended = Ended(new.name, snapshot.fingerprint, snapshot.digest)
+            transaction.append([Row(state.row + 1, state.time, ended)])
+            return state, ended
+    if state.ended != new.name:
+        raise StoreError(f"The log {old.name} was rotated before and goes on in {state.ended}.")
+    (last,) = old.by_number([state.row])
+    assert isinstance(last.content, Ended)
+    before = ModelState.restored(old, state.row - 1)
+    assert before is not None
+    return before, last.content
+
+
+def _copied(old: Reading, state: ModelState, since: int) -> Iterator[Row]:
+    """The rows that the new log needs, in their order.
+
+    They are the decisions that are open or recent, their rewards, the settings, and the descriptions of arms that
+    these decisions mean. Of the descriptions before them, the first and the last of each arm are enough.
+    """
+    closed = state.row if state.bandit.window is None else state.closed
+    decisions = [row for row in old.rows(0, state.row, [DECISION]) if row.number > closed or row.time >= since]
+    meant = min((_decision(row).version for row in decisions), default=state.row)
+    rows = [row for row in old.rows(0, state.row, FEW) if not isinstance(row.content, Arm | Retired)]
+    rows += _arms(old, meant)
+    rows += [row for row in old.rows(meant, state.row, FEW) if isinstance(row.content, Arm | Retired)]
+    for start in range(0, len(decisions), TOGETHER):
+        events = [_decision(row).event for row in decisions[start : start + TOGETHER]]
+        rows += [found.reward for found in old.find(events).values() if found.reward is not None]
+    yield from sorted([*rows, *decisions], key=lambda row: row.number)
+
+
+def _decision(row: Row) -> Decision:
+    assert isinstance(row.content, Decision)
+    return row.content
+
+
+def _arms(old: Reading, upto: int) -> Iterator[Row]:
+    """The first row of each arm, which says their order, and the last."""
+    first: dict[str, Row] = {}
+    last: dict[str, Row] = {}
+    for row in old.rows(0, upto, FEW):
+        if isinstance(row.content, Arm | Retired):
+            first.setdefault(row.content.arm, row)
+            last[row.content.arm] = row
+    yield from {row.number: row for row in (*first.values(), *last.values())}.values()
+
+
+def contradiction(new: Store, old: Store) -> str | None:
+    """What shows that a log does not begin where another one ended; None if it does."""
+    begins = continued(new)
+    if begins is None:
+        return f"{new.name} begins anew, and continues no log"
+    (last,) = old.by_number([old.last()[0]])
+    first, end = begins.content, last.content
+    assert isinstance(first, Continued)
+    if not isinstance(end, Ended):
+        return f"{old.name} has not ended"
+    if (begins.number, first.digest) != (last.number + 1, end.digest):
+        return (
+            f"{new.name} begins at row {begins.number:,} with the model {first.digest}, but {old.name} ended at row "
+            f"{last.number:,} with {end.digest}"
+        )
+    rows = new.rows(0, begins.number - 1)
+    while some := list(itertools.islice(rows, TOGETHER)):
+        for row, original in zip(some, old.by_number([row.number for row in some]), strict=True):
+            if row != original:
+                return f"row {row.number:,} of {new.name} is not that of {old.name}"
+    return None
