@@ -23,7 +23,7 @@ from hybandits.engines import ProcessEngine
 from hybandits.experiments import runner
 from hybandits.experiments.record import Experiment, Unit
 from hybandits.experiments.results import Outcome, Results
-from hybandits.paper.published_numbers import agrees
+from hybandits.paper.published_numbers import agrees, published
 from hybandits.simulation.play import play_rounds
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import Synthetic
@@ -168,7 +168,7 @@ def _read_outs(outcome: Outcome, policies: Sequence[str]) -> Iterator[dict[str, 
     for arms in outcome.arms:
         for policy in policies:
             curve = dict(zip(points, outcome.regret(policy, arms).mean(axis=0).tolist(), strict=True))
-            for t, value in paper.published(name, policy, arms).items():
+            for t, value in published(name, policy, arms).items():
                 if t >= 10_000 and t in curve:
                     where = {"experiment": name, "policy": policy, "arms": arms, "rounds": t}
                     yield {**where, "published": value, "ours": curve[t]}
@@ -180,9 +180,7 @@ def _thompson(section: Section, results: Results) -> None:
     for (name, _), outcome in results.outcomes.items():
         best = 0.0
         for arms in outcome.arms:
-            read_outs = [
-                paper.published(name, policy, arms) for policy in (*paper.PAPER_POLICIES, paper.HYRAN_RELEASED)
-            ]
+            read_outs = [published(name, policy, arms) for policy in (*paper.PAPER_POLICIES, paper.HYRAN_RELEASED)]
             ends = [values[outcome.experiment.horizon] for values in read_outs if outcome.experiment.horizon in values]
             if ends:
                 best = max(best, outcome.final(fixed, arms).mean() / min(ends))

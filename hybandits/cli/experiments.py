@@ -421,7 +421,7 @@ def _report(folder: Path) -> None:
     from hybandits.engines import ProcessEngine, cores
     from hybandits.experiments.results import read_results
     from hybandits.foundation.files import make_writable_folder
-    from hybandits.paper.claims import judge
+    from hybandits.paper.judging import judge
     from hybandits.report.terminal import print_summary
     from hybandits.report.write import write_report
 

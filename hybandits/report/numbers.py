@@ -14,7 +14,7 @@ from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import CONFIDENCE
-from hybandits.paper.published_numbers import agrees
+from hybandits.paper.published_numbers import agrees, published
 from hybandits.report.figures.outcomes import BEST, is_synthetic
 
 
@@ -66,7 +66,7 @@ class _Series(NamedTuple):
         interval = regret_interval(values, self.units)
         mean = float(values.mean())
         absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
-        known = paper.published(e.name, self.policy, self.arms).get(t) if absolute else None
+        known = published(e.name, self.policy, self.arms).get(t) if absolute else None
         return Row(
             experiment=e.name,
             protocol=e.protocol,
@@ -140,7 +140,7 @@ def read_out_rows(results: Results) -> list[Row]:
         for series in all_series(results)
         if _comparable(series.outcome)
         if series.outcome.experiment.protocol != "own"
-        for t in paper.published(series.outcome.experiment.name, series.policy, series.arms)
+        for t in published(series.outcome.experiment.name, series.policy, series.arms)
         if t in series.outcome.experiment.points
     ]
 
@@ -190,7 +190,7 @@ def excess_rows(results: Results) -> list[Excess]:
                     experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),
                     mean=float(values.mean()), low=interval.low if interval else None,
                     high=interval.high if interval else None, lowest=float(values.min()), highest=float(values.max()),
-                    published=paper.published(e.name, policy).get(e.horizon) if real else None,
+                    published=published(e.name, policy).get(e.horizon) if real else None,
                 )
             )  # fmt: skip
     return rows

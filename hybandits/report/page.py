@@ -15,7 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from hybandits import paper
 from hybandits.experiments.results import Results
 from hybandits.paper.claims import CONFIDENCE, Verdict
-from hybandits.paper.claims.wording import percent
+from hybandits.paper.published_numbers import READ_OUT_ERRORS
+from hybandits.paper.wording import percent
 from hybandits.report import scope, score
 from hybandits.report.click_log import click_log
 from hybandits.report.figures.outcomes import SYNTHETIC, Figure, name_of, twins, under, under_and_log
@@ -58,6 +59,7 @@ def page_of(
         .get_template("page.html")
         .render(
             paper=paper,
+            read_out_errors=READ_OUT_ERRORS,
             manifest=results.manifest,
             commands=results.manifest.get("commands", []),
             protocols=results.protocols,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from hybandits import paper
 from hybandits.paper.claims import CONFIDENCE
-from hybandits.paper.claims.wording import percent
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
+from hybandits.paper.wording import percent
 from hybandits.report.figures.outcomes import ASIDE, REPRODUCED, name_of, under
 from hybandits.report.numbers import Row
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybandits import paper
 from hybandits.engines import Engine
 from hybandits.experiments.results import Results, read_results
 from hybandits.foundation.files import clear_parts, write_atomically
-from hybandits.paper import claims
 from hybandits.paper.claims import Verdict
+from hybandits.paper.judging import judge
+from hybandits.paper.published_numbers import READ_OUT_ERRORS, published
 from hybandits.report import figures
 from hybandits.report.exports import regret_csv, summary_of
 from hybandits.report.numbers import read_out_rows, regret_rows
@@ -53,9 +53,9 @@ def write_report(
     """
     results = read_results(folder) if results is None else results
     drawn = figures.draw_all(
-        results, folder / "figures", paper.published, read_out_error=paper.read_out_error, engine=engine
+        results, folder / "figures", published, read_out_error=READ_OUT_ERRORS.__getitem__, engine=engine
     )
-    verdicts = claims.judge(results) if verdicts is None else verdicts
+    verdicts = judge(results) if verdicts is None else verdicts
     rows, read_outs = regret_rows(results), read_out_rows(results)
     summary = summary_of(results, verdicts, rows, read_outs)
     out = folder / "report"

@@ -12,14 +12,15 @@ from numpy.testing import assert_allclose
 
 from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.paper import HYRAN_RELEASED, claims
+from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper.judging import judge
 from hybandits.report.exports import CSV_COLUMNS, regret_csv, summary_of
 from hybandits.report.numbers import read_out_rows, regret_rows
 from tests.support.fabricated_results import fabricate, fabricate_log, on_a_log, small_setting
 
 
 def summary_about(results: Results) -> dict[str, Any]:
-    summary = summary_of(results, claims.judge(results), regret_rows(results), read_out_rows(results))
+    summary = summary_of(results, judge(results), regret_rows(results), read_out_rows(results))
     return json.loads(json.dumps(summary, allow_nan=False))  # type: ignore[no-any-return]
 
 
@@ -40,7 +41,7 @@ def test_programs_get_the_numbers_of_the_page(tmp_path: Path) -> None:
     assert rows["setting-1", "written", "LinUCB", 25]["within"] is None, "published under another protocol"
     assert rows["setting-3", "released", "LinUCB", 10]["published"] is None, "hidden in the figure"
     assert rows["diversity", "released", "LinUCB", 6]["low"] is not None, "one environment: over its trials"
-    assert [v["claim"] for v in summary["verdicts"]] == [v.claim for v in claims.judge(results)]
+    assert [v["claim"] for v in summary["verdicts"]] == [v.claim for v in judge(results)]
     assert {v["basis"] for v in summary["verdicts"] if v["claim"] == "1"} == {
         "the 3 published environments",
         "3 environments",

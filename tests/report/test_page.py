@@ -9,8 +9,8 @@ import pytest
 
 from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.paper import claims
 from hybandits.paper.claims import Finding, Verdict
+from hybandits.paper.judging import judge
 from hybandits.report.colours import dark_counterpart
 from hybandits.report.figures import Figure
 from hybandits.report.numbers import regret_rows
@@ -69,7 +69,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     assert "Setting 1: 10,000 of 80,000 rounds, 2 of 5 trials per environment, 3 of 5 environments" in page.text
     assert "hybandits reproduce <out>" in page.text
     assert "hybandits reproduce <out>" not in text, "what comes from the manifest is escaped"
-    for verdict in claims.judge(results):
+    for verdict in judge(results):
         assert f"claim-{verdict.claim}-{verdict.protocol}" in page.ids
         assert in_symbols(verdict.summary) in page.html
 
@@ -242,7 +242,7 @@ def test_the_page_of_both_kinds_of_experiment(tmp_path: Path) -> None:
     ):
         assert said in page.text, said
     assert {"regret", "yahoo", "claim-1-released", "claim-8-released"} <= set(page.ids)
-    assert [v.claim for v in claims.judge(results)] == ["1", "7", "8"]
+    assert [v.claim for v in judge(results)] == ["1", "7", "8"]
 
 
 def test_settings_alone_have_nothing_of_a_log(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_settings_alone_have_nothing_of_a_log(tmp_path: Path) -> None:
 
 def test_what_a_verdict_rests_on_stands_beside_it(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1"))
-    usual = claims.judge(results)[0]
+    usual = judge(results)[0]
     other = replace(
         usual, basis="small problem, uniform choice", aside=True, verdict="undecided", summary="Of the other basis."
     )
@@ -273,7 +273,7 @@ def test_anchors_are_plain_ids() -> None:
 
 def test_a_claim_may_have_several_verdicts(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
-    (first, *_) = claims.judge(results)
+    (first, *_) = judge(results)
     fresh = replace(
         first, basis="100 fresh environments", aside=True, verdict="does not hold", summary="Others say no: d1 <= d2."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybandits.paper.claims.verdicts import CLAIMS
+from hybandits.paper.claims import CLAIMS
 from hybandits.report.symbols import in_symbols
 
 

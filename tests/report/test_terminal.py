@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hybandits.paper import claims
+from hybandits.paper.judging import judge
 from hybandits.report import terminal
 from tests.support.fabricated_results import fabricate, fabricate_log, fresh_setting, on_a_log, small_setting
 
@@ -16,7 +16,7 @@ def test_terminal_summary(tmp_path: Path) -> None:
     results = fabricate(
         tmp_path, small_setting("setting-1"), small_setting("diversity"), small_setting("setting-1", "written")
     )
-    verdicts = claims.judge(results)
+    verdicts = judge(results)
     file = io.StringIO()
     terminal.print_summary(results, verdicts, Console(file=file, width=80))
     text = file.getvalue()
@@ -47,7 +47,7 @@ def test_terminal_summary(tmp_path: Path) -> None:
 def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
     results = fabricate_log(tmp_path, on_a_log(trials=1, policies=("HyLinUCB", "LinUCB")), spread=0.0)
     file = io.StringIO()
-    terminal.print_summary(results, claims.judge(results), Console(file=file, width=80))
+    terminal.print_summary(results, judge(results), Console(file=file, width=80))
     lines = file.getvalue().splitlines()
     assert lines[0].startswith("The short version: Yahoo: 200,000 of 10,000,000 rounds")
     assert "on a synthetic log" in lines[1]
@@ -63,7 +63,7 @@ def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
 def test_the_terminal_says_what_a_verdict_rests_on(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
     file = io.StringIO()
-    terminal.print_summary(results, claims.judge(results), Console(file=file, width=80))
+    terminal.print_summary(results, judge(results), Console(file=file, width=80))
     lines = [line for line in file.getvalue().splitlines() if line.startswith("1  ")]
     assert ["the 3 published environments" in line for line in lines] == [True, False]
     assert ["6 fresh environments" in line for line in lines] == [False, True]

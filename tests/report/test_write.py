@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybandits.experiments.record import ResultsError
-from hybandits.paper import claims
+from hybandits.paper.judging import judge
 from hybandits.report.write import write_report
 from tests.support.fabricated_results import fabricate, small_setting
 from tests.support.html_page import Page
@@ -32,10 +32,10 @@ def test_same_results_same_bytes(tmp_path: Path) -> None:
 
 def test_verdicts_that_are_given_are_not_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
-    verdicts = claims.judge(results)
+    verdicts = judge(results)
     monkeypatch.setattr("hybandits.report.figures.draw_all", lambda *_, **__: [])
     first = write_report(tmp_path, results=results).read_bytes()
-    monkeypatch.setattr("hybandits.paper.claims.judge", lambda *_, **__: pytest.fail("judged again"))
+    monkeypatch.setattr("hybandits.report.write.judge", lambda *_, **__: pytest.fail("judged again"))
     assert write_report(tmp_path, results=results, verdicts=verdicts).read_bytes() == first
 
 

@@ -16,7 +16,7 @@ from hybandits.experiments.results import Outcome, Results, Run, unit_table
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.claims import Finding, Verdict
-from hybandits.paper.claims.judged_outcome import JudgedOutcome
+from hybandits.paper.judging import JudgedOutcome
 
 Curve = Callable[[str, int, int, int], FloatArray]
 """Regret by policy, arms, environment and trial."""
@@ -45,7 +45,7 @@ def fabricated_outcome(experiment: Experiment, curve: Curve, design: DesignOf | 
 
 def judged(experiment: Experiment, curve: Curve, design: DesignOf | None = None) -> JudgedOutcome:
     """Fabricated results, to be judged at the usual confidence."""
-    return JudgedOutcome(fabricated_outcome(experiment, curve, design), 0.95)
+    return JudgedOutcome(fabricated_outcome(experiment, curve, design))
 
 
 def as_results(*outcomes: Outcome) -> Results:

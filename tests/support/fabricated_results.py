@@ -15,6 +15,7 @@ from hybandits.experiments.manifest import FORMAT
 from hybandits.experiments.record import Experiment, Unit
 from hybandits.experiments.results import Results, Run, read_results, write_unit
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
+from hybandits.paper.published_numbers import published
 
 SMALL = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 50), "diversity": (6,)}
 
@@ -46,7 +47,7 @@ def fresh_setting(name: str, protocol: Any = "released") -> Experiment:
 
 def level_of(experiment: Experiment, policy: str, arms: int) -> float:
     """The mean regret at T that is fabricated: the published one where it is known."""
-    known = paper.published(experiment.name, policy, arms).get(experiment.horizon)
+    known = published(experiment.name, policy, arms).get(experiment.horizon)
     return 100.0 + 10 * len(policy) + arms if known is None else known
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html.parser import HTMLParser
 
 from hybandits.experiments.results import Results
-from hybandits.paper import claims
+from hybandits.paper.judging import judge
 from hybandits.report.figures import Figure
 from hybandits.report.numbers import read_out_rows, regret_rows
 from hybandits.report.page import page_of
@@ -55,5 +55,5 @@ class Page(HTMLParser):
 
 def page_about(results: Results, drawn: Sequence[Figure] = ()) -> Page:
     """The page about results, with these figures."""
-    verdicts = claims.judge(results)
+    verdicts = judge(results)
     return Page(page_of(results, drawn, verdicts, regret_rows(results), read_out_rows(results)))

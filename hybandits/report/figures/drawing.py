@@ -10,6 +10,7 @@ import matplotlib
 from hybandits import paper
 from hybandits.engines import Engine, Report, SerialEngine
 from hybandits.experiments.results import Results
+from hybandits.paper.published_numbers import READ_OUT_ERRORS
 from hybandits.paper.settings import SMALL_DIVERSITY
 from hybandits.report.figures.click_log import draw_click_log
 from hybandits.report.figures.eigenvalues import draw_eigenvalues
@@ -41,7 +42,7 @@ def draw_all(
     out: Path,
     published: Published,
     *,
-    read_out_error: ReadOutError = paper.read_out_error,
+    read_out_error: ReadOutError = READ_OUT_ERRORS.__getitem__,
     engine: Engine | None = None,
 ) -> list[Figure]:
     """Draw every figure that there are results for.

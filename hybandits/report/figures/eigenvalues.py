@@ -15,7 +15,6 @@ from matplotlib.ticker import FuncFormatter
 
 from hybandits.experiments.results import Design, Outcome
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper.claims.wording import fraction
 from hybandits.paper.theorems import COUPLING_LIMIT
 from hybandits.report.figures.looks import (
     NARROW,
@@ -143,7 +142,7 @@ def _coupling(outcome: Outcome, designs: Mapping[str, Design], out: Path) -> Fig
     axes.set(xlabel="rounds played, t", ylabel=r"$\sigma_{\max}(Z_t)$", title="coupling of shared and own parameters")
     stamp_protocol(axes, e.protocol)
     bound = Line2D([], [], color="#444444", linewidth=1.1, linestyle=(0, (4, 2)))
-    bound.set_label(f"{fraction(COUPLING_LIMIT)}, what the proofs use")
+    bound.set_label("1/2, what the proofs use")
     put_legend(canvas, [*keys_of(list(designs)), bound], 2)
     last = ", ".join(f"{name} {design.z_norm[:, -1].mean():.2f}" for name, design in designs.items())
     return save_figure(

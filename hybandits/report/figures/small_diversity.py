@@ -15,12 +15,10 @@ from matplotlib.patches import Patch
 
 from hybandits.experiments.results import Design, Outcome
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper.claims import CONFIDENCE
-from hybandits.paper.claims.beyond_burn_in import DISJOINT, burn_in, lemma_bound
-from hybandits.paper.claims.judged_outcome import JudgedOutcome
-from hybandits.paper.claims.wording import fraction, number
+from hybandits.paper.judging import DISJOINT, JudgedOutcome
 from hybandits.paper.settings import UNIFORM
 from hybandits.paper.theorems import COUPLING_LIMIT
+from hybandits.paper.wording import number
 from hybandits.report.figures.looks import (
     PANEL,
     Style,
@@ -42,7 +40,7 @@ _BURN_IN: dict[str, Any] = {"color": "#999933", "alpha": 0.3}
 
 def draw_small_diversity(outcome: Outcome, out: Path) -> Figure:
     """sigma_max(Z_t), and the size of an arm's mean x z', against rounds: a row of two charts per number of arms."""
-    e, judged = outcome.experiment, JudgedOutcome(outcome, CONFIDENCE)
+    e, judged = outcome.experiment, JudgedOutcome(outcome)
     canvas = Canvas(figsize=(2 * PANEL[0], len(outcome.arms) * PANEL[1]), layout="constrained")
     grid = canvas.subplots(len(outcome.arms), 2, squeeze=False, sharex=True, sharey="col")
     last: list[str] = []
@@ -66,7 +64,7 @@ def draw_small_diversity(outcome: Outcome, out: Path) -> Figure:
         section="diversity", wide=True,
         title=f"{name_of(e.name)}: the key lemma beyond its burn-in, {under(e.protocol)}",
         caption=f"d₁ = {e.d1}, d₂ = {e.d2}, T = {e.horizon:,}. The lemma promises that Z is at most "
-        f"{fraction(COUPLING_LIMIT)} after the burn-in (shaded: from uniform choice's T₀ to the last policy's). Under "
+        f"1/2 after the burn-in (shaded: from uniform choice's T₀ to the last policy's). Under "
         "uniform choice, where its assumption is true, Z falls like one over the square root of t, far below the bound "
         "of the proof. Where arms are picked for their reward, the mean of x z' tends to a constant instead of 0, and "
         f"Z with it. {DISJOINT}'s Z is the largest of its arms' own. {lines_and_bands(outcome)}",
@@ -85,18 +83,18 @@ def _draw_row(coupling: Axes, cross: Axes, designs: Mapping[str, Design], judged
         for axes, values in ((coupling, design.z_norm), (cross, size)):
             _draw_runs(axes, design.t, values, name, styles[name], order)
     coupling.axhline(COUPLING_LIMIT, **_LIMIT_LINE)
-    if UNIFORM in designs and (bound := lemma_bound(judged, UNIFORM, arms)) is not None:
+    if UNIFORM in designs and (bound := judged.lemma_bound(UNIFORM, arms)) is not None:
         known = np.isfinite(bound).all(axis=0)
         rounds, mean = designs[UNIFORM].t[known], bound.mean(axis=0)[known]
         remember(coupling, _BOUND, rounds, {"bound": mean}, coupling.plot(rounds, mean, **_BOUND_LINE))
-    starts = [start for name in designs if name != DISJOINT and math.isfinite(start := burn_in(judged, name, arms))]
+    starts = [start for name in designs if name != DISJOINT and math.isfinite(start := judged.burn_in(name, arms))]
     for axes in (coupling, cross):
         if starts:
             axes.axvspan(min(starts), max(starts), **_BURN_IN, linewidth=0 if max(starts) > min(starts) else 2)
             axes.axvline(min(starts), color=_BURN_IN["color"], linewidth=1.0)
         make_logarithmic(axes)
     coupling.annotate(
-        f"{fraction(COUPLING_LIMIT)}", (0.005, COUPLING_LIMIT), xycoords=("axes fraction", "data"), va="bottom",
+        "1/2", (0.005, COUPLING_LIMIT), xycoords=("axes fraction", "data"), va="bottom",
         fontsize=9, color=_LIMIT_LINE["color"],
     )  # fmt: skip
     if starts:
@@ -119,7 +117,7 @@ def _draw_runs(axes: Axes, t: FloatArray, values: FloatArray, name: str, style: 
 
 
 def _keys() -> list[Any]:
-    limit = f"{fraction(COUPLING_LIMIT)}, what the lemma promises"
+    limit = "1/2, what the lemma promises"
     return [
         Line2D([], [], **_LIMIT_LINE, label=limit),
         Line2D([], [], **_BOUND_LINE, label=_BOUND),

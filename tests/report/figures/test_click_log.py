@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hybandits import paper
 from hybandits.experiments.results import Results
+from hybandits.paper.published_numbers import published
 from hybandits.report import figures
 from hybandits.report.figures import outcomes
 from tests.support.fabricated_results import fabricate_both, fabricate_log, on_a_log, small_setting
 
 
 def draw(results: Results) -> dict[str, figures.Figure]:
-    return {f.name: f for f in figures.draw_all(results, results.folder / "figures", paper.published)}
+    return {f.name: f for f in figures.draw_all(results, results.folder / "figures", published)}
 
 
 def svg(figure: figures.Figure) -> str:

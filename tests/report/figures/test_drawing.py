@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hybandits import paper
+from hybandits.paper.published_numbers import published
 from hybandits.report import figures
 from hybandits.report.figures import looks
 from tests.support.fabricated_results import fabricate, level_of, small_setting
@@ -29,7 +30,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, figures.Figure]
         small_setting("setting-1", "written", policies=("HyLinUCB",)),
     ]
     results = fabricate(folder, *records, leave_out="setting-3/released/K50")
-    return {figure.name: figure for figure in figures.draw_all(results, folder / "figures", paper.published)}
+    return {figure.name: figure for figure in figures.draw_all(results, folder / "figures", published)}
 
 
 def test_what_there_are_results_for_is_drawn_and_nothing_else(drawn: dict[str, figures.Figure]) -> None:
@@ -77,7 +78,7 @@ def test_same_results_same_bytes(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-3", policies=("HyLinUCB", "HyRan")))
     digests = []
     for name in ("one", "two"):
-        written = figures.draw_all(results, tmp_path / name, paper.published)
+        written = figures.draw_all(results, tmp_path / name, published)
         files = [path for figure in written for path in figure.files]
         digests.append([(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files])
     assert digests[0] == digests[1]
@@ -90,7 +91,7 @@ def test_own_experiments_get_one_figure_with_all_policies(tmp_path: Path) -> Non
     )
     entries = tuple(replace(entry, name=f"{entry.name}:x") for entry in record.policies)
     record = replace(record, policies=(*record.policies, *entries), points=(1, 10_000))
-    (figure,) = figures.draw_all(fabricate(tmp_path, record), tmp_path, paper.published)
+    (figure,) = figures.draw_all(fabricate(tmp_path, record), tmp_path, published)
     assert figure.name == "own-mine"
     assert "Greedy:x" in figure.alt
     assert "own experiment" in figure.title
@@ -99,7 +100,7 @@ def test_own_experiments_get_one_figure_with_all_policies(tmp_path: Path) -> Non
 def test_own_experiments_with_several_numbers_of_arms_have_curves_over_rounds(tmp_path: Path) -> None:
     record = small_setting("setting-3", policies=("HyLinUCB", "Greedy"))
     record = replace(record, name="mine", protocol="own", probes=(), points=(1, 10_000, 30_000))
-    against_arms, over_rounds = figures.draw_all(fabricate(tmp_path, record), tmp_path, paper.published)
+    against_arms, over_rounds = figures.draw_all(fabricate(tmp_path, record), tmp_path, published)
     assert [figure.name for figure in (against_arms, over_rounds)] == ["own-mine", "own-mine-rounds"]
     panels = over_rounds.plotted.panels
     assert [panel.title for panel in panels] == ["K = 10", "K = 50"]
@@ -115,7 +116,7 @@ def test_a_policy_looks_alike_in_all_figures_of_a_page(tmp_path: Path) -> None:
         replace(record, name="a", protocol="own", probes=(), policies=(one, two)),
         replace(record, name="b", protocol="own", probes=(), policies=(two,)),
     ]
-    both, alone = figures.draw_all(fabricate(tmp_path, *records), tmp_path, paper.published)
+    both, alone = figures.draw_all(fabricate(tmp_path, *records), tmp_path, published)
     colour = looks.spare_style(1).colour.lower()
     for figure in (both, alone):
         assert colour in figure.files[1].read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from hybandits import paper
+from hybandits.paper.published_numbers import published
 from hybandits.report.figures import draw_all
 from hybandits.report.figures.environments import draw_environments, environment_means
 from hybandits.report.figures.looks import LOOK
@@ -25,7 +25,7 @@ def _look() -> object:
 
 def test_fresh_environments_have_one_figure_and_none_of_the_others(tmp_path: Path) -> None:
     records = [fresh_setting("setting-1"), fresh_setting("setting-3"), small_setting("setting-1")]
-    drawn = {figure.name: figure for figure in draw_all(fabricate(tmp_path, *records), tmp_path, paper.published)}
+    drawn = {figure.name: figure for figure in draw_all(fabricate(tmp_path, *records), tmp_path, published)}
     assert {name for name in drawn if "fresh" in name} == {
         "released-setting-1-fresh-environments", "released-setting-3-fresh-environments",
     }  # fmt: skip

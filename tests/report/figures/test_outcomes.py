@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.testing import assert_allclose
 
-from hybandits import paper
 from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper.published_numbers import published
 from hybandits.report.figures import outcomes
 from tests.support.fabricated_results import fabricate, fabricate_log, on_a_log, small_setting
 
@@ -21,11 +21,11 @@ def test_curve_is_mean_lowest_and_highest_run(tmp_path: Path) -> None:
     other = outcomes.curve(results.outcomes["setting-3", "released"], "DisLinUCB")
     assert_allclose(other.x, [10, 50])
     assert_allclose(other.mean, [48, 277])
-    dots = outcomes.read_outs(results.outcomes["setting-1", "released"], "LinUCB", paper.published)
+    dots = outcomes.read_outs(results.outcomes["setting-1", "released"], "LinUCB", published)
     assert dots == {1000: 76, 2500: 129, 5000: 178, 10_000: 243}, "no dots beyond our last round"
-    dots = outcomes.read_outs(results.outcomes["setting-3", "released"], "LinUCB", paper.published)
+    dots = outcomes.read_outs(results.outcomes["setting-3", "released"], "LinUCB", published)
     assert dots == {50: 917}, "hidden behind a marker at K = 10"
-    assert outcomes.last_read_out(results.outcomes["setting-1", "released"], "HyRan", 25, paper.published) is None
+    assert outcomes.last_read_out(results.outcomes["setting-1", "released"], "HyRan", 25, published) is None
 
 
 def test_thinned_to_few_points() -> None:

@@ -1,0 +1,967 @@
+"""The tests of the paper's claims: from results to verdicts. Nothing is run here.
+
+**Intervals respect environments.** Policies are compared in pairs, since row i of both saw the same contexts and noise.
+The trials of an environment share their contexts and parameters, so they say little more than one trial does; counted
+as independent they would make intervals far too short. Runs are therefore averaged per environment, and the interval is
+Student's on those means: 5 environments, 4 degrees of freedom; 100 fresh ones, 99. Where there is one environment but
+every trial draws contexts of its own (`diversity`), trials are the units, and verdicts are about that one draw of the
+parameters. Whether the published means themselves come out again, in the same environments, is another question: that
+interval is given beside the first and does not decide.
+
+**Several parts.** A claim holds if each of its parts does, at the stated confidence each. That needs no correction: a
+false claim has a false part, and that part passes with at most the error of a single test. A claim does not hold if one
+of its parts is significantly contradicted; parts are then many chances for an accident, so each is tested with the
+error divided by their number (Bonferroni). Otherwise the claim is undecided.
+
+**Exponents** are least-squares slopes of log y against log t, one per run. For an arm's block, t is the number of its
+pulls, and all arms of a run share one slope but have intercepts of their own, since some arms see more diverse features
+than others. Smallest eigenvalues start to grow late, by an offset that depends on the policy, so their exponents come
+from increments.
+
+**One log** (claim 8). All trials play the same rounds of one log and differ by noise and the policies' own draws, so
+intervals are over trials and verdicts are about that log. On a synthetic log the claim stays undecided.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits.experiments.record import environment_seeds
+from hybandits.experiments.results import Design, Outcome, Results
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper import theorems
+from hybandits.paper.claims import (
+    BETWEEN,
+    CLOSE,
+    CONFIDENCE,
+    DECADES,
+    EARLY,
+    FAILS,
+    GROWTH_TOLERANCE,
+    HOLDS,
+    LINEAR,
+    OPEN,
+    ORDERS,
+    PICKED_ARMS,
+    PULLS_PER_DIMENSION,
+    ROOT_TOLERANCE,
+    UNIFORM_CHOICE,
+    Answer,
+    Basis,
+    Finding,
+    Verdict,
+)
+from hybandits.paper.settings import (
+    DEFECT_SUFFIX,
+    DELTA,
+    FRESH_NAMES,
+    HYRAN_RELEASED,
+    RELEASED_SEED,
+    SETTINGS,
+    SMALL_DELTA,
+    SMALL_DIVERSITY,
+    YAHOO_EXPERIMENTS,
+    synthetic_log,
+    uniform_choice_regret,
+)
+from hybandits.paper.theorems import COUPLING_LIMIT
+from hybandits.paper.wording import LEVEL, TESTS, join_names, mean, name_a_few, number, percent, summarise
+from hybandits.statistics import (
+    Interval,
+    expected_smallest_eigenvalue,
+    exponents,
+    increment_exponents,
+    interval,
+    interval_within,
+    proportion_floor,
+)
+
+DISJOINT: theorems.Policy = "DisLinUCB"
+"""Shares nothing between arms: its design matrix is one block per arm, and its burn-in counts pulls of an arm."""
+_SHARING: tuple[theorems.Policy, ...] = ("LinUCB", "HyLinUCB")
+
+
+def judge(results: Results) -> list[Verdict]:
+    """Judge every claim of the paper whose experiment was run.
+
+    Returns
+    -------
+    list of Verdict
+        Claim by claim, and for each claim protocol by protocol. Claims 1 to 3 are judged on the paper's environments,
+        and then on fresh ones if there are any.
+    """
+    verdicts: list[Verdict] = []
+    for protocol in ("released", "written"):
+        run = {name: JudgedOutcome(outcome) for (name, p), outcome in results.outcomes.items() if p == protocol}
+        for claim, order in ORDERS.items():
+            cases = (order.experiment, FRESH_NAMES[order.experiment])
+            verdicts += [judge_order(claim, run[name]) for name in cases if name in run]
+        settings = [run[name] for name in SETTINGS if name in run]
+        if (diversity := run.get("diversity")) is not None:
+            others = [judged for judged in settings if judged.experiment.name not in ("diversity", SMALL_DIVERSITY)]
+            verdicts += [judge_claim_4(diversity), judge_claim_5(diversity), judge_claim_6(diversity, others)]
+        if SMALL_DIVERSITY in run:
+            verdicts += judge_small_problem(run[SMALL_DIVERSITY])
+        if settings:
+            verdicts.append(judge_claim_7(settings))
+        verdicts += [judge_claim_8(run[name]) for name in YAHOO_EXPERIMENTS.values() if name in run]
+    return sorted(verdicts, key=lambda verdict: verdict.claim)  # stable: protocols stay in order
+
+
+class JudgedOutcome:
+    """One experiment's results, with the quantities that several claims need."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.experiment = outcome.experiment
+        self.protocol: str = outcome.experiment.protocol
+        self.horizon = outcome.experiment.horizon
+        self._designs: dict[tuple[str, int], Design | None] = {}
+
+    def missing(self, policies: Sequence[str]) -> str:
+        """Name the policies that were not run in a sentence, which is empty if they all were."""
+        names = [name for name in policies if name not in self.outcome.policies]
+        return f"No results for {join_names(names)}." if names else ""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether these are fresh environments, beside the paper's own."""
+        return self.experiment.name in FRESH_NAMES.values()
+
+    @property
+    def basis(self) -> str:
+        """The runs that verdicts on this experiment rest on, in words."""
+        e, count = self.experiment, len(self.experiment.seeds)
+        if e.log is not None:
+            return "one log"
+        if self.outcome.has_independent_trials:
+            return f"{e.trials} trials of one draw of the parameters" if count == 1 else f"{count} environments"
+        if self.fresh:
+            return f"{count} fresh environments"
+        # The environments of the text's protocol have the published seeds, but were never published.
+        published = e.protocol == "released" and e.seeds == environment_seeds(RELEASED_SEED, count)
+        return f"the {count} published environments" if published else f"{count} environments"
+
+    def verdict(self, claim: str, answer: Answer, summary: str, findings: Sequence[Finding] = (), *, test: str = "",
+                basis: str = "") -> Verdict:  # fmt: skip
+        """A verdict on a claim; `basis` replaces this experiment's if the verdict is about a part of it."""
+        return Verdict(
+            claim=claim, protocol=self.protocol, test=TESTS[test or claim], verdict=answer, summary=summary,
+            evidence=tuple(findings), basis=basis or self.basis, aside=self.fresh or bool(basis),
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ parameters of a policy's run
+
+    def settings(self, policy: str) -> dict[str, Any]:
+        """The settings of a policy in the record."""
+        return next(dict(entry.settings) for entry in self.experiment.policies if entry.name == policy)
+
+    def exploration(self, policy: str) -> dict[str, Any]:
+        """The exploration coefficient of a policy in the record, as plain values."""
+        return dict(self.settings(policy).get("exploration") or {})
+
+    def delta(self, policy: str) -> float:
+        """The failure probability that a policy was run with."""
+        return float(self.exploration(policy).get("delta", DELTA))
+
+    def ridge(self, policy: theorems.Policy, arms: int) -> float:
+        """lambda of the run: the record's, or the theorems' where the record leaves it to them."""
+        ridge = self.settings(policy).get("ridge")
+        return float(ridge) if ridge is not None else theorems.prescribed_ridge(policy, arms=arms)
+
+    # ------------------------------------------------------------------ design matrix
+
+    def design(self, policy: str, arms: int) -> Design | None:
+        """Measures of a policy's design matrix; None if there are none."""
+        if (policy, arms) not in self._designs:
+            self._designs[policy, arms] = self.outcome.design(policy, arms)
+        return self._designs[policy, arms]
+
+    def rho(self, policy: str, arms: int) -> float:
+        """The largest diversity min(rho_x, rho_z) of any run at T; NaN if it was not measured or is 0.
+
+        The largest gives the smallest burn-in and the smallest bound, hence the hardest test.
+        """
+        design = self.design(policy, arms)
+        if design is None:
+            return math.nan
+        diversity = np.fmin(design.rho_x[:, -1], design.rho_z[:, -1])
+        largest = float(np.max(diversity[np.isfinite(diversity)], initial=-math.inf))
+        return min(largest, 1.0) if largest > 1e-12 else math.nan
+
+    def burn_in(self, policy: str, arms: int) -> float:
+        """T_o, for DisLinUCB T'_o in pulls of an arm; infinite without diversity."""
+        rho, e = self.rho(policy, arms), self.experiment
+        if math.isnan(rho):
+            return math.inf
+        delta = SMALL_DELTA if e.name == SMALL_DIVERSITY else self.delta(policy)
+        kind: theorems.Policy = DISJOINT if policy == DISJOINT else "LinUCB"
+        return theorems.burn_in(kind, d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=delta)
+
+    def lemma_bound(self, policy: str, arms: int) -> FloatArray | None:
+        """The lemma's bound on sigma_max(Z_t) with the measured pulls, (runs, probes); None if there is none."""
+        rho, e, design = self.rho(policy, arms), self.experiment, self.design(policy, arms)
+        if math.isnan(rho) or design is None or design.pulls is None or policy == DISJOINT or e.design_ridge is None:
+            return None
+        return theorems.coupling_bound(
+            design.pulls, d1=e.d1, d2=e.d2, horizon=e.horizon, rho=rho, ridge=e.design_ridge, delta=SMALL_DELTA
+        )
+
+    # ------------------------------------------------------------------ growth
+
+    def late(self, t: FloatArray, share: float = 0.5) -> NDArray[np.bool_]:
+        """Select the rounds in the last half, or in the last `share`."""
+        late: NDArray[np.bool_] = t >= (1 - share) * self.horizon
+        return late
+
+    def late_quarters(self, t: FloatArray) -> list[int] | None:
+        """The probes at T/2, 3T/4 and T, or those nearest; None if there are not three."""
+        late = np.flatnonzero(self.late(t))
+        if len(late) < 3:
+            return None
+        middle = late[1:-1][np.argmin(np.abs(t[late[1:-1]] - 0.75 * self.horizon))]
+        return [int(late[0]), int(middle), int(late[-1])]
+
+    def regret_exponents(self, policy: str) -> FloatArray:
+        """The exponent of every run's regret over the last half of the rounds."""
+        t = self.outcome.points
+        return exponents(t[None, :], self.outcome.regret(policy), self.late(t)[None, :])
+
+    def describe_interval(self, interval: Interval | None, units: NDArray[Any], *, of: str = "") -> str:
+        """Describe an interval of the quantity `of`, or why there is none."""
+        if interval is None:
+            single = f"one {'trial' if self.outcome.has_independent_trials else 'environment'} only"
+            return f"no interval: {single if len(np.unique(units)) < 2 else 'too few runs with a usable value'}"
+        lead = f"{of} {number(interval.mean)}".strip()
+        return f"{lead}, {LEVEL} interval {number(interval.low)} to {number(interval.high)}"
+
+
+# ------------------------------------------------------------------ parts that many claims have
+
+
+def combine_answers(parts: Iterable[Finding | Answer]) -> Answer:
+    """Combine the answers of a claim's parts: one contradicted part refutes it, and it holds if all parts do.
+
+    Findings that do not decide are left out.
+
+    >>> combine_answers([HOLDS, Finding("a < b", "1 against 2", HOLDS), Finding("c", "for information")])
+    'holds'
+    >>> combine_answers([HOLDS, OPEN]), combine_answers([OPEN, FAILS]), combine_answers([])
+    ('undecided', 'does not hold', 'undecided')
+    """
+    answers = {part.verdict if isinstance(part, Finding) else part for part in parts} - {None}
+    if FAILS in answers:
+        return FAILS
+    return HOLDS if answers == {HOLDS} else OPEN
+
+
+class JudgedMean(NamedTuple):
+    """The answer on where a mean lies, and its interval at the stated confidence, None if there is none."""
+
+    answer: Answer
+    interval: Interval | None
+
+
+def judge_mean(
+    values: FloatArray,
+    units: NDArray[Any],
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    margin: float = 0.0,
+    parts: int = 1,
+) -> JudgedMean:
+    """Judge whether a mean lies between two limits.
+
+    Parameters
+    ----------
+    values, units : arrays of shape (runs,)
+        A value per run, and the independent unit that the run belongs to.
+    above, below : float
+        The mean is claimed to lie above the first and below the second.
+    margin : float
+        How far beyond a limit the interval must lie to contradict the claim.
+    parts : int
+        Parts of the claim. To contradict it, the interval must lie outside with its error divided by this number.
+    """
+    usual = interval(values, units, CONFIDENCE)
+    wide = interval(values, units, 1 - (1 - CONFIDENCE) / parts)
+    if usual is None or wide is None:
+        return JudgedMean(OPEN, None)
+    if above < usual.low and usual.high < below:
+        return JudgedMean(HOLDS, usual)
+    return JudgedMean(FAILS if wide.low > below + margin or wide.high < above - margin else OPEN, usual)
+
+
+def judge_growth(values: FloatArray, units: NDArray[Any], *, linear: bool, parts: int) -> JudgedMean:
+    """Judge whether exponents are those of linear growth, or at most those of a square root."""
+    if linear:
+        limit = 1 - GROWTH_TOLERANCE
+        return judge_mean(values, units, above=limit, margin=limit - BETWEEN, parts=parts)
+    limit = 0.5 + GROWTH_TOLERANCE
+    return judge_mean(values, units, below=limit, margin=BETWEEN - limit, parts=parts)
+
+
+def compare_regrets(
+    judged: JudgedOutcome, smaller: str, larger: str, *, arms: int | None = None, parts: int = 1
+) -> Finding:
+    """Judge whether one policy's regret at T is below another's, compared run by run."""
+    a, b = judged.outcome.final(smaller, arms), judged.outcome.final(larger, arms)
+    units = judged.outcome.independent_units(smaller, arms)
+    answer, difference = judge_mean(a - b, units, below=0.0, parts=parts)
+    value = (
+        f"{mean(a)} against {mean(b)}; {judged.describe_interval(difference, units, of='difference')}; smaller in "
+        f"{int((a < b).sum())} of {len(a)} runs"
+    )
+    if within := interval_within(a - b, units, CONFIDENCE):
+        value += f"; in these {within.units} environments alone {number(within.low)} to {number(within.high)}"
+    where = "" if arms is None else f" at K = {arms}"
+    return Finding(f"{smaller} < {larger}{where}", value, answer)
+
+
+def judge_shape(judged: JudgedOutcome, policy: str, *, linear: bool, parts: int = 1) -> Finding:
+    """Judge whether a policy's regret is linear, or sublinear, in the last half of the rounds."""
+    units = judged.outcome.independent_units(policy)
+    above, below = LINEAR if linear else (-math.inf, LINEAR[0])
+    answer, exponent = judge_mean(judged.regret_exponents(policy), units, above=above, below=below, parts=parts)
+    what = f"{policy} {'linear' if linear else 'sublinear'}"
+    return Finding(what, judged.describe_interval(exponent, units, of="exponent"), answer)
+
+
+# ------------------------------------------------------------------ claims 1 to 3
+
+
+def judge_order(claim: str, judged: JudgedOutcome) -> Verdict:
+    """Judge an order of regrets at T, the shapes of the curves, or the growth with the number of arms."""
+    order = ORDERS[claim]
+    if missing := judged.missing(order.policies):
+        return judged.verdict(claim, OPEN, missing)
+    complete = judged.outcome.arms
+    several = order.growth and len(complete) > 1
+    cases = complete if order.growth else [None]
+    parts = 3 * len(cases) + (4 if order.shapes else 0) + (6 if several else 0)
+    pairs = list(itertools.pairwise(order.policies))
+    findings = [compare_regrets(judged, a, b, arms=arms, parts=parts) for arms in cases for a, b in pairs]
+    if order.shapes:
+        shapes = [judge_shape(judged, name, linear=name == HYRAN_RELEASED, parts=parts) for name in order.policies]
+        findings += shapes
+    if incomplete := ", ".join(str(arms) for arms in judged.experiment.arms if arms not in complete):
+        findings.append(Finding(f"K = {incomplete}", "not complete", OPEN))
+    summary, answer = summarise(findings, order.if_all_hold), combine_answers(findings)
+    if several:
+        growth, slowest = _judge_slowest_growth(judged, order.policies, parts)
+        summary = _add_growth(summary, order.if_all_hold, growth, slowest)
+        answer = combine_answers([answer, slowest])
+        findings += growth
+    elif order.growth:
+        findings.append(Finding("growth in K", "needs two numbers of arms", OPEN))
+        answer = combine_answers([answer, OPEN])
+    always, counted = _count_environments(judged, order.policies)
+    at_every_arms = " at every K" if len(complete) > 1 else ""
+    count = len(judged.experiment.seeds)
+    summary += f" The whole order appears in {always} of {count} environments{at_every_arms}."
+    return judged.verdict(claim, answer, summary, [*findings, *counted, *_about_full_hyran(judged, claim)])
+
+
+def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) -> tuple[Finding, Finding]:
+    """Judge whether one policy's regret grows slower with K than another's: as a power of K, and per added arm."""
+    complete = judged.outcome.arms
+    arms = np.array(complete, dtype=float)
+    units = judged.outcome.independent_units(slower, complete[0])
+    regrets = [np.stack([judged.outcome.final(policy, k) for k in complete], axis=1) for policy in (slower, faster)]
+    centred = arms - arms.mean()
+
+    def compare(measure: str, one: FloatArray, other: FloatArray) -> Finding:
+        answer, difference = judge_mean(one - other, units, below=0.0, parts=parts)
+        words = judged.describe_interval(difference, units, of="difference")
+        return Finding(
+            f"growth of {slower} < {faster} {measure}", f"{mean(one)} against {mean(other)}; {words}", answer
+        )
+
+    return (
+        compare("as a power of K", *(exponents(arms[None, :], regret) for regret in regrets)),
+        compare("per added arm", *(regret @ centred / (centred @ centred) for regret in regrets)),
+    )
+
+
+def _judge_slowest_growth(judged: JudgedOutcome, order: Sequence[str], parts: int) -> tuple[list[Finding], Answer]:
+    """Judge whether the first policy's regret grows slowest; the two measures of growth must agree."""
+    pairs = [compare_growth(judged, order[0], rival, parts) for rival in order[1:]]
+    answers = (power.verdict if power.verdict == per_arm.verdict else OPEN for power, per_arm in pairs)
+    return [finding for pair in pairs for finding in pair], combine_answers(answer or OPEN for answer in answers)
+
+
+def _add_growth(summary: str, as_stated: str, growth: Sequence[Finding], slowest: Answer) -> str:
+    """Add a sentence on growth to a summary."""
+    words = {HOLDS: "grows slowest", FAILS: "does not grow slowest", OPEN: "may or may not grow slowest"}
+    reading = f"HyLinUCB's regret {words[slowest]} with K."
+    contradicted = [finding.what for finding in growth if finding.verdict == FAILS]
+    if slowest == OPEN and contradicted:
+        reading = f"which regret grows slowest depends on the measure (contradicted: {name_a_few(contradicted)})."
+    # One sentence where the growth alone keeps the claim from holding: some readers see the first one only.
+    if summary == as_stated and slowest != HOLDS:
+        return f"{as_stated[:-1]}, but {reading}"
+    return f"{summary} {reading[0].upper()}{reading[1:]}"
+
+
+def _count_environments(judged: JudgedOutcome, order: Sequence[str]) -> tuple[int, list[Finding]]:
+    """Count the environments that are in the whole order at every K, and describe them K by K."""
+    complete, count = judged.outcome.arms, len(judged.experiment.seeds)
+    in_order = {arms: _in_whole_order(judged, order, arms) for arms in complete}
+    always = int(np.logical_and.reduce(list(in_order.values())).sum())
+    by_arms = "; ".join(f"{int(whole.sum())} of {count} at K = {arms}" for arms, whole in in_order.items())
+    by_arms += f"; {always} of {count} at every K" if len(complete) > 1 else ""
+    findings = [Finding("environments in the whole stated order", by_arms).informing()]
+    if judged.fresh:
+        played = f"all policies, HyRan too, play all {judged.horizon:,} rounds, {judged.experiment.trials} trial each"
+        findings.append(Finding("what was played", f"{judged.basis}; {played}").informing())
+    return always, findings
+
+
+def _in_whole_order(judged: JudgedOutcome, order: Sequence[str], arms: int) -> NDArray[np.bool_]:
+    """Check, environment by environment, that the mean regrets are in the stated order."""
+    environments = judged.outcome.environments(order[0], arms)
+    runs = np.stack([judged.outcome.final(policy, arms) for policy in order], axis=1)
+    means = np.array([runs[environments == one].mean(axis=0) for one in np.unique(environments)])
+    return np.asarray((np.diff(means) > 0).all(axis=1))
+
+
+def _about_full_hyran(judged: JudgedOutcome, claim: str) -> list[Finding]:
+    """For information: HyRan with its cross blocks in place of the variant that the paper plotted."""
+    order, arms = ORDERS[claim], judged.outcome.arms
+    if judged.missing(["HyRan"]):
+        return []
+    if order.growth:
+        means = ", ".join(f"{mean(judged.outcome.final('HyRan', k))} at K = {k}" for k in arms)
+        return [Finding("HyRan with its cross blocks", f"regret {means}").informing()]
+    names = ["HyRan" if name == HYRAN_RELEASED else name for name in order.policies]
+    findings = [compare_regrets(judged, a, b) for a, b in itertools.pairwise(names) if "HyRan" in (a, b)]
+    findings += [judge_shape(judged, "HyRan", linear=True)] if order.shapes else []
+    return [Finding(f"{one.what}, HyRan with its cross blocks", one.value).informing() for one in findings]
+
+
+# ------------------------------------------------------------------ claim 4
+
+
+def judge_claim_4(judged: JudgedOutcome) -> Verdict:
+    """Judge the exponents of the regrets in the diversity experiment."""
+    limit = 0.5 + ROOT_TOLERANCE
+    if missing := judged.missing(theorems.POLICIES):
+        return judged.verdict("4", OPEN, missing)
+    findings, readings = [], []
+    for policy in theorems.POLICIES:
+        units = judged.outcome.independent_units(policy)
+        answer, exponent = judge_mean(judged.regret_exponents(policy), units, below=limit, parts=3)
+        value = judged.describe_interval(exponent, units)
+        if exponent is not None:
+            place, reading = "contains 0.5", "alike"
+            if not exponent.low <= 0.5 <= exponent.high:
+                place, reading = ("below 0.5", "slower") if exponent.high < 0.5 else ("above 0.5", "faster")
+            value += f": {place}; allowed up to {limit:g}"
+            readings.append(f"{policy} {reading} ({number(exponent.mean)})")
+        findings.append(Finding(f"{policy}: exponent of the regret", value, answer))
+    answer = combine_answers(findings)
+    summary = "No exponent could be fitted."
+    if readings:
+        head = {HOLDS: "At most sqrt(T), as the bound says", FAILS: "Faster than sqrt(T) up to this T"}
+        summary = (
+            f"{head.get(answer, 'Not settled')}: exponents are allowed up to {limit:g}, which leaves room for the "
+            f"theorems' logarithm. Compared with sqrt(T) itself: {join_names(readings)}."
+        )
+    burn_ins = {policy: judged.burn_in(policy, judged.outcome.arms[0]) for policy in theorems.POLICIES}
+    if min(burn_ins.values()) >= judged.horizon:
+        summary += f" The theorems are about T beyond their burn-in; T = {judged.horizon:,} is before it."
+    for policy, burn_in in burn_ins.items():
+        findings.append(Finding(f"{policy}: burn-in", f"{number(burn_in)} against T = {judged.horizon:,}").informing())
+    return judged.verdict("4", answer, summary, findings)
+
+
+# ------------------------------------------------------------------ claim 5
+
+_GROWS_AS_CLAIMED = "Eigenvalues grow linearly, singular values no faster than a square root."
+
+
+def judge_claim_5(judged: JudgedOutcome) -> Verdict:
+    """Judge the exponents of the design matrix in the diversity experiment."""
+    if missing := judged.missing(theorems.POLICIES):
+        return judged.verdict("5", OPEN, missing)
+    findings = [finding for policy in theorems.POLICIES for finding in _judge_spectrum(judged, policy)]
+    summary = summarise(findings, _GROWS_AS_CLAIMED)
+    if _singular_values_fail(findings):
+        summary += (
+            " The arm played is picked for its reward, so its features do not average out: the mean of x z' is 0 by "
+            "the assumption, but not here."
+        )
+    answer = combine_answers(findings)
+    for policy in _SHARING:
+        design = judged.design(policy, judged.outcome.arms[0])
+        probes = None if design is None else judged.late_quarters(design.t)
+        if design is not None and probes is not None and (size := _mean_cross_moment(design)) is not None:
+            middle = [number(float(np.median(size[:, probe]))) for probe in (probes[0], -1)]
+            what = f"{policy}: sigma_max of an arm's mean x z', median (not deciding; 0 by the assumption)"
+            findings.append(Finding(what, f"{middle[0]} at T/2, {middle[1]} at T"))
+    return judged.verdict("5", answer, summary, findings)
+
+
+def _singular_values_fail(findings: Sequence[Finding]) -> bool:
+    return any(finding.verdict == FAILS and "sigma_max" in finding.what for finding in findings)
+
+
+def _mean_cross_moment(design: Design) -> FloatArray | None:
+    """sigma_max(B_i) / pulls, the size of an arm's mean of x z', which is 0 in the assumption."""
+    if design.pulls is None or design.sigma_max_b is None:
+        return None
+    size: FloatArray = design.sigma_max_b / np.maximum(design.pulls, 1)
+    return size
+
+
+def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Finding]:
+    """The exponents of one policy's design matrix."""
+    d1, d2, arms = judged.experiment.d1, judged.experiment.d2, judged.outcome.arms[0]
+    design = judged.design(policy, arms)
+    if design is None or design.pulls is None or design.lambda_min_w is None or design.sigma_max_b is None:
+        return [Finding(policy, "its design matrix was not measured arm by arm", OPEN)]
+    ridge = judged.ridge(policy, arms)
+    t = np.broadcast_to(design.t[None, :, None], (*design.z_norm.shape, 1))
+    units = judged.outcome.independent_units(policy)
+
+    def judge_linear(what: str, rows: FloatArray, y: FloatArray, dimension: int) -> Finding:
+        probes = judged.late_quarters(design.t)
+        enough = rows >= PULLS_PER_DIMENSION * dimension
+        if probes is None or not enough[:, probes[0]].any():
+            why = "no arm was pulled often enough" if probes else "too few probes in the last half of the rounds"
+            return Finding(f"{policy}: {what}", why, OPEN)
+        use, three = enough[:, probes[0]], rows[:, probes]
+        answer, exponent = judge_growth(increment_exponents(three, y[:, probes], use), units, linear=True, parts=7)
+        independent = increment_exponents(three, expected_smallest_eigenvalue(dimension, three), use)
+        value = judged.describe_interval(exponent, units, of="exponent")
+        value += f" (independent rows would show {mean(independent)}); log-log slope "
+        value += f"{mean(exponents(rows, y - ridge, enough & judged.late(t)))}{_share_of_arms(use)}"
+        return Finding(f"{policy}: {what}", value, answer)
+
+    def judge_root(what: str, rows: FloatArray, y: FloatArray, dimension: int) -> Finding:
+        enough = rows >= PULLS_PER_DIMENSION * dimension
+        late = enough & judged.late(t)
+        if not late.any():
+            return Finding(f"{policy}: {what}", "no arm was pulled often enough", OPEN)
+        answer, exponent = judge_growth(exponents(rows, y, late), units, linear=False, parts=7)
+        last = exponents(rows, y, enough & judged.late(t, 0.25))
+        value = judged.describe_interval(exponent, units, of="exponent")
+        value += f"; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
+        return Finding(f"{policy}: {what}", value, answer)
+
+    if policy == DISJOINT:
+        return [judge_linear("lambda_min of the arms' matrices", design.pulls, design.lambda_min_w, d1 + d2)]
+    return [
+        judge_linear("lambda_min(V)", t, design.lambda_min_v[..., None], d1),
+        judge_linear("lambda_min(W_i)", design.pulls, design.lambda_min_w, d2),
+        judge_root("sigma_max(B_i)", design.pulls, design.sigma_max_b, max(d1, d2)),
+    ]
+
+
+def _share_of_arms(used: NDArray[np.bool_]) -> str:
+    """The share of arms that entered a fit, where not all did."""
+    return "" if used.all() else f"; {percent(float(used.mean()))} of arms had enough pulls"
+
+
+# ------------------------------------------------------------------ claim 6
+
+
+def judge_claim_6(judged: JudgedOutcome, others: Iterable[JudgedOutcome] = ()) -> Verdict:
+    """Judge the size of sigma_max(Z_t) in the diversity experiment; `others` have other lengths, for information."""
+    if missing := judged.missing(_SHARING):
+        return judged.verdict("6", OPEN, missing, _describe_other_lengths(others))
+    arms = judged.outcome.arms[0]
+    per_policy = [_judge_coupling(judged, policy, arms) for policy in _SHARING]
+    findings = [finding for finding, _ in per_policy]
+    answer = combine_answers(findings)
+    summary = f"{join_names([clause for _, clause in per_policy])}."
+    if min(judged.burn_in(policy, arms) for policy in _SHARING) > judged.horizon:
+        summary += f" T = {judged.horizon:,} is before the burn-in: the lemma promises nothing yet."
+    for policy in _SHARING:
+        burn_in, rho = judged.burn_in(policy, arms), judged.rho(policy, arms)
+        value = f"{number(burn_in)} with rho = {number(rho)}, against T = {judged.horizon:,}"
+        findings.append(Finding(f"{policy}: burn-in T_o", value).informing())
+        value = f"{number(judged.ridge(policy, arms))}; the proof asks for at least 1/rho = {number(1 / rho)}"
+        findings.append(Finding(f"{policy}: ridge", value).informing())
+    if not judged.missing([DISJOINT]):
+        finding, _ = _judge_coupling(judged, DISJOINT, arms)
+        value = f"{finding.value}; T'_o = {number(judged.burn_in(DISJOINT, arms))} pulls of an arm"
+        findings.append(Finding("DisLinUCB: largest sigma_max(Z_i,t) of any arm", value).informing())
+    return judged.verdict("6", answer, summary, [*findings, *_describe_other_lengths(others)])
+
+
+def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> tuple[Finding, str]:
+    """Judge whether one policy's sigma_max(Z_t) is at most 1/2, with a clause for the summary."""
+    what = f"{policy}: sigma_max(Z_t)"
+    design = judged.design(policy, arms)
+    if design is None or not np.isfinite(design.z_norm).all():
+        return Finding(what, "not measured", OPEN), f"{policy}'s Z was not measured"
+    z, t, trials = design.z_norm, design.t, len(design.z_norm)
+    burn_in = judged.burn_in(policy, arms)
+    reached = bool(t[-1] >= burn_in)
+    counts = t >= min(burn_in, t[-1])
+    small = int((z[:, counts] <= COUPLING_LIMIT).all(axis=1).sum())
+    goal = 1 - 4 * judged.delta(policy)
+    floor = proportion_floor(small, trials, CONFIDENCE)
+    ceiling = 1 - proportion_floor(trials - small, trials, (1 + CONFIDENCE) / 2)  # two policies: half the error
+    slopes = exponents(t[None, :], z, judged.late(t)[None, :])
+    falling = judge_mean(slopes, judged.outcome.independent_units(policy), below=0.0).answer == HOLDS
+    answer = HOLDS if floor >= goal and (reached or falling) else OPEN
+    if reached and ceiling < goal:
+        answer = FAILS
+    at_most = _from_when_on(t, (z <= COUPLING_LIMIT).all(axis=0))
+    first = "not in all trials even at T" if at_most is None else f"in all trials from t = {at_most:,.0f} on"
+    when = "since T_o" if reached else "at T"
+    value = (
+        f"median {number(float(np.median(z[:, -1])))} and largest {number(float(z[:, -1].max()))} at T, "
+        f"{'falling' if falling else 'not falling'}; at most 1/2 {first}; {when} in {small} of {trials} trials, "
+        f"hence with probability {floor:.3f} or more"
+    )
+    if small < trials:
+        clause = f"{policy}'s Z exceeds 1/2 in {trials - small} of {trials} trials {when}"
+    else:
+        clause = f"{policy}'s Z is at most 1/2 in all {trials} trials {when}"
+        clause += "" if reached or falling else " but not falling"
+        clause += "" if floor >= goal else f", too few to show a probability of {goal:g}"
+    return Finding(what, value, answer), clause
+
+
+def _from_when_on(t: FloatArray, true: Any) -> float | None:
+    """The probe from which on something is always true; None if it is not true at the last."""
+    for_good = np.flip(np.logical_and.accumulate(np.flip(true)))
+    return float(t[for_good][0]) if for_good.any() else None
+
+
+def _describe_other_lengths(others: Iterable[JudgedOutcome]) -> list[Finding]:
+    """sigma_max(Z_T) in the settings, whose T is longer."""
+    findings = []
+    for judged in others:
+        for arms in judged.outcome.arms:
+            ranges = []
+            for policy in _SHARING:
+                design = None if judged.missing([policy]) else judged.design(policy, arms)
+                if design is not None:
+                    last = design.z_norm[:, -1]
+                    ranges.append(f"{policy} {number(float(last.min()))} to {number(float(last.max()))}")
+            if ranges:
+                what = f"{judged.experiment.name}, K = {arms}: sigma_max(Z_T) at T = {judged.horizon:,}"
+                findings.append(Finding(what, "; ".join(ranges)).informing())
+    return findings
+
+
+# ------------------------------------------------------------------ claims 5 and 6 beyond the burn-in
+
+
+def judge_small_problem(judged: JudgedOutcome) -> list[Verdict]:
+    """Judge claims 5 and 6 where the burn-in is reached, with and without their assumption, as far as both were run.
+
+    Of uniform choice the diversity assumption is true by construction: the arm played has nothing to do with its
+    features. Policies pick the arm for its reward, hence for its features, and nothing makes the assumption true.
+    """
+    verdicts = []
+    tests: dict[str, Callable[[JudgedOutcome, Basis], tuple[Answer, str, list[Finding]]]]
+    tests = {"5": _judge_small_spectrum, "6": _judge_small_coupling}
+    for claim, test in tests.items():
+        for basis in (UNIFORM_CHOICE, PICKED_ARMS):
+            if not any(name in judged.outcome.policies for name in (*basis.deciding, *basis.informing)):
+                continue
+            missing = judged.missing(basis.deciding)
+            answer, summary, findings = (OPEN, missing, []) if missing else test(judged, basis)
+            words = f"{claim} (small problem)"
+            verdicts.append(judged.verdict(claim, answer, summary, findings, test=words, basis=basis.words))
+    return verdicts
+
+
+class _Case(NamedTuple):
+    """A policy's design matrix on the small problem with one number of arms."""
+
+    arms: int
+    policy: str
+    design: Design
+    decides: bool
+
+    @property
+    def name(self) -> str:
+        return f"K = {self.arms}, {self.policy}"
+
+
+def _cases(judged: JudgedOutcome, basis: Basis) -> list[_Case]:
+    return [
+        _Case(arms, policy, design, policy in basis.deciding)
+        for arms in judged.outcome.arms
+        for policy in (*basis.deciding, *basis.informing)
+        if policy in judged.outcome.policies and (design := judged.design(policy, arms)) is not None
+    ]
+
+
+def _late_decades(judged: JudgedOutcome, t: FloatArray) -> NDArray[np.bool_]:
+    late: NDArray[np.bool_] = t >= 10.0**-DECADES * judged.horizon
+    return late
+
+
+def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, str, list[Finding]]:
+    cases = _cases(judged, basis)
+    parts = sum(1 if case.policy == DISJOINT else 3 for case in cases if case.decides)
+    findings = []
+    for case in cases:
+        for finding in _judge_small_growth(judged, case, parts):
+            # The paper says nothing of DisLinUCB's cross blocks, though its proof rests on them as well.
+            decides = case.decides and not (case.policy == DISJOINT and "sigma_max" in finding.what)
+            findings.append(finding if decides else finding.informing())
+    summary = summarise(findings, _GROWS_AS_CLAIMED)
+    if _singular_values_fail(findings):
+        summary += " The mean of x z' over an arm's rounds is not 0, as the assumption has it: it tends to a constant."
+    answer = combine_answers(findings)
+    for case in cases:
+        size = _mean_cross_moment(case.design)
+        assert size is not None
+        last = size[:, -1]
+        value = f"median {number(float(np.median(last)))}, {number(float(last.min()))} to {number(float(last.max()))}"
+        what = f"{case.name}: sigma_max of an arm's mean x z' at T (not deciding; 0 by the assumption)"
+        findings.append(Finding(what, value))
+    return answer, summary, findings
+
+
+def _judge_small_growth(judged: JudgedOutcome, case: _Case, parts: int) -> list[Finding]:
+    """The exponents of one policy's design matrix."""
+    design, ridge = case.design, judged.experiment.design_ridge
+    assert design.pulls is not None
+    assert design.lambda_min_w is not None
+    assert design.sigma_max_b is not None
+    assert ridge is not None
+    units = judged.outcome.independent_units(case.policy, case.arms)
+    t = np.broadcast_to(design.t[None, :, None], (*design.z_norm.shape, 1))
+    late = _late_decades(judged, design.t)[None, :, None]
+
+    def finding(what: str, rows: FloatArray, y: FloatArray, *, linear: bool) -> Finding:
+        answer, exponent = judge_growth(exponents(rows, y, late), units, linear=linear, parts=parts)
+        return Finding(f"{case.name}: {what}", judged.describe_interval(exponent, units, of="exponent"), answer)
+
+    cross = finding("sigma_max(B_i)", design.pulls, design.sigma_max_b, linear=False)
+    if case.policy == DISJOINT:
+        whole = finding("lambda_min of the arms' matrices", design.pulls, design.lambda_min_w - ridge, linear=True)
+        return [whole, cross]
+    return [
+        finding("lambda_min(V)", t, design.lambda_min_v[..., None] - ridge, linear=True),
+        finding("lambda_min(W_i)", design.pulls, design.lambda_min_w - ridge, linear=True),
+        cross,
+    ]
+
+
+def _judge_small_coupling(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, str, list[Finding]]:
+    # DisLinUCB's lemma is another one: it bounds every arm's own Z_i,t, after so many pulls of the arm.
+    cases = [case._replace(decides=case.decides and case.policy != DISJOINT) for case in _cases(judged, basis)]
+    parts = sum(case.decides for case in cases)
+    findings: list[Finding] = []
+    clauses: dict[int, list[str]] = {}
+    for case in cases:
+        finding, clause = _judge_late_coupling(judged, case, parts)
+        findings.append(finding if case.decides else finding.informing())
+        if case.decides:
+            clauses.setdefault(case.arms, []).append(clause)
+    answer = combine_answers(findings)
+    summary = "; ".join(f"K = {arms}: {join_names(of_arms)}" for arms, of_arms in clauses.items()) + "."
+    if answer == FAILS and basis != UNIFORM_CHOICE:
+        summary += " The lemma itself is not refuted: its assumption is not true of these choices."
+    return answer, summary, [*findings, *(_describe_burn_in(judged, case) for case in cases)]
+
+
+def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tuple[Finding, str]:
+    """Judge whether sigma_max(Z_t) is at most 1/2 after the burn-in, with a clause for the summary."""
+    policy, design, goal = case.policy, case.design, 1 - 4 * SMALL_DELTA
+    z, trials, start = design.z_norm, len(design.z_norm), judged.burn_in(policy, case.arms)
+    counts = np.broadcast_to(design.t >= start, z.shape)
+    if policy == DISJOINT and design.pulls is not None:
+        counts = design.pulls.min(axis=2) >= start
+    small = int(((z <= COUPLING_LIMIT) | ~counts).all(axis=1).sum())
+    reached = bool(counts[:, -1].all())
+    floor = proportion_floor(small, trials, CONFIDENCE)
+    ceiling = 1 - proportion_floor(trials - small, trials, 1 - (1 - CONFIDENCE) / max(parts, 1))
+    answer: Answer = OPEN
+    if reached and floor >= goal:
+        answer = HOLDS
+    elif reached and ceiling < goal:
+        answer = FAILS
+    units = judged.outcome.independent_units(policy, case.arms)
+    late = _late_decades(judged, design.t)[None, :]
+    slope = interval(exponents(design.t[None, :], z, late), units, CONFIDENCE)
+    at_end = f"{number(float(np.median(z[:, -1])))} at T"
+    value = f"median {at_end} ({number(float(z[:, -1].min()))} to {number(float(z[:, -1].max()))})"
+    value += f"; {judged.describe_interval(slope, units, of='exponent')}"
+    what = f"{case.name}: sigma_max(Z_t)"
+    if not reached:
+        value += f"; T is before the burn-in of {number(start)}"
+        clause = f"T is before {policy}'s burn-in of {number(start)} rounds (its Z is {at_end})"
+        return Finding(what, value, answer), clause
+    value += f"; at most 1/2 since the burn-in in {small} of {trials} trials"
+    if small == trials:
+        verb = "and falls" if slope is not None and slope.high < -0.25 else "but does not fall"
+        clause = f"{policy}'s Z is at most 1/2 since T_o in all {trials} trials {verb} ({at_end})"
+    else:
+        clause = f"{policy}'s Z exceeds 1/2 since T_o in {trials - small} of {trials} trials ({at_end})"
+    return Finding(what, value, answer), clause
+
+
+def _describe_burn_in(judged: JudgedOutcome, case: _Case) -> Finding:
+    """The burn-in as printed, and the proof's own inequality with the pulls that were measured."""
+    e, arms, design = judged.experiment, case.arms, case.design
+    rho, start = judged.rho(case.policy, arms), judged.burn_in(case.policy, arms)
+    unit = " pulls of an arm" if case.policy == DISJOINT else ""
+    value = f"{number(start)}{unit} with rho = {number(rho)} (1/rho = {number(1 / rho)}, ridge {e.design_ridge:g})"
+    bound = judged.lemma_bound(case.policy, arms)
+    if bound is not None and design.pulls is not None:
+        least = theorems.eigenvalue_burn_in(d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=SMALL_DELTA)
+        first = [
+            _from_when_on(design.t, true)
+            for true in ((design.pulls >= least).all(axis=(0, 2)), (bound <= COUPLING_LIMIT).all(axis=0))
+        ]
+        pulled, below = ("never" if t is None else f"from t = {number(t)} on" for t in first)
+        value += f"; every arm has T_m = {number(least)} pulls {pulled}, and the proof's bound on Z, with the pulls "
+        value += f"measured, is at most 1/2 {below}; at T it is {number(float(bound[:, -1].max()))}"
+    return Finding(f"{case.name}: burn-in", value).informing()
+
+
+# ------------------------------------------------------------------ claim 7
+
+
+class _Comparison(NamedTuple):
+    """A regret beside its bound; `vacuous`: no regret can exceed it; `early`: T does not exceed the burn-in."""
+
+    finding: Finding
+    ratio: float = math.nan
+    vacuous: bool = False
+    early: bool = True
+
+
+def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
+    """Judge the largest regrets of all experiments of one protocol against the bounds."""
+    comparisons = [
+        _compare_with_bound(judged, policy, arms)
+        for judged in outcomes
+        for arms in judged.outcome.arms
+        for policy in theorems.POLICIES
+        if not judged.missing([policy])
+    ]
+    findings = [comparison.finding for comparison in comparisons]
+    ratios = [comparison.ratio for comparison in comparisons if not math.isnan(comparison.ratio)]
+    summary = "No diversity was measured, so there is no bound to compare with."
+    if ratios:
+        total, above = len(findings), sum(finding.verdict == FAILS for finding in findings)
+        summary = (
+            f"{f'{above} of {total} regrets exceed their' if above else 'No regret exceeds its'} bound; bounds are "
+            f"{number(min(ratios))} to {number(max(ratios))} times the largest regret, "
+            f"{sum(comparison.vacuous for comparison in comparisons)} of {total} are vacuous, and T does not exceed "
+            f"the burn-in in {sum(comparison.early for comparison in comparisons)} of {total}."
+        )
+    basis = join_names(list(dict.fromkeys(judged.basis for judged in outcomes)))
+    return Verdict(
+        claim="7", protocol=outcomes[0].protocol, test=TESTS["7"], verdict=combine_answers(findings), summary=summary,
+        evidence=tuple(findings), basis=basis,
+    )  # fmt: skip
+
+
+def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> _Comparison:
+    """Compare a policy's largest regret with its bound."""
+    e = judged.experiment
+    what = f"{e.name}{f', K = {arms}' if len(e.arms) > 1 else ''}: {policy}"
+    regret = judged.outcome.final(policy, arms)
+    largest, rho = float(regret.max()), judged.rho(policy, arms)
+    if math.isnan(rho):
+        return _Comparison(Finding(what, "no diversity was measured (rho is 0 or unknown), hence no bound", OPEN))
+    if math.isnan(largest):
+        return _Comparison(Finding(what, "a regret is not a number", OPEN))
+    ridge, burn_in = theorems.prescribed_ridge(policy, arms=arms), judged.burn_in(policy, arms)
+    bound = theorems.regret_bound(
+        policy, d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, ridge=ridge, delta=judged.delta(policy),
+        bound=max(e.theta_bound, e.beta_bound),
+    )  # fmt: skip
+    limit = theorems.trivial_bound(horizon=e.horizon, theta_bound=e.theta_bound, beta_bound=e.beta_bound)
+    # DisLinUCB's bound is derived for every T: its T'_o counts pulls of an arm, and stands in the bound.
+    early, vacuous = policy != DISJOINT and e.horizon <= burn_in, bound > limit
+    ratio = bound / largest if largest > 0 else math.nan
+    value = f"largest regret {number(largest)} in {len(regret)} runs, bound {number(bound)}"
+    value += "" if math.isnan(ratio) else f", {number(ratio)} times as large"
+    unit = "pulls of an arm" if policy == DISJOINT else f"against T = {e.horizon:,}"
+    value += f"{', vacuous' if vacuous else ''}; rho = {number(rho)}, burn-in {number(burn_in)} {unit}"
+    different = [] if judged.ridge(policy, arms) == ridge else ["lambda"]
+    different += [] if judged.exploration(policy).get("kind") == "AsWritten" else ["gamma"]
+    value += f"; run with another {join_names(different)} than the theorem's" if different else ""
+    if_below: Answer = OPEN if early else HOLDS
+    return _Comparison(Finding(what, value, FAILS if largest > bound else if_below), ratio, vacuous, early)
+
+
+# ------------------------------------------------------------------ claim 8
+
+_RIVALS = ("LinUCB", "DisLinUCB", HYRAN_RELEASED)
+
+
+def judge_claim_8(judged: JudgedOutcome) -> Verdict:
+    """Judge on a click log who has the smallest regret, and who comes close."""
+    claim = "8" if judged.experiment.name == YAHOO_EXPERIMENTS["articles"] else "8 (positions)"
+    synthetic = synthetic_log(judged.experiment) is not None
+    missing = judged.missing(("HyLinUCB", *_RIVALS))
+    findings = [] if missing else _judge_click_log(judged)
+    answer, summary = combine_answers(findings), missing or _summarise_click_log(judged, findings)
+    pairs = [("HyLinUCB", "HyRan")] + [(f"HyLinUCB{DEFECT_SUFFIX}", f"{rival}{DEFECT_SUFFIX}") for rival in _RIVALS]
+    variants = [compare_regrets(judged, a, b) for a, b in pairs if not judged.missing([a, b])]
+    if synthetic:
+        findings = [
+            Finding(f"synthetic log: {one.what}", f"{one.value}; in this synthetic log: {one.verdict}").informing()
+            for one in findings
+        ]
+        variants = [Finding(f"synthetic log: {one.what}", one.value) for one in variants]
+        if summary.startswith(("Contradicted", "Not settled")):
+            summary = summary[0].lower() + summary[1:]
+        answer = OPEN
+        summary = (
+            "No real data: the log is synthetic, not Yahoo's, so nothing is known about the claim. What the synthetic "
+            f"log shows: {summary}"
+        )
+    elif findings and (reason := _reason_it_is_too_early(judged)):
+        findings = [Finding(one.what, f"{one.value}; so far: {one.verdict}").informing() for one in findings]
+        answer, summary = OPEN, reason
+    evidence = [*findings, *(variant.informing() for variant in variants)]
+    return judged.verdict(claim, answer, summary, evidence, test="8 (synthetic log)" if synthetic else "8")
+
+
+def _judge_click_log(judged: JudgedOutcome) -> list[Finding]:
+    """The parts of the claim: HyLinUCB before every rival, and LinUCB closer than the others."""
+    parts = 2 * len(_RIVALS) - 1
+    findings = [compare_regrets(judged, "HyLinUCB", rival, parts=parts) for rival in _RIVALS]
+    units = judged.outcome.independent_units("HyLinUCB")
+    best, near = judged.outcome.final("HyLinUCB"), judged.outcome.final("LinUCB")
+    for rival in _RIVALS[1:]:
+        far = judged.outcome.final(rival)
+        answer, difference = judge_mean((near - best) - CLOSE * (far - best), units, below=0.0, parts=parts)
+        words = judged.describe_interval(difference, units, of=f"first less {CLOSE:g} of the second")
+        value = f"{mean(near - best)} against {mean(far - best)} more than HyLinUCB; {words}"
+        findings.append(Finding(f"excess of LinUCB < {CLOSE:g} of {rival}'s", value, answer))
+    return findings
+
+
+def _reason_it_is_too_early(judged: JudgedOutcome) -> str:
+    """Explain why algorithms that have hardly begun to exploit are not ranked; empty if they have."""
+    uniform = uniform_choice_regret(judged.experiment)
+    lost = float(judged.outcome.final("HyLinUCB").mean())
+    if uniform is None or lost < EARLY * uniform:
+        return ""
+    return (
+        f"Too early to tell: after {judged.horizon:,} rounds HyLinUCB has lost {100 * lost / uniform:.0f} % of "
+        "what choosing uniformly among the candidates would lose, so it is still exploring."
+    )
+
+
+def _summarise_click_log(judged: JudgedOutcome, findings: Sequence[Finding]) -> str:
+    if judged.experiment.trials > 1:
+        words = "HyLinUCB has the smallest regret, LinUCB's is close and the others' are much larger."
+        return summarise(findings, words)
+    final = {name: float(judged.outcome.final(name)[0]) for name in ("HyLinUCB", *_RIVALS)}
+    regrets = ", ".join(f"{name} {number(final[name])}" for name in sorted(final, key=lambda name: final[name]))
+    return f"Not settled: one trial gives no interval (--trials 2 or more would). In that trial: {regrets}."

@@ -1,0 +1,639 @@
+"""Verdicts on claims 1 to 4, 7 and 8 from fabricated regrets, and the parts that all claims share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybandits import paper
+from hybandits.experiments.record import Experiment, Unit
+from hybandits.experiments.results import Outcome
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper import HYRAN_RELEASED, theorems
+from hybandits.paper.claims import FAILS, HOLDS, OPEN, Answer, Finding, Verdict
+from hybandits.paper.judging import (
+    JudgedOutcome,
+    combine_answers,
+    compare_growth,
+    compare_regrets,
+    judge,
+    judge_claim_4,
+    judge_claim_7,
+    judge_claim_8,
+    judge_mean,
+    judge_order,
+    judge_shape,
+)
+from hybandits.paper.wording import join_names, mean, name_a_few, number, percent, summarise
+from hybandits.statistics import Interval
+from tests.support.fabricated_outcomes import (
+    ORDER_1,
+    Curve,
+    as_results,
+    diversity,
+    fabricated_outcome,
+    judged,
+    measures,
+    power_curves,
+    root_curves,
+    short_setting,
+    the_finding,
+)
+from tests.support.fabricated_results import LEVELS, on_a_log
+
+# ------------------------------------------------------------------ parts
+
+
+def test_a_mean_is_judged_by_its_interval() -> None:
+    units = np.arange(5)
+    values = np.array([-1.0, -1.1, -0.9, -1.05, -0.95])
+    assert judge_mean(values, units, below=0.0).answer == HOLDS
+    assert judge_mean(-values, units, below=0.0).answer == FAILS
+    assert judge_mean(values - values, units, below=0.0).answer == OPEN
+    assert judge_mean(values + 1, units, below=0.0).answer == OPEN
+    # Significant alone, but no contradiction of a claim with a hundred parts.
+    weak = np.array([1.0, 0.4, 0.9, 0.3, 0.8])
+    assert judge_mean(weak, units, below=0.0).answer == FAILS
+    assert judge_mean(weak, units, below=0.0, parts=100).answer == OPEN
+
+
+@pytest.mark.slow
+def test_false_alarms_under_no_difference() -> None:
+    """Five environments, five trials each, no true difference: "A < B" is declared in 2.5 % of repetitions.
+
+    Counted as 25 independent runs, the same data would cry wolf ten times as often.
+    """
+    random = np.random.default_rng(0)
+    units, repetitions = np.repeat(np.arange(5), 5), 3000
+    clustered = naive = 0
+    for _ in range(repetitions):
+        difference = np.repeat(random.normal(size=5), 5) + 0.3 * random.normal(size=25)
+        clustered += judge_mean(difference, units, below=0.0).answer == HOLDS
+        naive += judge_mean(difference, np.arange(25), below=0.0).answer == HOLDS
+    # Binomial standard deviation at 2.5 % and 3000 repetitions: 0.29 %.
+    assert 0.016 < clustered / repetitions < 0.034
+    assert naive / repetitions > 0.15
+
+
+def test_comparing_regrets_run_by_run() -> None:
+    e = short_setting("setting-1")
+    outcome = judged(e, power_curves(e, ORDER_1))
+    smaller = compare_regrets(outcome, "HyLinUCB", "LinUCB")
+    assert (smaller.what, smaller.verdict) == ("HyLinUCB < LinUCB", HOLDS)
+    assert "smaller in 15 of 15 runs" in smaller.value
+    assert "in these 5 environments alone" in smaller.value
+    larger = compare_regrets(outcome, "LinUCB", "HyLinUCB", arms=25)
+    assert (larger.what, larger.verdict) == ("LinUCB < HyLinUCB at K = 25", FAILS)
+
+
+def test_the_shape_of_a_regret() -> None:
+    e = short_setting("setting-2")
+    outcome = judged(e, power_curves(e, ORDER_1, {HYRAN_RELEASED: 1.0}))
+    assert judge_shape(outcome, HYRAN_RELEASED, linear=True).verdict == HOLDS
+    assert judge_shape(outcome, HYRAN_RELEASED, linear=False).verdict == FAILS
+    assert judge_shape(outcome, "LinUCB", linear=False).verdict == HOLDS
+    assert judge_shape(outcome, "LinUCB", linear=True).verdict == FAILS
+
+
+# ------------------------------------------------------------------ an experiment's results
+
+
+def test_policies_that_were_not_run_are_named() -> None:
+    e = short_setting("setting-1")
+    outcome = judged(e, power_curves(e, ORDER_1))
+    assert outcome.missing(["LinUCB", "HyRan"]) == ""
+    assert outcome.missing(["LinUCB", "Greedy", "SupLinUCB"]) == "No results for Greedy and SupLinUCB."
+
+
+def test_parameters_come_from_the_record_or_from_the_theorems() -> None:
+    e = short_setting("setting-1")
+    released = judged(e, power_curves(e, ORDER_1))
+    assert released.ridge("HyLinUCB", 25) == 0.1
+    assert released.delta("HyLinUCB") == paper.DELTA
+    assert released.exploration("HyLinUCB")["kind"] == "SelfNormalised"
+    e = paper.experiment("setting-1", "written", scale="quick").only(["HyLinUCB", "LinUCB"])
+    written = judged(e, power_curves(e, ORDER_1), lambda *_: None)
+    assert (written.ridge("HyLinUCB", 25), written.ridge("LinUCB", 25)) == (25.0, 1.0)
+    assert (written.protocol, written.delta("LinUCB")) == ("written", paper.DELTA)
+
+
+def test_rho_is_the_largest_of_any_run_and_sets_the_burn_in() -> None:
+    e = diversity(trials=4)
+    outcome = judged(e, root_curves(e, 0.5), measures(e, rho=0.05))
+    rho = outcome.rho("LinUCB", 25)
+    assert 0.045 < rho <= 0.05
+    expected = theorems.burn_in("LinUCB", d1=10, d2=10, arms=25, horizon=5_000, rho=rho, delta=paper.DELTA)
+    assert outcome.burn_in("LinUCB", 25) == expected
+
+
+@pytest.mark.parametrize("rho", [0.0, math.nan])
+def test_without_diversity_there_is_no_burn_in(rho: float) -> None:
+    e = diversity(trials=2)
+    measured = judged(e, root_curves(e, 0.5), measures(e, rho=rho))
+    unmeasured = judged(e, root_curves(e, 0.5))
+    for outcome in (measured, unmeasured):
+        assert math.isnan(outcome.rho("LinUCB", 25))
+        assert outcome.burn_in("LinUCB", 25) == math.inf
+
+
+def test_late_rounds_and_the_probes_at_their_quarters() -> None:
+    e = diversity(trials=2)
+    outcome = judged(e, root_curves(e, 0.5))
+    t = np.array([1000.0, 2500.0, 3000.0, 3800.0, 4500.0, 5000.0])
+    assert outcome.late(t).tolist() == [False, True, True, True, True, True]
+    assert outcome.late(t, 0.25).tolist() == [False, False, False, True, True, True]
+    assert outcome.late_quarters(t) == [1, 3, 5]
+    assert outcome.late_quarters(t[[0, 1, 5]]) is None
+    assert outcome.regret_exponents("LinUCB") == pytest.approx(0.5, abs=0.1)
+
+
+def test_an_interval_in_words() -> None:
+    e = short_setting("setting-1")
+    outcome = judged(e, power_curves(e, ORDER_1))
+    five, one = np.arange(5), np.zeros(5)
+    interval = Interval(mean=-200.0, low=-210.4, high=-189.6, units=5)
+    said = outcome.describe_interval(interval, five, of="difference")
+    assert said == "difference -200, 95 % interval -210 to -190"
+    assert outcome.describe_interval(None, one) == "no interval: one environment only"
+    assert outcome.describe_interval(None, five) == "no interval: too few runs with a usable value"
+    e = diversity(trials=1)
+    assert judged(e, root_curves(e, 0.5)).describe_interval(None, one) == "no interval: one trial only"
+
+
+# ------------------------------------------------------------------ claims 1 to 3
+
+
+ORDER_2 = {"DisLinUCB": 100.0, "HyLinUCB": 120.0, HYRAN_RELEASED: 200.0, "LinUCB": 400.0, "HyRan": 50.0}
+LINEAR_HYRAN = {HYRAN_RELEASED: 0.97, "HyRan": 0.6}
+
+
+def test_claim_1_holds_whatever_hyran_with_its_cross_blocks_does() -> None:
+    e = short_setting("setting-1")
+    verdict = judge_order("1", judged(e, power_curves(e, ORDER_1)))
+    assert verdict.verdict == HOLDS
+    assert (verdict.protocol, len(verdict.evidence)) == ("released", 5)
+    assert "15 of 15 runs" in the_finding(verdict, "HyLinUCB < LinUCB").value
+    full_hyran = verdict.evidence[-1]
+    assert full_hyran.verdict is None
+    assert "not deciding" in full_hyran.what
+    assert "0 of 15 runs" in full_hyran.value
+
+
+def test_claim_1_reversed_and_tied() -> None:
+    e = short_setting("setting-1")
+    swapped = judge_order("1", judged(e, power_curves(e, ORDER_1 | {"HyLinUCB": 310.0})))
+    assert swapped.verdict == FAILS
+    assert swapped.summary.startswith("Contradicted: HyLinUCB < LinUCB. The whole order appears in ")
+    assert the_finding(swapped, "LinUCB < DisLinUCB").verdict == HOLDS
+    tied = judge_order("1", judged(e, power_curves(e, ORDER_1 | {"HyLinUCB": 300.0})))
+    assert tied.verdict == OPEN
+    assert tied.summary.startswith("Not settled: HyLinUCB < LinUCB. ")
+
+
+def test_a_missing_policy_leaves_a_claim_undecided() -> None:
+    e = short_setting("setting-1").only(["LinUCB", "HyLinUCB", "DisLinUCB"])
+    verdict = judge_order("1", judged(e, power_curves(e, ORDER_1)))
+    assert (verdict.verdict, verdict.summary) == (OPEN, "No results for HyRan (released).")
+
+
+def test_claim_2_holds() -> None:
+    e = short_setting("setting-2")
+    verdict = judge_order("2", judged(e, power_curves(e, ORDER_2, LINEAR_HYRAN)))
+    assert verdict.verdict == HOLDS
+    assert the_finding(verdict, f"{HYRAN_RELEASED} linear").value.startswith("exponent 0.97")
+    assert sum(r.verdict is None for r in verdict.evidence) == 4
+
+
+@pytest.mark.parametrize(
+    ("shapes", "part"),
+    [
+        (LINEAR_HYRAN | {HYRAN_RELEASED: 0.7}, f"{HYRAN_RELEASED} linear"),
+        (LINEAR_HYRAN | {"LinUCB": 1.0}, "LinUCB sublinear"),
+    ],
+)
+def test_claim_2_fails_by_shape(shapes: dict[str, float], part: str) -> None:
+    e = short_setting("setting-2")
+    verdict = judge_order("2", judged(e, power_curves(e, ORDER_2, shapes)))
+    assert verdict.verdict == FAILS
+    assert verdict.summary == f"Contradicted: {part}. The whole order appears in 5 of 5 environments."
+
+
+def test_zero_and_broken_regrets_are_undecided() -> None:
+    e = short_setting("setting-2")
+    for value in (0.0, math.nan):
+        verdict = judge_order("2", judged(e, lambda *_, v=value: np.full(len(e.points), v)))
+        assert verdict.verdict == OPEN
+        assert "too few runs with a usable value" in the_finding(verdict, "LinUCB sublinear").value
+
+
+def setting_3(exponents: dict[str, float], at_10: dict[str, float], **changes: Any) -> Outcome:
+    e = short_setting("setting-3", arms=(10, 100, 400), **changes)
+
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
+        level = at_10[policy] * (arms / 10) ** exponents[policy]
+        return power_curves(e, {policy: level})(policy, arms, environment, trial)
+
+    return fabricated_outcome(e, curve)
+
+
+LEVELS_3 = {"HyLinUCB": 20.0, "DisLinUCB": 40.0, "LinUCB": 90.0, HYRAN_RELEASED: 700.0, "HyRan": 10.0}
+
+
+def test_claim_3_holds() -> None:
+    growth = {"HyLinUCB": 0.5, "DisLinUCB": 0.9, "LinUCB": 1.0, HYRAN_RELEASED: 0.7, "HyRan": 0.5}
+    verdict = judge_order("3", JudgedOutcome(setting_3(growth, LEVELS_3)))
+    assert verdict.verdict == HOLDS
+    assert verdict.summary == (
+        "The order is as stated at every K. HyLinUCB's regret grows slowest with K. The whole order appears in 5 of 5 "
+        "environments at every K."
+    )
+    assert len(verdict.evidence) == 3 * 3 + 2 * 3 + 2
+
+
+def test_environments_in_the_whole_order_are_counted() -> None:
+    """Two of five environments have another order, at one number of arms only."""
+    e = short_setting("setting-3", arms=(10, 400))
+    levels = {"HyLinUCB": 20.0, "DisLinUCB": 40.0, "LinUCB": 90.0, HYRAN_RELEASED: 700.0, "HyRan": 10.0}
+
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
+        changed = levels | ({"DisLinUCB": 10.0} if environment < 2 and arms == 400 else {})
+        return power_curves(e, changed)(policy, arms, environment, trial)
+
+    verdict = judge_order("3", judged(e, curve))
+    counted = the_finding(verdict, "environments in the whole stated order (not deciding)")
+    assert (counted.value, counted.verdict) == ("5 of 5 at K = 10; 3 of 5 at K = 400; 3 of 5 at every K", None)
+    assert verdict.summary.endswith(" The whole order appears in 3 of 5 environments at every K.")
+
+
+def test_fresh_environments_say_how_long_every_policy_played() -> None:
+    e = replace(short_setting("setting-1", seeds=tuple(range(20)), trials=1), name="setting-1-fresh")
+    verdict = judge_order("1", judged(e, power_curves(e, ORDER_1)))
+    assert verdict.verdict == HOLDS
+    assert "these 20 environments alone" not in the_finding(verdict, "HyLinUCB < LinUCB").value, "one trial each"
+    assert the_finding(verdict, "what was played (not deciding)").value == (
+        "20 fresh environments; all policies, HyRan too, play all 2,000 rounds, 1 trial each"
+    )
+
+
+def test_claim_3_where_the_two_measures_of_growth_differ() -> None:
+    """A large regret that grows slowly as a power adds more per arm than a small one that grows fast."""
+    growth = {"HyLinUCB": 0.9, "DisLinUCB": 1.0, "LinUCB": 1.1, HYRAN_RELEASED: 0.6, "HyRan": 0.5}
+    verdict = judge_order("3", JudgedOutcome(setting_3(growth, LEVELS_3)))
+    assert verdict.verdict == OPEN
+    assert verdict.summary.startswith(
+        "The order is as stated at every K, but which regret grows slowest depends on the measure (contradicted: "
+    )
+    assert the_finding(verdict, f"growth of HyLinUCB < {HYRAN_RELEASED} as a power of K").verdict == FAILS
+    assert the_finding(verdict, f"growth of HyLinUCB < {HYRAN_RELEASED} per added arm").verdict == HOLDS
+
+
+def test_claim_3_contradicted_by_order_and_by_growth() -> None:
+    growth = {"HyLinUCB": 0.5, "DisLinUCB": 0.9, "LinUCB": 1.0, HYRAN_RELEASED: 0.7, "HyRan": 0.5}
+    verdict = judge_order("3", JudgedOutcome(setting_3(growth, LEVELS_3 | {"DisLinUCB": 15.0})))
+    assert verdict.verdict == FAILS
+    assert verdict.summary.startswith("Contradicted: HyLinUCB < DisLinUCB at K = 10.")
+    growth = {"HyLinUCB": 0.6, "DisLinUCB": 0.9, "LinUCB": 1.0, HYRAN_RELEASED: 0.01, "HyRan": 0.5}
+    verdict = judge_order("3", JudgedOutcome(setting_3(growth, LEVELS_3 | {HYRAN_RELEASED: 9000.0})))
+    assert the_finding(verdict, f"growth of HyLinUCB < {HYRAN_RELEASED} as a power of K").verdict == FAILS
+
+
+def test_claim_3_with_cases_missing() -> None:
+    growth = {"HyLinUCB": 0.5, "DisLinUCB": 0.9, "LinUCB": 1.0, HYRAN_RELEASED: 0.7, "HyRan": 0.5}
+    whole = setting_3(growth, LEVELS_3)
+    for kept in ([10, 400], [10]):
+        part = replace(whole, tables={arms: whole.tables[arms] for arms in kept})
+        verdict = judge_order("3", JudgedOutcome(part))
+        assert verdict.verdict == OPEN
+        assert "K = 100" in verdict.summary
+
+
+# ------------------------------------------------------------------ growth with the number of arms
+
+
+def test_growth_as_a_power_and_per_added_arm() -> None:
+    """5 K against 100 sqrt(K): twice the power, but at K = 10 to 40 the root adds more per arm."""
+    e = short_setting("setting-3", arms=(10, 20, 40))
+
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
+        level = 5 * arms if policy == "HyLinUCB" else 100 * arms**0.5
+        noise = np.random.default_rng([environment, trial, arms, len(policy)]).normal(1, 0.001)
+        return np.linspace(0, level * noise, len(e.points))
+
+    by_power, per_arm = compare_growth(judged(e, curve), "HyLinUCB", "LinUCB", parts=2)
+    assert by_power.what == "growth of HyLinUCB < LinUCB as a power of K"
+    assert by_power.value.startswith("1 against 0.5; difference ")
+    assert by_power.verdict == FAILS
+    assert per_arm.what == "growth of HyLinUCB < LinUCB per added arm"
+    assert per_arm.value.startswith("5 against 10")
+    assert per_arm.verdict == HOLDS
+
+
+# ------------------------------------------------------------------ claim 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "answer", "words"),
+    [
+        (0.5, HOLDS, "alike"),
+        (0.3, HOLDS, "slower"),
+        (0.53, HOLDS, "faster"),
+        (0.55, OPEN, "faster"),
+        (0.8, FAILS, "faster"),
+    ],
+)
+def test_claim_4(shape: float, answer: str, words: str) -> None:
+    e = diversity()
+    verdict = judge_claim_4(judged(e, root_curves(e, shape), measures(e)))
+    assert verdict.verdict == answer
+    assert f"LinUCB {words}" in verdict.summary
+    assert "T = 5,000 is before it" in verdict.summary
+
+
+# ------------------------------------------------------------------ claim 7
+
+
+def verdict_at(rho: float, arms: int, level: float) -> Verdict:
+    """The verdict on regrets of one level, in 50,000 rounds with this diversity."""
+    rounds = (100, 50_000)
+    e = replace(
+        short_setting("setting-1"), arms=(arms,), d1=1, d2=1, horizon=50_000, points=rounds, probes=rounds[1:], trials=1
+    )
+
+    def design(unit: Unit, policy: str, trial: int) -> Any:
+        if policy.startswith("HyRan"):
+            return None
+        return {"lambda_min_v": [1.0], "rho_x": [rho], "rho_z": [rho / 2 if unit.environment else rho], "z_norm": [0.1]}
+
+    return judge_claim_7([judged(e, power_curves(e, dict.fromkeys(ORDER_1, level)), design)])
+
+
+def test_claim_7_says_nothing_before_the_burn_in() -> None:
+    verdict = verdict_at(0.05, 25, 100.0)
+    assert verdict.verdict == OPEN
+    assert len(verdict.evidence) == 3
+    assert verdict.summary.startswith("No regret exceeds its bound")
+    assert "3 of 3 are vacuous, and T does not exceed the burn-in in 2 of 3" in verdict.summary
+    assert "rho = 0.05" in verdict.evidence[0].value  # the largest of any run
+    assert "another lambda and gamma" in verdict.evidence[0].value
+
+
+def test_claim_7_holds_after_the_burn_in() -> None:
+    verdict = verdict_at(1.0, 1, 100.0)
+    assert verdict.verdict == HOLDS
+    assert "T does not exceed the burn-in in 0 of 3" in verdict.summary
+
+
+def test_claim_7_is_contradicted_by_a_regret_above() -> None:
+    verdict = verdict_at(1.0, 1, 1e9)
+    assert verdict.verdict == FAILS
+    assert verdict.summary.startswith("3 of 3 regrets exceed their bound")
+
+
+def test_claim_7_without_diversity() -> None:
+    verdict = verdict_at(0.0, 25, 100.0)
+    assert verdict.verdict == OPEN
+    assert "no diversity was measured" in verdict.evidence[0].value
+
+
+# ------------------------------------------------------------------ claim 8
+
+
+def on_real_data(protocol: Any = "released", *, synthetic: bool = False, **changes: Any) -> Experiment:
+    return on_a_log(protocol, synthetic=synthetic, **changes)
+
+
+def curves(levels: Mapping[str, float] = LEVELS, spread: float = 1.0) -> Curve:
+    """Regret like a square root, trials about `spread` apart at T; a defect costs a tenth."""
+
+    def curve(policy: str, arms: int, environment: int, trial: int) -> FloatArray:
+        name = policy.removesuffix(", defect")
+        level = levels[name] * (1.0 if name == policy else 1.1)
+        return (level + spread * (trial + 0.1 * len(policy) * (-1) ** trial)) * np.sqrt(np.arange(1, 101) / 100)
+
+    return curve
+
+
+def verdict_on(experiment: Experiment, **curve: Any) -> Verdict:
+    return judge_claim_8(judged(experiment, curves(**curve)))
+
+
+def test_the_claim_holds_on_real_data_with_two_trials() -> None:
+    verdict = verdict_on(on_real_data())
+    assert (verdict.claim, verdict.verdict) == ("8", HOLDS)
+    deciding = {finding.what: finding for finding in verdict.evidence if finding.verdict is not None}
+    assert list(deciding) == [
+        "HyLinUCB < LinUCB",
+        "HyLinUCB < DisLinUCB",
+        "HyLinUCB < HyRan (released)",
+        "excess of LinUCB < 0.5 of DisLinUCB's",
+        "excess of LinUCB < 0.5 of HyRan (released)'s",
+    ]
+    # Differences of -99.8 and -100.2: Student's t with one degree of freedom is 12.706.
+    value = deciding["HyLinUCB < LinUCB"].value
+    assert "difference -100, 95 % interval -103 to -97.5" in value
+    assert "smaller in 2 of 2 runs" in value
+    assert "environments" not in value, "there is one log"
+    assert "about this log" in verdict.test
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer", "part"),
+    [
+        ({"DisLinUCB": 950.0}, FAILS, "HyLinUCB < DisLinUCB"),
+        ({"LinUCB": 1300.0}, FAILS, "excess of LinUCB < 0.5 of DisLinUCB's"),
+        ({"LinUCB": 1000.0}, OPEN, "HyLinUCB < LinUCB"),
+        ({"HyRan": 10.0, "HyIDS": 10.0}, HOLDS, ""),
+    ],
+)
+def test_parts_of_the_claim(changes: dict[str, float], answer: str, part: str) -> None:
+    verdict = verdict_on(on_real_data(), levels=LEVELS | changes)
+    assert verdict.verdict == answer
+    assert part in verdict.summary
+
+
+def test_algorithms_that_still_explore_are_not_ranked() -> None:
+    verdict = verdict_on(on_real_data(uniform_choice_regret=1050.0))
+    assert verdict.verdict == OPEN
+    assert verdict.summary.startswith("Too early to tell: after 200,000 rounds HyLinUCB has lost 95 % of what")
+    assert {finding.verdict for finding in verdict.evidence} == {None}
+    assert "so far: holds" in verdict.evidence[0].value
+
+
+def test_one_trial_gives_numbers_and_no_verdict() -> None:
+    verdict = verdict_on(on_real_data(trials=1), spread=0.0)
+    assert verdict.verdict == OPEN
+    assert verdict.summary == (
+        "Not settled: one trial gives no interval (--trials 2 or more would). In that trial: HyLinUCB 1,000, LinUCB "
+        "1,100, DisLinUCB 1,400, HyRan (released) 2,000."
+    )
+    assert {finding.verdict for finding in verdict.evidence} == {OPEN, None}
+    assert "no interval: one trial only" in verdict.evidence[0].value
+
+
+@pytest.mark.parametrize("levels", [LEVELS, {**LEVELS, "DisLinUCB": 10.0}])
+@pytest.mark.parametrize("trials", [1, 3])
+def test_a_synthetic_log_never_decides(levels: dict[str, float], trials: int) -> None:
+    verdict = verdict_on(on_real_data(synthetic=True, trials=trials, defect=True), levels=levels)
+    assert verdict.verdict == OPEN
+    assert verdict.summary.startswith(
+        "No real data: the log is synthetic, not Yahoo's, so nothing is known about the claim."
+    )
+    assert {finding.verdict for finding in verdict.evidence} == {None}
+    for finding in verdict.evidence:
+        assert finding.what.startswith("synthetic log: ")
+        assert finding.what.endswith("(not deciding)")
+    answers = [finding.value.rpartition("; in this synthetic log: ")[2] for finding in verdict.evidence[:5]]
+    if trials == 1:
+        assert answers == [OPEN] * 5
+    else:
+        assert set(answers) == ({HOLDS} if levels == LEVELS else {HOLDS, FAILS})
+
+
+def test_missing_policies_are_named() -> None:
+    verdict = verdict_on(on_real_data(policies=("HyLinUCB", "LinUCB", "HyRan")))
+    assert (verdict.verdict, verdict.summary) == (OPEN, "No results for DisLinUCB and HyRan (released).")
+    assert [finding.what for finding in verdict.evidence] == ["HyLinUCB < HyRan (not deciding)"]
+
+
+def test_positions_as_arms_are_a_claim_of_their_own() -> None:
+    records = [on_real_data(), on_real_data(arms="positions", defect=True), on_real_data("written")]
+    verdicts = judge(as_results(*(fabricated_outcome(record, curves()) for record in records)))
+    judged_claims = [(verdict.claim, verdict.protocol) for verdict in verdicts]
+    assert judged_claims == [("8", "released"), ("8", "written"), ("8 (positions)", "released")]
+    assert "positions" in verdicts[2].statement
+    assert verdicts[2].evidence[-1].what == "HyLinUCB, defect < HyRan (released), defect (not deciding)"
+    for verdict in verdicts:
+        assert verdict.statement.endswith(".")
+        assert verdict.test.endswith(".")
+
+
+# ------------------------------------------------------------------ all claims
+
+
+def test_one_trial_per_environment_is_enough_and_one_environment_is_not() -> None:
+    e = short_setting("setting-1", trials=1)
+    assert judge_order("1", judged(e, power_curves(e, ORDER_1))).verdict == HOLDS
+    e = short_setting("setting-1", seeds=(1,))
+    verdict = judge_order("1", judged(e, power_curves(e, ORDER_1)))
+    assert verdict.verdict == OPEN
+    assert "one environment only" in verdict.evidence[0].value
+    e = diversity(trials=1)
+    verdicts = judge(as_results(fabricated_outcome(e, root_curves(e, 0.5), measures(e))))
+    assert {v.verdict for v in verdicts} == {OPEN}
+    assert "one trial only" in verdicts[0].evidence[0].value
+
+
+def test_both_protocols_are_judged_and_absent_experiments_skipped() -> None:
+    e = short_setting("setting-1")
+    written = replace(e, protocol="written")
+    reverse = ORDER_1 | {"HyLinUCB": 900.0}
+    in_order = fabricated_outcome(e, power_curves(e, ORDER_1))
+    verdicts = judge(as_results(in_order, fabricated_outcome(written, power_curves(e, reverse))))
+    assert [(v.claim, v.protocol) for v in verdicts] == [(c, p) for c in "17" for p in ("released", "written")]
+    assert [v.verdict for v in verdicts][:2] == [HOLDS, FAILS]
+
+
+def test_fresh_environments_are_judged_beside_the_published_ones() -> None:
+    e = short_setting("setting-1")
+    fresh = replace(e, name="setting-1-fresh", seeds=tuple(range(30)), trials=1)
+    written = replace(e, protocol="written")
+    reverse = ORDER_1 | {"HyLinUCB": 900.0}
+    outcomes = [
+        fabricated_outcome(e, power_curves(e, ORDER_1)),
+        fabricated_outcome(fresh, power_curves(e, reverse)),
+        fabricated_outcome(written, power_curves(e, ORDER_1)),
+    ]
+    verdicts = [v for v in judge(as_results(*outcomes)) if v.claim == "1"]
+    assert [(v.protocol, v.basis, v.aside, v.verdict) for v in verdicts] == [
+        ("released", "the 5 published environments", False, HOLDS),
+        ("released", "30 fresh environments", True, FAILS),
+        ("written", "5 environments", False, HOLDS),
+    ]
+    (alone,) = judge(as_results(outcomes[1]))
+    assert (alone.claim, alone.aside) == ("1", True), "no other claim rests on fresh environments"
+
+
+def test_every_verdict_says_what_it_rests_on() -> None:
+    e = diversity(trials=4)
+    s = short_setting("setting-1", seeds=(1, 2))
+    outcome = fabricated_outcome(e, root_curves(e, 0.5), measures(e))
+    verdicts = judge(as_results(outcome, fabricated_outcome(s, power_curves(s, ORDER_1))))
+    one_draw = "4 trials of one draw of the parameters"
+    assert {v.claim: v.basis for v in verdicts} == {
+        "1": "2 environments", "4": one_draw, "5": one_draw, "6": one_draw, "7": f"2 environments and {one_draw}",
+    }  # fmt: skip
+
+
+def test_every_claim_says_what_it_is_and_how_it_is_tested() -> None:
+    e = diversity(trials=4)
+    s = short_setting("setting-1")
+    outcome = fabricated_outcome(e, root_curves(e, 0.5), measures(e))
+    for verdict in judge(as_results(outcome, fabricated_outcome(s, power_curves(s, ORDER_1)))):
+        assert verdict.title
+        assert verdict.statement.endswith(".")
+        assert verdict.test.endswith(".")
+        assert verdict.summary.endswith(".")
+        assert "nan" not in f"{verdict.summary} {' '.join(r.value for r in verdict.evidence)}"
+
+
+def test_nothing_that_was_run_is_nothing_to_judge() -> None:
+    assert judge(as_results()) == []
+
+
+# ------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("parts", "answer"),
+    [
+        ([HOLDS, HOLDS], HOLDS),
+        ([HOLDS, None], HOLDS),
+        ([HOLDS, OPEN], OPEN),
+        ([OPEN, FAILS, HOLDS], FAILS),
+        ([None], OPEN),
+        ([], OPEN),
+    ],
+)
+def test_answers_combine(parts: list[Answer | None], answer: Answer) -> None:
+    assert combine_answers(Finding("part", "value", part) for part in parts) == answer
+
+
+def test_a_summary_names_the_parts_that_decide() -> None:
+    findings = [Finding(f"{name} < {name.upper()}", "", HOLDS) for name in "abcdef"]
+    assert summarise(findings, "All hold.") == "All hold."
+    unsettled = [finding._replace(verdict=OPEN) for finding in findings]
+    assert summarise(unsettled, "All hold.") == "Not settled: a < A, b < B, c < C and 3 more."
+    contradicted = [*unsettled, Finding("x < y", "", FAILS), Finding("z", "for information")]
+    assert summarise(contradicted, "All hold.") == "Contradicted: x < y."
+
+
+# ------------------------------------------------------------------ numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (-0.0512, "-0.0512"), (99.94, "99.9"), (100.4, "100"), (-123456.0, "-123,456"), (1e6, "1e6"),
+     (2.51e12, "2.5e12"), (-np.inf, "infinite"), (np.nan, "unknown")],
+)  # fmt: skip
+def test_numbers_have_the_digits_that_matter(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_shares_are_percentages() -> None:
+    assert [percent(share) for share in (0.0, 0.005, 1 / 3, 1.0)] == ["0 %", "0.5 %", "33.33 %", "100 %"]
+
+
+def test_a_mean_leaves_out_what_is_not_finite() -> None:
+    assert mean(np.array([1.0, np.nan, 3.0, np.inf])) == "2"
+    assert mean(np.array([np.nan])) == "unknown"
+
+
+def test_long_lists_of_names_are_cut() -> None:
+    assert join_names(["a", "b"]) == "a and b"
+    assert name_a_few(["a", "b", "c", "d"]) == "a, b, c and d"
+    assert name_a_few(list("abcdef")) == "a, b, c and 3 more"

@@ -1,0 +1,321 @@
+"""Claims 5 and 6 on design matrices that grow with known exponents, before and beyond the burn-in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Unit, grid
+from hybandits.paper.claims import FAILS, HOLDS, OPEN, PICKED_ARMS, UNIFORM_CHOICE, Verdict
+from hybandits.paper.judging import (
+    judge,
+    judge_claim_5,
+    judge_claim_6,
+    judge_claim_7,
+    judge_small_problem,
+)
+from tests.support.fabricated_outcomes import (
+    ORDER_1,
+    DesignOf,
+    as_results,
+    diversity,
+    fabricated_outcome,
+    judged,
+    measures,
+    power_curves,
+    root_curves,
+    short_setting,
+    small_measures,
+    small_problem,
+    the_finding,
+)
+
+# ------------------------------------------------------------------ claim 5
+
+
+def test_claim_5_holds_for_linear_growth_that_starts_late() -> None:
+    e = diversity()
+    verdict = judge_claim_5(judged(e, root_curves(e, 0.5), measures(e)))
+    assert verdict.verdict == HOLDS
+    assert sum(row.verdict is not None for row in verdict.evidence) == 7
+    seen = the_finding(verdict, "LinUCB: lambda_min(W_i)").value
+    assert "exponent 1.1" in seen
+    assert "(independent rows would show 1.1" in seen
+    assert "log-log slope 1.3" in seen
+    assert "log-log slope 1.05" in the_finding(verdict, "HyLinUCB: lambda_min(V)").value
+    assert "exponent 0.5" in the_finding(verdict, "LinUCB: sigma_max(B_i)").value
+
+
+def test_claim_5_between_linear_and_square_root_is_undecided() -> None:
+    e = diversity(trials=10)
+    verdict = judge_claim_5(judged(e, root_curves(e, 0.5), measures(e, v=0.8, b=0.68)))
+    assert verdict.verdict == OPEN
+    assert the_finding(verdict, "LinUCB: lambda_min(V)").verdict == OPEN
+    assert the_finding(verdict, "LinUCB: sigma_max(B_i)").verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"v": 0.5}, "LinUCB: lambda_min(V)"),
+        ({"w": 0.5}, "LinUCB: lambda_min(W_i)"),
+        ({"w": 0.5}, "DisLinUCB: lambda_min of the arms' matrices"),
+        ({"b": 1.0}, "HyLinUCB: sigma_max(B_i)"),
+    ],
+)
+def test_claim_5_fails_by_each_part(changes: dict[str, Any], part: str) -> None:
+    e = diversity(trials=10)
+    verdict = judge_claim_5(judged(e, root_curves(e, 0.5), measures(e, late=False, **changes)))
+    assert verdict.verdict == FAILS
+    assert the_finding(verdict, part).verdict == FAILS
+    assert the_finding(verdict, "LinUCB: sigma_max(B_i)").verdict == (FAILS if "b" in changes else HOLDS)
+
+
+@pytest.mark.slow
+def test_claims_5_and_6_on_rows_that_are_truly_diverse() -> None:
+    """Arms pulled at random, features uniform in the ball: everything the assumption asks for."""
+    e = diversity(trials=8)
+    k, d, t = 25, 10, np.array(e.probes)
+
+    def design(unit: Unit, policy: str, trial: int) -> dict[str, Any]:
+        random = np.random.default_rng([trial, len(policy)])
+        x, z = random.normal(size=(2, e.horizon, d))
+        for rows in (x, z):
+            rows *= (random.random(e.horizon) ** (1 / d) / np.linalg.norm(rows, axis=1))[:, None]
+        both = np.concatenate([x, z], axis=1)
+        onto = np.eye(k)[random.integers(k, size=e.horizon)]
+        whole = np.tile(np.eye(2 * d), (k, 1, 1))
+        pulls, seen = np.zeros(k), 0
+        measured: dict[str, list[Any]] = {name: [] for name in (*DESIGN, *DESIGN_BY_ARM)}
+        for n in t:
+            rows, arms = both[seen:n], onto[seen:n]
+            whole += (arms.T @ (rows[:, :, None] * rows[:, None, :]).reshape(n - seen, -1)).reshape(whole.shape)
+            pulls, seen = pulls + arms.sum(axis=0), n
+            b, w = whole[:, :d, d:], whole[:, d:, d:]
+            lam, turn = np.linalg.eigh(whole[:, :d, :d].sum(axis=0) - (k - 1) * np.eye(d))
+            root = turn / np.sqrt(lam)
+            s = root.T @ (b @ np.linalg.solve(w, b.transpose(0, 2, 1))).sum(axis=0) @ root
+            least = np.linalg.eigvalsh(whole if policy == "DisLinUCB" else w)[:, 0]
+            measured["lambda_min_v"].append(lam[0])
+            measured["rho_x"].append((lam[0] - 1) / n)
+            measured["rho_z"].append(float(((least - 1) / np.maximum(pulls, 1)).min()))
+            measured["z_norm"].append(math.sqrt(np.linalg.eigvalsh(s)[-1]))
+            measured["pulls"].append(pulls.astype(int))
+            measured["lambda_min_w"].append(least)
+            measured["sigma_max_b"].append(np.linalg.norm(b, 2, axis=(1, 2)))
+        return measured
+
+    outcome = judged(e, root_curves(e, 0.5), design)
+    assert judge_claim_5(outcome).verdict == HOLDS
+    lemma = judge_claim_6(outcome)
+    assert "Z is at most 1/2 in all 8 trials at T, too few to show a probability of 0.96" in lemma.summary
+    assert lemma.verdict == OPEN
+
+
+def test_claim_5_without_enough_pulls_or_measures() -> None:
+    e = diversity(trials=4)
+
+    def scarce(unit: Unit, policy: str, trial: int) -> Any:
+        return measures(e)(unit, policy, trial) | {"pulls": np.ones((len(e.probes), 25), dtype=int)}
+
+    verdict = judge_claim_5(judged(e, root_curves(e, 0.5), scarce))
+    assert verdict.verdict == OPEN
+    assert the_finding(verdict, "LinUCB: lambda_min(W_i)").value == "no arm was pulled often enough"
+    unmeasured = judged(e, root_curves(e, 0.5))
+    verdict = judge_claim_5(unmeasured)
+    assert verdict.verdict == OPEN
+    assert "not measured arm by arm" in verdict.evidence[0].value
+    assert judge_claim_6(unmeasured).summary.startswith("LinUCB's Z was not measured and HyLinUCB's Z was not measured")
+    summary = judge_claim_7([unmeasured]).summary
+    assert summary == "No diversity was measured, so there is no bound to compare with."
+
+
+# ------------------------------------------------------------------ claim 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "trials", "answer", "words"),
+    [
+        # The burn-in is far beyond T: the conclusion may be seen before.
+        ({"z": 1.0}, 80, HOLDS, "is at most 1/2 in all 80 trials at T"),
+        ({"z": 1.0}, 10, OPEN, "too few to show a probability of 0.96"),
+        ({"z": 0.4, "falls": -0.01}, 80, OPEN, "at T but not falling"),
+        ({"z": 9.0}, 80, OPEN, "exceeds 1/2 in 80 of 80 trials at T"),
+    ],
+)
+def test_claim_6_before_the_burn_in(changes: dict[str, Any], trials: int, answer: str, words: str) -> None:
+    e = diversity(trials=trials)
+    verdict = judge_claim_6(judged(e, root_curves(e, 0.5), measures(e, **changes)))
+    assert verdict.verdict == answer
+    assert words in verdict.summary
+    assert "T = 5,000 is before the burn-in" in verdict.summary
+
+
+def test_claim_6_names_the_round_from_which_on_it_is_seen() -> None:
+    e = diversity()
+    verdict = judge_claim_6(judged(e, root_curves(e, 0.5), measures(e, z=1.0)))
+    # 1.0 (t/100)^-1/2 is 1/2 at t = 400, the largest of 80 trials a little below 1.0.
+    first = next(t for t in e.probes if t >= 390)
+    assert f"in all trials from t = {first:,} on" in the_finding(verdict, "LinUCB: sigma_max(Z_t)").value
+    ridge = the_finding(verdict, "LinUCB: ridge (not deciding)")
+    assert ridge.value.startswith("1; the proof asks for at least 1/rho = 20")
+    assert "pulls of an arm" in verdict.evidence[-1].value
+
+
+@pytest.mark.parametrize(("z", "answer"), [(1.0, HOLDS), (9.0, FAILS)])
+def test_claim_6_after_the_burn_in(z: float, answer: str) -> None:
+    """One arm and rho = 1 (no features have that, but made-up ones do): T_o is about 10,000 rounds."""
+    rounds = grid(20_000, 24, keep=())
+    e = diversity(arms=(1,), horizon=20_000, points=rounds, probes=rounds)
+
+    def design(unit: Unit, policy: str, trial: int) -> Any:
+        arrays = measures(e, z=z, rho=1.0)(unit, policy, trial)
+        return {name: a[:, :1] if name in DESIGN_BY_ARM else a for name, a in arrays.items()}
+
+    verdict = judge_claim_6(judged(e, root_curves(e, 0.5), design))
+    assert verdict.verdict == answer
+    assert "since T_o" in verdict.summary
+
+
+def test_claim_6_shows_longer_experiments_for_information() -> None:
+    e = diversity(trials=4)
+    outcome = judged(e, root_curves(e, 0.5), measures(e))
+    s = short_setting("setting-1", probes=(2_000,), trials=1)
+
+    def design(unit: Unit, policy: str, trial: int) -> Any:
+        if policy.startswith("HyRan"):
+            return None
+        return {"lambda_min_v": [1.0], "rho_x": [0.1], "rho_z": [0.1], "z_norm": [0.1 + 0.1 * unit.environment]}
+
+    alone = judge_claim_6(outcome)
+    verdict = judge_claim_6(outcome, [judged(s, power_curves(s, ORDER_1), design)])
+    assert verdict.evidence[:-1] == alone.evidence
+    assert verdict.evidence[-1].what == "setting-1, K = 25: sigma_max(Z_T) at T = 2,000 (not deciding)"
+    assert verdict.evidence[-1].value == "LinUCB 0.1 to 0.5; HyLinUCB 0.1 to 0.5"
+    assert (verdict.verdict, verdict.summary) == (alone.verdict, alone.summary)
+
+
+# ------------------------------------------------------------------ beyond the burn-in
+
+
+UNIFORM, PICKED = UNIFORM_CHOICE.words, PICKED_ARMS.words
+
+
+def by_policy(first: DesignOf, others: DesignOf) -> DesignOf:
+    """Measures of uniform choice, and those of all policies that look at rewards."""
+    return lambda unit, policy, trial: (first if policy == "Uniform" else others)(unit, policy, trial)
+
+
+def verdicts_on(*, trials: int = 10, uniform: dict[str, Any], others: dict[str, Any]) -> dict[tuple[str, str], Verdict]:
+    e = small_problem(trials=trials)
+    design = by_policy(small_measures(e, **uniform), small_measures(e, **others))
+    found = judge_small_problem(judged(e, root_curves(e, 0.5), design))
+    return {(verdict.claim, verdict.basis): verdict for verdict in found}
+
+
+def test_each_way_of_choosing_has_its_own_verdicts() -> None:
+    verdicts = verdicts_on(uniform={}, others={"b": 1.0, "z": 0.6, "falls": 0.0, "rho": 0.4})
+    assert {key: verdict.verdict for key, verdict in verdicts.items()} == {
+        ("5", UNIFORM): HOLDS,
+        ("5", PICKED): FAILS,
+        ("6", UNIFORM): HOLDS,
+        ("6", PICKED): FAILS,
+    }
+    assert "tends to a constant" in verdicts["5", PICKED].summary
+    assert (
+        "K = 6: Uniform's Z is at most 1/2 since T_o in all 10 trials and falls (0.0" in verdicts["6", UNIFORM].summary
+    )
+    assert "; K = 6: HyLinUCB's Z exceeds 1/2 since T_o in 10 of 10 trials (0.6" in verdicts["6", PICKED].summary
+    assert "its assumption is not true of these choices" in verdicts["6", PICKED].summary
+    what = "K = 3, LinUCB: sigma_max(B_i)"
+    assert the_finding(verdicts["5", PICKED], what).value.startswith("exponent 1,")
+    assert the_finding(verdicts["5", PICKED], what).verdict == FAILS
+    for verdict in verdicts.values():
+        assert verdict.test.endswith(".")
+        assert "nan" not in f"{verdict.summary} {' '.join(row.value for row in verdict.evidence)}"
+
+
+def test_what_the_paper_does_not_speak_of_informs_and_does_not_decide() -> None:
+    verdicts = verdicts_on(uniform={}, others={})
+    assert {verdict.verdict for verdict in verdicts.values()} == {HOLDS}
+    deciding = {row.what for row in verdicts["6", PICKED].evidence if row.verdict is not None}
+    assert deciding == {f"K = {arms}, {name}: sigma_max(Z_t)" for arms in (3, 6) for name in ("LinUCB", "HyLinUCB")}
+    deciding = {row.what for row in verdicts["5", PICKED].evidence if row.verdict is not None}
+    assert "K = 6, DisLinUCB: lambda_min of the arms' matrices" in deciding
+    assert len(deciding) == 2 * 7, "three measures of LinUCB and HyLinUCB each, one of DisLinUCB"
+    assert not any("HyIDS" in what for what in deciding)
+    shown = the_finding(verdicts["6", PICKED], "K = 3, HyIDS: sigma_max(Z_t) (not deciding)")
+    assert "at most 1/2 since the burn-in in 10 of 10 trials" in shown.value
+
+
+def test_a_small_z_that_does_not_fall_is_named() -> None:
+    verdicts = verdicts_on(uniform={}, others={"b": 1.0, "z": 0.2, "falls": 0.0})
+    assert verdicts["6", PICKED].verdict == HOLDS
+    assert "in all 10 trials but does not fall (0.2 at T)" in verdicts["6", PICKED].summary
+
+
+def test_nothing_follows_before_the_burn_in_nor_from_few_trials() -> None:
+    verdicts = verdicts_on(uniform={"rho": 0.1}, others={"rho": 0.1, "z": 0.9, "falls": 0.0})
+    assert verdicts["6", UNIFORM].verdict == verdicts["6", PICKED].verdict == OPEN
+    assert "K = 3: T is before Uniform's burn-in of " in verdicts["6", UNIFORM].summary
+    verdicts = verdicts_on(trials=3, uniform={}, others={})
+    assert verdicts["6", UNIFORM].verdict == OPEN, "0.05^(1/3) = 0.37"
+    verdicts = verdicts_on(trials=1, uniform={}, others={})
+    assert verdicts["5", UNIFORM].verdict == OPEN
+
+
+def test_eigenvalues_that_lag_behind_contradict_claim_5() -> None:
+    verdicts = verdicts_on(uniform={"w": 0.6}, others={})
+    assert verdicts["5", UNIFORM].verdict == FAILS
+    assert "K = 3, Uniform: lambda_min(W_i)" in verdicts["5", UNIFORM].summary
+
+
+@pytest.mark.parametrize(("kept", "bases"), [(["Uniform"], [UNIFORM]), (["LinUCB"], [PICKED]), (["HyIDS"], [PICKED])])
+def test_policies_that_were_not_run(kept: list[str], bases: list[str]) -> None:
+    e = small_problem().only(kept)
+    verdicts = judge_small_problem(judged(e, root_curves(e, 0.5), small_measures(e)))
+    assert [(verdict.claim, verdict.basis) for verdict in verdicts] == [(c, b) for c in "56" for b in bases]
+    assert all((verdict.verdict == OPEN) == (kept != ["Uniform"]) for verdict in verdicts)
+
+
+def test_a_matrix_without_diversity_has_no_burn_in() -> None:
+    e = small_problem()
+    outcome = judged(e, root_curves(e, 0.5), small_measures(e, rho=0.0))
+    assert outcome.burn_in("Uniform", 3) == float("inf")
+    assert outcome.lemma_bound("Uniform", 3) is None
+    assert {v.verdict for v in judge_small_problem(outcome) if v.claim == "6"} == {OPEN}
+
+
+def test_burn_in_and_bound_are_the_theorems() -> None:
+    e = small_problem()
+    outcome = judged(e, root_curves(e, 0.5), small_measures(e))
+    # rho is at most 1/2: T_m = (64 + 16/3) log(2 4 K T/0.1), T_o = 4 T_m K^2 log(4 K/0.1)
+    assert outcome.burn_in("LinUCB", 3) == pytest.approx(4 * (64 + 16 / 3) * 20.21 * 9 * 4.7875, rel=0.03)
+    bound = outcome.lemma_bound("Uniform", 3)
+    assert bound is not None
+    # Once every arm has T_m pulls: 4 K sqrt(2 log(4 K/0.1)) / (rho sqrt t)
+    assert bound[0, -1] == pytest.approx(12 * (2 * 4.7875) ** 0.5 / (0.5 * 2_500_000**0.5), rel=0.02)
+    assert outcome.lemma_bound("DisLinUCB", 3) is None
+
+
+def test_verdicts_stand_beside_those_at_the_papers_length() -> None:
+    usual, small = diversity(trials=4), small_problem()
+    found = judge(
+        as_results(
+            fabricated_outcome(usual, root_curves(usual, 0.5), measures(usual)),
+            fabricated_outcome(small, root_curves(small, 0.5), small_measures(small)),
+        )
+    )
+    assert [(v.claim, v.basis) for v in found if v.claim in "56"] == [
+        (claim, basis) for claim in "56" for basis in ("4 trials of one draw of the parameters", UNIFORM, PICKED)
+    ]
+    assert [v.basis for v in found if v.claim == "5" and v.aside] == [UNIFORM, PICKED]
+    rows = [row.what for v in found if (v.claim, v.basis) == ("6", "") for row in v.evidence]
+    assert not any("diversity-small" in what for what in rows), "it has verdicts of its own"
+    written = replace(small, protocol="written")
+    found = judge(as_results(fabricated_outcome(written, root_curves(small, 0.5), small_measures(small))))
+    assert {v.protocol for v in found} == {"written"}
