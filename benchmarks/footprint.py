@@ -150,7 +150,7 @@ def _help(section: Section, add: Callable[[str, float, Pair], None], times: int)
         section.notes.append("hybandits --help: skipped, there is no module hybandits.cli")
         return
     # What the installed script `hybandits` runs.
-    command = ("-c", "from hybandits.cli.main import main; main()", "--help")
+    command = ("-c", "from hybandits.__main__ import app; app()", "--help")
     try:
         if not _python(*command).strip():
             raise RuntimeError("it printed nothing")

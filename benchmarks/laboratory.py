@@ -21,7 +21,7 @@ from benchmarks.workloads import WORKLOADS, Plan
 from hybandits import Constant, HyLinUCB, paper
 from hybandits.engines import ProcessEngine
 from hybandits.experiments import runner
-from hybandits.experiments.record import Experiment, Unit
+from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import Outcome, Results
 from hybandits.paper.published_numbers import agrees, published
 from hybandits.simulation.play import play_rounds
@@ -96,23 +96,12 @@ def run_loop(plan: Plan) -> Section:
 # ------------------------------------------------------------------ the paper at full length
 
 
-class _Watcher(runner.Unwatched):
-    def __init__(self, plan: Plan, what: str) -> None:
-        self.plan_, self.what, self.left = plan, what, 0
-
-    def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None:
-        self.left = len(todo)
-
-    def finish(self, unit: Unit) -> None:
-        self.left -= 1
-        self.plan_.say(f"laboratory, {self.what}: {self.left} units left")
-
-
 def _timed(records: list[Experiment], folder: Path, plan: Plan, what: str) -> tuple[Results, float, float]:
     """Results, minutes by the clock on two workers, minutes of processor time over all units."""
     runner.compile_loops(records)
     start = time.perf_counter()
-    results = runner.run(records, folder, engine=ProcessEngine(2), watcher=_Watcher(plan, what))
+    plan.say(f"laboratory, {what}: {sum(len(list(record.units())) for record in records)} units")
+    results = runner.run(records, folder, engine=ProcessEngine(2))
     minutes = (time.perf_counter() - start) / 60
     timings = [json.loads(line) for line in (folder / runner.TIMINGS).read_text().splitlines()]
     return results, minutes, sum(line["processor_seconds"] for line in timings) / 60

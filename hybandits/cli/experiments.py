@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hybandits.cli.shared import (
+    KEPT,
     Address,
+    Bars,
     EngineName,
     EngineOption,
     Workers,
@@ -20,11 +22,11 @@ from hybandits.cli.shared import (
     make_engine,
     plain_errors,
 )
-from hybandits.foundation import interrupts
 
 if TYPE_CHECKING:
     from hybandits.engines import Engine
     from hybandits.experiments.record import Experiment
+    from hybandits.experiments.results import Results
 
 
 class ProtocolName(StrEnum):
@@ -161,8 +163,7 @@ def reproduce(
     stopped when you give the same command again. The experiment on Yahoo's click log runs only when it is named:
     hybandits reproduce yahoo.
     """
-    interrupts.promise(interrupts.KEPT)
-    with plain_errors():
+    with plain_errors(KEPT):
         from hybandits import paper
 
         wanted = list(dict.fromkeys(names or (("yahoo",) if data is not None else paper.SETTINGS)))
@@ -206,8 +207,8 @@ def reproduce(
                 seed=0 if seed is None else seed, strict=strict,
             )  # fmt: skip
             records += yahoo_records
-        _run(records, out, chosen_engine, {"scale": scale.value, "seed": start}, command_line(context), log)
-        _report(out)
+        about = {"scale": scale.value, "seed": start}
+        _report(_run(records, out, chosen_engine, about, command_line(context), log))
 
 
 def _paper_policies(text: str) -> list[str]:
@@ -239,7 +240,6 @@ def _yahoo_records(
 ) -> tuple[list[Experiment], Path]:
     """The records of the Yahoo experiment, and the folder of its log."""
     from hybandits import paper
-    from hybandits.cli.progress import StagedBar
     from hybandits.foundation.files import make_writable_folder
     from hybandits.paper import yahoo
 
@@ -250,8 +250,7 @@ def _yahoo_records(
     make_writable_folder(out)
     with (
         _removed_if_empty(out) if new else contextlib.nullcontext(),
-        interrupts.tidying(interrupts.KEPT),
-        StagedBar() as progress,
+        Bars() as progress,
     ):
         prepared = yahoo.prepare_log(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
         split = yahoo.split_log(prepared.log, train=train, rounds=rounds)
@@ -279,7 +278,12 @@ def report(
 ) -> None:
     """Draw the figures, write the page and print the tables again from saved results, without running anything."""
     with plain_errors():
-        _report(folder)
+        from hybandits.experiments.results import read_results
+        from hybandits.foundation.files import make_writable_folder
+
+        results = read_results(folder)
+        make_writable_folder(folder)
+        _report(results)
 
 
 def simulate(
@@ -367,8 +371,7 @@ def simulate(
     are imported from the current folder or from where Python finds modules; the settings of such a world are a table,
     [world_settings].
     """
-    interrupts.promise(interrupts.KEPT)
-    with plain_errors():
+    with plain_errors(KEPT):
         from hybandits.experiments.config import experiment, with_data_beside, without_text
         from hybandits.foundation.files import read_toml
 
@@ -387,8 +390,7 @@ def simulate(
             settings = with_data_beside(settings, config)
         record = experiment(settings)
         file = Path(settings["data"]) if record.needs_data else None
-        _run([record], out, make_engine(engine, workers, address), {}, command_line(context), file)
-        _report(out)
+        _report(_run([record], out, make_engine(engine, workers, address), {}, command_line(context), file))
 
 
 def _must_be_known(what: str, name: str, known: Collection[str]) -> None:
@@ -407,29 +409,24 @@ def _whole_numbers(option: str, text: str) -> list[int]:
 
 def _run(
     records: list[Experiment], out: Path, engine: Engine, about: dict[str, Any], command: str, data: Path | None = None
-) -> None:
-    from hybandits.cli.progress import Bars
+) -> Results:
     from hybandits.experiments import runner
 
     with Bars() as bars:
-        runner.run(records, out, engine=engine, watcher=bars, about=about, command=command, data=data)
+        return runner.run(records, out, engine=engine, progress=bars, about=about, command=command, data=data)
 
 
-def _report(folder: Path) -> None:
+def _report(results: Results) -> None:
     from rich.console import Console
 
     from hybandits.engines import ProcessEngine, cores
-    from hybandits.experiments.results import read_results
-    from hybandits.foundation.files import make_writable_folder
     from hybandits.paper.judging import judge
     from hybandits.report.terminal import print_summary
     from hybandits.report.write import write_report
 
-    results = read_results(folder)
-    make_writable_folder(folder)
     verdicts = judge(results)
     print_summary(results, verdicts)
     with Console(stderr=True).status("drawing figures"):
         engine = ProcessEngine(min(cores(), len(results.protocols)))
-        page = write_report(folder, results=results, verdicts=verdicts, engine=engine)
+        page = write_report(results.folder, results=results, verdicts=verdicts, engine=engine)
     typer.echo(f"wrote {page}")

@@ -24,7 +24,6 @@ from hybandits.cli.shared import (
     make_engine,
     plain_errors,
 )
-from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
     from hybandits.evaluation.view import View
@@ -92,7 +91,7 @@ def make_log(
         from hybandits.logs.synthetic import SyntheticLog
 
         log = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind.value)
-        with tidying(), bar("writing", rounds) as advance:
+        with bar("writing", rounds) as advance:
             log.write(out, files=files, progress=advance)
         typer.echo(f"wrote {rounds:,} rounds in {files} {'file' if files == 1 else 'files'} to {out}")
 
@@ -129,7 +128,7 @@ def convert(
         *inputs, out = paths
         reader = reader_of(inputs, format=None if form is None else form.value, mapping=_read_mapping(mapping))
         problems = Problems(strict=strict)
-        with tidying(), bar("reading", reader.size, unit="B") as advance:
+        with bar("reading", reader.size) as advance:
             log = convert_log(reader, out, problems, advance)
         account_for(problems)
         for column in (column for column in log.user if column.endswith(("=other", "=(other)"))):
@@ -199,11 +198,10 @@ def _viewed(
         return View(log, features=features, ids=ids)
 
     if (path / HEADER).is_file():
-        with tidying():
-            yield view(Log(path))
+        yield view(Log(path))
         return
-    with tidying(), ExitStack() as stack:
-        with bar("reading", None, unit="B") as advance:
+    with ExitStack() as stack:
+        with bar("reading", None) as advance:
             log, problems = stack.enter_context(opened([path], strict=strict, progress=advance))
         account_for(problems if problems is not None and (problems.skipped or problems.files) else None)
         yield view(log)
@@ -279,8 +277,7 @@ def fit(
                 "that arm had been the only candidate",
                 err=True,
             )
-        with tidying(""):
-            fitted.save(out)
+        fitted.save(out)
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
         )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hybandits.cli.shared import bar, plain_errors
-from hybandits.foundation.interrupts import tidying
 
 if TYPE_CHECKING:
     from hybandits.service.log.store import Store
@@ -87,7 +86,7 @@ def verify(
         from hybandits.service.admin.verify import verify
 
         done = 0
-        with bar("verifying", log.last()[0], unit="rows") as advance:
+        with bar("verifying", log.last()[0]) as advance:
 
             def progress(row: int) -> None:
                 nonlocal done
@@ -161,7 +160,7 @@ def export(
     with _opened(bandit, store) as log:
         from hybandits.service.admin.export import export
 
-        with tidying(), bar("exporting", log.last()[0], unit="rows") as advance:
+        with bar("exporting", log.last()[0]) as advance:
             written, problems = export(log, out, progress=advance)
         typer.echo(f"wrote {written.rounds:,} decisions to {out}")
         for why, count in problems.kinds.most_common():

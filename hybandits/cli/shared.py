@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from hybandits.foundation import interrupts
-from hybandits.foundation.files import FULL
-
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
     from hybandits.engines import Engine
     from hybandits.logs.problems import Problems
 
@@ -35,44 +36,34 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first line t
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Turn an error that the user can mend into one line and exit code 2."""
+def plain_errors(after_interrupt: str = "") -> Iterator[None]:
+    """Turn errors that a user can fix into one line and exit code 2, and Ctrl-C into one line and exit code 130."""
     from hybandits.engines import EngineError
     from hybandits.experiments.record import ResultsError
-    from hybandits.foundation.own_classes import OwnClassError, failure_in_words
     from hybandits.logs.problems import ReadError
     from hybandits.logs.store import LogError
 
-    def say(words: str) -> None:
-        if interrupts.interrupted:  # then the error is a consequence of that
-            raise interrupts.Interruption
-        typer.echo(f"hybandits: {words}", err=True)
-
+    code = 2
     try:
         yield
-    except (ResultsError, EngineError, LogError, ReadError, OwnClassError) as problem:
-        say(str(problem))
-    except (ValueError, TypeError) as problem:
-        say(failure_in_words(problem) or str(problem))
+    except (ResultsError, EngineError, LogError, ReadError, ValueError, TypeError) as problem:
+        words = str(problem)
     except BrokenPipeError:  # whoever read the output has stopped reading, which Typer deals with
         raise
     except OSError as problem:
-        if problem.errno in FULL and problem.filename:
-            say(f"cannot write {problem.filename}: {problem.strerror}")
-        else:
-            where = f" {problem.filename}" if problem.filename else ""
-            say(f"cannot read or write{where} ({problem.strerror or problem})")
+        words = ": ".join(str(part) for part in (problem.filename, problem.strerror or problem) if part)
     except MemoryError as problem:
-        say(f"not enough memory ({problem}): make the problem smaller")
-    except (typer.Exit, typer.Abort):
-        raise
-    except Exception as problem:  # in a class of one's own, or it is ours
-        if not (words := failure_in_words(problem)):
-            raise
-        say(words)
+        words = f"not enough memory ({problem}): make the problem smaller"
+    except KeyboardInterrupt:
+        code, words = 130, f"interrupted{after_interrupt}"
     else:
         return
-    raise typer.Exit(2)
+    typer.echo(f"hybandits: {words}", err=True)
+    raise typer.Exit(code) from None
+
+
+KEPT = "; finished work is kept: give the same command again to continue"
+"""Printed after Ctrl-C by commands that save their work along the way."""
 
 
 def make_engine(name: EngineName, workers: int | None, address: str | None) -> Engine:
@@ -118,13 +109,56 @@ def _as_named(parameter: str, value: object) -> str:
     return value.name if isinstance(value, Path) else str(value)
 
 
-@contextmanager
-def bar(what: str, total: int | None, *, unit: str = "rounds") -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr if that is a terminal; call what it yields with the amount of work done since."""
-    from hybandits.cli.progress import simple_bar
+class Bars:
+    """Progress on stderr: a bar for each name at a terminal, a line every half minute elsewhere.
 
-    with simple_bar(what, total, unit=unit) as advance:
-        yield advance
+    Call it with a name, the amount done since the last call, and the amount there is in all, None if not known.
+    """
+
+    def __init__(self, console: Console | None = None, *, every: float = 30.0) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        self._console = console or Console(stderr=True)
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(show_speed=True), TimeRemainingColumn()
+        )  # fmt: skip
+        self._progress = Progress(
+            *columns, console=self._console, disable=not self._console.is_terminal, transient=True
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._every, self._last_line = every, time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, name: str, amount: int, total: int | None) -> None:
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=total)
+        self._progress.advance(self._tasks[name], amount)
+        if not self._console.is_terminal and time.monotonic() - self._last_line >= self._every:
+            self._last_line = time.monotonic()
+            typer.echo(f"hybandits: {', '.join(self._parts())}", file=self._console.file)
+
+    def _parts(self) -> Iterator[str]:
+        """How far everything is that has begun and is not finished."""
+        for task in self._progress.tasks:
+            if task.completed and not task.finished:
+                share = f"{task.percentage:.0f} %" if task.total else f"{task.completed:,.0f}"
+                left = f" (about {task.time_remaining:,.0f} s left)" if task.time_remaining else ""
+                yield f"{task.description} {share}{left}"
+
+
+@contextmanager
+def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show progress on stderr; call what it yields with the amount of work done since the last call."""
+    with Bars() as bars:
+        bars(what, 0, total)
+        yield lambda amount: bars(what, amount, total)
 
 
 def account_for(problems: Problems | None) -> None:

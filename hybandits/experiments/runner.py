@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits.engines import Engine, ProcessEngine, Report
+from hybandits.engines import Engine, ProcessEngine, Progress, Report
 from hybandits.evaluation.log_world import LogWorld
 from hybandits.experiments.design_matrix import measure
 from hybandits.experiments.manifest import MANIFEST, REMEDY, difference, joined_manifest, write_manifest
@@ -31,27 +31,8 @@ TIMINGS = "timings.jsonl"
 """The file with the seconds of every unit, one line each; it alone differs between two runs of the same record."""
 
 
-class Watcher(Protocol):
-    """Is told how a run goes, in order to show it."""
-
-    def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None:
-        """Called before anything runs, with the units to run and those that are in the folder already."""
-
-    def advance(self, unit: Unit, rounds: int) -> None:
-        """Called while a unit runs, with the number of its rounds that have been played so far."""
-
-    def finish(self, unit: Unit) -> None:
-        """Called when the unit's results are on disk."""
-
-
-class Unwatched:
-    """A watcher that shows nothing."""
-
-    def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None: ...
-
-    def advance(self, unit: Unit, rounds: int) -> None: ...
-
-    def finish(self, unit: Unit) -> None: ...
+Watch = Callable[[str, int, int], None]
+"""Called with the key of an experiment, how many of its rounds were played since the last call, and how many it has."""
 
 
 # ------------------------------------------------------------------ one unit
@@ -163,7 +144,7 @@ def run(
     folder: Path | str,
     *,
     engine: Engine | None = None,
-    watcher: Watcher | None = None,
+    progress: Watch = lambda key, rounds, total: None,
     about: Mapping[str, Any] | None = None,
     command: str | None = None,
     data: Path | str | None = None,
@@ -180,8 +161,8 @@ def run(
         Where results go; it is created if necessary.
     engine : Engine, optional
         Where units run; by default, in one process per core (`hybandits.engines.Local`).
-    watcher : Watcher, optional
-        Is told how the run goes.
+    progress : callable
+        Told how far the run is; it begins with the rounds of units that are in the folder already.
     about : mapping, optional
         What the manifest should say of the folder, e.g. its scale and seed.
     command : str, optional
@@ -212,7 +193,6 @@ def run(
     (2,)
     """
     folder = Path(folder)
-    watcher = watcher or Unwatched()
     records = list(experiments)
     try:
         make_writable_folder(folder)
@@ -232,13 +212,12 @@ def run(
                 todo.append(unit)
     todo.sort(key=cost, reverse=True)
     clear_parts([folder / MANIFEST, *(folder / unit.path for unit in (*todo, *done))])
-    watcher.plan(todo, done)
     write_manifest(folder, manifest)
     if todo:
         place = None if data is None else str(Path(data).resolve())
         compile_loops(records, place)
         jobs = [Job(unit, place if unit.experiment.needs_data else None) for unit in todo]
-        work = (engine or ProcessEngine()).map(timed_unit, jobs, lambda i, rounds: watcher.advance(todo[i], rounds))
+        work = (engine or ProcessEngine()).map(timed_unit, jobs, _watched(records, todo, done, progress))
         with closing(work):  # workers end, whatever happens here
             for i, (runs, spent) in work:
                 unit = todo[i]
@@ -246,8 +225,23 @@ def run(
                 write_manifest(folder, manifest)
                 with naming(folder / TIMINGS), (folder / TIMINGS).open("a") as file:
                     file.write(json.dumps({"unit": unit.path, "rounds": unit.rounds, **spent}) + "\n")
-                watcher.finish(unit)
     return read_results(folder)
+
+
+def _watched(records: list[Experiment], todo: list[Unit], done: list[Unit], progress: Watch) -> Progress:
+    """The progress of an engine as that of the experiments."""
+    totals = {record.key: sum(unit.rounds for unit in record.units()) for record in records}
+    so_far = [0] * len(todo)
+    for units, share in ((todo, 0), (done, 1)):
+        for unit in units:
+            progress(unit.experiment.key, share * unit.rounds, totals[unit.experiment.key])
+
+    def advance(i: int, rounds: int) -> None:
+        key = todo[i].experiment.key
+        progress(key, rounds - so_far[i], totals[key])
+        so_far[i] = rounds
+
+    return advance
 
 
 COSTS = {"HyRan": 12.0, "HyRanWithoutCrossBlocks": 8.0}

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from hybandits.engines.interface import cores
+from hybandits.engines import cores
 from hybandits.features import Features
 from hybandits.foundation.checks import FloatArray, nearest
 from hybandits.policies.base import Lots, Policy

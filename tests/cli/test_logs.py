@@ -342,8 +342,8 @@ def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> Non
         "    write(self, batch)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "store.LogWriter.write = interrupted\n"
-        "from hybandits.cli.main import main\n"
-        "main()\n"
+        "from hybandits.__main__ import app\n"
+        "app()\n"
     )
     process = subprocess.run(
         [sys.executable, "-c", code, "convert", str(folder / "raw"), str(tmp_path / "log")],

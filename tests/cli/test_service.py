@@ -18,7 +18,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from hybandits.cli.main import app
+from hybandits.__main__ import app
 from hybandits.service.client import Client
 from hybandits.service.log.sqlite import SqliteStore
 from tests.support.bandits import decide, put, reward, writer
@@ -151,8 +151,8 @@ INTERRUPTED = """
 import os, signal
 from hybandits.logs.store import LogWriter
 LogWriter.write = lambda *_: os.kill(os.getpid(), signal.SIGINT)
-from hybandits.cli.main import main
-main()
+from hybandits.__main__ import app
+app()
 """
 
 
@@ -169,7 +169,7 @@ def test_an_interrupted_export_writes_nothing(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120,
         env={**os.environ, "HYBANDITS_QUIET": "1", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (130, "hybandits: interrupted; nothing was written\n")
+    assert (done.returncode, done.stderr) == (130, "hybandits: interrupted\n")
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"log.db", "log.db.lock", "program.py"}
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import errno
+import io
 from pathlib import Path
 from typing import Annotated
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from hybandits.cli.shared import (
+    Bars,
     EngineName,
     EngineOption,
     Workers,
@@ -78,9 +81,9 @@ def test_the_command_keeps_what_changes_results(typed: list[str], kept: list[str
         (ReadError("line 3"), "hybandits: line 3"),
         (ResultsError("give another folder"), "hybandits: give another folder"),
         (EngineError("is the cluster up?"), "hybandits: is the cluster up?"),
-        (FileNotFoundError(2, "No such file", "x.csv"), "hybandits: cannot read or write x.csv (No such file)"),
-        (OSError(errno.ENOSPC, "the disk is full", "x.npz"), "hybandits: cannot write x.npz: the disk is full"),
-        (OSError("disk on fire"), "hybandits: cannot read or write (disk on fire)"),
+        (FileNotFoundError(2, "No such file", "x.csv"), "hybandits: x.csv: No such file"),
+        (OSError(errno.ENOSPC, "the disk is full", "x.npz"), "hybandits: x.npz: the disk is full"),
+        (OSError("disk on fire"), "hybandits: disk on fire"),
         (MemoryError("9 GB"), "hybandits: not enough memory (9 GB): make the problem smaller"),
     ],
 )
@@ -97,6 +100,33 @@ def test_errors_that_a_user_can_mend_are_one_line(
 def test_other_errors_keep_their_trace(problem: Exception) -> None:
     with pytest.raises(type(problem)), plain_errors():
         raise problem
+
+
+def test_an_interruption_has_a_line_and_a_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, plain_errors("; finished work is kept"):
+        raise KeyboardInterrupt
+    assert ended.value.exit_code == 130
+    assert capsys.readouterr().err == "hybandits: interrupted; finished work is kept\n"
+
+
+def progress_of(*, terminal: bool, every: float) -> str:
+    written = io.StringIO()
+    with Bars(Console(file=written, force_terminal=terminal, width=120), every=every) as bars:
+        bars("reading", 0, None)
+        bars("fitting", 0, 8)
+        bars("reading", 1500, None)
+        bars("fitting", 2, 8)
+        bars("fitting", 6, 8)
+        assert [task.completed for task in bars._progress.tasks] == [1500, 8]
+    return written.getvalue()
+
+
+def test_progress_is_bars_at_a_terminal_and_occasional_lines_elsewhere() -> None:
+    assert "fitting" in progress_of(terminal=True, every=30)
+    assert progress_of(terminal=False, every=30) == ""
+    lines = [line for line in progress_of(terminal=False, every=0).splitlines() if "%" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("hybandits: reading 1,500, fitting 25 %")
 
 
 def test_engines_by_name() -> None:

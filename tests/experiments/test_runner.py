@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from numpy.testing import assert_array_equal
 
 from hybandits.engines import ProcessEngine, Ray, SerialEngine
 from hybandits.experiments import results, runner
-from hybandits.experiments.record import ResultsError, Unit
+from hybandits.experiments.record import ResultsError
 from hybandits.experiments.results import read_results
-from hybandits.experiments.runner import Job, Unwatched, run, run_unit
+from hybandits.experiments.runner import Job, run, run_unit
 from hybandits.paper import HYTHOMPSON_TOLD
 from hybandits.policies.by_name import make_policy
 from hybandits.simulation.play import cumulative_regret
@@ -68,7 +67,7 @@ def test_every_engine_gives_the_same_bytes(engine: ProcessEngine | Ray, whole: P
 
 def test_a_run_that_was_interrupted_goes_on_and_ends_in_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(StopError):
-        run([SMALL, EIGEN], tmp_path, engine=SerialEngine(), watcher=StopAfter(3))
+        run([SMALL, EIGEN], tmp_path, engine=SerialEngine(), progress=StopAfter(3000))
     assert len(list(tmp_path.rglob("*.parquet"))) == 3
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
     run([SMALL, EIGEN], tmp_path, engine=SerialEngine())
@@ -197,29 +196,14 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         run([EIGEN], tmp_path, engine=SerialEngine())
 
 
-def test_the_watcher_is_told_everything(tmp_path: Path) -> None:
-    class Listener(Unwatched):
-        def __init__(self) -> None:
-            self.planned: list[tuple[int, int]] = []
-            self.rounds: dict[str, int] = {}
-            self.finished: list[str] = []
-
-        def plan(self, todo: Sequence[Unit], done: Sequence[Unit]) -> None:
-            self.planned.append((len(todo), len(done)))
-
-        def advance(self, unit: Unit, rounds: int) -> None:
-            self.rounds[unit.path] = rounds
-
-        def finish(self, unit: Unit) -> None:
-            self.finished.append(unit.path)
-
-    first, second = Listener(), Listener()
-    run([EIGEN], tmp_path, engine=SerialEngine(), watcher=first)
-    assert first.planned == [(2, 0)]
-    assert first.rounds == {unit.path: unit.rounds for unit in EIGEN.units()}
-    assert sorted(first.finished) == sorted(unit.path for unit in EIGEN.units())
-    run([EIGEN], tmp_path, engine=SerialEngine(), watcher=second)
-    assert (second.planned, second.finished) == ([(0, 2)], [])
+def test_progress_counts_the_rounds_that_are_there_too(tmp_path: Path) -> None:
+    calls: list[tuple[str, int, int]] = []
+    total = sum(unit.rounds for unit in EIGEN.units())
+    for _ in range(2):
+        calls.clear()
+        run([EIGEN], tmp_path, engine=SerialEngine(), progress=lambda *call: calls.append(call))
+        assert {(key, whole) for key, _, whole in calls} == {("diversity/written", total)}
+        assert sum(rounds for _, rounds, _ in calls) == total
 
 
 def test_the_longest_units_start_first() -> None:

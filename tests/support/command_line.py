@@ -7,7 +7,7 @@ import sys
 
 from typer.testing import CliRunner, Result
 
-from hybandits.cli.main import app
+from hybandits.__main__ import app
 
 
 def run(*arguments: object) -> Result:

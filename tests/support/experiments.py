@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybandits import paper
-from hybandits.experiments.record import Unit
-from hybandits.experiments.runner import TIMINGS, Unwatched
+from hybandits.experiments.runner import TIMINGS
 
 SMALL = replace(
     paper.experiment("setting-1", "released"), d1=4, d2=3, arms=(3, 5), horizon=60, trials=2, seeds=(5, 6),
@@ -32,13 +31,13 @@ class StopError(Exception):
     """What `StopAfter` raises."""
 
 
-class StopAfter(Unwatched):
-    """Ends the run after so many units, as Ctrl-C would."""
+class StopAfter:
+    """Ends a run once so many rounds have been played, as Ctrl-C would."""
 
-    def __init__(self, units: int) -> None:
-        self.left = units
+    def __init__(self, rounds: int) -> None:
+        self.left = rounds
 
-    def finish(self, unit: Unit) -> None:
-        self.left -= 1
-        if self.left == 0:
+    def __call__(self, key: str, rounds: int, total: int) -> None:
+        self.left -= rounds
+        if self.left < 0:
             raise StopError

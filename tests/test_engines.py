@@ -1,0 +1,166 @@
+"""Engines: the same results everywhere, workers that die, interruption, and processes that are left alone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybandits.engines import Engine, EngineError, ProcessEngine, Ray, SerialEngine, cores
+from tests.support.work import (
+    children,
+    die,
+    die_once,
+    fail,
+    ignore,
+    running,
+    sleep_after_the_first,
+    slowly,
+    square,
+    variable,
+    wait_for,
+)
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "serial": SerialEngine,
+    "one process": lambda: ProcessEngine(1),
+    "two processes": lambda: ProcessEngine(2),
+    "ray": lambda: Ray(2),
+}
+ONE = pytest.param("one process", marks=pytest.mark.slow)
+TWO = pytest.param("two processes", marks=pytest.mark.slow)
+RAY = pytest.param("ray", marks=[pytest.mark.xdist_group("ray"), pytest.mark.slow])
+ALL = ["serial", ONE, TWO, RAY]
+
+
+def test_the_serial_engine_reports_every_step_of_every_task() -> None:
+    calls: list[tuple[int, int]] = []
+    assert dict(SerialEngine().map(square, [1, 5], lambda i, amount: calls.append((i, amount)))) == {0: 1, 1: 25}
+    assert calls == [(0, 1), (0, 2), (0, 3), (1, 5), (1, 10), (1, 15)]
+
+
+@pytest.mark.slow
+def test_processes_report_progress_while_a_task_runs() -> None:
+    amounts: list[int] = []
+    assert dict(ProcessEngine(2).map(slowly, [7], lambda i, amount: amounts.append(amount))) == {0: 7}
+    assert {1, 2, 3} & set(amounts)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_task_is_done(name: str) -> None:
+    assert dict(ENGINES[name]().map(square, list(range(7)), ignore)) == {i: i * i for i in range(7)}
+
+
+@pytest.mark.parametrize("name", ["serial", TWO])
+def test_no_tasks_are_done_at_once(name: str) -> None:
+    assert list(ENGINES[name]().map(square, [], ignore)) == []
+
+
+@pytest.mark.parametrize("name", [TWO, RAY])
+def test_workers_are_held_to_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    names = ["OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"]
+    assert dict(ENGINES[name]().map(variable, names, ignore)) == {0: "1", 1: "1"}
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
+
+
+@pytest.mark.parametrize("name", [ONE, TWO, RAY])
+def test_a_worker_that_dies_costs_a_try(name: str, tmp_path: Path) -> None:
+    tasks = [(tmp_path, i) for i in range(5)]
+    assert dict(ENGINES[name]().map(die_once, tasks, ignore)) == {i: i for i in range(5)}
+    assert (tmp_path / "died").exists()
+    again = sum(len((tmp_path / f"began-{i}").read_text()) for i in range(5)) - 5
+    assert again <= 1, "no more than the task beside it was begun twice"
+
+
+@pytest.mark.parametrize("name", [TWO, RAY])
+def test_workers_that_keep_dying_end_the_run_with_a_remedy(name: str) -> None:
+    with pytest.raises(EngineError, match=r"workers? .*died 3 times at the same task.*--workers 1"):
+        list(ENGINES[name]().map(die, [0], ignore))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_error_in_the_work_comes_through(name: str) -> None:
+    with pytest.raises(ValueError, match="no good: 0"):
+        list(ENGINES[name]().map(fail, [0], ignore))
+
+
+@pytest.mark.parametrize("kind", [ProcessEngine, Ray])
+def test_workers_must_be_at_least_one(kind: type[ProcessEngine] | type[Ray]) -> None:
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+        kind(0)
+
+
+def test_there_is_a_process_per_core_by_default() -> None:
+    assert 1 <= ProcessEngine().workers == cores() <= (os.cpu_count() or 1)
+    assert ProcessEngine(3).workers == 3
+
+
+@pytest.mark.slow
+def test_workers_end_when_the_caller_stops_early_and_other_processes_do_not(tmp_path: Path) -> None:
+    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    mine.start()
+    work = ProcessEngine(2).map(sleep_after_the_first, [(tmp_path, i) for i in range(3)], ignore)
+    assert next(work) == (0, 0)
+    workers = wait_for(lambda: [int(path.name.rpartition("-")[2]) for path in tmp_path.glob("process-*")])
+    work.close()
+    wait_for(lambda: not any(running(pid) for pid in workers))
+    assert mine.is_alive()
+    mine.kill()
+    mine.join()
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    code = (
+        "from hybandits.engines import ProcessEngine; from tests.support.work import sleep\n"
+        "if __name__ == '__main__': list(ProcessEngine(2).map(sleep, [1, 2], lambda i, n: None))"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    root = str(Path(__file__).parents[1])
+    parent = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": root})
+    workers = wait_for(lambda: children(parent.pid) if len(children(parent.pid)) >= 2 else None)
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not any(running(pid) for pid in workers))
+
+
+def test_a_cluster_that_does_not_answer_is_named_at_once() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(EngineError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*refused\): check --address"):
+        Ray(address="127.0.0.1:1")._start(None)
+
+
+def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # importing it raises ImportError
+    with pytest.raises(EngineError, match=r"run pip install '\.\[ray\]' in a checkout"):
+        list(Ray().map(square, [1], ignore))
+
+
+class RefusingRay:
+    """Stands for the module `ray` where a cluster cannot be reached."""
+
+    def init(self, **options: Any) -> None:
+        raise ConnectionError("no such cluster\nand a long explanation")
+
+
+def test_a_cluster_that_does_not_start_is_told_in_one_line() -> None:
+    with pytest.raises(EngineError, match=r"^no Ray cluster on this machine \(no such cluster\): check --address"):
+        Ray()._start(RefusingRay())
+
+
+@pytest.mark.xdist_group("ray")
+@pytest.mark.slow
+def test_a_cluster_that_runs_already_is_used_and_left_running() -> None:
+    import ray
+
+    assert dict(Ray().map(square, [2, 3], ignore)) == {0: 4, 1: 9}
+    assert ray.is_initialized()
