@@ -47,7 +47,7 @@ def test_every_engine_gives_the_same_bytes(engine: ProcessEngine | Ray, record: 
 def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(record: Experiment, own_folder: Path) -> None:
     run([record], own_folder / "whole", engine=SerialEngine())
     with pytest.raises(StopError):
-        run([record], own_folder / "out", engine=SerialEngine(), progress=StopAfter(1500))
+        run([record], own_folder / "out", engine=SerialEngine(), progress=StopAfter(500))
     before = contents(own_folder / "out")
     source = (own_folder / "softmax.py").read_text()
     change_softmax(own_folder)
