@@ -1,47 +1,71 @@
-"""Who may ask: requests that carry a token; without tokens, programs of this machine, but not pages from elsewhere."""
+"""Access control: tokens; without tokens, programs on this machine, but no pages from other origins."""
 
 from __future__ import annotations
 
 import hmac
 from functools import lru_cache
+from pathlib import Path
 
 import msgspec
 from starlette.types import Scope
 
-from hybandits.service.problems import Refused
+from hybandits.service.commands import Refused
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""The names of this machine that only itself can reach."""
+"""Names of this machine that only itself can reach."""
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """What requests must carry: a token for everything but arms and promote, and one for everything, if it is given."""
+    """Tokens of requests: one for everything but arms and promote, and optionally one for everything."""
 
     use: str | None = None
     manage: str | None = None
 
 
+def read_tokens(path: str | None) -> Tokens:
+    """Read tokens from a file: the first line is needed for all requests, a second one for arms and promote."""
+    if path is None:
+        return Tokens()
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{path} is not UTF-8 ({problem.reason}): write the token as plain text") from None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not 1 <= len(lines) <= 2:
+        raise ValueError(
+            f"{path} has {len(lines)} lines, expected one token, or two: the second is needed for arms and promote"
+        )
+    for line in lines:
+        if len(line) < 16 or not line.isascii() or not line.isprintable():
+            raise ValueError(f"{path} has a token of {len(line)} characters: use at least 16 printable ASCII ones")
+    return Tokens(*lines)
+
+
 class Access:
-    """Refuses requests that may not be served."""
+    """The check of who may call an endpoint."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._use = None if tokens.use is None else tokens.use.encode()
         self._manage = None if tokens.manage is None else tokens.manage.encode()
 
-    def check(self, scope: Scope, *, manage: bool = False) -> None:
-        """Refuse a request that does not carry the token it needs; `manage`: the second one, if there is one."""
+    def check(self, scope: Scope, *, token: bool = True, manage: bool = False) -> None:
+        """Refuse a request without the token it needs; `manage`: the second one, if there is one."""
         if self._use is None:
-            _check_sender(scope)
+            _check_origin(scope)
             return
-        given = header(scope, b"authorization") or b""
-        scheme, _, token = given.partition(b" ")
-        may_use = hmac.compare_digest(token, self._use)
-        may_manage = self._manage is not None and hmac.compare_digest(token, self._manage)
+        if not token:
+            return
+        authorization = header(scope, b"authorization") or b""
+        scheme, _, given = authorization.partition(b" ")
+        may_use = hmac.compare_digest(given, self._use)
+        may_manage = self._manage is not None and hmac.compare_digest(given, self._manage)
         if scheme.lower() != b"bearer" or not (may_use or may_manage):
-            wrong = (
-                "The request carries no token" if not given else "The request does not carry a token of this service"
+            wrong = "no token" if not authorization else "no token of this service"
+            raise Refused(
+                401,
+                f"The request carries {wrong}. Send one in the header Authorization: Bearer TOKEN.",
+                field="Authorization",
             )
-            raise Refused(401, f"{wrong}. Send one in the header Authorization: Bearer TOKEN.", field="Authorization")
         if manage and self._manage is not None and not may_manage:
             raise Refused(
                 403,
@@ -49,13 +73,8 @@ class Access:
                 field="Authorization",
             )
 
-    def check_sender(self, scope: Scope) -> None:
-        """The check of requests that need no token."""
-        if self._use is None:
-            _check_sender(scope)
-
     def permits(self, scope: Scope) -> bool:
-        """Whether a request carries a token, or none is needed."""
+        """Return whether a request carries a token, or none is needed."""
         try:
             self.check(scope)
         except Refused:
@@ -64,30 +83,18 @@ class Access:
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The value of a header, None if it is not there."""
-    value: bytes
-    for its, value in scope["headers"]:
-        if its == name:
-            return value
-    return None
+    """Return the value of a header; None without one."""
+    return next((value for key, value in scope["headers"] if key == name), None)
 
 
-def _check_sender(scope: Scope) -> None:
-    """Refuse what a browser sends for a page from elsewhere.
+def _check_origin(scope: Scope) -> None:
+    """Refuse requests that a browser sends for a page of another origin.
 
-    Without tokens everybody on this machine may ask, and so could every page that its browsers show: by a request to
-    another origin, or under a name of its own that it lets point to 127.0.0.1 (DNS rebinding).
+    Without tokens everybody on this machine may use the service, and so could every page that its browsers show: by a
+    request to another origin, or under a name of its own that resolves to 127.0.0.1 (DNS rebinding).
     """
-    host = origin = site = mode = None
-    for name, value in scope["headers"]:
-        if name == b"host":
-            host = value
-        elif name == b"origin":
-            origin = value
-        elif name == b"sec-fetch-site":
-            site = value
-        elif name == b"sec-fetch-mode":
-            mode = value
+    headers = dict(scope["headers"])
+    host, origin, site = headers.get(b"host"), headers.get(b"origin"), headers.get(b"sec-fetch-site")
     if host is not None and not _is_loopback(host):
         raise Refused(
             403,
@@ -97,16 +104,17 @@ def _check_sender(scope: Scope) -> None:
             value=host.decode("latin-1"),
         )
     if origin is not None and origin.partition(b"://")[2] != host:
-        raise _elsewhere("Origin", origin)
-    if site == b"cross-site" and (scope["method"] != "GET" or mode != b"navigate"):  # links may lead here
-        raise _elsewhere("Sec-Fetch-Site", site)
+        raise _cross_origin("Origin", origin)
+    is_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+    if site == b"cross-site" and not is_link:
+        raise _cross_origin("Sec-Fetch-Site", site)
 
 
-def _elsewhere(name: str, value: bytes) -> Refused:
+def _cross_origin(name: str, value: bytes) -> Refused:
     return Refused(
         403,
-        f"The request comes from a page elsewhere ({name}: {value.decode('latin-1')}), and a service without a token "
-        "does not serve those. Start it with --token-file, and send the token.",
+        f"The request comes from a page of another origin ({name}: {value.decode('latin-1')}), and a service without a "
+        "token does not serve those. Start it with --token-file, and send the token.",
         field=name,
         value=value.decode("latin-1"),
     )
@@ -114,7 +122,8 @@ def _elsewhere(name: str, value: bytes) -> Refused:
 
 @lru_cache(maxsize=64)
 def _is_loopback(host: bytes) -> bool:
-    name, colon, port = host.lower().decode("latin-1").rpartition(":")
+    text = host.lower().decode("latin-1")
+    name, colon, port = text.rpartition(":")
     if not colon or not port.isdigit():
-        name = host.lower().decode("latin-1")
+        name = text
     return name.removeprefix("[").removesuffix("]") in LOOPBACK

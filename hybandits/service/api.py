@@ -1,11 +1,17 @@
-"""The routes: JSON in, JSON out; everything that writes goes through the writer."""
+"""The endpoints of the service.
+
+Each is a function under `endpoint`, which says where it is, who may call it, what it reads and what it answers. Routes,
+access rules, metrics and the description for programs (`openapi`) derive from that. Parameters of a function are named
+for what they take: `id` from the path, `body`, or the whole `scope`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -13,7 +19,6 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
@@ -22,355 +27,478 @@ from starlette.types import Receive, Scope, Send
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.decisions import with_floor
 from hybandits.service.access import Access, Tokens, header
-from hybandits.service.commands import Answer, Command, OfArm, Retire
-from hybandits.service.dashboard.metrics import Measured, Metrics
-from hybandits.service.dashboard.routes import Looking
-from hybandits.service.log.rows import ARMS, Arm, Decision, Reward, decode_ids
+from hybandits.service.commands import (
+    LONGEST,
+    Answer,
+    Command,
+    Decide,
+    Decoder,
+    GiveReward,
+    OfArm,
+    Outcome,
+    Promote,
+    PutArm,
+    Refused,
+    Retire,
+)
+from hybandits.service.dashboard.metrics import Metrics
+from hybandits.service.dashboard.page import locked_page, page_response
+from hybandits.service.dashboard.view import View, Views
+from hybandits.service.log.rows import ARMS, Arm, Decision, Reward, Value, decode_ids
 from hybandits.service.log.store import Found, StoreError
-from hybandits.service.problems import Refused
-from hybandits.service.protocol import answer_at_once
-from hybandits.service.reading import READ_ARM, READ_DECISION, READ_PROMOTE, READ_REWARD
-from hybandits.service.request_batching import Gathering
-from hybandits.service.writer import Outcome, Writer, answer_of
+from hybandits.service.writer import Writer, answer_of
 
 LARGEST_BODY = 4_000_000
 """Bytes of a request's body."""
 
+BODY_SECONDS = 10.0
+"""Seconds that a request's body may take to arrive."""
+
 RECENT = 3.0
-"""Seconds for which something that was written shows that it can be written."""
-
-_encoder = msgspec.json.Encoder()
+"""Seconds for which a write shows that the service can write."""
 
 
-class AnyId(StringConvertor):
+class AnyText(StringConvertor):
     """Ids in paths: any text, line breaks and slashes included."""
 
     regex = r"[\s\S]*"
 
 
-register_url_convertor("any", AnyId())
+register_url_convertor("any", AnyText())
+
+
+# -------------------------------------------------------------- answers, as programs see them
+
+
+class Decided(msgspec.Struct):
+    """A decision: its arm, the probability with which it was drawn, and the version of the model that decided."""
+
+    event_id: str
+    arm: str
+    propensity: float
+    version: int
+
+
+class RecordedDecision(Decided):
+    """Everything that the log knows about a decision; its time is in seconds since 1970.
+
+    `learned` is whether the reward counts. `closed` is whether the window has passed, and `learned_reward` what has
+    been learned by now: the reward, or what counts without one; null if nothing has.
+    """
+
+    row: int
+    time: float
+    user: dict[str, Value]
+    candidates: list[str]
+    probabilities: dict[str, float]
+    policy: str
+    challengers: dict[str, float]
+    arm_version: int
+    reward: float | None
+    learned: bool | None
+    closed: bool
+    learned_reward: float | None
+
+
+class Rewarded(msgspec.Struct, kw_only=True):
+    """A reward that is on disk, and whether the model learns it."""
+
+    event_id: str
+    reward: float
+    learned: bool
+    why: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class DecidedItem(Decided):
+    """A decision of a batch, with its status."""
+
+    status: int
+
+
+class RewardedItem(Rewarded, kw_only=True):
+    """A reward of a batch, with its status."""
+
+    status: int
+
+
+class ArmState(msgspec.Struct):
+    """An arm as it is now; the version is the row that described it."""
+
+    arm: str
+    active: bool
+    features: dict[str, Value] | msgspec.UnsetType = msgspec.UNSET
+    version: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class Promoted(msgspec.Struct):
+    """The policy that decides now."""
+
+    live: str
+
+
+class Health(msgspec.Struct):
+    """It works."""
+
+    status: str
+    version: int | msgspec.UnsetType = msgspec.UNSET
+
+
+# -------------------------------------------------------------- the service and its table of endpoints
+
+
+class Service:
+    """Everything that endpoints use."""
+
+    def __init__(self, writer: Writer, tokens: Tokens) -> None:
+        self.writer = writer
+        self.access = Access(tokens)
+        self.metrics = Metrics(writer)
+        self.views = Views(writer, self.metrics.refusals)
+
+    async def request(self, command: Command) -> Answer:
+        """Hand one command to the writer and return its answer."""
+        (outcome,) = await self.writer.request([command])
+        if isinstance(outcome, Refused):
+            raise outcome
+        return outcome
+
+    async def batch(self, items: Sequence[Command | Refused]) -> Answer:
+        """Hand the usable items of a batch to the writer; every item has a status of its own."""
+        commands = [item for item in items if not isinstance(item, Refused)]
+        served = await self.writer.request(commands) if commands else []
+        if served and isinstance(served[0], Refused) and served[0].status == 503:  # nothing could be written
+            raise served[0]
+        following = iter(served)
+        return Answer(200, [self._item(each if isinstance(each, Refused) else next(following)) for each in items])
+
+    def _item(self, outcome: Outcome) -> dict[str, Any]:
+        if isinstance(outcome, Answer):
+            return {"status": outcome.status, **outcome.body}
+        self.metrics.refused(outcome.status)
+        return outcome.document()
+
+    async def probe(self) -> str | None:
+        """Read what others have written, write an empty transaction, and return why that fails, if it does."""
+        await self.writer.request([])
+        return self.writer.trouble
+
+
+class Endpoint:
+    """One method of one path, as an ASGI application.
+
+    Attributes
+    ----------
+    name, summary : str
+        For metrics and programs: the name of the function, and the first line of its docstring.
+    method, path : str
+        Where it is.
+    body : type or None
+        The command that its body holds; with `batch` a list of them; without `required` the body may be empty.
+    answers : dict
+        Answers by status: a struct, a list of one, or a media type.
+    problems : tuple
+        Statuses of refusals of its own.
+    token, manage : bool
+        Whether it needs a token where there is one, and the second one where there are two.
+    """
+
+    def __init__(
+        self, handler: Callable[..., Awaitable[Answer | Response]], method: str, path: str, answers: dict[int, Any], *,
+        body: Any = None, batch: bool = False, required: bool = True, problems: tuple[int, ...] = (),
+        token: bool = True, manage: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.summary = handler.__name__, (inspect.getdoc(handler) or "").partition("\n")[0]
+        self.method, self.path, self.answers, self.problems = method, path, answers, problems
+        self.body, self.batch, self.required = body, batch, required
+        self.token, self.manage = token, manage
+        self._handler = handler
+        self._parameters = inspect.signature(handler).parameters.keys()
+        decoder: Decoder[Any] = Decoder(body) if body is not None else None  # type: ignore[assignment]
+        self._decode = None if body is None else decoder.batch if batch else decoder.one
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        service: Service = scope["app"].state.service
+        began, status = time.perf_counter(), 500
+        try:
+            response = await self._response(service, scope, receive)
+            status = response.status_code
+            await response(scope, receive, send)
+        finally:
+            service.metrics.observe(self.name, status, time.perf_counter() - began)
+
+    async def _response(self, service: Service, scope: Scope, receive: Receive) -> Response:
+        try:
+            service.access.check(scope, token=self.token, manage=self.manage)
+            arguments: dict[str, Any] = {}
+            if self._decode is not None:
+                body = await read_body(scope, receive)
+                arguments["body"] = self._decode(body if body or self.required else b"{}")
+            if "id" in self._parameters:
+                arguments["id"] = _id(scope)
+            if "scope" in self._parameters:
+                arguments["scope"] = scope
+            answer = await self._handler(service, **arguments)
+        except Refused as refused:
+            return problem(refused)
+        except StoreError as wrong:
+            return problem(Refused(503, f"{wrong} Ask again."))
+        if isinstance(answer, Response):
+            return answer
+        return Response(msgspec.json.encode(answer.body), answer.status, media_type="application/json")
+
+
+ENDPOINTS: list[Endpoint] = []
+
+
+def endpoint(method: str, path: str, answers: dict[int, Any], **options: Any) -> Callable[[Any], Endpoint]:
+    """Declare a function as an endpoint; see `Endpoint` for the options."""
+
+    def declare(handler: Any) -> Endpoint:
+        declared = Endpoint(handler, method, path, answers, **options)
+        ENDPOINTS.append(declared)
+        return declared
+
+    return declare
+
+
+# -------------------------------------------------------------- decisions and rewards
+
+
+@endpoint("POST", "/v1/decisions", {201: Decided, 200: Decided}, body=Decide, problems=(409,))
+async def decide(service: Service, body: Decide) -> Answer:
+    """Make a decision. The same id and body again give the same answer."""
+    return await service.request(body)
+
+
+@endpoint("POST", "/v1/rewards", {201: Rewarded, 200: Rewarded, 202: Rewarded}, body=GiveReward, problems=(404, 409))
+async def reward(service: Service, body: GiveReward) -> Answer:
+    """Record the reward of a decision. 202: it came too late, and is not learned."""
+    return await service.request(body)
+
+
+@endpoint("POST", "/v1/decisions/batch", {200: list[DecidedItem]}, body=Decide, batch=True)
+async def decide_batch(service: Service, body: list[Decide | Refused]) -> Answer:
+    """Make many decisions in one transaction; each has a status of its own."""
+    return await service.batch(body)
+
+
+@endpoint("POST", "/v1/rewards/batch", {200: list[RewardedItem]}, body=GiveReward, batch=True)
+async def reward_batch(service: Service, body: list[GiveReward | Refused]) -> Answer:
+    """Record many rewards in one transaction; each has a status of its own."""
+    return await service.batch(body)
+
+
+@endpoint("GET", "/v1/decisions/{id}", {200: RecordedDecision}, problems=(404,))
+async def decision(service: Service, id: str) -> Answer:
+    """Return a recorded decision: its candidates, their probabilities, and its reward."""
+    writer = service.writer
+    if (await asyncio.to_thread(writer.store.last))[0] > writer.state.row:
+        await writer.request([])  # another server may have closed the decision
+    found, closed, learned_reward = await asyncio.to_thread(_find, writer, id)
+    if found.decision is None:
+        raise Refused(
+            404,
+            f"There is no decision with the event id {id!r}. Use the event_id that it was answered with.",
+            field="id",
+            value=id,
+        )
+    made = found.decision.content
+    assert isinstance(made, Decision)
+    given = None if found.reward is None else found.reward.content
+    assert given is None or isinstance(given, Reward)
+    ids = decode_ids(made.candidates)
+    if ids is None:
+        ids = await asyncio.to_thread(_active_at, writer, made.version)
+    body = answer_of(made) | {
+        "row": found.decision.number,
+        "time": found.decision.time / 1e6,
+        "user": made.user,
+        "candidates": ids,
+        "probabilities": probabilities_of(made, ids),
+        "policy": made.policy,
+        "challengers": made.shadows,
+        "arm_version": made.arm_version,
+        "reward": None if given is None else given.reward,
+        "learned": None if given is None else not given.late,
+        "closed": closed,
+        "learned_reward": learned_reward,
+    }
+    return Answer(200, body)
+
+
+def _find(writer: Writer, event: str) -> tuple[Found, bool, float | None]:
+    """Return what the log has of an event, whether its decision is closed, and what was learned of it."""
+    state = writer.state
+    last_closed = state.closed  # read first, because a reward that came in time is in the log by then
+    found = writer.store.find([event]).get(event, Found())
+    if found.decision is None:
+        return found, False, None
+    closed = found.decision.number <= last_closed
+    learns = closed or state.bandit.window is None
+    return found, closed, state.learned_reward(found.decision.number, found.reward) if learns else None
+
+
+def _active_at(writer: Writer, version: int) -> list[str]:
+    """Return the arms that were active at a row, in the order of their first rows."""
+    active: dict[str, bool] = {}
+    for row in writer.store.rows(0, version, ARMS):
+        active[row.content.arm] = isinstance(row.content, Arm)  # type: ignore[union-attr]
+    return [arm for arm, is_active in active.items() if is_active]
+
+
+def probabilities_of(made: Decision, ids: list[str]) -> dict[str, float]:
+    """Return the probability of every candidate, from the policy's own probabilities and the floor."""
+    own, mixed = dict(made.lot), with_floor.py_func  # a few numbers are not worth the time to compile
+    return {arm: mixed(own.get(i, 0.0), made.floor, made.n) for i, arm in enumerate(ids)}
+
+
+# -------------------------------------------------------------- arms and policies
+
+
+@endpoint("GET", "/v1/arms", {200: list[ArmState]})
+async def arms(service: Service) -> Answer:
+    """List all arms, those included that other servers have put."""
+    if await service.probe() is not None:
+        raise Refused(503, f"{service.writer.trouble} Ask again.")
+    known = list(service.writer.state.arms.items())
+    return Answer(
+        200,
+        [
+            {"arm": arm, "active": each.active, "features": each.features, "version": each.version}
+            for arm, each in known
+        ],
+    )
+
+
+@endpoint("PUT", "/v1/arms/{id}", {201: ArmState, 200: ArmState}, body=PutArm, required=False, manage=True)
+async def put_arm(service: Service, id: str, body: PutArm) -> Answer:
+    """Add an arm, or replace its features."""
+    return await service.request(OfArm(_arm_id(id), body))
+
+
+@endpoint("DELETE", "/v1/arms/{id}", {200: ArmState}, problems=(404,), manage=True)
+async def retire_arm(service: Service, id: str) -> Answer:
+    """Retire an arm: it is no longer a candidate."""
+    return await service.request(OfArm(_arm_id(id), Retire()))
+
+
+def _arm_id(id: str) -> str:
+    if not 1 <= len(id) <= LONGEST:
+        raise Refused(
+            422, f"The id of an arm has 1 to {LONGEST} characters, got {len(id)}. Choose another.", field="id", value=id
+        )
+    return id
+
+
+@endpoint("POST", "/v1/promote", {200: Promoted}, body=Promote, problems=(404,), manage=True)
+async def promote(service: Service, body: Promote) -> Answer:
+    """Let another policy decide."""
+    return await service.request(body)
+
+
+# -------------------------------------------------------------- dashboard, metrics, health
+
+
+@endpoint("GET", "/", {200: "text/html"}, token=False)
+async def page(service: Service, scope: Scope) -> Response:
+    """Show the dashboard, or ask for the token."""
+    try:
+        service.access.check(scope)
+    except Refused as refused:
+        if refused.status != 401:
+            raise
+        return locked_page(refused=header(scope, b"authorization") is not None)
+    return page_response(await service.views.newest(), header(scope, b"if-none-match"))
+
+
+@endpoint("GET", "/v1/view", {200: View})
+async def view(service: Service) -> Answer:
+    """Return the values that the dashboard shows."""
+    return Answer(200, await service.views.newest())
+
+
+@endpoint("GET", "/metrics", {200: "text/plain"})
+async def metrics(service: Service) -> Response:
+    """Return measurements for Prometheus."""
+    text = service.metrics.text(await service.views.newest())
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@endpoint("GET", "/openapi.json", {200: "application/json"}, token=False)
+async def openapi(service: Service) -> Response:
+    """Describe the API for programs."""
+    from hybandits.service.openapi import document
+
+    return Response(document(), media_type="application/json")
+
+
+@endpoint("GET", "/healthz", {200: Health}, token=False)
+async def healthy(service: Service) -> Answer:
+    """Answer, which shows that the process runs."""
+    return Answer(200, {"status": "ok"})
+
+
+@endpoint("GET", "/readyz", {200: Health}, token=False)
+async def ready(service: Service, scope: Scope) -> Answer:
+    """Check that the service can write, by a write if there was none recently."""
+    writer = service.writer
+    if time.monotonic() - writer.wrote > RECENT or writer.trouble is not None:
+        trouble = await service.probe()
+        if trouble is not None:
+            hidden = "The service cannot write now. Ask with the token for the reason."
+            raise Refused(503, trouble if service.access.permits(scope) else hidden)  # reasons name files and hosts
+    return Answer(200, {"status": "ok", "version": writer.state.row})
+
+
+# -------------------------------------------------------------- the application
 
 
 def application(
     writer: Writer, *, tokens: Tokens | None = None, stopped: Callable[[], object] = lambda: None
 ) -> Starlette:
-    """The service as an ASGI application. It starts the writer when it starts, and stops it when it stops.
+    """Return the service as an ASGI application, which starts the writer and stops it at the end.
 
     `stopped` is called when nobody uses the log any more.
     """
-    return Api(writer, tokens or Tokens()).application(stopped)
+    service = Service(writer, tokens or Tokens())
 
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        writer.start(asyncio.get_running_loop())
+        yield
+        await asyncio.to_thread(writer.stop)
+        await asyncio.get_running_loop().shutdown_default_executor()  # threads may still be reading the log
+        stopped()
 
-class Api:
-    """The routes of one service."""
-
-    def __init__(self, writer: Writer, tokens: Tokens) -> None:
-        self.writer = writer
-        self.access = Access(tokens)
-        self.gathering = Gathering(writer)
-        self.looking = Looking(writer, self.gathering, self.access)
-
-    def application(self, stopped: Callable[[], object]) -> Starlette:
-        """The ASGI application; see `application`."""
-        access, metrics = self.access, self.looking.metrics
-        posted = {
-            "/v1/decisions": Posted(self.decide, access, metrics),
-            "/v1/rewards": Posted(self.reward, access, metrics),
-            "/v1/decisions/batch": Posted(self.decide_batch, access, metrics),
-            "/v1/rewards/batch": Posted(self.reward_batch, access, metrics),
-            "/v1/promote": Posted(self.promote, access, metrics, manage=True),
-        }
-        routes = [
-            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posted.items()),
-            Route("/v1/decisions/{id:any}", self.look, methods=["GET"]),
-            Route("/v1/arms", self.arms, methods=["GET"]),
-            Route("/v1/arms/{id:any}", self.put_arm, methods=["PUT"]),
-            Route("/v1/arms/{id:any}", self.retire_arm, methods=["DELETE"]),
-            Route("/healthz", self.healthy, methods=["GET"]),
-            Route("/readyz", self.ready, methods=["GET"]),
-            *self.looking.routes(),
-        ]
-
-        @contextlib.asynccontextmanager
-        async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-            self.gathering.start()
-            yield {"live": self.looking.live_views, "refused": metrics.refused}
-            await asyncio.to_thread(self.writer.stop)
-            await asyncio.get_running_loop().shutdown_default_executor()  # somebody may still be reading there
-            stopped()
-
-        return Application(
-            posted,
-            routes=routes,
-            lifespan=lifespan,
-            middleware=[Middleware(Measured, metrics=metrics)],
-            exception_handlers={Refused: _refused, HTTPException: _not_found, StoreError: _no_store},
-        )
-
-    # -------------------------------------------------------------- requests
-
-    async def _one(self, command: Command) -> Answer:
-        (outcome,) = await self.gathering.ask([command])
-        if isinstance(outcome, Refused):
-            raise outcome
-        return outcome
-
-    # -------------------------------------------------------------- decisions and rewards
-
-    async def decide(self, body: bytes) -> Answer:
-        """POST /v1/decisions."""
-        return await self._one(READ_DECISION.one(body))
-
-    async def reward(self, body: bytes) -> Answer:
-        """POST /v1/rewards."""
-        return await self._one(READ_REWARD.one(body))
-
-    async def decide_batch(self, body: bytes) -> Answer:
-        """POST /v1/decisions/batch: every item has a status of its own."""
-        return await self._batch(READ_DECISION.many(body))
-
-    async def reward_batch(self, body: bytes) -> Answer:
-        """POST /v1/rewards/batch: every item has a status of its own."""
-        return await self._batch(READ_REWARD.many(body))
-
-    async def promote(self, body: bytes) -> Answer:
-        """POST /v1/promote."""
-        return await self._one(READ_PROMOTE.one(body))
-
-    async def _batch(self, items: Sequence[Command | Refused]) -> Answer:
-        commands = [item for item in items if not isinstance(item, Refused)]
-        served = await self.gathering.ask(commands) if commands else []
-        for outcome in served[:1]:
-            if isinstance(outcome, Refused) and outcome.status == 503:  # the transaction failed, and so all items
-                raise outcome
-        following = iter(served)
-        outcomes = [item if isinstance(item, Refused) else next(following) for item in items]
-        for outcome in outcomes:
-            if isinstance(outcome, Refused):
-                self.looking.metrics.refused(outcome.status)
-        return Answer(200, [_item(outcome) for outcome in outcomes])
-
-    async def look(self, request: Request) -> Response:
-        """GET /v1/decisions/{id}: what was decided, among whom, with which chances, and its reward."""
-        self.access.check(request.scope)
-        event = _id(request)
-        if (await asyncio.to_thread(self.writer.store.last))[0] > self.writer.fold.row:
-            await self.gathering.ask([])  # another server may have closed the decision
-        found, closed, learned_reward = await asyncio.to_thread(self._find, event)
-        if found.decision is None:
-            raise Refused(
-                404,
-                f"There is no decision with the event id {event!r}. Use the event_id that it was answered with.",
-                field="id",
-                value=event,
-            )
-        decision = found.decision.content
-        assert isinstance(decision, Decision)
-        given = None if found.reward is None else found.reward.content
-        assert given is None or isinstance(given, Reward)
-        ids = decode_ids(decision.candidates)
-        if ids is None:
-            ids = await asyncio.to_thread(self._active_at, decision.version)
-        body = answer_of(decision) | {
-            "row": found.decision.number,
-            "time": found.decision.time / 1e6,
-            "user": decision.user,
-            "candidates": ids,
-            "chances": chances_of(decision, ids),
-            "policy": decision.policy,
-            "challengers": decision.shadows,
-            "arm_version": decision.arm_version,
-            "reward": None if given is None else given.reward,
-            "learned": None if given is None else not given.late,
-            "closed": closed,
-            "learned_reward": learned_reward,
-        }
-        return _json(body, 200)
-
-    def _find(self, event: str) -> tuple[Found, bool, float | None]:
-        """What the log has of an event, whether its decision is closed, and what was learned of it."""
-        fold = self.writer.fold
-        last_closed = fold.closed  # looked up first, because a reward that came in time is in the log by then
-        found = self.writer.store.find([event]).get(event, Found())
-        if found.decision is None:
-            return found, False, None
-        closed = found.decision.number <= last_closed
-        learns = closed or fold.bandit.window is None
-        return found, closed, fold.learned_of(found.decision.number, found.reward) if learns else None
-
-    def _active_at(self, version: int) -> list[str]:
-        """The arms that were active at a row, in the order of their first rows."""
-        active: dict[str, bool] = {}
-        for row in self.writer.store.rows(0, version, ARMS):
-            active[row.content.arm] = isinstance(row.content, Arm)  # type: ignore[union-attr]
-        return [arm for arm, there in active.items() if there]
-
-    # -------------------------------------------------------------- arms
-
-    async def put_arm(self, request: Request) -> Response:
-        """PUT /v1/arms/{id}."""
-        self.access.check(request.scope, manage=True)
-        body = await read_body(request.scope, request.receive)
-        return _answer(await self._one(OfArm(_arm_id(request), READ_ARM.one(body or b"{}"))))
-
-    async def retire_arm(self, request: Request) -> Response:
-        """DELETE /v1/arms/{id}."""
-        self.access.check(request.scope, manage=True)
-        return _answer(await self._one(OfArm(_arm_id(request), Retire())))
-
-    async def arms(self, request: Request) -> Response:
-        """GET /v1/arms, those that other processes have put included."""
-        self.access.check(request.scope)
-        if await self._trouble() is not None:
-            raise Refused(503, f"{self.writer.trouble} Ask again.")
-        known = list(self.writer.fold.arms.items())
-        return _json(
-            [
-                {"arm": arm, "active": each.active, "features": each.features, "version": each.version}
-                for arm, each in known
-            ],
-            200,
-        )
-
-    # -------------------------------------------------------------- health
-
-    async def healthy(self, request: Request) -> Response:
-        """GET /healthz: the process answers."""
-        self.access.check_sender(request.scope)
-        return _json({"status": "ok"}, 200)
-
-    async def ready(self, request: Request) -> Response:
-        """GET /readyz: it can write, which is tried if it has not been done for a while."""
-        self.access.check_sender(request.scope)
-        if time.monotonic() - self.writer.wrote > RECENT or self.writer.trouble is not None:
-            trouble = await self._trouble()
-            if trouble is not None:
-                told = self.access.permits(request.scope)  # reasons name files and hosts
-                raise Refused(
-                    503, trouble if told else "The service cannot write now. Ask with the token for the reason."
-                )
-        return _json({"status": "ok", "version": self.writer.fold.row}, 200)
-
-    async def _trouble(self) -> str | None:
-        """Why an empty transaction fails, or None; it also folds what others have written."""
-        await self.gathering.ask([])
-        return self.writer.trouble
-
-
-def chances_of(decision: Decision, ids: list[str]) -> dict[str, float]:
-    """The chance of every candidate of a decision, from the policy's own lot and the floor."""
-    own, chance = dict(decision.lot), with_floor.py_func  # a few numbers are not worth the time to compile
-    return {arm: chance(own.get(i, 0.0), decision.floor, decision.n) for i, arm in enumerate(ids)}
-
-
-def _id(request: Request) -> str:
-    """The id in a path. Bytes that are not UTF-8 would all become the same character, and ids with them the same."""
-    try:
-        unquote_to_bytes(request.scope["raw_path"]).decode()
-    except UnicodeDecodeError:
-        path = request.scope["raw_path"].decode("latin-1")
-        raise Refused(
-            422, f"The path {path!r} is not UTF-8. Encode the id as UTF-8 before % is used.", field="id", value=path
-        ) from None
-    its: str = request.path_params["id"]
-    return its
-
-
-def _arm_id(request: Request) -> str:
-    arm = _id(request)
-    if not 1 <= len(arm) <= 200:
-        raise Refused(
-            422, f"The id of an arm has 1 to 200 characters, got {len(arm)}. Choose another.", field="id", value=arm
-        )
-    return arm
-
-
-class Posted:
-    """A route whose body goes to the writer.
-
-    It speaks ASGI itself: nearly all requests come here, and Starlette's `Request` and `Response` would cost them as
-    much as their decision.
-    """
-
-    def __init__(
-        self, answer: Callable[[bytes], Awaitable[Answer]], access: Access, metrics: Metrics, *, manage: bool = False
-    ) -> None:
-        self._answer, self._access, self._metrics, self._manage = answer, access, metrics, manage
-        self.__name__: str = answer.__name__  # type: ignore[attr-defined]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, status = time.perf_counter(), 500
-        try:
-            try:
-                self._access.check(scope, manage=self._manage)
-                answer = await self._answer(await read_body(scope, receive))
-            except Refused as refused:
-                status = refused.status
-                await problem(refused)(scope, receive, send)
-                return
-            status, content = answer.status, _encoder.encode(answer.body)
-            at_once = answer_at_once(scope)
-            if at_once is None or not at_once(status, content):
-                await Response(content, status, media_type="application/json")(scope, receive, send)
-        finally:
-            self._metrics.measured(self.__name__, status, time.perf_counter() - began)
-
-
-class Application(Starlette):
-    """Starlette, but for requests that are posted: their routes are known without looking for them."""
-
-    def __init__(self, posted: Mapping[str, Posted], **settings: Any) -> None:
-        super().__init__(**settings)
-        self.router.redirect_slashes = False  # a path with one too many is not there
-        self._posted = posted
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        posted = self._posted.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if posted is not None:
-            await posted(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
+    app = Starlette(
+        routes=[Route(each.path.replace("{id}", "{id:any}"), each, methods=[each.method]) for each in ENDPOINTS],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _not_found},
+    )
+    app.router.redirect_slashes = False  # a path with another slash does not exist
+    app.state.service = service
+    return app
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
-    """The body, if it is not too large. How long it may take is the server's business: `protocol.Protocol`."""
-    length = header(scope, b"content-length")
-    if length is not None and length.isdigit() and int(length) > LARGEST_BODY:
+    """Read the body, if it is not too large and arrives in time."""
+    body, more = b"", True
+    length = header(scope, b"content-length") or b""
+    if length.isdigit() and int(length) > LARGEST_BODY:
         raise _too_large(int(length))
-    body, more = bytearray(), True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Refused(408, "The client went away before its body had arrived.")
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > LARGEST_BODY:
-            raise _too_large(len(body))
-    return bytes(body)
-
-
-def _json(body: Any, status: int) -> Response:
-    return Response(_encoder.encode(body), status, media_type="application/json")
-
-
-def _answer(answer: Answer) -> Response:
-    return _json(answer.body, answer.status)
-
-
-def _item(outcome: Outcome) -> dict[str, Any]:
-    """An item of a batch's answer."""
-    if isinstance(outcome, Answer):
-        return {"status": outcome.status, **outcome.body}
-    problem_: dict[str, Any] = msgspec.json.decode(outcome.document())
-    return problem_
-
-
-def problem(refused: Refused) -> Response:
-    """The answer to a request that is not served."""
-    headers = {"retry-after": "1"} if refused.status == 503 else {}
-    if refused.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    return Response(refused.document(), refused.status, headers, media_type="application/problem+json")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(408, "The client disconnected before its body had arrived.")
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > LARGEST_BODY:
+                    raise _too_large(len(body))
+    except TimeoutError:
+        raise Refused(408, f"The body has not arrived within {BODY_SECONDS:g} seconds. Send it again.") from None
+    return body
 
 
 def _too_large(size: int) -> Refused:
@@ -382,24 +510,48 @@ def _too_large(size: int) -> Refused:
     )
 
 
-async def _refused(request: Request, refused: Exception) -> Response:
-    assert isinstance(refused, Refused)
-    return problem(refused)
+def _id(scope: Scope) -> str:
+    """Return the id in a path; undecodable bytes would all become the same character, so they are refused."""
+    path: bytes = scope["raw_path"]
+    try:
+        unquote_to_bytes(path).decode()
+    except UnicodeDecodeError:
+        text = path.decode("latin-1")
+        raise Refused(
+            422, f"The path {text!r} is not UTF-8. Encode the id as UTF-8 before % is used.", field="id", value=text
+        ) from None
+    id: str = scope["path_params"]["id"]
+    return id
 
 
-async def _no_store(request: Request, wrong: Exception) -> Response:
-    return problem(Refused(503, f"{wrong} Ask again."))
+def problem(refused: Refused) -> Response:
+    """Return a refusal as a response."""
+    headers = {}
+    if refused.status == 503:
+        headers["retry-after"] = "1"
+    elif refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    elif refused.status in (408, 413):
+        headers["connection"] = "close"  # the rest of the body is not read
+    return Response(
+        msgspec.json.encode(refused.document()), refused.status, headers, media_type="application/problem+json"
+    )
 
 
 async def _not_found(request: Request, wrong: Exception) -> Response:
-    assert isinstance(wrong, HTTPException)
+    """Refuse an unknown path or method, and name the nearest path or the methods that there are."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
     method, path = request.method, request.url.path
-    if not routes:
-        paths = [route.path.partition("{")[0] for route in request.app.routes]
-        detail = f"There is no {path!r} here{nearest(path, paths)}. /openapi.json lists what there is."
-        return problem(Refused(404, detail, field="path", value=path))
-    allowed = ", ".join(sorted({method for route in routes for method in route.methods}))
-    answer = problem(Refused(405, f"{path!r} takes {allowed}, got {method}.", field="method", value=method))
-    answer.headers["allow"] = allowed
-    return answer
+    if routes:
+        allowed = ", ".join(sorted({method for route in routes for method in route.methods}))
+        refused = Refused(405, f"{path!r} takes {allowed}, got {method}.", field="method", value=method)
+    else:
+        paths = [each.path.partition("{")[0] for each in ENDPOINTS]
+        detail = f"There is no {path!r}{nearest(path, paths)}. /openapi.json lists all paths."
+        refused = Refused(404, detail, field="path", value=path)
+    service: Service = request.app.state.service
+    service.metrics.observe("unknown", refused.status, 0.0)
+    response = problem(refused)
+    if routes:
+        response.headers["allow"] = allowed
+    return response

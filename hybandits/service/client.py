@@ -1,9 +1,9 @@
-"""A client of the service, in ordinary and in asynchronous code.
+"""A client of the service, for synchronous and asynchronous code.
 
 A request that fails is sent again. For decisions and rewards that is safe: decisions carry the id of their event, which
-the client makes where the caller has none, and the service counts every event and every reward once. Arms and promote
-have no such ids. After a timeout it is not known whether they were changed, and somebody else may have changed them
-since, so they are sent again only if the service has said that it could not do it.
+the client creates where the caller has none, and the service counts every event and every reward once. Changes of arms
+and promotions have no ids. After a timeout their outcome is unknown, so they are sent again only if the service answered
+that it could not make them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ from urllib.parse import quote
 import httpx
 
 RETRIES = 7
-"""How often a request is sent again before its error is raised. The pauses are 3 to 6 seconds in all, in which a server
-starts, or 7 to 11 if the service says that it cannot write."""
+"""Further attempts before an error is raised. The pauses add up to 3 to 6 seconds, in which a server starts, or to 7 to
+11 if the service answers that it cannot write."""
 
-AGAIN = (408, 502, 503, 504)
+RETRIED = (408, 502, 503, 504)
 """Statuses after which a request is sent again."""
 
 TIMEOUT = 15.0
 """Seconds that an attempt may take: longer than the service waits for its store."""
 
 LONGEST_PAUSE = 30.0
-"""Seconds that the client waits at most where the service says when to ask again."""
+"""Longest pause in seconds, whatever `Retry-After` asks for."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
+
+Result = httpx.Response | httpx.TransportError
 
 
 class ServiceError(Exception):
@@ -51,7 +53,7 @@ class ServiceError(Exception):
 
 
 class Decided(NamedTuple):
-    """A decision, as the service answers it."""
+    """A decision as the service answers it."""
 
     arm: str
     event_id: str
@@ -63,17 +65,17 @@ class Decided(NamedTuple):
 
 
 class _Request(NamedTuple, Generic[T]):
+    """A request, the function that reads its answer, and whether it may be sent again after an unknown outcome."""
+
     method: str
     path: str
     read: Callable[[Any], T]
-    """What the caller gets, made from the JSON of the answer."""
     json: Any = None
     safe: bool = True
-    """Whether it may be sent again though nobody knows what became of it."""
 
 
 class _Requests:
-    """Everything that can be asked, for both clients."""
+    """The requests of both clients."""
 
     def decide(
         self,
@@ -82,11 +84,11 @@ class _Requests:
         *,
         event_id: str | None = None,
     ) -> _Request[Decided]:
-        """Ask which arm to show this user, among these candidates or all active arms."""
+        """Choose an arm for this user, among these candidates or all active arms."""
         return _Request("POST", "/v1/decisions", _decided, _decision(user, candidates, event_id))
 
     def reward(self, event_id: str, reward: float) -> _Request[bool]:
-        """Give the reward of a decision; returns whether it is learned, which it is not after the window."""
+        """Send the reward of a decision; returns whether it is learned, which it is not after the window."""
         return _Request("POST", "/v1/rewards", _learned, _reward(event_id, reward))
 
     def decide_batch(
@@ -96,7 +98,7 @@ class _Requests:
         *,
         event_ids: Sequence[str] | None = None,
     ) -> _Request[list[Decided | ServiceError]]:
-        """Make up to 1,000 decisions in one request, among the same candidates; those refused are `ServiceError`."""
+        """Make up to 1,000 decisions in one request, among the same candidates; refused ones are `ServiceError`."""
         ids = [None] * len(users) if event_ids is None else event_ids
         if len(ids) != len(users):
             raise ValueError(f"event_ids are {len(ids)} for {len(users)} users: give every user one, or leave them out")
@@ -104,15 +106,15 @@ class _Requests:
         return _Request("POST", "/v1/decisions/batch", _each(_decided), items)
 
     def reward_batch(self, rewards: Mapping[str, float]) -> _Request[list[bool | ServiceError]]:
-        """Give up to 1,000 rewards by their event ids; for each whether it is learned, or why it is refused."""
+        """Send up to 1,000 rewards by event id; returns for each whether it is learned, or why it is refused."""
         return _Request("POST", "/v1/rewards/batch", _each(_learned), [_reward(*each) for each in rewards.items()])
 
     def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> _Request[None]:
-        """Make an arm a candidate, or describe it anew."""
+        """Add an arm, or replace its features."""
         return _Request("PUT", _path("arms", arm), _nothing, {"features": _features("features", features)}, safe=False)
 
     def retire_arm(self, arm: str) -> _Request[None]:
-        """Let an arm be no longer a candidate."""
+        """Retire an arm: it is no longer a candidate."""
         return _Request("DELETE", _path("arms", arm), _nothing, safe=False)
 
     def promote(self, policy: str) -> _Request[None]:
@@ -120,16 +122,16 @@ class _Requests:
         return _Request("POST", "/v1/promote", _nothing, {"policy": policy}, safe=False)
 
     def arms(self) -> _Request[list[dict[str, Any]]]:
-        """All arms, with their features and whether they are active."""
+        """List all arms, with their features and whether they are active."""
         return _Request("GET", "/v1/arms", list)
 
-    def look(self, event_id: str) -> _Request[dict[str, Any]]:
-        """What was decided for an event: among whom, with which chances, its reward, and what was learned."""
+    def decision(self, event_id: str) -> _Request[dict[str, Any]]:
+        """Return a recorded decision: candidates, probabilities, reward, and what was learned."""
         return _Request("GET", _path("decisions", event_id), dict)
 
 
-def _path(kind: str, its: str) -> str:
-    return f"/v1/{kind}/{quote(its, safe='').replace('.', '%2E')}"  # /v1/arms/.. would be /v1
+def _path(kind: str, name: str) -> str:
+    return f"/v1/{kind}/{quote(name, safe='').replace('.', '%2E')}"  # /v1/arms/.. would be /v1
 
 
 def _decision(user: Mapping[str, Any] | None, candidates: Sequence[str] | None, event_id: str | None) -> dict[str, Any]:
@@ -148,14 +150,14 @@ def _reward(event_id: str, reward: float) -> dict[str, Any]:
     return {"event_id": _plain("event_id", event_id), "reward": _plain("reward", reward)}
 
 
-def _features(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    if given is not None and not hasattr(given, "keys"):
-        raise TypeError(f"{name} must be a dict of features, got {given!r}: pass names and values")
-    return {key: _plain(f"{name}[{key!r}]", value) for key, value in dict(given or {}).items()}
+def _features(name: str, features: Mapping[str, Any] | None) -> dict[str, Any]:
+    if features is not None and not hasattr(features, "keys"):
+        raise TypeError(f"{name} must be a dict of features, got {features!r}: pass names and values")
+    return {key: _plain(f"{name}[{key!r}]", value) for key, value in dict(features or {}).items()}
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A value as JSON has it: numbers of NumPy become those of Python."""
+    """Convert a value to one that JSON has: numbers of NumPy become those of Python."""
     if getattr(value, "ndim", None) == 0:
         value = value.item()
     if not isinstance(value, str | int | float | None):
@@ -178,14 +180,14 @@ def _nothing(body: Any) -> None:
 
 
 def _each(read: Callable[[Any], T]) -> Callable[[Sequence[Mapping[str, Any]]], list[T | ServiceError]]:
-    """Reads the answers of a batch."""
+    """Read the answers of a batch."""
     return lambda answers: [
         ServiceError(each["status"], each) if each["status"] >= 400 else read(each) for each in answers
     ]
 
 
 def _answer(response: httpx.Response) -> Any:
-    """The JSON of an answer; raises if the request was refused, or if something else than the service answers."""
+    """Return the JSON of an answer; raise `ServiceError` for a refusal, or for an answer of another program."""
     try:
         body = response.json()
     except ValueError:
@@ -202,46 +204,47 @@ def _answer(response: httpx.Response) -> Any:
 
 
 class _Attempts(Generic[T]):
-    """The attempts at a request: how long each may take, whether there is another one, and what comes of the last."""
+    """The attempts at one request: their timeouts, the pauses between them, and the result of the last."""
 
     def __init__(self, request: _Request[T], timeout: float, deadline: float | None) -> None:
-        self._request, self._timeout, self._made = request, timeout, 0
+        self._request, self._timeout, self._count = request, timeout, 0
         self._end = math.inf if deadline is None else time.monotonic() + deadline
 
     def next(self) -> dict[str, Any]:
-        """What to send, and for how many seconds to wait."""
-        method, path, _, json, _ = self._request
+        """Return the arguments of httpx for the next attempt."""
         left = max(0.001, self._end - time.monotonic())
-        return {"method": method, "url": path, "json": json, "timeout": min(self._timeout, left)}
+        return {
+            "method": self._request.method,
+            "url": self._request.path,
+            "json": self._request.json,
+            "timeout": min(self._timeout, left),
+        }
 
-    def pause(self, outcome: httpx.Response | httpx.TransportError) -> float | None:
-        """Seconds until the next attempt; None if this was the last, by its outcome, their number or the deadline."""
-        if isinstance(outcome, httpx.Response):
-            again, pause = outcome.status_code in AGAIN, _pause(self._made, outcome)
+    def pause(self, result: Result) -> float | None:
+        """Return the seconds until the next attempt; None if this was the last."""
+        if isinstance(result, httpx.Response):
+            retry = result.status_code in RETRIED
+        elif isinstance(result, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+            retry = False
         else:
-            again, pause = _may_send_again(self._request, outcome), _pause(self._made)
-        self._made += 1
-        return pause if again and self._made <= RETRIES and time.monotonic() + pause < self._end else None
+            unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+            retry = self._request.safe or isinstance(result, unsent)
+        pause = _pause(self._count, result if isinstance(result, httpx.Response) else None)
+        self._count += 1
+        return pause if retry and self._count <= RETRIES and time.monotonic() + pause < self._end else None
 
-    def result(self, outcome: httpx.Response | httpx.TransportError) -> T:
-        """What the caller gets; raises if it is an error."""
-        if isinstance(outcome, httpx.TransportError):
-            raise outcome
-        return self._request.read(_answer(outcome))
-
-
-def _may_send_again(request: _Request[Any], problem: httpx.TransportError) -> bool:
-    """Whether a request that got no answer may be sent again."""
-    if isinstance(problem, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-        return False
-    return request.safe or isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    def value(self, result: Result) -> T:
+        """Return the value for the caller, or raise the error."""
+        if isinstance(result, httpx.TransportError):
+            raise result
+        return self._request.read(_answer(result))
 
 
 def _pause(attempt: int, response: httpx.Response | None = None) -> float:
-    """Seconds before the next attempt: longer each time, not the same for all clients, and as long as they are told."""
-    told = "" if response is None else response.headers.get("retry-after", "")
-    if told.isdigit():
-        return min(LONGEST_PAUSE, float(told)) + random.random() / 2
+    """Return a random pause that grows with the attempts, or the one that the service asks for."""
+    retry_after = "" if response is None else response.headers.get("retry-after", "")
+    if retry_after.isdigit():
+        return min(LONGEST_PAUSE, float(retry_after)) + random.random() / 2
     return float(min(5.0, 0.05 * 2**attempt) * (0.5 + random.random() / 2))
 
 
@@ -250,51 +253,65 @@ def _headers(token: str | None) -> dict[str, str]:
         return {}
     token = token.strip()  # files end with a line break
     if not token or not token.isascii() or not token.isprintable():
-        raise ValueError(f"token must be printable ASCII, got {len(token)} characters that are not: look at its file")
+        raise ValueError(f"token must be printable ASCII, got {len(token)} characters that are not: check its file")
     return {"authorization": f"Bearer {token}"}
 
 
-def _checked(deadline: float | None) -> float | None:
-    if deadline is not None and not deadline > 0:
-        raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
-    return deadline
-
-
 def _now(make: Callable[Concatenate[Any, P], _Request[T]]) -> Callable[Concatenate[Client, P], T]:
-    """The method that sends what `make` makes, and waits."""
+    """Return the method that sends the request of `make` and waits for its answer."""
 
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._send(make(self, *args, **kwargs))
 
-    return _like(make, method)
+    return _documented(make, method)
 
 
 def _later(
     make: Callable[Concatenate[Any, P], _Request[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """The same to be awaited."""
+    """Return the same method as a coroutine function."""
 
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._send(make(self, *args, **kwargs))
 
-    return _like(make, method)
+    return _documented(make, method)
 
 
-def _like(make: Callable[..., Any], method: F) -> F:
-    """The method with the name, the parameters and the documentation that help shows."""
+def _documented(make: Callable[..., Any], method: F) -> F:
+    """Give the method the name, parameters and docstring of `make`."""
     functools.update_wrapper(method, make)
     parameters = inspect.signature(make).replace(return_annotation=inspect.Signature.empty)
     method.__signature__ = parameters  # type: ignore[attr-defined]
     return method
 
 
-class Client:
-    """Decide and reward from ordinary code; threads may share a client.
+class _Settings:
+    """The constructor of both clients."""
+
+    _kind: Any
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = TIMEOUT,
+        deadline: float | None = None,
+        transport: Any = None,
+    ) -> None:
+        if deadline is not None and not deadline > 0:
+            raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
+        self._timeout, self._deadline = timeout, deadline
+        self._http = self._kind(base_url=url, headers=_headers(token), transport=transport)
+
+
+class Client(_Settings):
+    """Decide and reward from synchronous code; threads may share a client.
 
     Parameters
     ----------
     url : str
-        Where the service is, for example ``"http://127.0.0.1:8000"``.
+        Address of the service, for example ``"http://127.0.0.1:8000"``.
     token : str, optional
         The token that the service asks for.
     timeout : float
@@ -304,20 +321,10 @@ class Client:
         answer that has begun to arrive is still read. Without a deadline, a call ends after eight attempts. That takes
         3 to 6 seconds if nobody listens, and two minutes if a service listens and never answers.
     transport : httpx.BaseTransport, optional
-        How requests are sent, for tests.
+        Transport of httpx, for tests.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        timeout: float = TIMEOUT,
-        deadline: float | None = None,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        self._timeout, self._deadline = timeout, _checked(deadline)
-        self._http = httpx.Client(base_url=url, headers=_headers(token), transport=transport)
+    _kind = httpx.Client
 
     def __enter__(self) -> Self:
         return self
@@ -334,36 +341,26 @@ class Client:
             return request.read([])
         attempts = _Attempts(request, self._timeout, self._deadline)
         while True:
-            outcome: httpx.Response | httpx.TransportError
+            result: Result
             try:
-                outcome = self._http.request(**attempts.next())
+                result = self._http.request(**attempts.next())
             except httpx.TransportError as problem:
-                outcome = problem
-            pause = attempts.pause(outcome)
+                result = problem
+            pause = attempts.pause(result)
             if pause is None:
-                return attempts.result(outcome)
+                return attempts.value(result)
             time.sleep(pause)
 
     decide, reward = _now(_Requests.decide), _now(_Requests.reward)
     decide_batch, reward_batch = _now(_Requests.decide_batch), _now(_Requests.reward_batch)
     put_arm, retire_arm, promote = _now(_Requests.put_arm), _now(_Requests.retire_arm), _now(_Requests.promote)
-    arms, look = _now(_Requests.arms), _now(_Requests.look)
+    arms, decision = _now(_Requests.arms), _now(_Requests.decision)
 
 
-class AsyncClient:
-    """The same from asynchronous code."""
+class AsyncClient(_Settings):
+    """The same as `Client` for asynchronous code."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        timeout: float = TIMEOUT,
-        deadline: float | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._timeout, self._deadline = timeout, _checked(deadline)
-        self._http = httpx.AsyncClient(base_url=url, headers=_headers(token), transport=transport)
+    _kind = httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -380,17 +377,17 @@ class AsyncClient:
             return request.read([])
         attempts = _Attempts(request, self._timeout, self._deadline)
         while True:
-            outcome: httpx.Response | httpx.TransportError
+            result: Result
             try:
-                outcome = await self._http.request(**attempts.next())
+                result = await self._http.request(**attempts.next())
             except httpx.TransportError as problem:
-                outcome = problem
-            pause = attempts.pause(outcome)
+                result = problem
+            pause = attempts.pause(result)
             if pause is None:
-                return attempts.result(outcome)
+                return attempts.value(result)
             await asyncio.sleep(pause)
 
     decide, reward = _later(_Requests.decide), _later(_Requests.reward)
     decide_batch, reward_batch = _later(_Requests.decide_batch), _later(_Requests.reward_batch)
     put_arm, retire_arm, promote = _later(_Requests.put_arm), _later(_Requests.retire_arm), _later(_Requests.promote)
-    arms, look = _later(_Requests.arms), _later(_Requests.look)
+    arms, decision = _later(_Requests.arms), _later(_Requests.decision)

@@ -1,12 +1,14 @@
-"""What the service is asked to do: requests after their JSON has been checked."""
+"""Commands accepted by the service, how they are decoded from JSON, and how they are answered or refused."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+import re
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
-from hybandits.service.log.rows import ALL, Candidates
+from hybandits.service.log.rows import ALL, Candidates, Value
 
 MOST = 1_000
 """Items of a batch, and candidates of a decision."""
@@ -14,77 +16,58 @@ MOST = 1_000
 LONGEST = 200
 """Characters of an id, and of a text that is a feature."""
 
+LONGEST_DETAIL = 2_000
+"""Characters of a problem's detail, which may repeat texts of the request."""
+
 Given = Annotated[str, msgspec.Meta(max_length=LONGEST)] | int | float | bool | None
-"""What a feature may be in a request. Recent decisions are kept in memory, so their features have a limit."""
+"""The values of features in a request. Recent decisions are kept in memory, so texts have a limit."""
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 Ids = Annotated[list[Id], msgspec.Meta(min_length=1, max_length=MOST)]
+
+NAMED_CANDIDATES = {
+    "type": ["array", "null"],
+    "items": {"type": "string", "minLength": 1, "maxLength": LONGEST},
+    "minItems": 1,
+    "maxItems": MOST,
+}
+"""JSON schema of candidates, which are decoded only if the same list has not been seen before."""
+
+
+# -------------------------------------------------------------- commands
 
 
 class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Make a decision."""
 
     user: dict[str, Given] = {}
-    candidates: Candidates = ALL
+    candidates: Annotated[Candidates, msgspec.Meta(extra_json_schema=NAMED_CANDIDATES)] = msgspec.field(
+        default_factory=lambda: ALL
+    )
     event_id: Id | None = None
-
-    @property
-    def keys(self) -> int:
-        """Keys that its JSON has at least; as many, unless it says in full what could be left out."""
-        user = len(self.user)
-        return user + (user > 0) + (self.candidates is not ALL) + (self.event_id is not None)
-
-    @property
-    def colons(self) -> int:
-        """Colons in its ids."""
-        return (self.event_id or "").count(":") + bytes(self.candidates).count(b":")
 
 
 class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
-    """Give the reward of a decision."""
+    """Record the reward of a decision."""
 
     event_id: Id
     reward: float
 
-    @property
-    def keys(self) -> int:
-        """Keys that its JSON has."""
-        return 2
-
-    @property
-    def colons(self) -> int:
-        """Colons in its ids."""
-        return self.event_id.count(":")
-
 
 class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Make an arm a candidate, or describe it anew."""
+    """Add an arm, or replace its features."""
 
     features: dict[str, Given] = {}
 
-    @property
-    def keys(self) -> int:
-        """Keys that its JSON has at least."""
-        return len(self.features) + bool(self.features)
-
-    colons = 0
-
 
 class Retire(msgspec.Struct, frozen=True):
-    """Let an arm be no longer a candidate."""
+    """Retire an arm."""
 
 
 class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Let another policy decide."""
 
     policy: str
-
-    @property
-    def keys(self) -> int:
-        """Keys that its JSON has."""
-        return 1
-
-    colons = 0
 
 
 class OfArm(msgspec.Struct, frozen=True):
@@ -97,8 +80,136 @@ class OfArm(msgspec.Struct, frozen=True):
 Command = Decide | GiveReward | OfArm | Promote
 
 
+# -------------------------------------------------------------- answers and refusals
+
+
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """A status and what is answered with it."""
+    """A status and the body of an answer."""
 
     status: int
     body: Any
+
+
+TITLES = {
+    400: "The request is not valid JSON in UTF-8, or not valid HTTP",
+    401: "A token is needed",
+    403: "This is not allowed",
+    404: "Not found",
+    405: "This method is not allowed here",
+    408: "The request took too long to arrive",
+    409: "This contradicts the log",
+    413: "The request is too large",
+    422: "The request cannot be used as it is",
+    503: "The service cannot answer now",
+}
+
+
+class Refused(Exception):  # noqa: N818 (an answer rather than an error)
+    """A refusal, which is answered with a problem document (RFC 9457).
+
+    Parameters
+    ----------
+    status : int
+        Status of the answer.
+    detail : str
+        What was wrong, and what to do.
+    field, value : optional
+        The field of the request, and its value.
+    """
+
+    def __init__(self, status: int, detail: str, *, field: str | None = None, value: Any = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.field, self.value = status, detail, field, value
+
+    def document(self) -> dict[str, Any]:
+        """Return the problem document."""
+        detail = self.detail
+        if len(detail) > LONGEST_DETAIL:  # what to do stands at the end
+            detail = f"{detail[: LONGEST_DETAIL // 2]} … {detail[-LONGEST_DETAIL // 2 :]}"
+        document: dict[str, Any] = {"title": TITLES[self.status], "status": self.status, "detail": detail}
+        if self.field is not None:
+            document |= {"field": _shortened(self.field), "value": _shortened(self.value)}
+        return document
+
+
+Outcome = Answer | Refused
+
+
+def _shortened(value: Any) -> Any:
+    """Return the value, or the beginning of its text if that is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def unusable_features(side: str, features: dict[str, Value], problem: Exception) -> Refused:
+    """Return the refusal of features of a user or an arm, from the error that they raised."""
+    field, detail = "user" if side == "user" else "features", str(problem)
+    name = re.search(r"feature '(.+?)'", detail)
+    if name is None:
+        return Refused(422, f"{detail[:1].upper()}{detail[1:]}.", field=field, value=features)
+    return Refused(
+        422, f"{detail[:1].upper()}{detail[1:]}.", field=f"{field}.{name[1]}", value=features.get(name[1])
+    )
+
+
+# -------------------------------------------------------------- decoding
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Errors of bodies that are not JSON of the expected form."""
+
+T = TypeVar("T")
+
+
+class Decoder(Generic[T]):
+    """Decoder of one kind of command, alone or in batches."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._one = msgspec.json.Decoder(kind)
+        self._batch = msgspec.json.Decoder(Annotated[list[kind], msgspec.Meta(max_length=MOST)])  # type: ignore[valid-type]
+
+    def one(self, body: bytes | msgspec.Raw) -> T:
+        """Return the command in a body; raise `Refused`."""
+        try:
+            return self._one.decode(body)
+        except UNREADABLE as problem:
+            raise unreadable(bytes(body), problem) from None
+
+    def batch(self, body: bytes) -> list[T | Refused]:
+        """Return the commands of a batch; those that cannot be used are `Refused`."""
+        try:
+            commands: list[T | Refused] = self._batch.decode(body)
+        except UNREADABLE:
+            commands = [self._item(item) for item in _items(body)]
+        if not commands:
+            raise Refused(422, "The batch is empty. Send at least one item.", field="body", value=[])
+        return commands
+
+    def _item(self, item: msgspec.Raw) -> T | Refused:
+        try:
+            return self.one(item)
+        except Refused as refused:
+            return refused
+
+
+def _items(body: bytes) -> list[msgspec.Raw]:
+    try:
+        return msgspec.json.decode(body, type=Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST)])
+    except UNREADABLE as problem:
+        raise unreadable(body, problem) from None
+
+
+def unreadable(body: bytes, problem: Exception) -> Refused:
+    """Return the refusal of a body that could not be decoded, with the field and the value that msgspec names."""
+    if isinstance(problem, RecursionError):
+        return Refused(400, "The body is nested too deeply. Send JSON as /openapi.json describes it.", field="body")
+    if not isinstance(problem, msgspec.ValidationError):
+        return Refused(400, f"The body is not valid JSON: {problem}. Send JSON in UTF-8.", field="body")
+    detail = f"{problem}. Send JSON as /openapi.json describes it."
+    place = re.search(r"field `(.+?)`", str(problem)) or re.search(r"at `\$\.([^`\[]+)", str(problem))
+    try:
+        content = msgspec.json.decode(body)
+    except UNREADABLE:
+        content = None
+    if place is None:
+        return Refused(422, detail, field="body", value=content)
+    return Refused(422, detail, field=place[1], value=content.get(place[1]) if isinstance(content, dict) else None)
