@@ -140,8 +140,7 @@ def promote(
 ) -> None:
     """Let a challenger decide from now on; running servers follow at once."""
     with _opened(bandit, store) as log:
-        from hybandits.service.commands import Promote
-        from hybandits.service.problems import Refused
+        from hybandits.service.commands import Promote, Refused
         from hybandits.service.writer import Writer
 
         (outcome,) = Writer(log).serve([Promote(policy)])

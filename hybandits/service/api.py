@@ -464,7 +464,7 @@ def application(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        writer.start(asyncio.get_running_loop())
+        writer.start()
         yield
         await asyncio.to_thread(writer.stop)
         await asyncio.get_running_loop().shutdown_default_executor()  # threads may still be reading the log
@@ -531,8 +531,8 @@ def problem(refused: Refused) -> Response:
         headers["retry-after"] = "1"
     elif refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    elif refused.status in (408, 413):
-        headers["connection"] = "close"  # the rest of the body is not read
+    elif refused.status == 408:
+        headers["connection"] = "close"  # the rest of the body is not waited for
     return Response(
         msgspec.json.encode(refused.document()), refused.status, headers, media_type="application/problem+json"
     )

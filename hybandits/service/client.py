@@ -2,8 +2,8 @@
 
 A request that fails is sent again. For decisions and rewards that is safe: decisions carry the id of their event, which
 the client creates where the caller has none, and the service counts every event and every reward once. Changes of arms
-and promotions have no ids. After a timeout their outcome is unknown, so they are sent again only if the service answered
-that it could not make them.
+and promotions have no ids. After a timeout their outcome is unknown, so they are sent again only if the service
+answered that it could not make them.
 """
 
 from __future__ import annotations

@@ -147,9 +147,7 @@ def unusable_features(side: str, features: dict[str, Value], problem: Exception)
     name = re.search(r"feature '(.+?)'", detail)
     if name is None:
         return Refused(422, f"{detail[:1].upper()}{detail[1:]}.", field=field, value=features)
-    return Refused(
-        422, f"{detail[:1].upper()}{detail[1:]}.", field=f"{field}.{name[1]}", value=features.get(name[1])
-    )
+    return Refused(422, f"{detail[:1].upper()}{detail[1:]}.", field=f"{field}.{name[1]}", value=features.get(name[1]))
 
 
 # -------------------------------------------------------------- decoding
@@ -191,9 +189,13 @@ class Decoder(Generic[T]):
             return refused
 
 
+_raw_items = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST)])
+
+
 def _items(body: bytes) -> list[msgspec.Raw]:
     try:
-        return msgspec.json.decode(body, type=Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST)])
+        items: list[msgspec.Raw] = _raw_items.decode(body)
+        return items
     except UNREADABLE as problem:
         raise unreadable(body, problem) from None
 

@@ -1,4 +1,4 @@
-"""The model as a fold over the log: arms, policies and sums, as they follow from the rows in their order."""
+"""The state of the model: arms, policies and sums, as they follow from the rows of the log in their order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import numpy as np
 from hybandits.engines import cores
 from hybandits.features import Features
 from hybandits.foundation.checks import FloatArray, nearest
-from hybandits.policies.base import Lots, Policy
-from hybandits.service.commands import LONGEST, Decide, Ids
+from hybandits.policies.base import Policy
+from hybandits.service.commands import LONGEST, UNREADABLE, Decide, Ids, Refused, unreadable, unusable_features
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log.rows import (
     ALL,
@@ -41,26 +41,23 @@ from hybandits.service.log.rows import (
     encode_ids,
 )
 from hybandits.service.log.store import Found, Reading, Snapshot, Store, StoreError
-from hybandits.service.problems import Refused
-from hybandits.service.reading import wrong_candidates
 from hybandits.service.settings import LIVE, Bandit
 from hybandits.service.summary import Summary
-from hybandits.service.wrong_features import wrong_features
 
 CHUNK = 1_000
 """Rewards that are learned in one call."""
 
 NAMED = 256
-"""Lists of candidates that are kept, because requests often name the same ones."""
+"""Lists of candidates that are cached, because requests often name the same ones."""
 
 TOGETHER = 500_000
-"""Numbers in the features of decisions whose lots are drawn together."""
+"""Numbers in the features of decisions that are drawn together."""
 
 MUCH = 50_000
-"""So many numbers are worth the time that it takes to start threads."""
+"""Numbers in features from which on threads are worth their start."""
 
 THREADS = min(cores(), 4)
-"""Threads that draw lots where it is much: kernels do not need Python's lock."""
+"""Threads that draw decisions: kernels release the interpreter lock."""
 
 REMEMBERED = 4_096
 """Recent decisions kept in memory at least, so that their rewards need not look them up."""
@@ -119,11 +116,11 @@ class ModelState:
     ended : str or None
         The log that continues this one, if it was rotated.
     resumed : int
-        The row of the snapshot that folding began with; 0 if it began with the log.
+        The row of the snapshot that the state was restored from; 0 if it was the log.
     summary : Summary
-        What the page and the metrics show.
+        The sums that the dashboard and the metrics show.
     lock : Lock
-        Held while rows are folded. Other threads hold it while they look.
+        Held while rows are applied, and by other threads while they read.
     """
 
     bandit: Bandit
@@ -146,19 +143,19 @@ class ModelState:
         self.lock = threading.Lock()
         self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
         self._vectors = np.empty((16, self.features.arm_width))
-        self._named: dict[bytes, Pool] = {}  # forgotten when an arm changes
+        self._pools: dict[bytes, Pool] = {}  # cleared when an arm changes
         self._due: list[tuple[Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self._recent: dict[int, Row] = {}  # decisions by their numbers
         self._known: dict[str, Found] = {}  # the same by their events, with their rewards
         self._older: OrderedDict[int, FloatArray] = OrderedDict()
         self._reading: Reading
 
-    # -------------------------------------------------------------- folding
+    # -------------------------------------------------------------- applying rows
 
     def apply(self, rows: Iterable[Row], reading: Reading) -> None:
-        """ModelState rows that follow on the last one; `reading` is the log that they come from.
+        """Apply rows that follow on the last one; `reading` is the log that they come from.
 
-        If the log cannot be read any further, the rows up to `row` have been folded, and the next call goes on there.
+        If the log cannot be read any further, the rows up to `row` have been applied, and the next call goes on there.
         """
         with self.lock:
             self._reading = reading
@@ -194,18 +191,18 @@ class ModelState:
             self._describe(row)
 
     def describe(self, rows: Iterable[Row]) -> None:
-        """ModelState rows of the few kinds that say what there is, and nothing else."""
+        """Apply rows of settings and arms, and nothing else."""
         for row in rows:
             self._describe(row)
 
     def _describe(self, row: Row) -> None:
-        """ModelState one of the few rows that say what there is."""
+        """Apply a row of settings or arms."""
         content = row.content
         if isinstance(content, Arm):
             self._put(row.number, content)
         elif isinstance(content, Retired):
             self.arms[content.arm].active = False
-            self._named.clear()
+            self._pools.clear()
         elif isinstance(content, Promoted):
             self.live = content.policy
             self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
@@ -219,7 +216,7 @@ class ModelState:
             self.ended = content.next
 
     def _make_policies(self, row: int, before: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Make the policies that are new, or that `before` had another description of."""
+        """Construct the policies that are new, or that had other settings in `before`."""
         unchanged = {name for name, spec in self.bandit.policies.items() if before.get(name) == spec}
         self.policies = {
             name: self.policies[name] if name in unchanged else self._new(name) for name in self.bandit.policies
@@ -241,10 +238,10 @@ class ModelState:
         if known.slot == len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])
         self._vectors[known.slot] = self.arm_vector(content.features)
-        self._named.clear()
+        self._pools.clear()
 
     def arm_vector(self, features: dict[str, Value]) -> FloatArray:
-        """The vector of an arm; raises if the features are not those of the bandit."""
+        """Return the vector of an arm; raise if the features are not those of the bandit."""
         vector: FloatArray = self.features.arm_vectors([features] if self.features.arm else 1)[0]
         return vector
 
@@ -259,11 +256,11 @@ class ModelState:
                 self._known.pop(self._recent.pop(number).event or "", None)
 
     def known(self, event: str) -> Found | None:
-        """What the rows that have been folded say about an event; None if the log must be asked."""
+        """Return what memory has of an event; None if the log must be read."""
         return self._known.get(event)
 
     def _recall(self, rows: Sequence[Row]) -> None:
-        """Read the decisions that rewards among these rows are for, all at once, unless they are in memory."""
+        """Read the decisions of rewards among these rows that are not in memory, all at once."""
         if self.bandit.window is None:
             numbers = {row.content.decision for row in rows if isinstance(row.content, Reward)}
             missing = [number for number in numbers if number < rows[0].number and number not in self._recent]
@@ -293,12 +290,12 @@ class ModelState:
         self.first_open = following[0][1] if following else None
 
     def _count_reward(self, time: int, decision: Decision, reward: float) -> None:
-        """Count a reward at once, in the order of the rows; policies learn many together, and soon."""
+        """Count a reward at once, in the order of the rows; policies learn in batches, and soon."""
         self.summary.learned(time, decision, reward)
         self._due.append((decision, reward))
 
-    def learned_of(self, number: int, given: Row | None) -> float | None:
-        """What was learned of a decision that is closed, or never is: its reward, or what counted without one."""
+    def learned_reward(self, number: int, given: Row | None) -> float | None:
+        """Return what was learned of a decision that is closed, or never closes: its reward, or what counts without."""
         reward = reward_in_time(given)
         if reward is None and self.bandit.window is not None:
             with self.lock:
@@ -306,7 +303,7 @@ class ModelState:
         return reward
 
     def _learn(self) -> None:
-        """Let the policies learn what is due, in its order."""
+        """Let the policies learn the rewards that are due, in their order."""
         if not self._due:
             return
         decisions = [decision for decision, _ in self._due]
@@ -318,7 +315,7 @@ class ModelState:
         self._due = []
 
     def _vectors_of(self, decisions: Sequence[Decision]) -> FloatArray | int:
-        """The vectors of the arms that were played, in the versions that the decisions name."""
+        """Return the vectors of the chosen arms, in the versions that the decisions name."""
         if not self.features.arm:
             return len(decisions)
         slots = [self.arms[decision.arm].slot for decision in decisions]
@@ -329,7 +326,7 @@ class ModelState:
         return vectors
 
     def _older_vector(self, version: int) -> FloatArray:
-        """The vector of an arm as an earlier row described it."""
+        """Return the vector of an arm as an earlier row described it."""
         vector = self._older.get(version)
         if vector is None:
             (row,) = self._reading.by_number([version])
@@ -342,14 +339,14 @@ class ModelState:
     # -------------------------------------------------------------- deciding
 
     def pool(self, candidates: Candidates) -> Pool:
-        """The candidates that are named, or all active arms."""
+        """Return the candidates that are named, or all active arms."""
         named = bytes(candidates)
-        pool = self._named.get(named)
+        pool = self._pools.get(named)
         if pool is None:
             pool = self._checked_pool(named) if candidates != ALL else self._pool(ALL, self._active_arms())
-            if len(self._named) >= NAMED:
-                self._named.clear()
-            self._named[named] = pool
+            if len(self._pools) >= NAMED:
+                self._pools.clear()
+            self._pools[named] = pool
         return pool
 
     def _active_arms(self) -> list[str]:
@@ -358,21 +355,22 @@ class ModelState:
     def _checked_pool(self, named: bytes) -> Pool:
         try:
             candidates = _ids.decode(named)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise wrong_candidates(named) from None
+        except UNREADABLE as problem:
+            refused = unreadable(named, problem)
+            raise Refused(refused.status, refused.detail, field="candidates", value=refused.value) from None
+        seen: set[str] = set()
         for arm in candidates:
             known = self.arms.get(arm)
             if known is None:
-                raise Refused(
-                    422, f"There is no arm {arm!r}. PUT /v1/arms/{{id}} first.", field="candidates", value=arm
-                )
-            if not known.active:
-                raise Refused(
-                    422, f"The arm {arm!r} is retired. Leave it out, or PUT it again.", field="candidates", value=arm
-                )
-        if len(set(candidates)) < len(candidates):
-            twice = next(arm for i, arm in enumerate(candidates) if arm in candidates[:i])
-            raise Refused(422, f"The arm {twice!r} is named twice. Name it once.", field="candidates", value=twice)
+                why = f"There is no arm {arm!r}. PUT /v1/arms/{{id}} first."
+            elif not known.active:
+                why = f"The arm {arm!r} is retired. Leave it out, or PUT it again."
+            elif arm in seen:
+                why = f"The arm {arm!r} is named twice. Name it once."
+            else:
+                seen.add(arm)
+                continue
+            raise Refused(422, why, field="candidates", value=arm)
         return self._pool(encode_ids(candidates), candidates)
 
     def _pool(self, named: Candidates, ids: list[str]) -> Pool:
@@ -387,8 +385,8 @@ class ModelState:
     def decide_batch(self, events: Sequence[Decide]) -> list[Decision | Refused]:
         """Decide by the model as it is; the model does not change. All events have ids.
 
-        Arms are drawn from (1 - floor) p + floor / n, where p is the live policy's own lot. All draws are a function of
-        the bandit's seed and the event's id.
+        Arms are drawn from (1 - floor) p + floor / n, where p is the live policy's own probability. All draws are a
+        function of the bandit's seed and the event's id.
         """
         outcomes: list[Decision | Refused | None] = [None] * len(events)
         pools: dict[int, tuple[Pool, list[int]]] = {}
@@ -408,66 +406,60 @@ class ModelState:
                     outcomes[i] = outcome
         return outcomes  # type: ignore[return-value]
 
-    def _lots(self, pool: Pool, events: Sequence[Decide]) -> dict[str, Lots]:
-        """What every policy draws for events that have the same candidates; threads share the work if it is much."""
-        x, z = self.features.crossed([event.user for event in events], pool.vectors)
-        keys, floor = [event.event_id for event in events], self.bandit.floor
-        threads = THREADS if x.size + z.size >= MUCH else 1
-        return {
-            name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
-            for name, policy in self.policies.items()
-        }
-
     def _decide_among(self, pool: Pool, events: Sequence[Decide]) -> list[Decision | Refused]:
         """Make decisions that have the same candidates."""
         try:
-            lots = self._lots(pool, events)
-        except (TypeError, ValueError):
+            x, z = self.features.crossed([event.user for event in events], pool.vectors)
+            keys, floor = [event.event_id for event in events], self.bandit.floor
+            threads = THREADS if x.size + z.size >= MUCH else 1
+            drawn = {
+                name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
+                for name, policy in self.policies.items()
+            }
+        except (TypeError, ValueError) as problem:
             if len(events) == 1:
-                return [wrong_features("user", self.bandit.user, events[0].user)]
+                return [unusable_features("user", events[0].user, problem)]
             return [self._decide_among(pool, [event])[0] for event in events]
-        drawn, floor = lots.pop(self.live), self.bandit.floor
-        at = np.arange(len(events)), drawn.indices
-        chances = drawn.chances[at].tolist()
-        shadows = {name: its.chances[at].tolist() for name, its in lots.items()}
+        live = drawn.pop(self.live)
+        at = np.arange(len(events)), live.indices
+        shadows = {name: each.chances[at].tolist() for name, each in drawn.items()}
         own: list[list[tuple[int, float]]] = [[] for _ in events]
-        rows, places = drawn.own.nonzero()
-        for b, place, chance in zip(rows.tolist(), places.tolist(), drawn.own[rows, places].tolist(), strict=True):
-            own[b].append((place, chance))
-        made: list[Decision | Refused] = []
-        version, n, policy, machine = self.row, len(pool.ids), self.live, fingerprint()
-        for b, (event, index) in enumerate(zip(events, drawn.indices.tolist(), strict=True)):
-            assert event.event_id is not None
+        rows, places = live.own.nonzero()
+        for b, place, probability in zip(rows.tolist(), places.tolist(), live.own[rows, places].tolist(), strict=True):
+            own[b].append((place, probability))
+        decisions: list[Decision | Refused] = []
+        version, n, machine = self.row, len(pool.ids), fingerprint()
+        propensities = live.chances[at].tolist()
+        for b, (event, index) in enumerate(zip(events, live.indices.tolist(), strict=True)):
             arm = pool.ids[index]
             arm_version = self.arms[arm].version
-            made.append(
+            decisions.append(
                 Decision(  # by position, which is faster
-                    event.event_id, event.user, pool.named, version, n, arm, arm_version, chances[b], floor, own[b],
-                    policy, machine, {name: its[b] for name, its in shadows.items()},
+                    event.event_id or "", event.user, pool.named, version, n, arm, arm_version, propensities[b], floor,
+                    own[b], self.live, machine, {name: each[b] for name, each in shadows.items()},
                 )
             )  # fmt: skip
-        return made
+        return decisions
 
     def check_names(self, side: str, given: dict[str, Value]) -> None:
         """Refuse features that the bandit does not have; those that are missing are refused when they are used."""
         known = self._names[side]
         if given.keys() <= known:
             return
-        for name in given:
-            if name not in known:
-                raise Refused(
-                    422,
-                    f"The bandit has no {side} feature {name!r}{nearest(name[:LONGEST], known)}. It has "
-                    f"{', '.join(known) or 'none'}.",
-                    field=f"{'user' if side == 'user' else 'features'}.{name}",
-                    value=given[name],
-                )
+        name = next(name for name in given if name not in known)
+        raise Refused(
+            422,
+            f"The bandit has no {side} feature {name!r}{nearest(name[:LONGEST], known)}. It has "
+            f"{', '.join(known) or 'none'}.",
+            field=f"{'user' if side == 'user' else 'features'}.{name}",
+            value=given[name],
+        )
 
     # -------------------------------------------------------------- snapshots
 
     def snapshot(self) -> Snapshot:
-        """The model as it is, as bytes."""
-        self._learn()  # there is something to learn if folding was broken off
+        """Return the model as bytes."""
+        self._learn()  # there is something to learn if applying rows was interrupted
         content = {
             "bandit": self.bandit.plain(),
             "arms": msgspec.json.encode(self.arms),  # MessagePack has no integers of more than 64 bits
@@ -484,7 +476,7 @@ class ModelState:
 
     @classmethod
     def opened(cls, store: Store) -> ModelState:
-        """The fold of the first row.
+        """Return the state at the first row.
 
         Raises
         ------
@@ -495,13 +487,13 @@ class ModelState:
         if first is None:
             raise ValueError("the log is empty: start it with a bandit.toml")
         assert isinstance(first.content, Opened)
-        fold = cls(Bandit.from_plain(first.content.bandit))
-        fold.apply([first], store)
-        return fold
+        state = cls(Bandit.from_plain(first.content.bandit))
+        state.apply([first], store)
+        return state
 
     @classmethod
     def based(cls, store: Store) -> ModelState:
-        """The state at the beginning of a log: at its first row, or at the row with which it continues another log."""
+        """Return the state at the beginning of a log: its first row, or the row with which it continues another log."""
         row = continued(store)
         if row is None:
             return cls.opened(store)
@@ -513,56 +505,56 @@ class ModelState:
                 f"The log {store.name} is damaged: the model with which it begins has the SHA-256 {snapshot.digest}, "
                 f"but {content.digest} was written. Restore the log from a copy."
             )
-        fold = cls._resumed(snapshot)
-        fold.base, fold.time = row.number, row.time
-        return fold
+        state = cls._resumed(snapshot)
+        state.base, state.time = row.number, row.time
+        return state
 
     @classmethod
     def restored(cls, store: Store, upto: int | None = None) -> ModelState | None:
-        """The state after a log, from its newest snapshot of this fingerprint or its beginning; None if it is empty.
+        """Return the state after a log, from its newest snapshot or its beginning; None if it is empty.
 
         A snapshot that cannot be used is passed over.
         """
         if store.last()[0] == 0:
             return None
-        fold = cls.based(store)
+        state = cls.based(store)
         snapshot = store.snapshot(fingerprint(), upto)
-        if snapshot is not None and snapshot.row > fold.row:
+        if snapshot is not None and snapshot.row > state.row:
             try:
-                fold = cls._resumed(snapshot, base=fold.base)
-                fold.resumed = snapshot.row
+                state = cls._resumed(snapshot, base=state.base)
+                state.resumed = snapshot.row
             except Exception as problem:  # what damaged bytes lead to is not known beforehand
                 log.warning(
-                    "the snapshot of row %d cannot be used (%s: %s), so the log is folded from row %d",
-                    snapshot.row, type(problem).__name__, problem, fold.row,
+                    "the snapshot of row %d cannot be used (%s: %s), so the log is read from row %d",
+                    snapshot.row, type(problem).__name__, problem, state.row,
                 )  # fmt: skip
-        fold.apply(store.rows(fold.row, upto), store)
-        return fold
+        state.apply(store.rows(state.row, upto), store)
+        return state
 
     @classmethod
     def _resumed(cls, snapshot: Snapshot, *, base: int = 0) -> ModelState:
-        """The fold that a snapshot was made of."""
+        """Return the state of a snapshot."""
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
-        fold = cls(Bandit.from_plain(content["bandit"]), base=base)
+        state = cls(Bandit.from_plain(content["bandit"]), base=base)
         for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
-            fold._put(known.version, Arm(arm, known.features))
-            fold.arms[arm].active = known.active
-        fold.live, fold.closed, fold.time = content["live"], content["closed"], content["time"]
-        fold.first_open, fold.ended = content["first_open"], content["ended"]
-        fold.unrewarded = [(last, value) for last, value in content["unrewarded"]]
-        fold.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
-        fold.summary = Summary.from_plain(content["summary"])
-        fold.row = snapshot.row
-        return fold
+            state._put(known.version, Arm(arm, known.features))
+            state.arms[arm].active = known.active
+        state.live, state.closed, state.time = content["live"], content["closed"], content["time"]
+        state.first_open, state.ended = content["first_open"], content["ended"]
+        state.unrewarded = [(last, value) for last, value in content["unrewarded"]]
+        state.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
+        state.summary = Summary.from_plain(content["summary"])
+        state.row = snapshot.row
+        return state
 
 
 def continued(reading: Reading) -> Row | None:
-    """The row with which a log continues another one; None if it does not."""
+    """Return the row with which a log continues another one; None if it does not."""
     return next(reading.rows(0, None, [CONTINUED]), None)
 
 
 def reward_in_time(row: Row | None) -> float | None:
-    """The reward of a row, None if there is no row or it came too late."""
+    """Return the reward of a row; None if there is no row or it came too late."""
     if row is None:
         return None
     assert isinstance(row.content, Reward)
@@ -570,15 +562,15 @@ def reward_in_time(row: Row | None) -> float | None:
 
 
 def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Iterator[tuple[ModelState, list[Row]]]:
-    """Yield all decisions of a log, those that name the same version together, with the fold at that version.
+    """Yield all decisions of a log, those that name the same version together, with the state at that version.
 
-    The fold is the same object, further on each time. Without `learning` it has the arms and settings of that version,
+    The state is one object that advances. Without `learning` it has the arms and settings of that version,
     and its policies have learned nothing. With it, decisions that were copied from the log before are left out.
     """
-    fold = ModelState.based(store) if learning else ModelState.opened(store)
+    state = ModelState.based(store) if learning else ModelState.opened(store)
     upto = store.last()[0] if upto is None else upto
     # The log is read twice at the same time, so that no rows are kept in memory between a version and its decisions.
-    following = store.rows(fold.row, upto, None if learning else FEW)
+    following = store.rows(state.row, upto, None if learning else FEW)
     row = next(following, None)
 
     def until(version: int) -> Iterator[Row]:
@@ -587,13 +579,13 @@ def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Ite
             yield row
             row = next(following, None)
 
-    for version, same in itertools.groupby(store.rows(fold.row, upto, [DECISION]), key=_version):
+    for version, same in itertools.groupby(store.rows(state.row, upto, [DECISION]), key=_version):
         if learning:
-            fold.apply(until(version), store)
+            state.apply(until(version), store)
         else:
-            fold.describe(until(version))
+            state.describe(until(version))
         while together := list(itertools.islice(same, CHUNK)):
-            yield fold, together
+            yield state, together
 
 
 def _version(row: Row) -> int:

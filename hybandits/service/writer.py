@@ -1,12 +1,13 @@
-"""The one thread that writes: it takes what has been asked, decides, and answers when everything is on disk.
+"""The one thread that writes: it takes what waits in the queue, decides, and answers when everything is on disk.
 
 Requests that come while a transaction is being written wait for the next one, which takes them all (group commit). In
-every transaction the writer first folds what others have written, then closes what is due, then serves the requests
-in their order against that one model, and folds its own rows when they are on disk.
+every transaction the writer first applies what other servers have written, then closes what is due, then serves the
+requests in their order against that one model, and applies its own rows when they are on disk.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import itertools
@@ -17,13 +18,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from hybandits.foundation import checks
-from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, Promote, PutArm
+from hybandits.service.commands import (
+    Answer,
+    Command,
+    Decide,
+    GiveReward,
+    Outcome,
+    Promote,
+    PutArm,
+    Refused,
+    unusable_features,
+)
 from hybandits.service.log.rows import (
     SCHEMA,
     Arm,
@@ -41,9 +52,7 @@ from hybandits.service.log.rows import (
 )
 from hybandits.service.log.store import Found, Store, StoreError, Transaction
 from hybandits.service.model_state import ModelState
-from hybandits.service.problems import Refused
 from hybandits.service.settings import CHANGEABLE, Bandit, in_words
-from hybandits.service.wrong_features import wrong_features
 
 MOST_TOGETHER = 1_000
 """Requests in one transaction."""
@@ -58,50 +67,58 @@ RETRY = 0.5
 """Seconds until the store is tried again when it could not be used."""
 
 IDLE = 1.0
-"""Seconds without a transaction, after which what others have written is folded before the next one begins."""
+"""Seconds without a transaction after which rows of others are applied before the next one begins."""
+
+BATCHING = 0.001
+"""Seconds that a transaction waits for as many requests as the last one answered: their clients often ask again."""
+
+HANGING = 12.0
+"""Seconds without an answer after which a request is refused: a lock, a disk or a database hangs."""
 
 LONGEST_WAIT = 60.0
-"""Seconds after which the writer looks at the clock again, however far the next end of a window is."""
+"""Seconds after which the writer checks the clock again, however far the next end of a window is."""
 
 CLOCK_BEHIND = 5.0
 """Seconds by which the clock may be behind the log's time before a warning is logged: clocks of servers differ."""
 
 LARGEST = 1e50
-"""Rewards and features beyond this are refused, as policies do."""
+"""Largest reward and feature in absolute value, as for policies."""
 
 log = logging.getLogger("hybandits.service")
 
-OF_EVENTS = (Decide, GiveReward)
-"""Commands about an event."""
 
-Outcome = Answer | Refused
-Reply = Callable[[list[Outcome]], object]
-"""Is called with one outcome for every command that was handed in together."""
-
-
-Delivery = tuple[Reply, list[Outcome]]
-"""Where to answer, and what."""
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """Commands that were handed in together, and where to answer."""
+class Waiting(NamedTuple):
+    """Commands that were requested together, and the future of their outcomes."""
 
     commands: Sequence[Command]
-    reply: Reply
+    future: asyncio.Future[list[Outcome]]
 
 
 class Writer:
-    """Decides, writes and answers.
+    """The queue of requests and the thread that decides, writes and answers.
 
     Parameters
     ----------
     store : Store
         The log.
     bandit : Bandit, optional
-        What `bandit.toml` says. If the log is empty it begins with it; otherwise what may change is changed by a row,
-        and what may not is refused. None: the log must have begun.
+        The content of `bandit.toml`. If the log is empty it begins with it; otherwise what may change is changed by a
+        row, and what may not is refused. None: the log must have begun.
     clock : callable
         Microseconds since 1970.
+
+    Attributes
+    ----------
+    state : ModelState
+        The model after the last row.
+    trouble : str or None
+        The reason why the service cannot write at the moment; None if it can.
+    failures : int
+        Failed transactions.
+    wrote : float
+        When the disk last took something, by `time.monotonic`.
+    committed : callable
+        Called with the seconds that each transaction took.
     """
 
     def __init__(
@@ -109,56 +126,51 @@ class Writer:
     ) -> None:
         self.store = store
         self._clock = clock
-        self._asked: deque[Asked] = deque()
-        self._wake = threading.Condition(threading.RLock())
-        self._stopping = self._woken = False
+        self._queue: deque[Waiting] = deque()
+        self._ready = threading.Condition()
+        self._wanted = self._expected = 1
+        self._stopping = False
         self._thread: threading.Thread | None = None
         self._snapshot_row = 0
         self._torn = self._warned_of_clock = False
         self._served = -math.inf
         self.trouble: str | None = None
-        """Why the service cannot write at the moment; None if it can."""
         self.failures = 0
-        """How often it could not."""
-        self.shared = False
-        """Whether others wrote to the log since the transaction before the last: then transactions wait for turns."""
         self.wrote = -math.inf
-        """When the disk last took something, by `time.monotonic`."""
         self.committed: Callable[[float], None] = lambda seconds: None
-        """Is told how long every transaction took."""
-        self.fold = self._opened(bandit)
+        self.state = self._opened(bandit)
 
     # -------------------------------------------------------------- beginning
 
     def _opened(self, bandit: Bandit | None) -> ModelState:
-        fold = ModelState.restored(self.store)
-        if fold is None:
+        state = ModelState.restored(self.store)
+        if state is None:
             if bandit is None:
                 raise ValueError("the log is empty: start it with a bandit.toml")
             with self.store.writing() as transaction:
                 if transaction.last()[0] == 0:  # no other server has been faster
                     transaction.append([Row(1, self._clock(), Opened(SCHEMA, bandit.with_seed().plain()))])
-            fold = ModelState.restored(self.store)
-            assert fold is not None
+            state = ModelState.restored(self.store)
+            assert state is not None
         if bandit is not None:
-            fold = self._changed(fold, bandit)
-        self._snapshot_row = fold.resumed
-        return fold
+            state = self._changed(state, bandit)
+        self._snapshot_row = state.resumed
+        return state
 
-    def _changed(self, fold: ModelState, bandit: Bandit) -> ModelState:
-        """The fold after a row was written where the file says something else than the log, unless that is refused."""
+    def _changed(self, state: ModelState, bandit: Bandit) -> ModelState:
+        """Write a row if the file differs from the log, unless that is refused; return the state after it."""
         with self.store.writing() as transaction:
-            fold.apply(transaction.rows(fold.row), transaction)
-            refuse_ended(fold, self.store)
-            rows = self._changes(fold, bandit)
+            state.apply(transaction.rows(state.row), transaction)
+            refuse_ended(state, self.store)
+            rows = self._changes(state, bandit)
             transaction.append(rows)
-        fold.apply(rows, self.store)
-        return fold
+        state.apply(rows, self.store)
+        return state
 
-    def _changes(self, fold: ModelState, bandit: Bandit) -> list[Row]:
-        """The row that makes the bandit of the log that of the file; none if they are the same."""
-        wanted, known = bandit.plain(), fold.bandit.plain()
-        different = bandit.contradiction(fold.bandit)
+    def _changes(self, state: ModelState, bandit: Bandit) -> list[Row]:
+        """Return the row that makes the bandit of the log that of the file; none if they are the same."""
+        wanted, known = bandit.plain(), state.bandit.plain()
+        different = bandit.contradiction(state.bandit)
         if different is not None:
             raise ValueError(
                 f"{different}: a log keeps what its rows mean. Change it back, or start another bandit with another "
@@ -167,84 +179,102 @@ class Writer:
         values = {name: wanted[name] for name in CHANGEABLE}
         if all(values[name] == known[name] for name in CHANGEABLE):
             return []
-        if (fold.bandit.window is None) != (bandit.window is None):
+        if (state.bandit.window is None) != (bandit.window is None):
             raise ValueError(
                 "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
                 "bandit with another store."
             )
-        live = fold.bandit.policies[fold.live]
-        if bandit.policies.get(fold.live) != live:
+        live = state.bandit.policies[state.live]
+        if bandit.policies.get(state.live) != live:
             raise ValueError(
-                f"the policy {fold.live!r} ({live}) is live in the log: keep it among the challengers as it is"
+                f"the policy {state.live!r} ({live}) is live in the log: keep it among the challengers as it is"
             )
-        row = Row(fold.row + 1, max(self._clock(), fold.time), Changed(values))
+        row = Row(state.row + 1, max(self._clock(), state.time), Changed(values))
         changes = [f"{name} was {in_words(name, known[name])} and is {in_words(name, values[name])}"
                    for name in CHANGEABLE if values[name] != known[name]]  # fmt: skip
         log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
         return [row]
 
-    # -------------------------------------------------------------- the thread
+    # -------------------------------------------------------------- the queue
 
-    def start(self, deliver: Callable[[Sequence[Delivery]], object] | None = None) -> None:
-        """Begin to serve. The answers of a transaction are handed to `deliver`; without it, the thread gives them."""
-        self._deliver = deliver or _deliver
-        self._thread = threading.Thread(target=self._run, name="hybandits writer", daemon=True)
-        self._thread.start()
-
-    def ask(self, asked: Asked, *, wake: bool = True) -> None:
-        """Hand in commands; those that cannot be served any more are refused at once.
-
-        Without `wake` they are served with those that come later, or with what is about to be served.
-        """
-        with self._wake:
-            if not self._stopping:
-                self._asked.append(asked)
-                if wake:
-                    self.wake()
-                return
-        stopping = Refused(503, "The service is stopping. Ask again in a moment.")
-        self._deliver([(asked.reply, [stopping for _ in asked.commands])])
-
-    def wake(self) -> None:
-        """Let what has been handed in be served."""
-        with self._wake:
-            self._woken = True
-            self._wake.notify()
-
-    def drop(self) -> None:
-        """Drop what waits, because its clients have been answered otherwise."""
-        with self._wake:
-            self._asked.clear()
+    async def request(self, commands: Sequence[Command]) -> list[Outcome]:
+        """Queue commands for the next transaction; return their outcomes when everything is on disk."""
+        waiting = Waiting(commands, asyncio.get_running_loop().create_future())
+        with self._ready:
+            if self._stopping:
+                return [Refused(503, "The service is stopping. Ask again in a moment.") for _ in commands]
+            self._queue.append(waiting)
+            if len(self._queue) >= self._wanted:
+                self._ready.notify()
+        try:
+            async with asyncio.timeout(HANGING):
+                return await waiting.future
+        except TimeoutError:
+            with self._ready, contextlib.suppress(ValueError):  # it may have been taken
+                self._queue.remove(waiting)
+            return self._failed(f"The log has not answered for {HANGING:g} seconds.", commands)
 
     @property
     def waiting(self) -> int:
         """Requests that wait for their transaction."""
-        return len(self._asked)
+        return len(self._queue)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name="hybandits writer", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """Serve what has been handed in, keep a snapshot, and end."""
-        with self._wake:
+        """Serve what waits, keep a snapshot, and end the thread."""
+        with self._ready:
             self._stopping = True
-            self._wake.notify()
+            self._ready.notify()
         if self._thread is not None:
             self._thread.join()
         self._try_to_keep_snapshot()
 
     def _run(self) -> None:
-        while True:
-            with self._wake:
-                if not self._woken and not self._stopping:
-                    self._wake.wait(self._until_due() if self.trouble is None else RETRY)
-                woken, self._woken = self._woken, False
-                if self._stopping and not self._asked:
-                    return
-            if woken and not self._asked:  # the transaction before has taken everything
-                self._deliver([])
-                continue
-            asked: list[Asked] = []
-            self._serve(functools.partial(self._take, asked), functools.partial(self._answer, asked))
-            if self.fold.row - self._snapshot_row >= SNAPSHOT_EVERY:
+        while self._wait():
+            taken: list[Waiting] = []
+            self._serve(functools.partial(self._take, taken), functools.partial(_deliver, taken))
+            self._expected = min(len(taken) + len(self._queue), MOST_TOGETHER)
+            if self.state.row - self._snapshot_row >= SNAPSHOT_EVERY:
                 self._try_to_keep_snapshot()
+
+    def _wait(self) -> bool:
+        """Wait for requests or the next end of a window; return False to stop."""
+        with self._ready:
+            if not self._queue and not self._stopping:
+                self._wanted = 1
+                self._ready.wait(self._until_due() if self.trouble is None else RETRY)
+            if self._queue and len(self._queue) < self._expected and not self._stopping:
+                self._wanted = self._expected
+                self._ready.wait(BATCHING)
+            return bool(self._queue) or not self._stopping
+
+    def _take(self, taken: list[Waiting]) -> list[Command]:
+        """Take what waits, as much as one transaction should serve."""
+        count = 0
+        with self._ready:
+            while self._queue and (not taken or count + len(self._queue[0].commands) <= MOST_TOGETHER):
+                taken.append(self._queue.popleft())
+                count += len(taken[-1].commands)
+        return [command for each in taken for command in each.commands]
+
+    def _until_due(self) -> float | None:
+        """Return the seconds until the first open decision must close; None if there is none."""
+        window, first = self.state.bandit.window, self.state.first_open
+        if window is None or first is None:
+            return None
+        return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
+
+    # -------------------------------------------------------------- snapshots and the clock
+
+    def keep_snapshot(self) -> None:
+        """Keep a snapshot of the model, so that the next start need not read the whole log."""
+        if self.state.row > self._snapshot_row and not self._torn:  # a model that has learned in part must not be kept
+            self.store.keep_snapshot(self.state.snapshot())
+            self._snapshot_row = self.state.row
 
     def _try_to_keep_snapshot(self) -> None:
         try:
@@ -254,42 +284,13 @@ class Writer:
         except Exception:  # it is only a cache, and all clients wait for this thread
             log.exception("no snapshot was kept")
 
-    def _answer(self, asked: Sequence[Asked], outcomes: Sequence[Outcome]) -> None:
-        rest = iter(outcomes)
-        self._deliver([(each.reply, list(itertools.islice(rest, len(each.commands)))) for each in asked])
-
-    def _take(self, asked: list[Asked]) -> list[Command]:
-        """Take what has been handed in by now, as much as one transaction should serve."""
-        count = 0
-        with self._wake:
-            while self._asked and (not asked or count + len(self._asked[0].commands) <= MOST_TOGETHER):
-                asked.append(self._asked.popleft())
-                count += len(asked[-1].commands)
-            self._woken = self._woken or bool(self._asked)
-        return [command for each in asked for command in each.commands]
-
-    def keep_snapshot(self) -> None:
-        """Keep the model as it is, so that the next start need not fold the whole log."""
-        if self._torn:  # what was learned in part must not be kept
-            return
-        if self.fold.row > self._snapshot_row:
-            self.store.keep_snapshot(self.fold.snapshot())
-            self._snapshot_row = self.fold.row
-
-    def _until_due(self) -> float | None:
-        """Seconds until the first open decision must close; None if there is none."""
-        window, first = self.fold.bandit.window, self.fold.first_open
-        if window is None or first is None:
-            return None
-        return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
-
     @property
     def clock_behind(self) -> float:
         """Seconds by which this machine's clock is behind the time of the log's last row; 0 if it is not."""
-        return max(0.0, (self.fold.time - self._clock()) / 1e6)
+        return max(0.0, (self.state.time - self._clock()) / 1e6)
 
     def _now(self) -> int:
-        """The time of rows that are written now, which never goes back; says so once if it stands still."""
+        """Return the time of rows that are written now, which never goes back; warn once if it stands still."""
         behind = self.clock_behind
         if behind > CLOCK_BEHIND and not self._warned_of_clock:
             log.warning(
@@ -301,12 +302,12 @@ class Writer:
         elif not behind and self._warned_of_clock:
             log.warning("the clock has caught up with the log")
             self._warned_of_clock = False
-        return max(self._clock(), self.fold.time)
+        return max(self._clock(), self.state.time)
 
-    # -------------------------------------------------------------- serving
+    # -------------------------------------------------------------- transactions
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
-        """Serve commands in one transaction; returns when what they wrote is on disk."""
+        """Serve commands in one transaction; return when what they wrote is on disk."""
         outcomes: list[Outcome] = []
         self._serve(lambda: commands, outcomes.extend)
         return outcomes
@@ -314,7 +315,7 @@ class Writer:
     def _serve(self, take: Callable[[], Sequence[Command]], answer: Callable[[list[Outcome]], object]) -> None:
         """Serve what can be taken when the transaction has begun: while it waits for its turn, more may come.
 
-        Clients are answered as soon as the rows are on disk, and the rows are folded while they read.
+        Clients are answered as soon as the rows are on disk, and the model learns while they read.
         """
         take = functools.cache(take)
         began = time.perf_counter()
@@ -322,12 +323,12 @@ class Writer:
             self._catch_up(began)
             outcomes, rows = self._transact(take)
         except StoreError as problem:
-            answer(self._refused(str(problem), take()))
+            answer(self._failed(str(problem), take()))
             return
         except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
             self._torn = True
             log.exception("cannot serve")
-            answer(self._refused(f"The service has failed ({type(problem).__name__}: {problem}).", take()))
+            answer(self._failed(f"The service has failed ({type(problem).__name__}: {problem}).", take()))
             return
         if self.trouble is not None:
             log.warning("writing again")
@@ -337,108 +338,108 @@ class Writer:
         self.committed(time.perf_counter() - began)
         answer(outcomes)
         try:
-            self.fold.apply(rows, self.store)
-        except StoreError as problem:  # the rows are on disk, and the next transaction goes on folding them
+            self.state.apply(rows, self.store)
+        except StoreError as problem:  # the rows are on disk, and the next transaction goes on applying them
             log.warning("cannot read: %s", problem)
         except Exception:
             self._torn = True
-            log.exception("cannot fold")
+            log.exception("cannot learn")
 
     def _catch_up(self, now: float) -> None:
-        """Fold what others have written, where it may be much: they should not wait for it in a transaction."""
-        if self._torn:
-            self._begin_again()
+        """Apply rows of others outside the transaction where they may be many, so that others can write meanwhile."""
+        if self._torn:  # the model may be half changed
+            state = ModelState.restored(self.store)
+            assert state is not None
+            self.state, self._torn = state, False
         elif now - self._served > IDLE:
             with contextlib.suppress(StoreError):  # the transaction will notice
-                self.fold.apply(self.store.rows(self.fold.row), self.store)
+                self.state.apply(self.store.rows(self.state.row), self.store)
         self._served = now
 
     def _transact(self, take: Callable[[], Sequence[Command]]) -> tuple[list[Outcome], list[Row]]:
-        """Serve commands in a transaction; returns the outcomes, and the rows that are on disk now."""
-        with self.store.writing() as transaction:
-            before = self.fold.row
-            self.fold.apply(transaction.rows(self.fold.row), transaction)
-            refuse_ended(self.fold, self.store)
-            self.shared = self.fold.row > before
-            turn = Turn(self.fold, transaction, self._now())
-            turn.close_what_is_due()
+        """Serve commands in a transaction; return the outcomes, and the rows that are on disk now."""
+        with self.store.writing() as store:
+            self.state.apply(store.rows(self.state.row), store)
+            refuse_ended(self.state, self.store)
+            pending = Pending(self.state, store, self._now())
+            pending.close_what_is_due()
             commands = take()
-            outcomes = turn.serve(commands)
-            transaction.append(turn.rows)
-            probed = not commands or self.trouble is not None
-            if probed and not turn.rows:
-                transaction.touch()
-        return outcomes, turn.rows
+            outcomes = pending.serve(commands)
+            store.append(pending.rows)
+            if not pending.rows and (not commands or self.trouble is not None):
+                store.touch()
+        return outcomes, pending.rows
 
-    def _refused(self, why: str, commands: Sequence[Command]) -> list[Outcome]:
-        self.note_trouble(why)
-        return refusals(why, commands)
-
-    def note_trouble(self, why: str) -> None:
-        """Take note that the log cannot be written at the moment."""
+    def _failed(self, why: str, commands: Sequence[Command]) -> list[Outcome]:
+        """Return the refusals of commands that could not be written, and take note of the reason."""
         if self.trouble is None:
             log.error("cannot write: %s", why)
         self.trouble = why
         self.failures += 1
-
-    def _begin_again(self) -> None:
-        """Restore the model from the log, because it may be half changed."""
-        fold = ModelState.restored(self.store)
-        assert fold is not None
-        self.fold, self._torn = fold, False
+        return [Refused(503, f"{why} {_again(command)}") for command in commands]
 
 
-def refuse_ended(fold: ModelState, store: Store) -> None:
+def _deliver(taken: Sequence[Waiting], outcomes: Sequence[Outcome]) -> None:
+    """Hand the outcomes of a transaction to the event loop, all at once."""
+    if taken:
+        rest = iter(outcomes)
+        results = [(each.future, list(itertools.islice(rest, len(each.commands)))) for each in taken]
+        with contextlib.suppress(RuntimeError):  # the loop has been closed
+            taken[0].future.get_loop().call_soon_threadsafe(_resolve, results)
+
+
+def _resolve(results: Sequence[tuple[asyncio.Future[list[Outcome]], list[Outcome]]]) -> None:
+    for future, outcomes in results:
+        if not future.done():
+            future.set_result(outcomes)
+
+
+def refuse_ended(state: ModelState, store: Store) -> None:
     """Raise `StoreError` if the log was rotated."""
-    if fold.ended is not None:
+    if state.ended is not None:
         raise StoreError(
-            f"The log {store.name} was rotated at row {fold.row:,} and goes on in {fold.ended}: start servers with "
+            f"The log {store.name} was rotated at row {state.row:,} and goes on in {state.ended}: start servers with "
             "that --store."
         )
 
 
-def _deliver(answers: Sequence[Delivery]) -> None:
-    for reply, outcomes in answers:
-        reply(outcomes)
+class Pending:
+    """The rows that a transaction is about to write."""
 
-
-class Turn:
-    """One transaction: the rows that it writes, in the making."""
-
-    def __init__(self, fold: ModelState, transaction: Transaction, now: int) -> None:
-        self.fold, self.transaction, self.now = fold, transaction, now
+    def __init__(self, state: ModelState, transaction: Transaction, now: int) -> None:
+        self.state, self.transaction, self.now = state, transaction, now
         self.rows: list[Row] = []
-        self.closed = fold.closed
-        self._arms: dict[str, Arm | Retired] = {}
-        self._live = fold.live
+        self.closed = state.closed
+        self._arms: dict[str, Row] = {}
+        self._live = state.live
         self.found: dict[str, Found] = {}
 
     def _write(self, content: Content) -> Row:
-        row = Row(self.fold.row + len(self.rows) + 1, self.now, content)
+        row = Row(self.state.row + len(self.rows) + 1, self.now, content)
         self.rows.append(row)
         return row
 
     def close_what_is_due(self) -> None:
         """Close the decisions whose window has passed, at most so many at a time."""
-        first = self.fold.first_open
+        first = self.state.first_open
         if first is None or not self._is_over(first):
             return
-        open_ = self.transaction.first_decisions(self.fold.closed, MOST_CLOSED)
+        open_ = self.transaction.first_decisions(self.state.closed, MOST_CLOSED)
         self.closed = max(number for number, time in open_ if self._is_over(time))
         self._write(Closed(self.closed))
 
     def _is_over(self, decided: int) -> bool:
         """Whether the window of a decision of this time has passed."""
-        window = self.fold.bandit.window
+        window = self.state.bandit.window
         return window is not None and decided + window * 1e6 <= self.now
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in their order."""
-        named = {c.event_id for c in commands if isinstance(c, OF_EVENTS) and c.event_id is not None}
-        self.found = {event: known for event in named if (known := self.fold.known(event)) is not None}
-        if unknown := sorted(named - self.found.keys()):
+        commands = [_with_event(command) if isinstance(command, Decide) else command for command in commands]
+        events = {command.event_id for command in commands if isinstance(command, Decide | GiveReward)}
+        self.found = {event: known for event in events if event and (known := self.state.known(event)) is not None}
+        if unknown := sorted(event for event in events if event and event not in self.found):
             self.found |= self.transaction.find(unknown)
-        commands = [_named(command) if isinstance(command, Decide) else command for command in commands]
         self._decided = self._decide_together(commands)
         outcomes: list[Outcome] = []
         for command in commands:
@@ -455,26 +456,23 @@ class Turn:
             return self._reward(command)
         if isinstance(command, Promote):
             return self._promote(command)
-        return self._change_arm(command)
+        if isinstance(command.command, PutArm):
+            return self._put(command.arm, command.command)
+        return self._retire(command.arm)
 
     def _decide_together(self, commands: Sequence[Command]) -> dict[str, Decision | Refused]:
-        """The decisions of all events that are new, by their ids, made for the first command of each."""
+        """Return the decisions of all events that are new, by their ids, made for the first command of each."""
         events: dict[str, Decide] = {}
         for command in commands:
-            if isinstance(command, Decide):
-                event = command.event_id
-                assert event is not None
-                known = self.found.get(event)
-                if event not in events and (known is None or known.decision is None):
-                    events[event] = command
-        return dict(zip(events, self.fold.decide_batch(list(events.values())), strict=True))
+            if isinstance(command, Decide) and self.found.get(command.event_id or "", Found()).decision is None:
+                events.setdefault(command.event_id or "", command)
+        return dict(zip(events, self.state.decide_batch(list(events.values())), strict=True))
 
     def _decide(self, command: Decide) -> Answer:
-        event = command.event_id
-        assert event is not None
-        known = self.found.get(event)
-        if known is not None and known.decision is not None:
-            decision = known.decision.content
+        event = command.event_id or ""
+        known = self.found.get(event, Found()).decision
+        if known is not None:
+            decision = known.content
             assert isinstance(decision, Decision)
             if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
                 raise Refused(
@@ -487,16 +485,19 @@ class Turn:
             return Answer(200, answer_of(decision))
         outcome = self._decided.pop(event, None)
         if outcome is None:  # the first command with this id was refused
-            outcome = self.fold.decide_batch([command])[0]
+            outcome = self.state.decide_batch([command])[0]
         if isinstance(outcome, Refused):
             raise outcome
-        decision = outcome
-        self.found[event] = Found(self._write(decision))
-        return Answer(201, answer_of(decision))
+        self.found[event] = Found(self._write(outcome))
+        return Answer(201, answer_of(outcome))
 
     def _reward(self, command: GiveReward) -> Answer:
         event, reward = command.event_id, command.reward
-        self._check_reward(reward)
+        low, high = self.state.bandit.rewards or (-LARGEST, LARGEST)
+        if not math.isfinite(reward) or not low <= reward <= high:
+            raise Refused(
+                422, f"The reward must lie between {low:g} and {high:g}, got {reward!r}.", field="reward", value=reward
+            )
         decision, known = self.found.get(event, Found())
         if decision is None:
             raise Refused(
@@ -516,64 +517,48 @@ class Turn:
                     field="reward",
                     value=reward,
                 )
-            return Answer(200, self._reward_answer(before))
+            return Answer(200, _reward_answer(before))
         late = self._is_over(decision.time) or decision.number <= self.closed
         content = Reward(event, decision.number, reward, late)
-        if decision.number <= self.fold.row:  # it is in the log, whatever becomes of this transaction
-            self.fold.remember(decision)
+        if decision.number <= self.state.row:  # it is in the log, whatever becomes of this transaction
+            self.state.remember(decision)
         self.found[event] = Found(decision, self._write(content))
-        return Answer(202 if late else 201, self._reward_answer(content))
+        return Answer(202 if late else 201, _reward_answer(content))
 
-    def _reward_answer(self, content: Reward) -> dict[str, Any]:
-        answer: dict[str, Any] = {"event_id": content.event, "reward": content.reward, "learned": not content.late}
-        if content.late:
-            answer["why"] = "The reward came after the window. It is kept in the log, and not learned."
-        return answer
+    def _arm(self, arm: str) -> tuple[bool, bool, dict[str, Any] | None, int]:
+        """Return whether an arm is known and active, its features and its version, after the rows so far."""
+        known, pending = self.state.arms.get(arm), self._arms.get(arm)
+        if pending is None:
+            return (False, False, None, 0) if known is None else (True, known.active, known.features, known.version)
+        active = isinstance(pending.content, Arm)
+        return True, active, getattr(pending.content, "features", None), pending.number
 
-    def _check_reward(self, reward: float) -> None:
-        low, high = self.fold.bandit.rewards or (-LARGEST, LARGEST)
-        if not math.isfinite(reward) or not low <= reward <= high:
-            raise Refused(
-                422, f"The reward must lie between {low:g} and {high:g}, got {reward!r}.", field="reward", value=reward
-            )
-
-    def _change_arm(self, command: OfArm) -> Answer:
-        arm = command.arm
-        known = self.fold.arms.get(arm)
-        pending = self._arms.get(arm)
-        active = (known is not None and known.active) if pending is None else isinstance(pending, Arm)
-        if isinstance(command.command, PutArm):
-            return self._put(arm, command.command, active, known is None and pending is None)
-        if known is None and pending is None:
-            detail = f"There is no arm {arm!r}{checks.nearest(arm, self.fold.arms)}. GET /v1/arms lists them."
+    def _retire(self, arm: str) -> Answer:
+        known, active, _, _ = self._arm(arm)
+        if not known:
+            detail = f"There is no arm {arm!r}{checks.nearest(arm, self.state.arms)}. GET /v1/arms lists them."
             raise Refused(404, detail, field="id", value=arm)
         if active:
-            self._arms[arm] = Retired(arm)
-            self._write(self._arms[arm])
+            self._arms[arm] = self._write(Retired(arm))
         return Answer(200, {"arm": arm, "active": False})
 
-    def _put(self, arm: str, command: PutArm, active: bool, new: bool) -> Answer:
-        fold = self.fold
-        fold.check_names("arm", command.features)
+    def _put(self, arm: str, command: PutArm) -> Answer:
+        self.state.check_names("arm", command.features)
         try:
-            checks.finite("features", fold.arm_vector(command.features), LARGEST)
-        except (TypeError, ValueError):
-            raise wrong_features("arm", fold.bandit.arm, command.features) from None
-        pending = self._arms.get(arm)
-        before = pending.features if isinstance(pending, Arm) else fold.arms[arm].features if arm in fold.arms else None
-        if active and before == command.features:
-            its = [row.number for row in self.rows if row.content is pending]
-            version = its[0] if its else fold.arms[arm].version
-            return Answer(200, {"arm": arm, "active": True, "features": command.features, "version": version})
-        self._arms[arm] = Arm(arm, command.features)
-        version = self._write(self._arms[arm]).number
+            checks.finite("features", self.state.arm_vector(command.features), LARGEST)
+        except (TypeError, ValueError) as problem:
+            raise unusable_features("arm", command.features, problem) from None
+        known, active, features, version = self._arm(arm)
+        if not active or features != command.features:
+            self._arms[arm] = self._write(Arm(arm, command.features))
+            version = self._arms[arm].number
         body = {"arm": arm, "active": True, "features": command.features, "version": version}
-        return Answer(201 if new else 200, body)
+        return Answer(200 if known else 201, body)
 
     def _promote(self, command: Promote) -> Answer:
         name = command.policy
-        if name not in self.fold.policies:
-            names = ", ".join(self.fold.policies)
+        if name not in self.state.policies:
+            names = ", ".join(self.state.policies)
             raise Refused(404, f"There is no policy {name!r}. There are {names}.", field="policy", value=name)
         if name != self._live:
             self._live = name
@@ -582,7 +567,7 @@ class Turn:
 
 
 def _same_candidates(one: Candidates, other: Candidates) -> bool:
-    """Whether the same candidates are named, in the same order; their JSON may have other spaces and escapes."""
+    """Return whether the same candidates are named in the same order; their JSON may have other spaces and escapes."""
     if one == other:
         return True
     try:
@@ -591,13 +576,8 @@ def _same_candidates(one: Candidates, other: Candidates) -> bool:
         return False
 
 
-def refusals(why: str, commands: Sequence[Command]) -> list[Outcome]:
-    """What is answered while the log cannot be written."""
-    return [Refused(503, f"{why} {_again(command)}") for command in commands]
-
-
 def _again(command: Command) -> str:
-    """What to do after a transaction that failed, of which it may not be known whether it was written."""
+    """Return the remedy after a transaction that failed; it may be unknown whether it was written."""
     if not isinstance(command, Decide | GiveReward):
         return "Ask again."
     if command.event_id is None:
@@ -605,16 +585,23 @@ def _again(command: Command) -> str:
     return "Ask again with the same event_id: nothing counts twice."
 
 
-def _named(command: Decide) -> Decide:
-    """The command with an id for its event."""
+def _with_event(command: Decide) -> Decide:
+    """Return the command with an id for its event."""
     return command if command.event_id is not None else replace(command, event_id=secrets.token_hex(12))
 
 
 def answer_of(decision: Decision) -> dict[str, Any]:
-    """What the client is told about its decision."""
+    """Return the answer to the client that requested a decision."""
     return {
         "event_id": decision.event,
         "arm": decision.arm,
         "propensity": decision.chance,
         "version": decision.version,
     }
+
+
+def _reward_answer(content: Reward) -> dict[str, Any]:
+    answer: dict[str, Any] = {"event_id": content.event, "reward": content.reward, "learned": not content.late}
+    if content.late:
+        answer["why"] = "The reward came after the window. It is kept in the log, and not learned."
+    return answer

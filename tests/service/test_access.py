@@ -29,13 +29,13 @@ def test_pages_from_elsewhere_are_refused(tmp_path: Path, headers: dict[str, str
         for method, path in (
             ("POST", "/v1/decisions"), ("PUT", "/v1/arms/a"), ("DELETE", "/v1/arms/a"), ("GET", "/v1/arms"),
             ("GET", "/"),
-            ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json"), ("GET", "/v1/live"), ("GET", "/metrics"),
+            ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json"), ("GET", "/v1/view"), ("GET", "/metrics"),
         ):  # fmt: skip
             answer = web.request(method, path, headers={**headers, "content-type": "text/plain"}, content=b"{}")
             assert (path, answer.status_code) == (path, 403)
             assert answer.json()["field"] == field
             assert "--token-file" in answer.json()["detail"]
-    assert service.fold.row == 1
+    assert service.state.row == 1
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ EXAMPLES = 25
 
 pytestmark = pytest.mark.slow
 schema = schemathesis.openapi.from_dict(json.loads(openapi.document()))
-# A stream does not end by itself; test_live.py reads it.
-schema = schema.exclude(path="/v1/live")
 
 
 @pytest.fixture(scope="module")

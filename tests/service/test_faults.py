@@ -53,7 +53,7 @@ def _check(store: Store, service: Writer, events: set[str]) -> None:
     fold = ModelState.based(store)
     fold.apply(store.rows(fold.row), store)
     assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-    assert service.fold.summary == fold.summary
+    assert service.state.summary == fold.summary
     assert verify(store).different == 0
 
 
@@ -134,7 +134,7 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
     assert not any(isinstance(row.content, Closed) for row in again.store.rows(0))
     clock.advance(10)
     again.serve([])
-    assert again.fold.summary.reward.n == 3
+    assert again.state.summary.reward.n == 3
     _check(again.store, again, {"first", "second", "third"})
     for each in (service, again):
         each.store.close()
@@ -193,14 +193,14 @@ def test_folding_goes_on_where_it_was_broken_off(
         fails, broken = fails + 1, False
         fold = ModelState.opened(service.store)
         flaky = Flaky(service.store, fails)
-        while fold.row < service.fold.row:
+        while fold.row < service.state.row:
             try:
                 fold.apply(service.store.rows(fold.row), flaky)  # type: ignore[arg-type]
             except StoreError:
                 broken = True
         fold.apply([], service.store)
         assert models(service) == {name: policy.to_bytes() for name, policy in fold.policies.items()}
-        assert fold.summary == service.fold.summary
-        assert fold.first_open == service.fold.first_open
+        assert fold.summary == service.state.summary
+        assert fold.first_open == service.state.first_open
     assert fails > 5
     service.store.close()

@@ -65,10 +65,10 @@ def test_a_log_gives_the_same_bytes_however_it_is_folded(tmp_path: Path, content
         return fold.snapshot().content
 
     whole = folded(lambda: len(rows))
-    assert service.fold.summary.width >= 4 * FIRST_BIN, "stretches of time have become longer on the way"
+    assert service.state.summary.width >= 4 * FIRST_BIN, "stretches of time have become longer on the way"
     assert folded(lambda: 1) == whole
     assert folded(lambda: chance.randint(1, 90)) == whole
-    assert service.fold.snapshot().content == whole
+    assert service.state.snapshot().content == whole
 
 
 @MODES
@@ -82,9 +82,9 @@ def test_a_snapshot_goes_on_with_the_same_bytes(tmp_path: Path, content: dict[st
         fold = ModelState.restored(service.store)
         assert fold is not None
         assert fold.resumed == (upto if upto > 1 else 0)
-        assert fold.snapshot() == service.fold.snapshot()
-        assert (fold.bandit, fold.arms) == (service.fold.bandit, service.fold.arms)
-        assert np.array_equal(fold._vectors[: len(fold.arms)], service.fold._vectors[: len(fold.arms)])
+        assert fold.snapshot() == service.state.snapshot()
+        assert (fold.bandit, fold.arms) == (service.state.bandit, service.state.arms)
+        assert np.array_equal(fold._vectors[: len(fold.arms)], service.state._vectors[: len(fold.arms)])
 
 
 def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
     monkeypatch.setattr(SqliteStore, "rows", noted)
     fold = ModelState.restored(SqliteStore(tmp_path / "log.db"))
     assert fold is not None
-    assert fold.arms == service.fold.arms
+    assert fold.arms == service.state.arms
     assert read == [1, 102], "what the log begins with, and what came after the snapshot"
 
 
@@ -114,7 +114,7 @@ def test_a_damaged_snapshot_is_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes | str
 ) -> None:
     service = played(tmp_path, FILE)
-    snapshot = service.fold.snapshot()
+    snapshot = service.state.snapshot()
     plain = msgspec.msgpack.decode(snapshot.content)
     if damage == "policy":
         plain["policies"]["bold"] = plain["policies"]["bold"][:-100]
@@ -123,9 +123,9 @@ def test_a_damaged_snapshot_is_passed_over(
         content = content[: len(content) // 2]
     service.store.keep_snapshot(snapshot._replace(content=content))
     again = Writer(SqliteStore(tmp_path / "log.db"))
-    assert again.fold.snapshot() == snapshot
+    assert again.state.snapshot() == snapshot
     (warning,) = [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
     assert warning.startswith(f"the snapshot of row {snapshot.row} cannot be used (")
-    assert warning.endswith("so the log is folded from row 1")
+    assert warning.endswith("so the log is read from row 1")
     again.keep_snapshot()
     assert again.store.snapshot(fingerprint()) == snapshot

@@ -32,7 +32,7 @@ def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=words):
             read_tokens(str(file))
     file.write_bytes("a-token-of-some-length".encode("utf-16"))
-    with pytest.raises(ValueError, match=r"tokens is not UTF-8 \(byte 0 is 0xff\): write the token as plain text"):
+    with pytest.raises(ValueError, match=r"tokens is not UTF-8 \(invalid start byte\): write the token as plain text"):
         read_tokens(str(file))
 
 
@@ -65,8 +65,8 @@ def test_a_worker_that_cannot_start_says_why_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "no.db").write_text("no log")
-    handed_on = msgspec.json.encode(Serving(bandit=None, store=str(tmp_path / "no.db"))).decode()
-    monkeypatch.setenv(serving._HANDED_ON, handed_on)
+    serving_json = msgspec.json.encode(Serving(bandit=None, store=str(tmp_path / "no.db"))).decode()
+    monkeypatch.setenv(serving._SERVING, serving_json)
     with pytest.raises(SystemExit) as ended:
         serving.worker()
     assert ended.value.code == 3  # which ends the other workers too
@@ -105,13 +105,13 @@ def test_nothing_is_compiled_when_requests_come(tmp_path: Path) -> None:
     """In a process of its own: a server that tries its policies out has called every kernel that requests need."""
     code = f"""
 from pathlib import Path
-from hybandits.service.serving import try_out
+from hybandits.service.serving import compile_policies
 from tests.support.bandits import FILE, bandit, decide, put, reward, writer
 from tests.support.everything import kernels
 
 names = {{"bold": "HyThompson", "told": "HyLinUCB"}}
 content = {{**FILE, "challengers": [{{"name": name, "policy": policy}} for name, policy in names.items()]}}
-try_out(bandit(content))
+compile_policies(bandit(content))
 known = kernels()
 before = {{name: list(kernel.signatures) for name, kernel in known.items()}}
 service = writer(Path({str(tmp_path)!r}), content)

@@ -92,7 +92,7 @@ def test_the_largest_rewards_can_be_learned(tmp_path: Path) -> None:
     put(service, "a", "b")
     decide(service, "e")
     assert reward(service, "e", 1e50).status == 201
-    assert service.fold.policies["live"].rounds == 1
+    assert service.state.policies["live"].rounds == 1
 
 
 LIKE_THIS = {"numeric": ["age"], "categorical": {"country": ["de", "fr"]}}

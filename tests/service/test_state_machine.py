@@ -166,13 +166,13 @@ class Service(RuleBasedStateMachine):
     def restart(self, snapshot: bool) -> None:
         if snapshot:
             self.service.keep_snapshot()
-        before, summary = models(self.service), self.service.fold.summary
+        before, summary = models(self.service), self.service.state.summary
         self.service.store.close()
         self.open()
         assert models(self.service) == before
-        assert self.service.fold.summary == summary
+        assert self.service.state.summary == summary
 
-    @precondition(lambda self: self.service.fold.row > 1)
+    @precondition(lambda self: self.service.state.row > 1)
     @rule()
     def fold_again(self) -> None:
         again = ModelState.restored(self.service.store)
@@ -182,7 +182,7 @@ class Service(RuleBasedStateMachine):
     @rule(ago=st.sampled_from([0, 2, 12]))
     def rotate(self, ago: int) -> None:
         since = self.clock.now - round(ago * 1e6)
-        before, summary, old = models(self.service), self.service.fold.summary, self.service.store
+        before, summary, old = models(self.service), self.service.state.summary, self.service.store
         copied = {
             event: known
             for event, known in self.plain.events.items()
@@ -199,7 +199,7 @@ class Service(RuleBasedStateMachine):
             store.close()
         self.open()
         assert models(self.service) == before
-        assert self.service.fold.summary == summary
+        assert self.service.state.summary == summary
         self.plain.left_behind += [known for event, known in self.plain.events.items() if event not in copied]
         self.plain.events, self.plain.copied = copied, len(copied)
 
@@ -219,8 +219,8 @@ class Service(RuleBasedStateMachine):
         else:
             given = [known.reward for known in events if known.reward is not None]
             expected = len(given), sum(given)
-        assert (self.service.fold.summary.reward.n, self.service.fold.summary.reward.total) == expected
-        assert self.service.fold.policies["live"].rounds == expected[0]
+        assert (self.service.state.summary.reward.n, self.service.state.summary.reward.total) == expected
+        assert self.service.state.policies["live"].rounds == expected[0]
 
 
 class WithWindow(Service):

@@ -138,14 +138,14 @@ def test_a_challenger_that_is_described_anew_is_compared_anew(tmp_path: Path) ->
         decide(service, str(i))
     for i in range(3):
         reward(service, str(i), 1.0)
-    assert counted(service.fold.summary) == {"bold": 3, "even": 3}
+    assert counted(service.state.summary) == {"bold": 3, "even": 3}
     service.store.close()
     service = writer(tmp_path, challengers=challengers("HyThompson:scale=2"))
     reward(service, "3", 1.0)
-    assert counted(service.fold.summary) == {"bold": 0, "even": 4}
+    assert counted(service.state.summary) == {"bold": 0, "even": 4}
     decide(service, "4")
     reward(service, "4", 1.0)
-    assert counted(service.fold.summary) == {"bold": 1, "even": 5}
+    assert counted(service.state.summary) == {"bold": 1, "even": 5}
 
 
 def test_the_largest_weights_that_could_have_been_are_known() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
@@ -12,16 +13,15 @@ import pytest
 
 from hybandits.service import model_state
 from hybandits.service.admin.verify import verify
-from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
-from hybandits.service.dashboard.view import look
+from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Refused, Retire
+from hybandits.service.dashboard.view import make_view
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log.rows import ALL, Changed, Closed, Decision, Row, encode_ids
 from hybandits.service.log.rows import Reward as RewardRow
 from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.log.store import StoreError
 from hybandits.service.model_state import ModelState
-from hybandits.service.problems import Refused
-from hybandits.service.writer import Asked, Writer
+from hybandits.service.writer import Writer
 from tests.support.bandits import (
     CLICKS,
     FILE,
@@ -55,7 +55,7 @@ def test_the_same_event_gets_the_same_answer(tmp_path: Path) -> None:
     assert first.body == again.body
     assert refused(service, Decide({**USER, "age": 0.4}, event_id="e1")).status == 409
     assert refused(service, Decide(USER, encode_ids(["a", "b"]), "e1")).status == 409
-    assert service.fold.summary.decisions == 1
+    assert service.state.summary.decisions == 1
 
 
 def test_events_in_one_transaction_are_told_apart(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_events_in_one_transaction_are_told_apart(tmp_path: Path) -> None:
     commands = [Decide(USER, event_id="e"), Decide(USER, event_id="e"), GiveReward("e", 1.0), GiveReward("e", 1.0)]
     outcomes = service.serve([*commands, GiveReward("e", 0.5), GiveReward("f", 1.0)])
     assert [outcome.status for outcome in outcomes] == [201, 200, 201, 200, 409, 404]
-    assert service.fold.policies["live"].rounds == 1
+    assert service.state.policies["live"].rounds == 1
 
 
 def test_a_decision_without_an_id_gets_one(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_reward_counts_once(tmp_path: Path) -> None:
     assert [reward(service, "e", 1.0).status, reward(service, "e", 1.0).status] == [201, 200]
     assert refused(service, GiveReward("e", 0.0)).status == 409
     assert refused(service, GiveReward("other", 0.0)).status == 404
-    assert service.fold.policies["live"].rounds == 1
+    assert service.state.policies["live"].rounds == 1
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf")])
@@ -169,15 +169,15 @@ def test_with_a_window_nothing_is_learned_before_the_decision_closes(tmp_path: P
     for event in ("seen", "clicked"):
         decide(service, event)
     assert reward(service, "clicked", 1.0).status == 201
-    assert service.fold.policies["live"].rounds == 0
+    assert service.state.policies["live"].rounds == 0
     clock.advance(10.5)
     service.serve([])
-    assert service.fold.policies["live"].rounds == 2
-    assert service.fold.summary.reward.total == 1.0
+    assert service.state.policies["live"].rounds == 2
+    assert service.state.summary.reward.total == 1.0
     late = reward(service, "seen", 1.0)
     assert (late.status, late.body["learned"]) == (202, False)
     assert reward(service, "seen", 1.0).status == 200
-    assert service.fold.policies["live"].rounds == 2
+    assert service.state.policies["live"].rounds == 2
     closes = [row.content for row in service.store.rows(0) if isinstance(row.content, Closed)]
     assert len(closes) == 1
 
@@ -189,8 +189,8 @@ def test_a_reward_after_the_window_is_late_even_before_the_close(tmp_path: Path)
     decide(service, "e")
     clock.advance(60)
     assert reward(service, "e", 1.0).status == 202
-    assert service.fold.summary.reward.total == 0.0
-    assert service.fold.summary.reward.n == 1
+    assert service.state.summary.reward.total == 0.0
+    assert service.state.summary.reward.n == 1
 
 
 def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
     decide(service, "e")
     service.start()
     end = time.monotonic() + 60
-    while service.fold.policies["live"].rounds == 0:
+    while service.state.policies["live"].rounds == 0:
         assert time.monotonic() < end
         time.sleep(0.01)
     service.stop()
@@ -266,11 +266,9 @@ def test_the_longest_window_does_not_end_the_thread(tmp_path: Path) -> None:
     put(service, "a")
     service.start()
     for event in ("first", "second"):
-        done = threading.Event()
-        service.ask(Asked([Decide(USER, event_id=event)], lambda outcomes, done=done: done.set()))  # type: ignore[misc]
-        assert done.wait(20)
+        asyncio.run(service.request([Decide(USER, event_id=event)]))
     service.stop()
-    assert service.fold.summary.decisions == 2
+    assert service.state.summary.decisions == 2
 
 
 def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,12 +282,12 @@ def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatc
     def fails(*arguments: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(service.fold.policies["bold"], "learn_batch", fails)
+    monkeypatch.setattr(service.state.policies["bold"], "learn_batch", fails)
     for i in range(5):
         service.serve([GiveReward(f"e{i}", 1.0)])
         monkeypatch.undo()
     service.stop()
-    assert {name: policy.rounds for name, policy in writer(tmp_path, content).fold.policies.items()} == {
+    assert {name: policy.rounds for name, policy in writer(tmp_path, content).state.policies.items()} == {
         "live": 5,
         "bold": 5,
     }
@@ -304,13 +302,13 @@ def test_promotes_of_one_transaction_follow_on_each_other(tmp_path: Path) -> Non
         {"live": "live"},
         {"live": "live"},
     ]
-    assert service.fold.live == "live"
+    assert service.state.live == "live"
 
 
 def test_another_seed_is_refused(tmp_path: Path) -> None:
     without = {key: value for key, value in FILE.items() if key != "seed"}
-    seed = writer(tmp_path, without).fold.bandit.seed
-    assert writer(tmp_path, without).fold.bandit.seed == seed
+    seed = writer(tmp_path, without).state.bandit.seed
+    assert writer(tmp_path, without).state.bandit.seed == seed
     with pytest.raises(ValueError, match="seed is 7 in the file"):
         writer(tmp_path, {**FILE, "seed": 7})
 
@@ -335,7 +333,7 @@ def test_a_new_process_has_the_same_model(tmp_path: Path) -> None:
     play(service, 60, 90)
     again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content))
     assert models(again) == models(service)
-    assert again.fold.summary == service.fold.summary
+    assert again.state.summary == service.state.summary
     assert plain is not None
     play(again, 90, 100)
     service.serve([])
@@ -351,14 +349,14 @@ def test_what_others_wrote_is_folded_before_the_log_is_locked(tmp_path: Path, mo
     other = Writer(SqliteStore(tmp_path / "log.db"))
     play(one, 0, 30)
     folded: list[int] = []
-    apply = other.fold.apply
+    apply = other.state.apply
 
     def watched(rows: Any, reading: Any) -> None:
-        before = other.fold.row
+        before = other.state.row
         apply(rows, reading)
-        folded.append(other.fold.row - before)
+        folded.append(other.state.row - before)
 
-    monkeypatch.setattr(other.fold, "apply", watched)
+    monkeypatch.setattr(other.state, "apply", watched)
     decide(other, "late")
     assert folded[0] > 40, "outside the transaction"
     assert folded[1:] == [0, 1], "at its beginning, and its own row"
@@ -368,7 +366,7 @@ def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
     service = writer(tmp_path)
     put(service, "a", "b")
     play(service, 0, 20)
-    snapshot = service.fold.snapshot()
+    snapshot = service.state.snapshot()
     service.store.keep_snapshot(snapshot._replace(fingerprint="elsewhere", content=b"not a model"))
     again = Writer(SqliteStore(tmp_path / "log.db"))
     assert models(again) == models(service)
@@ -387,7 +385,7 @@ def test_decisions_made_together_are_those_made_one_by_one(tmp_path: Path, monke
     commands[:0] = [Decide({"age": "old", "country": "fr"}, event_id="t1"), Decide({"age": 1.0}, event_id="x")]
     commands += [Decide(USER), Decide(USER)]
     with monkeypatch.context() as patch:
-        patch.setattr(model_state, "TOGETHER", 9 * 3 * (service.fold.features.d1 + service.fold.features.d2))
+        patch.setattr(model_state, "TOGETHER", 9 * 3 * (service.state.features.d1 + service.state.features.d2))
         together = service.serve(commands)
     (tmp_path / "again").mkdir()
     again = writer(tmp_path / "again", content)
@@ -427,11 +425,11 @@ def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: P
         SqliteStore(tmp_path / "log.db"),
         bandit(CLICKS, window="20s", floor=0.1, challengers=[{"name": "bold", "policy": "HyThompson"}]),
     )
-    assert (changed.fold.bandit.window, changed.fold.bandit.floor) == (20.0, 0.1)
-    assert list(changed.fold.policies) == ["live", "bold"]
-    assert sorted(changed.fold.policies["bold"].arms) == ["a", "b"]
+    assert (changed.state.bandit.window, changed.state.bandit.floor) == (20.0, 0.1)
+    assert list(changed.state.policies) == ["live", "bold"]
+    assert sorted(changed.state.policies["bold"].arms) == ["a", "b"]
     service.serve([])
-    assert list(service.fold.policies) == ["live", "bold"]
+    assert list(service.state.policies) == ["live", "bold"]
     with pytest.raises(ValueError, match="the file does not have the user feature 'country', which the log has"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
     with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
@@ -445,15 +443,15 @@ def test_the_name_may_change(tmp_path: Path) -> None:
     service = writer(tmp_path, CLICKS)
     values = {"window": 20.0, "no_reward": 0.0, "floor": 0.1, "challengers": {}}
     with service.store.writing() as transaction:
-        transaction.append([Row(2, service.fold.time, Changed(values))])
+        transaction.append([Row(2, service.state.time, Changed(values))])
     service.serve([])
-    assert (service.fold.bandit.name, service.fold.bandit.floor) == ("page", 0.1)
+    assert (service.state.bandit.name, service.state.bandit.floor) == ("page", 0.1)
     renamed = writer(tmp_path, CLICKS, window="20s", floor=0.1, name="front page")
-    assert (renamed.fold.row, renamed.fold.bandit.name) == (3, "front page")
+    assert (renamed.state.row, renamed.state.bandit.name) == (3, "front page")
     service.serve([])
-    assert look(service).name == "front page"
+    assert make_view(service).name == "front page"
     again = writer(tmp_path, CLICKS, window="20s", floor=0.1, name="front page")
-    assert again.fold.row == 3
+    assert again.state.row == 3
 
 
 def test_a_challenger_is_promoted(tmp_path: Path) -> None:
@@ -479,7 +477,7 @@ def test_a_challenger_that_is_described_anew_begins_anew(tmp_path: Path) -> None
     learned = models(service)
     other = bandit(challengers=[{"name": "bold", "policy": "HyThompson:scale=2"}])
     again = Writer(SqliteStore(tmp_path / "log.db"), other)
-    assert again.fold.policies["bold"].rounds == 0
+    assert again.state.policies["bold"].rounds == 0
     assert models(again)["live"] == learned["live"]
     assert again.serve([Promote("bold")])[0].status == 200
     with pytest.raises(ValueError, match=r"the policy 'bold' \(HyThompson:scale=2\) is live in the log"):
@@ -519,7 +517,7 @@ def test_two_services_on_one_log(tmp_path: Path) -> None:
     one.serve([])
     two.serve([])
     assert models(one) == models(two)
-    assert one.fold.summary.reward.n == 120
+    assert one.state.summary.reward.n == 120
     assert verify(one.store).different == 0
     rewards = [row.content for row in one.store.rows(0) if isinstance(row.content, RewardRow)]
     assert len({content.event for content in rewards}) == 120
@@ -575,5 +573,5 @@ def test_events_are_known_from_memory_and_from_the_log(tmp_path: Path, monkeypat
             if i % 2 == 0:
                 assert reward(again, f"e{i}", float(i)).status == 200
                 assert refused(again, GiveReward(f"e{i}", -1.0)).status == 409
-        assert len(again.fold._recent) <= 4
+        assert len(again.state._recent) <= 4
         again.keep_snapshot()

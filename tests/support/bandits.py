@@ -14,11 +14,10 @@ import uvicorn
 
 from hybandits.service.access import Tokens
 from hybandits.service.api import application
-from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm, Retire
+from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Outcome, PutArm, Retire
 from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.protocol import Protocol
 from hybandits.service.settings import Bandit, read_bandit
-from hybandits.service.writer import Outcome, Writer
+from hybandits.service.writer import Writer
 
 FILE: dict[str, Any] = {
     "name": "page",
@@ -89,7 +88,7 @@ def retire(writer: Writer, arm: str) -> Answer:
 
 def models(writer: Writer) -> dict[str, bytes]:
     """All policies as bytes."""
-    return {name: policy.to_bytes() for name, policy in writer.fold.policies.items()}
+    return {name: policy.to_bytes() for name, policy in writer.state.policies.items()}
 
 
 @contextmanager
@@ -99,7 +98,7 @@ def served(service: Writer, tokens: Tokens | None = None, *, most: int | None = 
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
         app = application(service, tokens=tokens)
-        config = uvicorn.Config(app, log_level="error", loop="asyncio", http=Protocol, limit_concurrency=most)
+        config = uvicorn.Config(app, log_level="error", loop="asyncio", http="zttp", ws="none", limit_concurrency=most)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()

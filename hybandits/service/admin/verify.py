@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from hybandits.foundation.checks import FloatArray
-from hybandits.service.commands import Decide
+from hybandits.service.commands import Decide, Refused
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log.rows import DECISION, Continued, Decision, Ended, Row
 from hybandits.service.log.store import Store
 from hybandits.service.model_state import ModelState, continued, walk
-from hybandits.service.problems import Refused
 
 TOLERANCE = 1e-9
 """How far chances may differ where decisions were made under another fingerprint."""

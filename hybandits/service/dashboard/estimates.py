@@ -1,11 +1,11 @@
-"""What was earned, and what others would have earned, with bounds that hold at all times.
+"""Estimates of rewards, with bounds that hold at all times.
 
-Somebody who looks at a page every hour, and stops at a good moment, is misled by ordinary intervals. The bounds here
-are confidence sequences: with probability `LEVEL` at least, a sequence holds after every reward at once. Where rewards
-have a range it is the empirical Bernstein sequence of `hybandits.statistics`. Where they have none, nothing can be
-promised for few rewards; there it is an asymptotic confidence sequence, shown from `ENOUGH` rewards on.
+Somebody who opens a page every hour, and stops at a good moment, is misled by ordinary intervals. The bounds here are
+confidence sequences: with probability `LEVEL` at least, a sequence holds after every reward at once. Where rewards have
+a range it is the empirical Bernstein sequence of `hybandits.statistics`. Where they have none, nothing can be promised
+for few rewards; there it is an asymptotic confidence sequence, shown from `ENOUGH` rewards on.
 
-Estimates are averages over decisions of what could be expected of them, so policies may learn and users may change.
+Estimates are averages over decisions of their expectations, so policies may learn and users may change.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from hybandits.service.summary import Compared, Largest, Summary, Terms
 from hybandits.statistics import asymptotic_radius, boundary, growing_scale
 
 LEVEL = 0.95
-"""The share of sequences that hold throughout, at least."""
+"""Share of sequences that hold throughout, at least."""
 
 ENOUGH = 100
 """Rewards before an asymptotic sequence is shown."""
 
 FORESEEN = 10**9
-"""More decisions than this are not foreseen."""
+"""Largest number of further decisions that is foreseen."""
 
 _TAIL = (1 - LEVEL) / 2
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A mean, in the unit of rewards, and its bounds; None where nothing can be said yet."""
+    """A mean, in the unit of rewards, and its bounds; None where the rows do not support one."""
 
     n: int
     mean: float | None
@@ -42,17 +42,17 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A policy that did not decide, against the one that did.
+    """A policy that did not decide, against the live policy.
 
     Attributes
     ----------
     value, difference : Estimate
-        What it would have earned per decision, and that minus what was earned.
+        The reward per decision that it would have had, and that minus the live policy's.
     more : int or None
-        About how many more decisions are needed, where the difference cannot be told from 0.
+        Approximate number of further decisions that are needed, where the difference cannot be told from 0.
     to : "tell" or "halve"
-        Until what: until the difference can be told from 0 if it and its variance stay as they are, or, if that is not
-        foreseen, until the bounds are half as far apart.
+        The goal: to tell the difference from 0, if it and its variance stay as they are; if that is not foreseen,
+        bounds that are half as far apart.
     """
 
     value: Estimate
@@ -62,72 +62,56 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Side(NamedTuple):
-    """One side of a sequence: how far a term may lie beyond its guess there (None: nobody knows), and the probability
-    with which the bound may ever fail."""
+    """One side of a sequence: the largest distance of a term beyond its guess (None: unknown), and the probability with
+    which the bound may ever fail."""
 
     scale: float | None
     tail: float = _TAIL
 
     def radius(self, n: FloatArray, spread: FloatArray) -> FloatArray:
-        """How far the bound lies from the mean of n terms."""
+        """Return the distance of the bound from the mean of n terms."""
         if self.scale is not None:
             return boundary(spread, self.scale, self.tail) / n
         return asymptotic_radius(n, spread, 2 * self.tail)
 
 
 def above(weights: Largest) -> Side:
-    """The upper side of terms that are at most the largest weight, which grows with the number of candidates."""
+    """Return the upper side of terms that are at most the largest weight, which grows with the number of candidates."""
     return Side(*growing_scale(weights.first, weights.ever, _TAIL))
 
 
-def earned(summary: Summary) -> Estimate:
-    """What was earned per decision."""
-    return _rewards(summary, [summary.reward])[0]
-
-
-def earned_by(summary: Summary, arms: Sequence[str]) -> list[Estimate]:
-    """What decisions for each of some arms earned."""
-    return _rewards(summary, [summary.arms[arm].reward for arm in arms])
+def live_rewards(summary: Summary, terms: Sequence[Terms]) -> list[Estimate]:
+    """Return estimates of rewards that the live policy had, from their sums."""
+    side = Side(None if summary.rewards is None else 1.0)
+    return _estimates(terms, (side, side), None if summary.rewards is None else (0.0, 1.0), *unit_of(summary))
 
 
 def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
-    """What a policy would have earned, and whether that differs from what was earned."""
-    if summary.rewards is None or not weights.first:
-        value = difference = (Side(None), Side(None))
-        ends = None
-    else:
-        upper = above(weights)
-        value, difference = (Side(1.0), upper), (Side(2.0), upper)
-        ends = (0.0, 1.0)
-    start, unit = unit_of(summary)
-    (mean,) = _estimates([sums.value], value, ends, start, unit)
-    apart = None if ends is None else (-1.0, 1.0)
-    (gain,) = _estimates([sums.difference], difference, apart, 0.0, unit)
+    """Compare a policy that did not decide with the live policy."""
+    (value,) = weighted(summary, [sums.value], weights)
+    ranged = summary.rewards is not None and weights.first > 0
+    sides = (Side(2.0), above(weights)) if ranged else (Side(None), Side(None))
+    (gain,) = _estimates([sums.difference], sides, (-1.0, 1.0) if ranged else None, 0.0, unit_of(summary)[1])
     if gain.low is None or gain.high is None or gain.low > 0 or gain.high < 0:
-        return Comparison(mean, gain)
-    return Comparison(mean, gain, *_more(sums.difference, *difference))
+        return Comparison(value, gain)
+    return Comparison(value, gain, *_more(sums.difference, *sides))
 
 
-def over_time(summary: Summary, terms: Sequence[Terms], weights: Largest | None) -> list[Estimate]:
-    """Estimates after each of some stretches of time, whose sums are given; with weights if they are weighted."""
-    n, total, spread = (np.cumsum([getattr(each, name) for each in terms]) for name in ("n", "total", "spread"))
-    so_far = [Terms(*each) for each in zip(n.tolist(), total.tolist(), spread.tolist(), strict=True)]
-    if weights is None:
-        return _rewards(summary, so_far)
+def weighted(summary: Summary, terms: Sequence[Terms], weights: Largest) -> list[Estimate]:
+    """Return estimates of rewards that count with weights, from their sums."""
     ranged = summary.rewards is not None and weights.first > 0
     sides = (Side(1.0), above(weights)) if ranged else (Side(None), Side(None))
-    return _estimates(so_far, sides, (0.0, 1.0) if ranged else None, *unit_of(summary))
+    return _estimates(terms, sides, (0.0, 1.0) if ranged else None, *unit_of(summary))
 
 
-def _rewards(summary: Summary, terms: Sequence[Terms]) -> list[Estimate]:
-    """Estimates of rewards that were earned."""
-    ranged = summary.rewards is not None
-    side = Side(1.0 if ranged else None)
-    return _estimates(terms, (side, side), (0.0, 1.0) if ranged else None, *unit_of(summary))
+def so_far(terms: Sequence[Terms]) -> list[Terms]:
+    """Return the sums after each of some stretches of time."""
+    n, total, spread = (np.cumsum([getattr(each, name) for each in terms]) for name in ("n", "total", "spread"))
+    return [Terms(*each) for each in zip(n.tolist(), total.tolist(), spread.tolist(), strict=True)]
 
 
 def unit_of(summary: Summary) -> tuple[float, float]:
-    """Where the range of rewards begins and how wide it is: what sums are kept in."""
+    """Return where the range of rewards begins and how wide it is: the unit of the sums."""
     if summary.rewards is None:
         return 0.0, 1.0
     low, high = summary.rewards
@@ -137,7 +121,7 @@ def unit_of(summary: Summary) -> tuple[float, float]:
 def _estimates(
     terms: Sequence[Terms], sides: tuple[Side, Side], ends: tuple[float, float] | None, start: float, unit: float
 ) -> list[Estimate]:
-    """Means and bounds, which lie between `ends` if there are any, in the unit of rewards."""
+    """Return means and bounds, which lie between `ends` if there are any, in the unit of rewards."""
     n, total, spread = (np.array([getattr(each, name) for each in terms], float) for name in ("n", "total", "spread"))
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
@@ -157,7 +141,7 @@ def _estimates(
 
 
 def _more(terms: Terms, lower: Side, upper: Side) -> tuple[int | None, str]:
-    """About how many more terms tell the difference from 0, or make the bounds half as wide."""
+    """Return about how many more terms tell the difference from 0, or make the bounds half as wide."""
     n, mean, variance = terms.n, terms.total / terms.n, terms.spread / terms.n
     later = n * 2.0 ** np.arange(0, 40, 0.25)
     below, beyond = (side.radius(later, variance * later) for side in (lower, upper))
@@ -169,7 +153,7 @@ def _more(terms: Terms, lower: Side, upper: Side) -> tuple[int | None, str]:
 
 
 def _rounded(number: float) -> int:
-    """A number of which only the first digits are known.
+    """Round a number to two digits.
 
     >>> _rounded(123_456.7), _rounded(7)
     (120000, 7)

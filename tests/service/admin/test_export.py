@@ -46,9 +46,9 @@ def test_an_exported_log_can_be_evaluated(tmp_path: Path) -> None:
     log, problems = export(service.store, tmp_path / "log")
     assert (log.rounds, problems.skipped) == (150, 50)
     assert problems.kinds[NO_REWARD] == 50
-    assert sum(batch.reward.sum() for batch in log.batches()) == service.fold.summary.reward.total
+    assert sum(batch.reward.sum() for batch in log.batches()) == service.state.summary.reward.total
     evaluation = evaluate(View(log), {"logged": "logged", "uniform": "uniform"}, estimators=("ips",))
-    assert evaluation.of("logged", "ips").value == pytest.approx(service.fold.summary.reward.total / 150)
+    assert evaluation.of("logged", "ips").value == pytest.approx(service.state.summary.reward.total / 150)
 
 
 def test_open_decisions_are_left_out(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_open_decisions_are_left_out(tmp_path: Path) -> None:
     log, problems = export(service.store, tmp_path / "log")
     assert (log.rounds, problems.kinds[OPEN]) == (21, 9)  # the first of the nine closes a second later
     rewards = np.concatenate([batch.reward for batch in log.batches()])
-    assert rewards.sum() == service.fold.summary.reward.total
+    assert rewards.sum() == service.state.summary.reward.total
 
 
 def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_counted_when_a_decision_was_closed_is_exported(tmp_path: Path) -> 
     log, _ = export(service.store, tmp_path / "log")
     rewards = np.concatenate([batch.reward for batch in log.batches()])
     assert sorted(rewards) == [-2.0] * 4 + [-1.0] * 3 + [0.0] * 5
-    assert rewards.sum() == service.fold.summary.reward.total
+    assert rewards.sum() == service.state.summary.reward.total
 
 
 def test_candidates_are_entered_once_unless_an_arm_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

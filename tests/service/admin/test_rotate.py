@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 import hybandits.service.model_state
-from hybandits.service.access import Tokens
 from hybandits.service.admin.export import EARLIER, NO_REWARD, OPEN, export
 from hybandits.service.admin.rotate import contradiction, rotate
 from hybandits.service.admin.verify import verify
-from hybandits.service.api import Api
-from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
+from hybandits.service.api import _active_at
+from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm, Refused
 from hybandits.service.log.rows import ARMS, DECISION, Continued, Decision, Row, encode
 from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.log.store import Store, StoreError, open_store
 from hybandits.service.model_state import ModelState, walk
-from hybandits.service.problems import Refused
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
     CLICKS,
@@ -63,13 +61,13 @@ def test_the_new_log_goes_on_where_the_old_one_ended(store: Store, new: Store, c
     service = Writer(store, bandit(content), clock=clock)
     put(service, "a", "b", "c")
     play(service, 0, 60, clock)
-    before, summary, last = models(service), service.fold.summary, service.fold.row
+    before, summary, last = models(service), service.state.summary, service.state.row
     done = rotate(store, new, since=clock.now - 4_000_000)
     assert done.row == last + 2
     assert done.copied == (10 if content is CLICKS else 4)
     assert contradiction(new, store) is None
     again = Writer(new, bandit(content), clock=clock)
-    assert (models(again), again.fold.summary) == (before, summary)
+    assert (models(again), again.state.summary) == (before, summary)
     assert again.store.last()[0] == done.row
 
     # what is open or recent is as it was, and what is older is unknown
@@ -121,7 +119,7 @@ def test_every_decision_is_exported_once(tmp_path: Path, content: dict[str, Any]
     assert (NO_REWARD in late.kinds) == (content is FILE)
     assert late.kinds[EARLIER] == (10 if content is CLICKS else 15)
     total = sum(batch.reward.sum() for log in (one, two) for batch in log.batches())
-    assert total == again.fold.summary.reward.total
+    assert total == again.state.summary.reward.total
 
 
 @pytest.mark.parametrize("method", ["writing", "by_number"])
@@ -130,7 +128,7 @@ def test_a_rotation_that_was_killed_is_repeated(tmp_path: Path, method: str, mon
     service = writer(tmp_path, CLICKS, clock=clock)
     put(service, "a", "b")
     play(service, 0, 20, clock)
-    before = service.fold.snapshot()
+    before = service.state.snapshot()
     new = SqliteStore(tmp_path / "second.db")
 
     def killed(*_: object) -> object:
@@ -252,10 +250,9 @@ def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: 
     first = next(new.rows(0, None, [DECISION])).content.version  # type: ignore[union-attr]
     assert len(list(new.rows(0, first, ARMS))) == 2 * 3, "the first and the last row of each arm"
     again = Writer(new, clock=clock)
-    looking = Api(again, Tokens())
     for row in new.rows(0, None, [DECISION]):
-        assert looking._active_at(row.content.version) == copied[row.number][0]  # type: ignore[union-attr]
-    assert again.fold.arms == service.fold.arms
+        assert _active_at(again, row.content.version) == copied[row.number][0]  # type: ignore[union-attr]
+    assert again.state.arms == service.state.arms
     clock.advance(100)
     again.serve([])
     assert verify(new).different == 0
@@ -264,4 +261,4 @@ def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: 
     assert contradiction(third, new) is None
     assert [type(row.content) for row in third.rows(0, None, [DECISION, 9])] == [Continued]
     assert len(list(third.rows(0))) == 1 + 2 * 3 + 1 + 1
-    assert ModelState.based(third).arms == service.fold.arms
+    assert ModelState.based(third).arms == service.state.arms

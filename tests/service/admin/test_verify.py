@@ -66,7 +66,7 @@ def test_a_decision_that_was_tampered_with_is_found_under_another_fingerprint(tm
     own = dict(made.lot)
     for place, arm in enumerate("abc"):
         chance = (1 - made.floor) * own.get(place, 0.0) + made.floor / 3
-        version = service.fold.arms[arm].version
+        version = service.state.arms[arm].version
         result = verified(store, row, replace(made, arm=arm, arm_version=version, chance=chance))
         assert (result.near_ties, result.different) == (0, int(arm != made.arm))
     for changed in (
@@ -88,7 +88,7 @@ def test_a_decision_beside_a_jump_is_a_near_tie_elsewhere_only(tmp_path: Path, p
     play(service, 60)
 
     def decided(event: str, age: float) -> Decision:
-        (made,) = service.fold.decide_batch([Decide({**USER, "age": age}, event_id=event)])
+        (made,) = service.state.decide_batch([Decide({**USER, "age": age}, event_id=event)])
         assert isinstance(made, Decision)
         return made
 
@@ -122,7 +122,7 @@ def test_a_challenger_may_be_at_a_tie_of_its_own(tmp_path: Path) -> None:
     play(service, 60)
 
     def decided(age: float) -> Decision:
-        (made,) = service.fold.decide_batch([Decide({**USER, "age": age}, event_id="tie")])
+        (made,) = service.state.decide_batch([Decide({**USER, "age": age}, event_id="tie")])
         assert isinstance(made, Decision)
         return made
 

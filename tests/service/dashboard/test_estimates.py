@@ -7,10 +7,14 @@ import pytest
 from scipy import stats
 
 from hybandits.service.dashboard import estimates
-from hybandits.service.dashboard.estimates import Side, above, compared, earned, earned_by, over_time
+from hybandits.service.dashboard.estimates import Estimate, Side, above, compared, live_rewards, so_far, weighted
 from hybandits.service.summary import Compared, Largest, Summary, Terms
 from hybandits.statistics import bernstein
 from tests.support.service_rows import Lots, decision
+
+
+def earned(summary: Summary) -> Estimate:
+    return live_rewards(summary, [summary.reward])[0]
 
 
 def of(terms: list[float], ends: tuple[float, float] | None = (0.0, 1.0)) -> Terms:
@@ -114,12 +118,11 @@ def test_stretches_of_time_are_estimated_as_sums_so_far() -> None:
         made = decision(event=str(t))
         summary.decided(t * 500_000, made)
         summary.learned(t * 500_000, made, float(random.random() < 0.3))
-    curve = over_time(summary, [each.reward for each in summary.bins.values()], None)
+    curve = live_rewards(summary, so_far([each.reward for each in summary.bins.values()]))
     assert curve[-1].n == 60
     assert curve[-1].low == pytest.approx(earned(summary).low)
-    uniform = over_time(summary, [each.uniform for each in summary.bins.values()], summary.uniform_weights)
+    uniform = weighted(summary, so_far([each.uniform for each in summary.bins.values()]), summary.uniform_weights)
     assert uniform[-1].high == pytest.approx(compared(summary, summary.uniform, summary.uniform_weights).value.high)
-    assert earned_by(summary, ["a"])[0] == earned(summary)
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
@@ -127,7 +130,7 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
         assert earned(summary) == estimates.Estimate(0, None, None, None)
         comparison = compared(summary, summary.uniform, summary.uniform_weights)
         assert (comparison.difference.low, comparison.more) == (None, None)
-        assert over_time(summary, [], None) == []
+        assert live_rewards(summary, so_far([])) == []
     some = Summary(reward=of([1.0, 2.0, 4.0], None))
     assert (earned(some).mean, earned(some).low) == (pytest.approx(7 / 3), None)
 

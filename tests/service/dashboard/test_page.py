@@ -18,7 +18,7 @@ from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
 from hybandits.service.dashboard.estimates import Comparison, Estimate
 from hybandits.service.dashboard.page import NAME, content, headers, page, verdict
-from hybandits.service.dashboard.view import Band, Curves, SeenPolicy, View, look
+from hybandits.service.dashboard.view import Band, Curves, View, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
@@ -57,7 +57,7 @@ def played(path: Path, arms: list[str], decisions: int) -> Writer:
 
 
 def test_text_of_strangers_stays_text(tmp_path: Path) -> None:
-    html = page(look(played(tmp_path, NASTY, 60)))
+    html = page(make_view(played(tmp_path, NASTY, 60)))
     assert html.count("<script>") == 1
     assert "<img" not in html
     assert "<b>" not in html
@@ -70,7 +70,7 @@ def test_its_own_script_and_style_are_all_that_may_run(tmp_path: Path) -> None:
     policy = headers()["content-security-policy"]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
-    html = page(look(writer(tmp_path, CLICKS)))
+    html = page(make_view(writer(tmp_path, CLICKS)))
     assert " style=" not in html
     assert " onclick" not in html
     assert "http://" not in html.replace("http://www.w3.org/2000/svg", "")
@@ -78,7 +78,7 @@ def test_its_own_script_and_style_are_all_that_may_run(tmp_path: Path) -> None:
 
 
 def test_characters_that_cannot_be_seen_are_escaped(tmp_path: Path) -> None:
-    view = look(played(tmp_path, ["a\u202eevil", "b\u200b", "c\x00\n", "caf\u00e9 \u65e5\u672c"], 60))
+    view = make_view(played(tmp_path, ["a\u202eevil", "b\u200b", "c\x00\n", "caf\u00e9 \u65e5\u672c"], 60))
     assert "a\u202eevil" in {arm.arm for arm in view.arms}  # programs get the id as it is
     html = page(msgspec.structs.replace(view, name="x\u2066y", trouble="cannot\u2028write"))
     assert not re.search("[\u202e\u200b\x00\u2066\u2028]", html)
@@ -97,29 +97,16 @@ def test_characters_that_cannot_be_seen_are_escaped(tmp_path: Path) -> None:
 def test_names_with_the_same_beginning_can_be_told_apart() -> None:
     arms = [f"article-about-something-with-a-long-name-{i}" for i in range(7)]
     shares = [[1 / 7] * 7 + [0.0]] * 10
-    curves = msgspec.structs.replace(a_view().curves, arms=arms, places=list(range(7)), shares=shares)
+    curves = msgspec.structs.replace(a_view().curves, arms=arms, shares=shares)
     shown = re.findall(r'<bdi title="([^"]*)">([^<]*)</bdi>', content(a_view(curves=curves)))
     assert [name for name, _ in shown] == arms
     assert len({text for _, text in shown}) == 7
     assert {len(text) for _, text in shown} == {NAME}
 
 
-def test_a_challenger_may_earn_as_much_as_the_live_policy() -> None:
-    value = Estimate(10, 0.5, 0.4, 0.6)
-
-    def said(difference: float) -> str:
-        comparison = Comparison(value, Estimate(10, difference, -0.1, 0.1))
-        html = content(a_view(challengers=[SeenPolicy("bold", "HyIDS", comparison)]))
-        return re.sub(r"<[^>]*>", "", re.findall(r"<article>.*?</article>", html, re.S)[0])
-
-    assert "0.500 per decision (between 0.400 and 0.600), as much as the live policy (between" in said(0.0)
-    assert "), 0.020 less than the live policy (between" in said(-0.02)
-    assert "), about as much as the live policy (between" in said(1e-5)
-
-
 @pytest.mark.parametrize("arms", [3, 25, 1_000])
 def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
-    html = content(look(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
+    html = content(make_view(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
     assert len(html) < 60_000
     assert (f"{arms - 25:,} are not shown" in html) is (arms > 25)
 
@@ -127,11 +114,11 @@ def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
 @pytest.mark.parametrize(
     ("low", "high", "more", "to", "words"),
     [
-        (0.1, 0.2, None, "tell", "would have earned more"),
-        (-0.2, -0.1, None, "tell", "would have earned less"),
-        (-0.1, 0.1, 12_000, "tell", "About 12,000 more decisions are needed"),
-        (-0.1, 0.1, 500, "halve", "About 500 more decisions will make the interval half as wide"),
-        (None, None, None, "tell", "Nothing can be said yet"),
+        (0.1, 0.2, None, "tell", "is higher than that of the live policy"),
+        (-0.2, -0.1, None, "tell", "is lower than that of the live policy"),
+        (-0.1, 0.1, 12_000, "tell", "About 12,000 more decisions will tell"),
+        (-0.1, 0.1, 500, "halve", "About 500 more decisions will halve the width"),
+        (None, None, None, "tell", "No interval yet"),
     ],
 )
 def test_comparisons_in_words(low: float, high: float, more: int | None, to: str, words: str) -> None:
@@ -143,14 +130,14 @@ def a_view(**changes: Any) -> View:
     """A view of ten stretches of one second, in which two arms shared the decisions."""
     band = Band([0.5] * 10, [0.4] * 10, [0.6] * 10)
     curves = Curves(
-        ends=[1_000.0 + i for i in range(1, 11)], seconds=1.0, earned=band, uniform=band, alone=[0.5] * 10,
-        arms=["a", "b"], places=[0, 1], shares=[[0.6, 0.4, 0.0]] * 10,
+        ends=[1_000.0 + i for i in range(1, 11)], seconds=1.0, live=band, uniform=band, alone=[0.5] * 10,
+        arms=["a", "b"], shares=[[0.6, 0.4, 0.0]] * 10,
     )  # fmt: skip
     estimate = Estimate(10, 0.5, 0.4, 0.6)
     usual: dict[str, Any] = {
         "name": "page", "version": 20, "time": 1_010.0, "seen": 1_010.0, "behind": 0, "trouble": None, "failures": 0,
         "refusals": {}, "live": "live", "policy": "HyIDS", "window": None, "no_reward": None, "range": (0.0, 1.0),
-        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "late": 0, "earned": estimate,
+        "floor": 0.05, "level": 0.95, "decisions": 10, "rewards": 10, "open": 0, "late": 0, "reward": estimate,
         "uniform": Comparison(estimate, Estimate(10, 0.0, -0.1, 0.1)), "challengers": [], "arms": [], "active_arms": 2,
         "known_arms": 2, "curves": curves, "learned": [],
     }  # fmt: skip
@@ -164,24 +151,24 @@ def path(view: View, kind: str) -> list[tuple[float, float]]:
 
 
 def labels(view: View) -> list[str]:
-    return re.findall(r'<time class="clock"[^>]*>([^<]*)</time>', content(view))[:3]
+    return re.findall(r'data-precision="[^"]*">([^<]*)</time>', content(view))[:3]
 
 
 def test_the_axis_of_time_ends_at_the_present() -> None:
     busy, idle, forgotten = (a_view(seen=1_010.0 + later) for later in (0, 5, 3 * 86_400))
     assert labels(busy) == ["00:16:40 UTC", "00:16:45 UTC", "00:16:50 UTC"]
-    assert max(x for x, _ in path(busy, "line earned")) == 1000
+    assert max(x for x, _ in path(busy, "line live")) == 1000
     assert labels(idle)[-1] == "00:16:55 UTC"
-    assert max(x for x, _ in path(idle, "line earned")) == pytest.approx(1000 * 10 / 15, abs=0.1)
-    assert labels(forgotten)[-1] == "01 Jan 00:17:00 UTC"  # what happened still takes half of the axis
-    assert max(x for x, _ in path(forgotten, "line earned")) == 500
+    assert max(x for x, _ in path(idle, "line live")) == pytest.approx(1000 * 10 / 15, abs=0.1)
+    assert labels(forgotten)[-1] == "00:17:00 UTC"  # what happened still takes half of the axis
+    assert max(x for x, _ in path(forgotten, "line live")) == 500
 
 
 def test_long_pauses_are_gaps() -> None:
     curves = a_view().curves
     ends = [*curves.ends[:5], *(end + 20 for end in curves.ends[5:])]
     html = content(a_view(curves=msgspec.structs.replace(curves, ends=ends), seen=1_030.0))
-    (line,) = re.findall(r'class="line earned" d="([^"]*)"', html)
+    (line,) = re.findall(r'class="line live" d="([^"]*)"', html)
     assert line.count("M") == 2
 
 
@@ -191,21 +178,6 @@ def test_stretches_beyond_the_axis_are_drawn_at_its_edge() -> None:
     assert [y for _, y in path(a_view(curves=far), "alone")][-2:] == [300, 0]
     assert "drawn at the edge" in content(a_view(curves=far))
     assert "drawn at the edge" not in content(a_view())
-
-
-def test_an_arm_keeps_its_colour() -> None:
-    """Whatever its share, and whoever else is there, unless both would have the same."""
-    curves = a_view().curves
-
-    def colours(*places: int) -> dict[str, str]:
-        arms = [f"arm {place}" for place in places]
-        shares = [[*[1 / len(arms)] * len(arms), 0.0]] * 10
-        html = content(a_view(curves=msgspec.structs.replace(curves, arms=arms, places=list(places), shares=shares)))
-        return {arm: colour for colour, arm in re.findall(r'class="key (c\d+)"></i><bdi title="([^"]*)"', html)}
-
-    first, later = colours(0, 3, 9), colours(0, 4, 5, 9, 14)
-    assert (later["arm 0"], later["arm 9"]) == (first["arm 0"], first["arm 9"])
-    assert len(set(later.values())) == 5
 
 
 def test_what_failed_is_said_in_sentences() -> None:
@@ -227,7 +199,7 @@ def test_no_sentence_begins_with_a_number() -> None:
     text = re.sub(
         r"<[^>]*>", "", re.findall(r"<footer.*</footer>", content(a_view(window=9.0, no_reward=0.0)), re.S)[0]
     )
-    assert "they count as 0. In 5 % of decisions the bandit chooses evenly among all candidates." in text
+    assert "they count as 0. Uniform choice among all candidates makes 5 % of decisions." in text
     assert not re.search(r"[.:] +\d", text)
 
 
@@ -283,7 +255,7 @@ class TestInChromium:
             assert page.evaluate("document.querySelectorAll('img, iframe, object').length") == 0
             assert watched.complaints == []
             own = str(web.base_url).rstrip("/")
-            assert {url for url in watched.requests if not url.startswith("data:")} == {f"{own}/", f"{own}/live"}
+            assert {url for url in watched.requests if not url.startswith("data:")} == {f"{own}/"}
 
     def test_it_can_be_read_without_scripts(self, browser: Browser, web: httpx.Client) -> None:
         view = web.get("/v1/view").json()
@@ -309,10 +281,9 @@ class TestInChromium:
     def test_a_lost_connection_is_said(self, browser: Browser, tmp_path: Path) -> None:
         with served(played(tmp_path, ["a"], 10)) as web, opened(browser, web) as (page, _):
             expect(page.locator(".state time")).to_contain_text(re.compile("ago|:"))
-            page.route("**/live", lambda route: route.abort())
-            page.reload()
+            page.route("**/", lambda route: route.abort())
             expect(page.locator("#connection")).to_contain_text("The connection is lost")
-            page.unroute("**/live")
+            page.unroute("**/")
             expect(page.locator("#connection")).to_be_empty()
 
     def test_by_keyboard(self, browser: Browser, tmp_path: Path) -> None:
@@ -352,11 +323,11 @@ class TestInChromium:
     ) -> None:
         service = played(tmp_path, ["a"], 10)
         with served(service, Tokens(TOKEN)) as web, opened(browser, web) as (page, _):
-            page.route("**/live", lambda route: route.abort())
+            page.route("**/", lambda route: route.abort())
             page.fill("#token", "another")
             page.keyboard.press("Enter")
             expect(page.locator("#connection")).to_contain_text("The connection is lost")
-            page.unroute("**/live")
+            page.unroute("**/")
             page.fill("#token", TOKEN)
             page.keyboard.press("Enter")
             expect(page.locator("h1")).to_have_text("A page & <i>more</i>")

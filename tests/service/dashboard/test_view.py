@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 
 from hybandits.service.commands import Decide, GiveReward
 from hybandits.service.dashboard import view as view_module
-from hybandits.service.dashboard.view import ARMS, POINTS, SHARES, View, Views, look
+from hybandits.service.dashboard.view import ARMS, POINTS, SHARES, View, Views, make_view
 from hybandits.service.log.store import StoreError
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, put, retire, served, writer
@@ -31,22 +32,22 @@ def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Wr
 
 
 def test_at_the_beginning_there_is_nothing_to_see(tmp_path: Path) -> None:
-    view = look(writer(tmp_path, CLICKS))
-    assert (view.decisions, view.earned.mean, view.arms, view.curves.ends) == (0, None, [], [])
+    view = make_view(writer(tmp_path, CLICKS))
+    assert (view.decisions, view.reward.mean, view.arms, view.curves.ends) == (0, None, [], [])
     assert view.learned == []
 
 
 def test_in_the_middle(tmp_path: Path) -> None:
     service = played(tmp_path, "a", "b", "c")
     retire(service, "c")
-    view = look(service)
+    view = make_view(service)
     assert (view.decisions, view.rewards, view.open, view.behind) == (60, 60, 0, 0)
     assert (view.active_arms, view.known_arms) == (2, 3)
     assert sum(arm.decisions for arm in view.arms) == 60
     assert sum(arm.share for arm in view.arms) == pytest.approx(1)
     assert {arm.arm for arm in view.arms if not arm.active} == {"c"}
     assert [each.name for each in view.challengers] == ["bold"]
-    assert view.earned.low < view.earned.mean < view.earned.high  # type: ignore[operator]
+    assert view.reward.low < view.reward.mean < view.reward.high  # type: ignore[operator]
     for shares in view.curves.shares:
         assert sum(shares) == pytest.approx(1) or sum(shares) == 0
     assert {each.policy for each in view.learned} == {"live", "bold"}
@@ -54,7 +55,7 @@ def test_in_the_middle(tmp_path: Path) -> None:
 
 
 def test_of_many_arms_the_most_decided_are_seen(tmp_path: Path) -> None:
-    view = look(played(tmp_path, *(f"arm {i}" for i in range(60)), rounds=200))
+    view = make_view(played(tmp_path, *(f"arm {i}" for i in range(60)), rounds=200))
     counts = [arm.decisions for arm in view.arms]
     assert counts == sorted(counts, reverse=True)
     assert len(counts) == ARMS
@@ -63,44 +64,49 @@ def test_of_many_arms_the_most_decided_are_seen(tmp_path: Path) -> None:
     assert all(len(shares) == SHARES + 1 for shares in view.curves.shares)
 
 
-def test_a_look_is_taken_once_for_all_who_want_one(tmp_path: Path) -> None:
+def test_a_view_is_computed_once_for_all(tmp_path: Path) -> None:
     now = 0.0
     service = writer(tmp_path, CLICKS)
-    views = Views(service, lambda: now)
-    first = views.newest()
-    put(service, "a")
-    assert views.newest() is first  # it is not old
-    now += 2
-    second = views.newest()
-    assert second.version == 2
-    now += 2
-    assert views.newest() is second  # nothing has changed
-    service.trouble = "The disk is full."
-    now += 2
-    assert views.newest().trouble == "The disk is full."
-    service.failures += 3
-    now += 2
-    assert views.newest().failures == 3
+
+    async def work() -> None:
+        nonlocal now
+        views = Views(service, clock=lambda: now)
+        first = await views.newest()
+        put(service, "a")
+        assert await views.newest() is first  # it is not old
+        now += 2
+        second = await views.newest()
+        assert second.version == 2
+        now += 2
+        assert await views.newest() is second  # nothing has changed
+        service.trouble, service.failures = "The disk is full.", 3
+        now += 2
+        assert ((await views.newest()).trouble, (await views.newest()).failures) == ("The disk is full.", 3)
+
+    asyncio.run(work())
 
 
-def test_a_look_is_renewed_when_the_present_has_moved_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Curves are drawn up to the present, so an old look would end them too early."""
+def test_a_view_is_renewed_when_time_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curves are drawn up to the present, so an old view would end them too early."""
     service, now = played(tmp_path, "a", "b"), 0.0  # of 50 seconds, the first of which is second 1,000
     monkeypatch.setattr("time.time", lambda: 1_050 + now)
-    views = Views(service, lambda: now)
-    first = views.newest()
-    now += 0.5
-    assert views.newest() is first
-    now += 1.5
-    assert views.newest() is not first
-    assert views.newest().seen == 1_052
+
+    async def work() -> None:
+        nonlocal now
+        views = Views(service, clock=lambda: now)
+        first = await views.newest()
+        now += 0.5
+        assert await views.newest() is first
+        now += 1.5
+        assert (await views.newest()).seen == 1_052
+
+    asyncio.run(work())
 
 
 def test_arms_are_followed_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
     arms = [f"arm {i}" for i in range(60)]
-    curves = look(played(tmp_path, *arms, rounds=200)).curves
-    assert curves.places == sorted(curves.places)
-    assert curves.arms == [arms[place] for place in curves.places]
+    curves = make_view(played(tmp_path, *arms, rounds=200)).curves
+    assert curves.arms == sorted(curves.arms, key=arms.index)
 
 
 def test_refused_requests_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,19 +128,21 @@ def test_trouble_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(service.store, "writing", fail)
     monkeypatch.setattr(service.store, "last", fail)
     service.serve([Decide(USER)])
-    view = look(service)
+    view = make_view(service)
     assert (view.trouble, view.failures, view.behind) == ("The disk is full.", 1, None)
 
 
 def test_what_other_servers_have_written_is_seen(tmp_path: Path) -> None:
     one, other = writer(tmp_path, CLICKS), writer(tmp_path, CLICKS)
-    views = Views(other, iter((0.0, 100.0)).__next__)
-    other.start()
-    try:
-        assert views.newest().version == 1
+
+    async def work() -> None:
+        views = Views(other, clock=iter((0.0, 100.0)).__next__)
+        assert (await views.newest()).version == 1
         put(one, "a")
-        assert views.newest().version == 2
-    finally:
-        other.stop()
+        assert (await views.newest()).version == 2
+
+    other.start()
+    asyncio.run(work())
+    other.stop()
     one.store.close()
     other.store.close()

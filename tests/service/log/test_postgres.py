@@ -12,11 +12,10 @@ import pytest
 
 import hybandits.service.log.postgres
 from hybandits.service.admin.verify import verify
-from hybandits.service.commands import Decide, GiveReward
+from hybandits.service.commands import Decide, GiveReward, Refused
 from hybandits.service.log.postgres import PostgresStore
 from hybandits.service.log.store import StoreError
 from hybandits.service.model_state import ModelState
-from hybandits.service.problems import Refused
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
 from tests.support.bandits import FILE, USER, Clock, ask, bandit, decide, models, outcome_of, put

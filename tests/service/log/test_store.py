@@ -150,15 +150,15 @@ def test_an_event_has_one_decision(store: Store) -> None:
 def test_others_see_rows_when_they_are_committed(store: Store) -> None:
     seen = []
 
-    def look() -> None:
+    def make_view() -> None:
         thread = threading.Thread(target=lambda: seen.append(store.last()[0]))
         thread.start()
         thread.join()
 
     with store.writing() as transaction:
         transaction.append([decision(1, "a")])
-        look()
-    look()
+        make_view()
+    make_view()
     assert seen == [0, 1]
 
 
@@ -225,11 +225,11 @@ def test_services_on_one_log_have_one_model(address: str) -> None:
     clock.advance(10)
     for service in (*services, services[0]):
         service.serve([])
-    assert services[0].fold.summary.reward.n == len(IDS)
+    assert services[0].state.summary.reward.n == len(IDS)
     services[0].keep_snapshot()
     services.append(Writer(open_store(address), clock=clock))
     assert models(services[0]) == models(services[1]) == models(services[2])
-    assert list(services[2].fold.arms) == list(dict.fromkeys(arm for event in IDS for arm in (event, "b")))
+    assert list(services[2].state.arms) == list(dict.fromkeys(arm for event in IDS for arm in (event, "b")))
     assert verify(services[0].store).different == 0
     for service in services:
         service.store.close()

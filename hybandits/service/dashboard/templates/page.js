@@ -1,7 +1,7 @@
 "use strict";
 {
   const main = document.getElementById("content"), connection = document.getElementById("connection");
-  const silence = 40000; // milliseconds without a word after which the connection counts as lost
+  const pause = 2000; // milliseconds between two requests
 
   // Make the old element like the new one, and leave alone what is the same: focus, selection and scrolling stay.
   function renew(old, now) {
@@ -18,85 +18,61 @@
     });
   }
 
-  function show(html) {
-    const page = new DOMParser().parseFromString(`<main id="content">${html}</main>`, "text/html");
-    renew(main, page.getElementById("content"));
-    document.title = main.querySelector("h1").textContent;
-    say("");
-    tick();
-  }
+  function write(element, text) { if (element.textContent !== text) element.textContent = text; }
 
-  function say(text) { if (connection.textContent !== text) connection.textContent = text; }
-
-  // "3 s ago" instead of a time, from the clock of this machine; axes have times of its zone
+  // "3 s ago" instead of a time, by the clock of this machine; axes have times of its zone.
+  const forms = { seconds: { timeStyle: "medium" }, minutes: { timeStyle: "short" }, days: { day: "numeric", month: "short" }, months: { month: "short", year: "numeric" } };
   function tick() {
     for (const time of main.querySelectorAll("time")) {
-      if (time.className === "clock") { clock(time); continue; }
-      const seconds = Math.max(0, Math.round((Date.now() - Date.parse(time.dateTime)) / 1000));
-      const text = seconds < 120 ? `${seconds} s ago` : seconds < 7200 ? `${Math.floor(seconds / 60)} min ago` : new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
-      if (time.textContent !== text) time.textContent = text;
+      const at = new Date(time.dateTime), seconds = Math.max(0, Math.round((Date.now() - at) / 1000));
+      if (time.dataset.precision) write(time, at.toLocaleString("en-GB", forms[time.dataset.precision]));
+      else if (seconds < 120) write(time, `${seconds} s ago`);
+      else if (seconds < 7200) write(time, `${Math.floor(seconds / 60)} min ago`);
+      else write(time, at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));
     }
   }
 
-  function clock(time) {
-    const parts = time.dataset.parts.split(" "), form = { hourCycle: "h23" };
-    if (parts.includes("year")) form.year = "numeric";
-    if (parts.includes("day")) Object.assign(form, { day: "numeric", month: "short" });
-    if (parts.includes("clock")) Object.assign(form, { hour: "2-digit", minute: "2-digit" });
-    if (parts.includes("seconds")) form.second = "2-digit";
-    const text = new Date(time.dateTime).toLocaleString("en-GB", form);
-    if (time.textContent !== text) time.textContent = text;
-  }
+  let token = sessionStorage.getItem("token"), tag = null, timer = null;
 
-  // Read events as they come. Headers carry the token, which an EventSource could not send.
-  async function listen(token, control) {
-    const headers = new Headers();
-    try { if (token) headers.set("authorization", `Bearer ${token}`); } catch { return false; } // no header can hold it
-    let alarm = setTimeout(() => control.abort(), silence);
-    const answer = await fetch("/live", { headers, signal: control.signal });
-    if (answer.status === 401 || answer.status === 403) { clearTimeout(alarm); return false; }
-    if (!answer.ok) throw new Error(String(answer.status));
-    if (token) sessionStorage.setItem("token", token);
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (let text = ""; ;) {
-      const { done, value } = await reader.read();
-      clearTimeout(alarm);
-      if (done) return true;
-      alarm = setTimeout(() => control.abort(), silence);
-      const events = (text + value).split("\n\n");
-      text = events.pop();
-      for (const event of events) if (event.startsWith("data: ")) show(JSON.parse(event.slice(6)));
+  // Ask for this page again, and show what has changed.
+  async function poll() {
+    clearTimeout(timer);
+    const headers = new Headers(tag ? { "if-none-match": tag } : {}), used = token;
+    try { if (token) headers.set("authorization", `Bearer ${token}`); } catch { ask(true); return; } // no header can hold it
+    if (!document.hidden) {
+      try {
+        const answer = await fetch("/", { headers });
+        if (used !== token) return; // another token has been entered
+        if (answer.status === 401) { ask(Boolean(token)); return; }
+        if (answer.status !== 304 && !answer.ok) throw new Error(String(answer.status));
+        if (token) sessionStorage.setItem("token", token);
+        if (answer.ok) {
+          tag = answer.headers.get("etag");
+          const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+          renew(main, page.getElementById("content"));
+          document.title = page.title;
+        }
+        write(connection, "");
+        tick();
+      } catch {
+        if (used !== token) return;
+        write(connection, "The connection is lost, so these numbers may be out of date. Trying again.");
+      }
     }
+    timer = setTimeout(poll, pause);
   }
 
   function ask(refused) {
     sessionStorage.removeItem("token");
-    say(refused ? "This token was not accepted." : "");
-    const form = document.getElementById("ask");
+    write(connection, refused ? "This token was not accepted." : "");
+    const form = document.getElementById("ask"), input = document.getElementById("token");
     if (!form) { location.reload(); return; }
-    form.onsubmit = (event) => { event.preventDefault(); follow(document.getElementById("token").value.trim()); };
-    document.getElementById("token").focus();
+    form.onsubmit = (event) => { event.preventDefault(); token = input.value.trim(); poll(); };
+    input.focus();
   }
 
-  let followed; // the newest connection: a token that is entered while another one is tried ends that one
-
-  async function follow(token) {
-    followed?.abort();
-    for (let wait = 1000; ; wait = Math.min(2 * wait, 30000)) {
-      const control = followed = new AbortController();
-      let accepted;
-      try { accepted = await listen(token, control); } catch { /* said below */ }
-      if (control !== followed) return;
-      if (accepted === false) { ask(Boolean(token)); return; }
-      if (accepted) wait = 1000;
-      say("The connection is lost, so these numbers may be out of date. Trying again.");
-      await new Promise((resolve) => setTimeout(resolve, wait));
-      if (control !== followed) return;
-    }
-  }
-
-  const kept = sessionStorage.getItem("token");
-  if ("locked" in main.dataset && !kept) ask(false); else follow(kept);
+  if ("locked" in main.dataset && !token) ask(false); else poll();
+  document.addEventListener("visibilitychange", () => { if (timer) poll(); });
   setInterval(tick, 1000);
   tick();
 }

@@ -1,0 +1,74 @@
+"""Bodies of requests: refusals name the field, the value and the remedy; and the queue between loop and writer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybandits.service.commands import Decide, Decoder, GiveReward, Promote, PutArm, Refused
+
+DECISION, REWARD, ARM, PROMOTE = Decoder(Decide), Decoder(GiveReward), Decoder(PutArm), Decoder(Promote)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "body", "status", "field", "value", "words"),
+    [
+        (REWARD, b"", 400, "body", None, "not valid JSON"),
+        (REWARD, b"{", 400, "body", None, "truncated"),
+        (REWARD, b'{"event_id": "e",}', 400, "body", None, "trailing comma in object (byte 17)"),
+        (REWARD, b'{"event_id": "e", "reward": NaN}', 400, "body", None, "invalid character (byte 28)"),
+        (REWARD, b'{"event_id": "e", "reward": 1e400}', 422, "reward", None, "out of range"),
+        (REWARD, b'{"event_id": "\\ud800", "reward": 1}', 400, "body", None, "not valid JSON"),
+        (REWARD, b'{"event_id": "\xff", "reward": 1}', 400, "body", None, "Send JSON in UTF-8"),
+        (REWARD, b'{"event_id": "e", "reward": "1"}', 422, "reward", "1", "Expected `float`, got `str`"),
+        (REWARD, b'{"event_id": "e", "rewrad": 2}', 422, "rewrad", 2, "unknown field `rewrad`"),
+        (REWARD, b'{"event_id": "", "reward": 1}', 422, "event_id", "", "length >= 1"),
+        (REWARD, b'{"reward": 1}', 422, "event_id", None, "missing required field `event_id`"),
+        (REWARD, b"[1]", 422, "body", [1], "Expected `object`, got `array`"),
+        (DECISION, b'{"user":' * 100_000, 422, "user", None, "/openapi.json"),
+        (DECISION, b'{"user": {"age": 1e400}}', 422, "user", None, "out of range"),
+        (DECISION, b'{"user": {"age": []}}', 422, "user", {"age": []}, "got `array`"),
+        (DECISION, b'{"user": 3}', 422, "user", 3, "got `int`"),
+        (ARM, b'{"features": {"a": "' + b"x" * 201 + b'"}}', 422, "features", None, "length <= 200"),
+        (PROMOTE, b'{"policy": null}', 422, "policy", None, "got `null`"),
+    ],
+)
+def test_unusable_bodies_are_refused(
+    decoder: Decoder[Any], body: bytes, status: int, field: str, value: Any, words: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        decoder.one(body)
+    problem = json.loads(json.dumps(refused.value.document()))
+    assert (problem["status"], problem["field"]) == (status, field)
+    assert problem["value"] == value or problem["value"].endswith("…")
+    assert words in problem["detail"]
+
+
+@pytest.mark.parametrize("body", [b'{"reward": ' + b"1" * 5_000 + b"}", b'{"' + b"x" * 1_000_000 + b'": 1}'])
+def test_long_requests_are_not_repeated_in_full(body: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        DECISION.one(body)
+    assert len(json.dumps(refused.value.document())) < 3_000
+
+
+def test_items_of_a_batch_are_refused_one_by_one() -> None:
+    items = REWARD.batch(b'[{"event_id": "a:b", "reward": 1}, {"event_id": 1}, 7]')
+    assert items[0] == GiveReward("a:b", 1.0)
+    assert [(item.status, item.field) for item in items[1:]] == [(422, "event_id"), (422, "body")]  # type: ignore[union-attr]
+    for body, field in ((b"[]", "body"), (b"[" + b"0," * 1_000 + b"0]", "body"), (b"{}", "body")):
+        with pytest.raises(Refused) as refused:
+            REWARD.batch(body)
+        assert (refused.value.status, refused.value.field) == (422, field)
+
+
+VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=200)
+
+
+@given(st.dictionaries(st.text(), VALUES), st.none() | st.text(min_size=1, max_size=200))
+def test_every_text_is_read(user: dict[str, Any], event: str | None) -> None:
+    body = json.dumps({"user": user, "event_id": event, "candidates": None})
+    assert DECISION.one(body.encode()).user == user
