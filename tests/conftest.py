@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.foundation import own_classes
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: there is Ctrl-C in tests
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -44,7 +42,6 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     """The current folder, in which modules can be written and imported; they are forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(own_classes, "_named", set())
     yield tmp_path
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Collection, Iterator
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +24,7 @@ from hybandits.cli.shared import (
     make_engine,
     plain_errors,
 )
+from hybandits.experiments.config import Simulation, find_data
 
 if TYPE_CHECKING:
     from hybandits.engines import Engine
@@ -53,8 +56,8 @@ Out = Annotated[Path, typer.Option(help="Folder for results, figures and the rep
 def list_experiments() -> None:
     """List the paper's experiments and the available policies."""
     from hybandits import paper
+    from hybandits.experiments.worlds import KINDS
     from hybandits.policies.by_name import policy_names, wrapper_names
-    from hybandits.simulation.kinds import KINDS
 
     typer.echo("experiments (hybandits reproduce NAME):")
     for name, s in paper.SETTINGS.items():
@@ -81,8 +84,8 @@ def list_experiments() -> None:
         "            of your own, in a module that can be imported from here: package.module:Class:setting=value"
     )
     typer.echo("worlds:     for simulate --world:")
-    for kind, (words, _) in KINDS.items():
-        typer.echo(f"            {kind:<15}{words}")
+    for name, kind in KINDS.items():
+        typer.echo(f"            {name:<15}{kind.about}")
     typer.echo("            of your own, in the same way: package.module:Class:setting=value")
 
 
@@ -291,106 +294,62 @@ def simulate(
     config: Annotated[
         Path | None,
         typer.Argument(
-            help="A TOML file with any of the settings below, from --policy to --name.", metavar="FILE.toml"
+            help="A TOML file with any of the settings below, from --policy to --name, or a record from a report.",
+            metavar="FILE",
         ),
     ] = None,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. One of your own: "
-            'package.module:Class:setting=value. One around another: EpsilonGreedy:policy="HyLinUCB:ridge=2". '
-            "Repeat it for several.  [HyLinUCB, LinUCB, DisLinUCB]"
-        ),
-    ] = None,
-    d1: Annotated[int | None, typer.Option(help="Number of shared features.  [10]")] = None,
-    d2: Annotated[int | None, typer.Option(help="Number of features of each arm's own part.  [5]")] = None,
-    arms: Annotated[str | None, typer.Option(help="Number of arms K, or several: 10,100.  [20]")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Number of rounds T.  [10000]")] = None,
-    environments: Annotated[int | None, typer.Option(help="Number of environments.  [5]")] = None,
-    trials: Annotated[int | None, typer.Option(help="Number of trials in each environment.  [1]")] = None,
-    noise: Annotated[float | None, typer.Option(help="Standard deviation of the reward's noise.  [0.1]")] = None,
-    law: Annotated[
-        str | None,
-        typer.Option(help="Distribution of the features: ball, cube-direction, inscribed-cube or sphere.  [ball]"),
-    ] = None,
-    theta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of theta.  [1]")] = None,
-    beta_bound: Annotated[float | None, typer.Option(help="Bound on the norm of every beta_i.  [1]")] = None,
-    world: Annotated[
-        str | None,
-        typer.Option(
-            help="Kind of world: linear, clicks, products, churn or classification; or one of your own: "
-            "package.module:Class:setting=value.  [linear]"
-        ),
-    ] = None,
-    jumps: Annotated[
-        int | None, typer.Option(help="linear: how often all parameters are drawn anew, at even distances.  [0]")
-    ] = None,
-    walk: Annotated[
-        float | None,
-        typer.Option(
-            help="linear: parameters walk, and forget where they were in about so many rounds; 0: they stay.  [0]"
-        ),
-    ] = None,
-    own: Annotated[
-        str | None,
-        typer.Option(help="linear: what the arms have of their own: drawn, zero (nothing) or alike.  [drawn]"),
-    ] = None,
-    constant: Annotated[bool, typer.Option("--constant", help="linear: the last feature of z is a 1.")] = False,
-    heavy_tails: Annotated[
-        bool, typer.Option("--heavy-tails", help="linear: Student's noise with 3 degrees of freedom.")
-    ] = False,
-    rate: Annotated[float | None, typer.Option(help="clicks, products: the share of clicks.  [0.05]")] = None,
-    spread: Annotated[
-        float | None, typer.Option(help="clicks, products: standard deviation of the log odds.  [0.5]")
-    ] = None,
-    every: Annotated[
-        int | None, typer.Option(help="churn: a tenth of the arms is replaced after so many rounds.  [250]")
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(help="classification: a CSV or Parquet file, or terrain, which is made.  [terrain]"),
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="classification: the column of the class.  [the last one]")] = None,
-    factor: Annotated[float | None, typer.Option(help="Rewards are multiplied by it.  [1]")] = None,
-    offset: Annotated[float | None, typer.Option(help="It is added to all rewards.  [0]")] = None,
-    delay: Annotated[int | None, typer.Option(help="Rewards are learned so many rounds later.  [0]")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the environments.  [0]")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the experiment.  [simulation]")] = None,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
     address: Address = None,
     out: Out = Path("simulation"),
+    **options: Any,
 ) -> None:
     """Run an experiment of your own: policies in a synthetic world of the kind and size you choose.
 
-    Settings come from options or from a TOML file with the same names (theta_bound for --theta-bound). Options override
-    the file. The file's list of policies is called policies and holds names or tables ([[policies]] policy =
-    "HyThompson" scale = 0.5); --policy replaces the whole list. HyThompson and HyIDS learn the noise and the scale of
-    the parameters unless their settings contain them. Other policies that need a noise level get that of the world
-    unless their settings contain one. All other settings have the policies' defaults. Policies and worlds of your own
-    are imported from the current folder or from where Python finds modules; the settings of such a world are a table,
-    [world_settings].
+    Settings come from options or from a TOML file with the same names. Options override the file. The file's list of
+    policies is called policies and holds names or tables ([[policies]] class = "HyThompson" scale = 0.5); --policy
+    replaces the whole list. HyThompson and HyIDS learn the noise and the scale of the parameters unless their settings
+    contain them. Other policies that need a noise level get that of the world unless their settings contain one.
+    Policies and worlds of your own are imported from the current folder or from where Python finds modules.
     """
     with plain_errors(KEPT):
-        from hybandits.experiments.config import experiment, with_data_beside, without_text
+        import json
+
+        from hybandits.experiments.record import Experiment
         from hybandits.foundation.files import read_toml
 
-        given = {
-            "policies": policy, "d1": d1, "d2": d2, "rounds": rounds, "environments": environments, "trials": trials,
-            "noise": noise, "law": law, "theta_bound": theta_bound, "beta_bound": beta_bound, "seed": seed,
-            "name": name, "world": world, "jumps": jumps, "walk": walk, "own": own, "constant": constant or None,
-            "heavy_tails": heavy_tails or None, "rate": rate, "spread": spread, "every": every, "data": data,
-            "label": label,
-            "factor": factor, "offset": offset, "delay": delay,
-            "arms": None if arms is None else _whole_numbers("--arms", arms),
-        }  # fmt: skip
-        options = {key: value for key, value in given.items() if value is not None}
-        settings = without_text(options if config is None else read_toml(config) | options)
-        if config is not None and "data" not in without_text(options):
-            settings = with_data_beside(settings, config)
-        record = experiment(settings)
-        file = Path(settings["data"]) if record.needs_data else None
-        _report(_run([record], out, make_engine(engine, workers, address), {}, command_line(context), file))
+        beside = None if config is None else config.parent
+        given = {name: value for name, value in options.items() if value is not None}
+        if config is not None and config.suffix == ".json":
+            if given:
+                raise ValueError(f"{config} is a whole record: leave out --{', --'.join(given)}")
+            record = Experiment.from_plain(json.loads(config.read_text()))
+        else:
+            record = Simulation.of(({} if config is None else read_toml(config)) | given).experiment(beside)
+        data = find_data(record.world_settings, beside)
+        _report(_run([record], out, make_engine(engine, workers, address), {}, command_line(context), data))
+
+
+def _add_options(command: Any) -> None:
+    """Give a command that takes ``**options`` an option for each field of `Simulation`, None unless it is given."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    added = []
+    for each in fields(Simulation):
+        settings: dict[str, Any] = dict(each.metadata)
+        flag = settings.pop("flag", f"--{each.name}")
+        kind: Any = settings.pop("type", type(each.default))
+        default = each.default if isinstance(each.default, tuple) else [each.default]
+        settings["help"] += f"  [{', '.join(map(str, default))}]"
+        annotation: Any = Annotated[kind | None, typer.Option(flag, **settings)]
+        added.append(inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+    parameters[2:2] = added
+    command.__signature__ = signature.replace(parameters=parameters)
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+
+
+_add_options(simulate)
 
 
 def _must_be_known(what: str, name: str, known: Collection[str]) -> None:
@@ -398,13 +357,6 @@ def _must_be_known(what: str, name: str, known: Collection[str]) -> None:
 
     if name not in known:
         raise ValueError(f"there is no {what} {name!r}{nearest(name, known)}: choose from {', '.join(known)}")
-
-
-def _whole_numbers(option: str, text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{option} must be whole numbers separated by commas, got {text!r}") from None
 
 
 def _run(

@@ -361,7 +361,7 @@ def evaluate(
         from hybandits.evaluation.by_name import only_suited, proper_spec, target_for, usual_estimators
         from hybandits.evaluation.provenance import check_columns, common_features, noted_features, rounds_learned
         from hybandits.foundation.files import make_writable_folder
-        from hybandits.foundation.own_classes import import_module
+        from hybandits.policies.by_name import import_named
         from hybandits.report.log_report import print_evaluation
 
         policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]
@@ -370,7 +370,7 @@ def evaluate(
         if out is not None:
             make_writable_folder(out)
         for module in modules or ():
-            import_module(module.partition(":")[0])
+            import_named(module)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         common = common_features(saved) if features is None else features.value
         with _viewed(log, common, strict=strict, saved=saved) as view:

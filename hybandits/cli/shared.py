@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
@@ -105,7 +106,9 @@ def command_line(context: typer.Context) -> str:
 
 def _as_named(parameter: str, value: object) -> str:
     if parameter == "data":
-        return "DIR" if isinstance(value, Path) else Path(str(value)).name
+        return "DIR"
+    if parameter == "world":
+        return re.sub(r"(?<=data=)[^,]*/", "", str(value))
     return value.name if isinstance(value, Path) else str(value)
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from hybandits.evaluation import ESTIMATORS, Evaluation, Frozen, Learning
 from hybandits.evaluation.view import View
 from hybandits.foundation import checks
-from hybandits.foundation.own_classes import FORM, is_import_path
 from hybandits.policies.base import Policy
 from hybandits.policies.by_name import (
+    FORM,
+    is_import_path,
     make_policy,
     parse_policy,
     policy_names,

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from hybandits.engines import Engine
 from hybandits.evaluation.view import View
 from hybandits.foundation import checks
-from hybandits.foundation.own_classes import Named
 from hybandits.logs.store import LogError
 
 TASK_ROUNDS = 1_000_000
@@ -71,7 +70,7 @@ def in_order(
 
     waiting: dict[int, Any] = {}
     turn = 0
-    with closing(engine.map(Named(work), tasks, report)) as running:
+    with closing(engine.map(work, tasks, report)) as running:
         for i, result in running:
             waiting[i] = result
             while turn in waiting:

@@ -11,7 +11,6 @@ from typing import Any
 
 from hybandits.experiments.record import Experiment, ResultsError, Unit
 from hybandits.foundation.files import write_atomically
-from hybandits.foundation.own_classes import changed_origin
 from hybandits.foundation.version import __version__
 
 MANIFEST = "manifest.json"
@@ -134,7 +133,7 @@ def difference(record: Mapping[str, Any], unit: Unit) -> str:
             words.append("different policies or settings")
         elif name == "origins":
             old, new = there.get(name, {}), wanted.get(name, {})
-            words += [changed_origin(each, old[each], new[each]) for each in new if each in old]
+            words += [f"the source of {each} has changed" for each in new if old.get(each) != new[each]]
         elif name == "log":
             old, new = there.get(name) or {}, wanted.get(name) or {}
             changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]

@@ -14,11 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hybandits.experiments.data_sets import recorded_table
+from hybandits.experiments.worlds import make_world, split_settings
 from hybandits.foundation import checks
-from hybandits.foundation.own_classes import changed_origin, is_import_path, origin_of
-from hybandits.policies.by_name import class_names, policy_class, proper_name, proper_settings
-from hybandits.simulation.kinds import make_world, split_settings, world_class
+from hybandits.policies.by_name import class_names, digest_of_class, is_import_path, proper_name, proper_settings
 from hybandits.simulation.worlds import LAWS, World
 
 Protocol = Literal["released", "written", "own"]
@@ -110,15 +108,15 @@ class Experiment:
     trials_per_unit : int
         How many trials make a unit; 0 for all.
     world_settings : mapping
-        What else the world is made with: its kind and settings, as `hybandits.simulation.kinds.make_world` takes them.
-        Empty for the paper's world. The law and the bounds are for linear worlds only.
+        What else the world is made with: its kind and settings (`hybandits.experiments.worlds.make_world`). Empty for
+        the paper's world. The law and the bounds are for linear worlds only.
     log : mapping, optional
         Which log contexts and means come from, and how it is used (`evaluation.log_world.LogWorld`). Then `law`
         and the bounds do not matter, the seeds are those of the noise alone, and every policy and trial is a unit of
         its own.
-    origins : mapping of str to mapping
-        Where each class of one's own that takes part comes from (`hybandits.foundation.own_classes.origin_of`). By
-        default this is looked up, for which the classes are imported. Reading a record imports nothing.
+    origins : mapping of str to str
+        The SHA-256 of the file of each class of one's own that takes part. By default the classes are imported to look
+        it up. Reading a record imports nothing.
 
     Examples
     --------
@@ -151,7 +149,7 @@ class Experiment:
     trials_per_unit: int = 0
     world_settings: Mapping[str, Any] = field(default_factory=dict)
     log: Mapping[str, Any] | None = None
-    origins: Mapping[str, Mapping[str, str]] = None  # type: ignore[assignment]  # looked up
+    origins: Mapping[str, str] = None  # type: ignore[assignment]  # looked up
 
     def __post_init__(self) -> None:
         checks.dimensions(self.d1, self.d2)
@@ -182,10 +180,8 @@ class Experiment:
                 raise ValueError(f"{what} must be increasing rounds between 1 and {self.horizon}, got {rounds[:5]}..")
         if self.points[-1] != self.horizon:
             raise ValueError(f"points must end at the horizon {self.horizon}, got {self.points[-1]}: add it")
-        known = {name: self._origin(name) for name in self.own_classes} if self.origins is None else self.origins
-        if unknown := [name for name in self.own_classes if name not in known]:
-            raise ValueError(f"origins does not say where {unknown[0]} comes from: leave origins out to look it up")
-        object.__setattr__(self, "origins", {name: dict(known[name]) for name in self.own_classes})
+        if self.origins is None:
+            object.__setattr__(self, "origins", {name: digest_of_class(name) for name in self.own_classes})
 
     @property
     def own_classes(self) -> list[str]:
@@ -193,16 +189,14 @@ class Experiment:
         names = [name for entry in self.policies for name in class_names(entry.policy, entry.settings)]
         return sorted({name for name in (*names, self.world_settings.get("kind", "")) if is_import_path(name)})
 
-    def _origin(self, name: str) -> dict[str, str]:
-        """Where a class comes from as it is now."""
-        world_class(name) if name == self.world_settings.get("kind") else policy_class(name)  # says what is wrong
-        return origin_of(name)
-
     def check_origins(self) -> None:
-        """Raise ResultsError unless the classes of one's own are those that were recorded."""
-        for name, recorded in self.origins.items():
-            if words := changed_origin(name, recorded, self._origin(name)):
-                raise ResultsError(f"{words}. Bring the old file back, or run into another folder.")
+        """Raise ResultsError unless the files of the classes of one's own are those that were recorded."""
+        for name, digest in self.origins.items():
+            if digest_of_class(name) != digest:
+                raise ResultsError(
+                    f"the source of {name} has changed since it was recorded: bring the old file back, or run into "
+                    "another folder"
+                )
 
     @property
     def key(self) -> str:
@@ -214,16 +208,17 @@ class Experiment:
 
         The noise of the record is that of the rewards as the policies see them, after any factor.
         """
-        linear = {
-            "theta_bound": self.theta_bound, "beta_bound": self.beta_bound, "law": self.law,
-            "fresh_contexts": self.fresh_contexts,
-        }  # fmt: skip
-        factor = checks.positive("factor", self.world_settings.get("factor", 1.0), "rewards are multiplied by it")
-        table = recorded_table(self.world_settings, data)
-        return make_world(
-            self.world_settings, d1=self.d1, d2=self.d2, arms=arms, noise=self.noise / factor, seed=seed, linear=linear,
-            table=table,
-        )  # fmt: skip
+        kind, own, relayed = split_settings(self.world_settings)
+        if kind == "linear":
+            own |= {
+                "theta_bound": self.theta_bound, "beta_bound": self.beta_bound, "law": self.law,
+                "fresh_contexts": self.fresh_contexts,
+            }  # fmt: skip
+        if "sha256" in own and data is not None:
+            own["data"] = data
+        factor = checks.positive("factor", relayed.get("factor", 1.0), "rewards are multiplied by it")
+        settings = {"kind": kind, **own, **relayed}
+        return make_world(settings, d1=self.d1, d2=self.d2, arms=arms, noise=self.noise / factor, seed=seed)
 
     @property
     def needs_data(self) -> bool:
@@ -235,8 +230,7 @@ class Experiment:
         """How features and rewards are drawn, unless they come from a log."""
         kind, own, relayed = split_settings(self.world_settings)
         own = {name: value for name, value in own.items() if name != "sha256"}
-        shown = own.pop("settings", {}) | own | relayed
-        values = ", ".join(f"{name} {value}" for name, value in shown.items())
+        values = ", ".join(f"{name} {value}" for name, value in (own | relayed).items())
         return (self.law if kind == "linear" else kind) + (f" ({values})" if values else "")
 
     def units(self) -> Iterator[Unit]:

@@ -20,10 +20,9 @@ from hybandits.experiments.manifest import MANIFEST, REMEDY, difference, joined_
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.experiments.results import Results, Run, read_results, read_unit, write_unit
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
-from hybandits.foundation.own_classes import is_import_path, naming_failures
 from hybandits.foundation.version import __version__
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import class_names, make_policy
+from hybandits.policies.by_name import class_names, is_import_path, make_policy
 from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World
 
@@ -51,15 +50,7 @@ class Job(NamedTuple):
 
 
 def run_unit(job: Job, report: Report = lambda rounds: None) -> list[Run]:
-    """Play all policies and trials of a unit; contexts that trials share are drawn once.
-
-    OwnClassError names the class of one's own that has failed.
-    """
-    with naming_failures():
-        return _run_unit(job, report)
-
-
-def _run_unit(job: Job, report: Report) -> list[Run]:
+    """Play all policies and trials of a unit; contexts that trials share are drawn once."""
     unit = job.unit
     unit.experiment.check_origins()
     world: World

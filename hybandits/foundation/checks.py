@@ -9,7 +9,7 @@ import numbers
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +41,23 @@ def nearest(wrong: object, right: Iterable[str]) -> str:
     lower = {name.lower(): name for name in right}
     close = difflib.get_close_matches(str(wrong).lower(), list(lower), n=1)
     return f" (did you mean {lower[close[0]]}?)" if close else ""
+
+
+def parameters_of(kind: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the arguments of a class or function by name, with those that a class passes on as ``**kwargs``."""
+    if not inspect.isclass(kind):
+        return dict(inspect.signature(kind).parameters)
+    parameters: dict[str, inspect.Parameter] = {}
+    for each in kind.__mro__:
+        if "__init__" not in each.__dict__ or each is object:
+            continue
+        _, *arguments = inspect.signature(each.__dict__["__init__"]).parameters.values()
+        for argument in arguments:
+            if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+                parameters.setdefault(argument.name, argument)
+        if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
+            break
+    return parameters
 
 
 class KeywordsOnly:

@@ -1,22 +1,27 @@
-"""Policies by name: the text of a command line or a configuration file becomes a policy.
+"""Policies by name: the text of a command line or a table of a configuration file becomes a policy.
 
-A policy is described by the name of its class and its settings, which are plain values as JSON and TOML hold them. What
-depends on the problem (the shape, the number of arms, the number of rounds, the seed) is added when the policy is made.
-A class of one's own is named ``package.module:Class``. A policy that wraps others has them among its settings, each as
-a table with the key `class` (or `policy`) and the settings of the wrapped policy.
+A class and its settings are written ``Name:setting=value,setting=value``, or as a table with the key `class` (or
+`policy`) and the settings. A class of one's own is named ``package.module:Class``. What depends on the problem (the
+shape, the number of arms, the number of rounds, the seed) is added when the policy is made.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import os
+import pkgutil
+import re
+import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from hybandits import policies
 from hybandits.estimators import exploration
-from hybandits.foundation import checks, own_classes
-from hybandits.foundation.own_classes import is_import_path, parameters_of
+from hybandits.foundation.checks import nearest, parameters_of
+from hybandits.foundation.files import sha256
 from hybandits.policies.base import Policy
 from hybandits.policies.posterior import PosteriorPolicy
 
@@ -27,12 +32,83 @@ WRAPPED = ("policy", "policies")
 """Settings whose texts name policies; in other settings, a wrapped policy is a table with the key `class`."""
 
 CLASS = "class"
-"""The key of a wrapped policy's table that names its class; `policy` may be written instead, if the class has no such
-setting."""
+"""The key of a policy's table that names its class; `policy` may stand instead, if the class has no such setting."""
+
+FORM = "package.module:Class"
+"""How a class of one's own is named."""
+
+_SPEC = re.compile(r"(?P<name>[^:=]+(?::[A-Za-z_][\w.]*)?):?(?P<settings>(?<=:)[^:=]+=.*)?", re.DOTALL)
+
+
+# ------------------------------------------------------------------ classes of one's own
+
+
+def is_import_path(name: object) -> bool:
+    """Return whether a name is of the form ``package.module:Class``."""
+    return isinstance(name, str) and ":" in name
+
+
+def import_named(name: str) -> Any:
+    """Import a module or ``package.module:Class`` that a user has named.
+
+    Modules in the current folder come after those of Python and of installed packages. ValueError says what failed.
+    """
+    if os.getcwd() not in map(os.path.abspath, sys.path):
+        sys.path.append(os.getcwd())
+    importlib.invalidate_caches()  # files may have been written a moment ago
+    try:
+        return pkgutil.resolve_name(name)
+    except Exception as problem:  # whatever the module does when it is imported
+        raise ValueError(
+            f"{name} cannot be imported ({type(problem).__name__}: {problem}): name a class as {FORM}"
+        ) from problem
+
+
+def import_class(name: str) -> Any:
+    """Import a class that can be constructed, named as ``package.module:Class``.
+
+    Examples
+    --------
+    >>> import_class("collections:OrderedDict").__name__
+    'OrderedDict'
+    """
+    kind = import_named(name)
+    if not inspect.isclass(kind) or inspect.isabstract(kind):
+        raise ValueError(f"{name} is not a class that can be constructed: name one as {FORM}")
+    return kind
+
+
+def digest_of_class(name: str) -> str:
+    """Return the SHA-256 of the file that defines a class of one's own."""
+    return sha256(Path(inspect.getfile(import_class(name))))
+
+
+def check_settings(name: str, kind: Any, settings: Mapping[str, Any], given: Iterable[str]) -> None:
+    """Raise unless the constructor takes all settings and needs nothing beyond them and what is `given` anyway."""
+    known = {argument: value for argument, value in parameters_of(kind).items() if argument not in set(given)}
+    for wrong in settings:
+        if wrong not in known:
+            raise ValueError(f"{name} has no setting {wrong!r}{nearest(wrong, known)}: it has {', '.join(known)}")
+    for argument, value in known.items():
+        if value.default is inspect.Parameter.empty and argument not in settings:
+            raise ValueError(f"{name} needs the setting {argument!r}: give it, as in {name}:{argument}=VALUE")
+
+
+def construct(name: str, kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call the constructor; whatever a class of one's own raises becomes a ValueError that names it."""
+    if not is_import_path(name):
+        return kind(**arguments)
+    try:
+        return kind(**arguments)
+    except Exception as problem:
+        raise ValueError(f"{name} cannot be constructed ({type(problem).__name__}: {problem})") from problem
+
+
+# ------------------------------------------------------------------ names
 
 
 def policy_names() -> list[str]:
-    """The names of all policies of hybandits that can be made by name alone, sorted.
+    """Return the names of all policies of hybandits that can be made by name alone, sorted.
 
     A policy that wraps another one, such as `EpsilonGreedy`, is not among them (`wrapper_names`).
 
@@ -43,7 +119,7 @@ def policy_names() -> list[str]:
 
 
 def wrapper_names() -> list[str]:
-    """The names of the policies of hybandits that wrap another policy, sorted.
+    """Return the names of the policies of hybandits that wrap another policy, sorted.
 
     >>> wrapper_names()
     ['EpsilonGreedy']
@@ -61,7 +137,7 @@ def _built_in() -> dict[str, type[Policy]]:
 
 
 def proper_name(name: str) -> str:
-    """The name of a policy in its own spelling, whatever the capitals; the text as it is if there is no such policy.
+    """Return the name of a policy in its own spelling; the text as it is if there is no such policy.
 
     >>> proper_name("hylinucb"), proper_name("HyLinUBC"), proper_name("softmax:Softmax")
     ('HyLinUCB', 'HyLinUBC', 'softmax:Softmax')
@@ -69,8 +145,24 @@ def proper_name(name: str) -> str:
     return {known.lower(): known for known in _built_in()}.get(name.lower(), name)
 
 
+def policy_class(name: str) -> type[Policy]:
+    """Return the class of a name: one of hybandits, or ``package.module:Class``, which is imported."""
+    if is_import_path(name):
+        kind: type[Policy] = import_class(name)
+        if not issubclass(kind, Policy):
+            raise ValueError(f"{name} is not a policy: let the class be a subclass of hybandits.Policy")
+        return kind
+    proper, built_in = proper_name(name), _built_in()
+    if proper not in built_in:
+        raise ValueError(
+            f"there is no policy {name!r}{nearest(name, built_in)}: choose from {', '.join(built_in)}, or name a class "
+            f"of your own as {FORM}"
+        )
+    return built_in[proper]
+
+
 def setting_names(name: str) -> list[str]:
-    """The settings of the policy with this name, in the order of its constructor.
+    """Return the settings of the policy with this name, in the order of its constructor.
 
     >>> setting_names("HyThompson")
     ['noise', 'scale', 'memory', 'propensity_draws']
@@ -78,184 +170,135 @@ def setting_names(name: str) -> list[str]:
     return [argument for argument in parameters_of(policy_class(name)) if argument not in FROM_THE_PROBLEM]
 
 
-# ------------------------------------------------------------------ wrapped policies
+# ------------------------------------------------------------------ text and tables
+
+
+def read_spec(text: str) -> tuple[str, dict[str, Any]]:
+    """Split ``Name:setting=value,..`` into the name of a class and its settings.
+
+    Values are written as in TOML; a word that is not valid TOML is taken as text, up to the next comma.
+
+    >>> read_spec('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2')
+    ('LinUCB', {'exploration': {'kind': 'Constant', 'alpha': 1.0}, 'ridge': 2})
+    >>> read_spec("lab.softmax:Softmax:temperature=.1,mode=fast")
+    ('lab.softmax:Softmax', {'temperature': 0.1, 'mode': 'fast'})
+    """
+    match = _SPEC.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} must be a name, a colon and settings, as in HyLinUCB:noise=0.1,ridge=2")
+    settings = match["settings"] or ""
+    try:
+        return match["name"], tomllib.loads(f"table = {{{settings}}}")["table"]
+    except tomllib.TOMLDecodeError:
+        return match["name"], dict(_setting(text, part) for part in settings.split(","))
+
+
+def _setting(text: str, part: str) -> tuple[str, Any]:
+    name, equals, value = part.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} must have setting=value, got {part!r}: quote a value that has commas")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        pass
+    try:
+        return name.strip(), float(value)  # TOML does not allow .5
+    except ValueError:
+        return name.strip(), value.strip()
+
+
+def parse_policy(policy: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Split a policy, as text or a table, into the name of its class and its settings.
+
+    Wrapped policies become tables with the key `class`, and all names get their own spelling. Neither the name nor the
+    settings are checked here; `make_policy` does that.
+
+    Examples
+    --------
+    >>> parse_policy("hythompson:scale=0.5")
+    ('HyThompson', {'scale': 0.5})
+    >>> parse_policy('EpsilonGreedy:policy="hylinucb:noise=0.1",epsilon=0.2')
+    ('EpsilonGreedy', {'policy': {'class': 'HyLinUCB', 'noise': 0.1}, 'epsilon': 0.2})
+    >>> parse_policy({"class": "EpsilonGreedy", "policy": {"class": "Greedy", "ridge": 2.0}})
+    ('EpsilonGreedy', {'policy': {'class': 'Greedy', 'ridge': 2.0}})
+    """
+    if isinstance(policy, str):
+        name, settings = read_spec(policy)
+    elif is_wrapped(policy):
+        table = dict(policy)
+        name, settings = read_spec(table.pop(CLASS if CLASS in table else "policy"))
+        settings |= table
+    else:
+        raise ValueError(
+            f'a policy must be text or a table such as {{class = "HyLinUCB", noise = 0.1}}, got {policy!r}'
+        )
+    return proper_name(name), proper_settings(settings)
 
 
 def is_wrapped(value: Any) -> bool:
-    """Whether a setting's value is the table of a wrapped policy."""
+    """Return whether a setting's value is the table of a wrapped policy."""
     return isinstance(value, Mapping) and isinstance(value.get(CLASS, value.get("policy")), str)
 
 
-def of_table(table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name of the class and the settings in the table of a policy.
-
-    >>> of_table({"policy": "hylinucb", "noise": 0.1})
-    ('HyLinUCB', {'noise': 0.1})
-    >>> of_table({"class": "EpsilonGreedy", "policy": "Greedy"})
-    ('EpsilonGreedy', {'policy': {'class': 'Greedy'}})
-    """
-    key = CLASS if CLASS in table else "policy"
-    if not isinstance(table.get(key), str):
-        raise ValueError(
-            f"a policy must be text or a table that names its class, got {dict(table)!r}: write e.g. "
-            '{class = "EpsilonGreedy", epsilon = 0.1, policy = {class = "HyLinUCB", noise = 0.1}}'
-        )
-    name, settings = parse_policy(table[key])
-    return name, {**settings, **proper_settings({k: value for k, value in table.items() if k != key})}
-
-
-def proper_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Settings in one form: wrapped policies as tables with the key `class`, and everything in its own spelling.
+def proper_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in one form: wrapped policies as tables with the key `class`, names in their own spelling.
 
     >>> proper_settings({"exploration": {"kind": "constant", "alpha": 1.0}})
     {'exploration': {'kind': 'Constant', 'alpha': 1.0}}
-    >>> proper_settings({"policy": "hylinucb:noise=0.1", "epsilon": 0.2})
-    {'policy': {'class': 'HyLinUCB', 'noise': 0.1}, 'epsilon': 0.2}
     """
-    values = {key: _proper(key, value) for key, value in settings.items()}
+    values = _with_wrapped(settings, lambda name, own: {CLASS: name, **own})
     table = values.get("exploration")
     if isinstance(table, Mapping) and "kind" in table:
         values["exploration"] = {**table, "kind": exploration.proper_kind(table["kind"])}
-    return settings if values == settings else values
+    return values
 
 
-def _proper(key: str, value: Any) -> Any:
-    if isinstance(value, str) and key in WRAPPED:
-        name, settings = parse_policy(value)
-        return {CLASS: name, **settings}
-    if is_wrapped(value):
-        name, settings = of_table(value)
-        return {CLASS: name, **settings}
-    if isinstance(value, list | tuple):
-        return [_proper(key, each) for each in value]
-    return value
+def _with_wrapped(settings: Mapping[str, Any], change: Callable[[str, dict[str, Any]], Any]) -> dict[str, Any]:
+    """Return the settings, with what `change(name, settings)` returns in place of every wrapped policy."""
+
+    def changed(key: str, value: Any) -> Any:
+        if is_wrapped(value) or (isinstance(value, str) and key in WRAPPED):
+            return change(*parse_policy(value))
+        return [changed(key, each) for each in value] if isinstance(value, list | tuple) else value
+
+    return {key: changed(key, value) for key, value in settings.items()}
 
 
 def class_names(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """The name of a policy's class, and those of all policies that it wraps, to any depth, each once.
+    """Return the name of a policy's class, and those of all policies that it wraps, to any depth, each once.
 
     >>> class_names("EpsilonGreedy", {"policy": "lab.softmax:Softmax"})
     ['EpsilonGreedy', 'lab.softmax:Softmax']
     """
-
-    def names(value: Any) -> Iterator[str]:
-        if is_wrapped(value):
-            inner, own = of_table(value)
-            yield from class_names(inner, own)
-        elif isinstance(value, list | tuple):
-            for each in value:
-                yield from names(each)
-
-    inner = [each for value in proper_settings(settings).values() for each in names(value)]
-    return list(dict.fromkeys([proper_name(name), *inner]))
+    return list(dict.fromkeys([proper_name(name), *(name for name, _ in _wrapped(settings))]))
 
 
-def _with_wrapped(settings: Mapping[str, Any], change: Callable[[str, dict[str, Any]], Any]) -> dict[str, Any]:
-    """The settings, with what `change(name, settings)` returns in place of every wrapped policy."""
-
-    def changed(value: Any) -> Any:
-        if is_wrapped(value):
-            return change(*of_table(value))
-        return [changed(each) for each in value] if isinstance(value, list | tuple) else value
-
-    return {key: changed(value) for key, value in proper_settings(settings).items()}
+def all_settings(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the settings of a policy, and those of all policies that it wraps."""
+    return [settings, *(own for _, own in _wrapped(settings))]
 
 
-# ------------------------------------------------------------------ text
-
-
-def parse_policy(spec: str) -> tuple[str, dict[str, Any]]:
-    """Split text such as ``"HyThompson:scale=0.5"`` into the name of the policy and its settings.
-
-    Parameters
-    ----------
-    spec : str
-        A name, or a name, a colon and settings separated by commas. The name is that of a policy of hybandits, in which
-        capitals do not matter, or ``package.module:Class``. Values are written as in TOML; a word that is not valid
-        TOML is taken as text. A wrapped policy is such a text itself, in quotes, or a table with the key `class`.
-        Neither the name nor the settings are checked here; `make_policy` does that.
-
-    Returns
-    -------
-    tuple of str and dict
-        The name, in its own spelling if there is such a policy, and the settings.
-
-    Examples
-    --------
-    >>> parse_policy("hylinucb")
-    ('HyLinUCB', {})
-    >>> parse_policy('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2')
-    ('LinUCB', {'exploration': {'kind': 'Constant', 'alpha': 1.0}, 'ridge': 2})
-    >>> parse_policy("lab.softmax:Softmax:temperature=0.1")
-    ('lab.softmax:Softmax', {'temperature': 0.1})
-    >>> parse_policy('EpsilonGreedy:policy="HyLinUCB:noise=0.1",epsilon=0.2')
-    ('EpsilonGreedy', {'policy': {'class': 'HyLinUCB', 'noise': 0.1}, 'epsilon': 0.2})
-    """
-    name, settings = parse_spec(spec, "policy", _built_in())
-    return proper_name(name), dict(proper_settings(settings))
-
-
-def parse_spec(spec: str, what: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Split ``Name:setting=value,...`` into the name, one of `known` or ``package.module:Class``, and the settings."""
-    name, rest = own_classes.split_spec(spec)
-    first, _, others = spec.partition(":")
-    if is_import_path(name) and first.lower() in {each.lower() for each in known}:
-        name, rest = first, others  # a name that is known, and then something that is not setting=value
-    return name, dict(_parse_setting(spec, what, part) for part in _split_settings(rest) if part)
-
-
-def _split_settings(text: str) -> list[str]:
-    """Split at the commas that stand outside braces, brackets and quotes: the others belong to a value."""
-    parts, depth, quote = [""], 0, ""
-    escaped = False
-    for character in text:
-        if character == "," and not depth and not quote:
-            parts.append("")
-            continue
-        parts[-1] += character
-        if escaped:
-            escaped = False
-        elif quote:
-            escaped = quote == '"' and character == "\\"
-            quote = "" if character == quote else quote
-        elif character in "\"'":
-            quote = character
-        else:
-            depth += (character in "{[") - (character in "}]")
-    return parts
-
-
-def _parse_setting(spec: str, what: str, part: str) -> tuple[str, Any]:
-    setting, equals, text = part.partition("=")
-    if not equals:
-        raise ValueError(
-            f"{what} {spec!r}: expected setting=value after the colon, got {part!r}; quote a value that has commas"
-        )
-    setting = setting.strip()
-    try:
-        return setting, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        pass
-    try:
-        return setting, float(text)  # TOML does not allow .5
-    except ValueError:
-        return setting, text
+def _wrapped(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The name and settings of every policy that is wrapped, to any depth."""
+    inner: list[tuple[str, dict[str, Any]]] = []
+    _with_wrapped(settings, lambda name, own: inner.append((name, own)))
+    for name, own in inner:
+        yield name, own
+        yield from _wrapped(own)
 
 
 # ------------------------------------------------------------------ making policies
 
 
 def with_noise(name: str, settings: Mapping[str, Any], noise: float) -> dict[str, Any]:
-    """The settings, with the noise level of the problem added where the policy takes one and nothing else sets it.
+    """Return the settings with the noise level of the problem, where the policy takes one and nothing else sets it.
 
     An exploration coefficient carries its own noise level, so a policy with the setting `exploration` is left alone.
-    So is a policy that learns the noise where it is not given (`HyThompson`, `HyIDS`). Wrapped policies are told the
-    noise in the same way.
+    So is a policy that learns the noise where it is not given (`HyThompson`, `HyIDS`). Wrapped policies get the noise
+    in the same way.
 
     >>> with_noise("HyLinUCB", {"ridge": 2.0}, 0.1)
     {'ridge': 2.0, 'noise': 0.1}
-    >>> with_noise("HyThompson", {"scale": 0.5}, 0.1)
-    {'scale': 0.5}
     >>> with_noise("EpsilonGreedy", {"policy": "HyLinUCB"}, 0.1)
     {'policy': {'class': 'HyLinUCB', 'noise': 0.1}}
     """
@@ -284,9 +327,9 @@ def make_policy(
         One of `policy_names` or `wrapper_names`, in which capitals do not matter, or ``package.module:Class``, which is
         imported.
     settings : mapping
-        Keyword arguments of the class as plain values. `exploration` is a table with the key `kind`, in which capitals
-        do not matter either, for example ``{"kind": "Constant", "alpha": 1.0}``. A wrapped policy is a table with the
-        key `class` and its settings, or text as `parse_policy` takes it.
+        Keyword arguments of the class as plain values. `exploration` is a table with the key `kind`, for example
+        ``{"kind": "Constant", "alpha": 1.0}``. A wrapped policy is a table with the key `class` and its settings, or
+        text as `parse_policy` takes it.
     d1, d2 : int
         The numbers of shared and of arm-specific features.
     arms, horizon : int
@@ -314,58 +357,20 @@ def make_policy(
     def make(inner: str, own: Mapping[str, Any]) -> Policy:
         return make_policy(inner, own, d1=d1, d2=d2, arms=arms, horizon=horizon, seed=seed)
 
-    values = _with_wrapped(settings, make)
+    values = _with_wrapped(proper_settings(settings), make)
     if "exploration" in values:
         values["exploration"] = _coefficient(values["exploration"], arms=arms, horizon=horizon)
     for argument, value in (("arm_count", arms), ("horizon", max(horizon, 2))):
         if argument in known:
             values.setdefault(argument, value)
+    check_settings(name, kind, values, FROM_THE_PROBLEM)
     given = {key: value for key, value in (("d1", d1), ("d2", d2), ("seed", seed)) if key in known}
-    if "policy" in known and "policy" not in values and known["policy"].default is inspect.Parameter.empty:
-        raise ValueError(f'{name} wraps a policy: name it, as in {name}:policy="HyLinUCB:noise=0.1"')
+    policy: Policy = construct(name, kind, {**given, **values})
     try:
-        own_classes.check_settings(name, kind, values, FROM_THE_PROBLEM)
-    except ValueError as problem:
-        if "policy" not in known:
-            raise
-        words = f'put a wrapped policy and its settings in quotes, as in {name}:policy="HyLinUCB:noise=0.1,ridge=2"'
-        raise ValueError(f"{problem}; {words}") from None
-    if "d1" not in given or "d2" not in given:
-        _must_wrap(name, values, [argument for argument in known if argument != "seed"])
-    policy: Policy = own_classes.construct(name, kind, {**given, **values})
-    if is_import_path(name):
-        try:
-            policy._settings()  # it cannot be copied or saved without them, which would show after the work
-        except AttributeError as problem:
-            raise ValueError(f"{name}: {problem}") from None
+        policy._settings()  # it cannot be copied or saved without them, which would show after the work
+    except AttributeError as problem:
+        raise ValueError(f"{name}: {problem}") from None
     return policy
-
-
-def _must_wrap(name: str, values: Mapping[str, Any], arguments: list[str]) -> None:
-    """Raise unless a policy whose constructor does not take d1 and d2 wraps one that does."""
-    wrapped = [v for value in values.values() for v in (value if isinstance(value, list) else [value])]
-    if any(isinstance(value, Policy) for value in wrapped):
-        return
-    takes = ", ".join(arguments) or "nothing"
-    raise ValueError(
-        f"{name} takes {takes}: its constructor must take d1 and d2, the numbers of features, or wrap a policy that "
-        f'does, as in EpsilonGreedy:policy="HyLinUCB:noise=0.1",epsilon=0.1'
-    )
-
-
-def policy_class(name: str) -> type[Policy]:
-    """The class of a name: one of hybandits, or ``package.module:Class``, which is imported."""
-    if is_import_path(name):
-        kind: type[Policy] = own_classes.import_class(name, Policy, "a policy")
-        return kind
-    proper, built_in = proper_name(name), _built_in()
-    if proper not in built_in:
-        names = ", ".join(built_in)
-        raise ValueError(
-            f"there is no policy {name!r}{checks.nearest(name, built_in)}: choose from {names}, or name a class of "
-            f"your own as {own_classes.FORM}"
-        )
-    return built_in[proper]
 
 
 def _coefficient(table: Any, *, arms: int, horizon: int) -> exploration.Exploration:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from hybandits.foundation.checks import KeywordsOnly
-from hybandits.foundation.own_classes import parameters_of
+from hybandits.foundation.checks import KeywordsOnly, parameters_of
 
 
 class WithSettings(KeywordsOnly):

@@ -1,15 +1,14 @@
-"""How to run experiments of one's own again: their TOML files, seeds, data sets, and where classes come from."""
+"""How to run experiments of one's own again: their records as files, seeds, data sets, and digests of classes."""
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
-from hybandits.experiments.config import to_toml
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import Results
-from hybandits.foundation.own_classes import origin_in_words
+from hybandits.experiments.worlds import split_settings
 from hybandits.report.numbers import in_order
-from hybandits.simulation.kinds import split_settings
 
 
 class Repeat(NamedTuple):
@@ -17,11 +16,9 @@ class Repeat(NamedTuple):
 
     experiment: Experiment
     file: str
-    """The name of its TOML file beside the page."""
-    toml: str
-    """The text of that file; empty if the experiment cannot be written as one."""
-    why: str
-    """Why there is no such file, if there is none."""
+    """The name of the record's file beside the page."""
+    text: str
+    """The text of that file, which ``hybandits simulate`` takes."""
     facts: list[tuple[str, str]]
     """What else it depends on, in words."""
 
@@ -32,11 +29,8 @@ def repeats(results: Results) -> list[Repeat]:
 
 
 def _repeat(experiment: Experiment) -> Repeat:
-    try:
-        toml, why = to_toml(experiment), ""
-    except ValueError as problem:
-        toml, why = "", str(problem)
-    return Repeat(experiment, f"{experiment.name}.toml", toml, why, _facts(experiment))
+    text = json.dumps(experiment.plain(), indent=1, ensure_ascii=False) + "\n"
+    return Repeat(experiment, f"{experiment.name}.record.json", text, _facts(experiment))
 
 
 def _facts(experiment: Experiment) -> list[tuple[str, str]]:
@@ -47,7 +41,4 @@ def _facts(experiment: Experiment) -> list[tuple[str, str]]:
     if "sha256" in own:
         label = f", class in the column {own['label']}" if "label" in own else ""
         facts.append(("data set", f"{own['data']}{label}, SHA-256 {own['sha256']}"))
-    for name, origin in experiment.origins.items():
-        words = origin_in_words(origin) if "distribution" in origin else f"{origin['file']}, SHA-256 {origin['sha256']}"
-        facts.append((name, words))
-    return facts
+    return [*facts, *((name, f"SHA-256 {digest}") for name, digest in experiment.origins.items())]

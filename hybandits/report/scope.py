@@ -7,9 +7,9 @@ from typing import NamedTuple
 from hybandits import paper
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import Results
+from hybandits.experiments.worlds import split_settings
 from hybandits.report.figures.outcomes import is_synthetic, name_of
 from hybandits.report.numbers import in_order, on_logs
-from hybandits.simulation.kinds import split_settings
 
 
 def of_the_paper(results: Results) -> bool:

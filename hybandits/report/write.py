@@ -28,7 +28,7 @@ def write_report(
 ) -> Path:
     """Write figures/, report/index.html, report/summary.json and report/regret.csv into a results folder.
 
-    Beside the page is a TOML file for every experiment of one's own, report/NAME.toml, which runs it again.
+    Beside the page is the record of every experiment of one's own, report/NAME.record.json, which runs it again.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def write_report(
         out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
         page: page_of(results, drawn, verdicts, rows, read_outs),
     }
-    texts |= {out / repeat.file: repeat.toml for repeat in repeats(results) if repeat.toml}
+    texts |= {out / repeat.file: repeat.text for repeat in repeats(results)}
     for path, text in texts.items():
         _write_text(path, text)
     clear_parts([*texts, *(file for figure in drawn for file in figure.files)])

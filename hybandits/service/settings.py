@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.arrow import LIMIT
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import is_wrapped, make_policy, of_table, parse_policy
+from hybandits.policies.by_name import all_settings, make_policy, parse_policy
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.service.commands import LONGEST
@@ -228,7 +228,7 @@ def in_words(name: str, value: Any) -> str:
 def _made(spec: str, features: Features, seed: int) -> Policy:
     """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)
-    for each in _with_wrapped(settings):
+    for each in all_settings(settings):
         table = each.get("exploration")
         as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
         if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
@@ -246,15 +246,6 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
             "candidates of the round, or the level at which it chose. Use HyIDS, HyThompson or HyLinUCB"
         )
     return policy
-
-
-def _with_wrapped(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The settings of a policy, and those of all policies that it wraps."""
-    yield settings
-    for value in settings.values():
-        for each in value if isinstance(value, list | tuple) else [value]:
-            if is_wrapped(each):
-                yield from _with_wrapped(of_table(each)[1])
 
 
 def _features(side: str, table: Any) -> dict[str, Feature]:

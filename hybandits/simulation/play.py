@@ -16,7 +16,6 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.own_classes import OwnClassError, is_own, named
 from hybandits.policies.base import Policy
 from hybandits.policies.threads import locked
 from hybandits.simulation.loops import Picks, compiled_loop
@@ -183,7 +182,7 @@ def play(
                 for i, player in enumerate(players):
                     probe(i, t, player.policy)
     if t < horizon:
-        raise OwnClassError(
+        raise ValueError(
             f"{named(world) if its_class is None else its_class} gave {t} rounds of {horizon}: let rounds({horizon}) "
             "yield as many"
         )
@@ -194,9 +193,14 @@ ROUNDING = 1e-9
 """How far, in units of the largest mean of a block, `best` may be from the largest mean of its round."""
 
 
+def named(value: object) -> str:
+    """The class of an object, as a user names it."""
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
 def _own_class(world: Any) -> str | None:
     """The name of the class if the world, or the one that it relays, is not one of hybandits."""
-    if is_own(world):
+    if not type(world).__module__.startswith("hybandits."):
         return named(world)
     return _own_class(world.world) if hasattr(world, "world") else None
 
@@ -207,12 +211,12 @@ def _check_own_block(its_class: str, world: World, block: Block, t: int, horizon
     try:
         rounds.check(world.d1, world.d2)
     except ValueError as problem:
-        raise OwnClassError(f"{its_class}, in the block of round {t}: {problem}") from None
+        raise ValueError(f"{its_class}, in the block of round {t}: {problem}") from None
     n = len(rounds.counts)
     if t + n > horizon:
-        raise OwnClassError(f"{its_class} gave more than {horizon} rounds: let rounds({horizon}) yield no more")
+        raise ValueError(f"{its_class} gave more than {horizon} rounds: let rounds({horizon}) yield no more")
     if np.shape(means) != rounds.index.shape or np.shape(best) != (n,):
-        raise OwnClassError(
+        raise ValueError(
             f"{its_class} gave means of shape {np.shape(means)} and best of shape {np.shape(best)} in the block of "
             f"round {t}: let them have the shapes {rounds.index.shape} and {(n,)}"
         )
@@ -220,7 +224,7 @@ def _check_own_block(its_class: str, world: World, block: Block, t: int, horizon
     wrong = ~(np.isfinite(means) | ~candidate).all(axis=1)
     if wrong.any():
         at = int(wrong.argmax())
-        raise OwnClassError(
+        raise ValueError(
             f"{its_class} has a mean that is not a finite number in round {t + at}, got "
             f"{checks.short(np.asarray(means)[at].tolist())}: mend its rounds()"
         )
@@ -228,7 +232,7 @@ def _check_own_block(its_class: str, world: World, block: Block, t: int, horizon
     off = ~(np.abs(best - largest) <= ROUNDING * np.abs(largest).max(initial=0.0))
     if off.any():
         at = int(off.argmax())
-        raise OwnClassError(
+        raise ValueError(
             f"{its_class} says that the best mean of round {t + at} is {best[at]:g}, but the largest of its candidates "
             f"is {largest[at]:g}: let best be the largest mean of every round"
         )

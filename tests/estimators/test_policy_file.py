@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -31,7 +32,7 @@ from hybandits import (
     SelfNormalised,
 )
 from hybandits.estimators import policy_file
-from hybandits.foundation.own_classes import import_class, import_module
+from hybandits.policies.by_name import import_class
 from tests.support.own_classes import write_softmax
 
 
@@ -296,7 +297,7 @@ def test_a_file_names_the_module_of_its_class_and_imports_nothing(
 ) -> None:
     """What a file names would run with the rights of whoever loads it."""
     write_softmax(own_folder)
-    kind: Any = import_class("softmax:Softmax", Policy, "a policy")
+    kind: Any = import_class("softmax:Softmax")
     policy = kind(d1=2, d2=1, temperature=0.3, seed=1)
     around = EpsilonGreedy(kind(d1=2, d2=1, seed=1), seed=1)
     policy.save("softmax.npz")
@@ -311,7 +312,7 @@ def test_a_file_names_the_module_of_its_class_and_imports_nothing(
         ):
             hybandits.load(file)
     assert "softmax" not in sys.modules
-    import_module("softmax")
+    importlib.import_module("softmax")
     assert repr(hybandits.load("softmax.npz")) == repr(policy)
 
 
@@ -331,8 +332,8 @@ def test_a_class_of_a_script_has_no_module_to_name(tmp_path: Path, monkeypatch: 
 def test_of_two_classes_with_one_name_the_saved_one_is_loaded(own_folder: Path) -> None:
     write_softmax(own_folder)
     (own_folder / "other.py").write_text((own_folder / "softmax.py").read_text())
-    first: Any = import_class("softmax:Softmax", Policy, "a policy")
-    second: Any = import_class("other:Softmax", Policy, "a policy")
+    first: Any = import_class("softmax:Softmax")
+    second: Any = import_class("other:Softmax")
     for kind in (first, second):
         kind(d1=1, d2=1).save("policy.npz")
         assert type(hybandits.load("policy.npz")) is kind
@@ -356,7 +357,7 @@ class Greedy(hybandits.Greedy):
 
 def test_a_class_of_ones_own_never_stands_in_for_a_built_in_of_its_name(own_folder: Path) -> None:
     (own_folder / "shadow.py").write_text(SHADOW)
-    shadow: Any = import_module("shadow")
+    shadow: Any = importlib.import_module("shadow")
     built_in = HyLinUCB(d1=1, d2=1, noise=0.1)
     around = EpsilonGreedy(built_in, seed=1)
     built_in.save("built-in.npz")
@@ -375,7 +376,7 @@ def test_a_class_of_ones_own_never_stands_in_for_a_built_in_of_its_name(own_fold
 def test_a_class_of_the_same_name_in_another_module_is_not_taken(own_folder: Path) -> None:
     write_softmax(own_folder)
     (own_folder / "elsewhere.py").write_text((own_folder / "softmax.py").read_text().replace("Softmax", "Softest"))
-    kind: Any = import_class("elsewhere:Softest", Policy, "a policy")
+    kind: Any = import_class("elsewhere:Softest")
     kind(d1=1, d2=1).save("policy.npz")
     content = Path("policy.npz").read_bytes()
     assert type(hybandits.load("policy.npz")) is kind
@@ -390,7 +391,7 @@ def test_a_class_of_the_same_name_in_another_module_is_not_taken(own_folder: Pat
 def test_a_script_s_class_is_found_where_it_was_imported_since(own_folder: Path) -> None:
     write_softmax(own_folder)
     (own_folder / "script.py").write_text((own_folder / "softmax.py").read_text().replace("Softmax", "Scripted"))
-    kind: Any = import_class("script:Scripted", Policy, "a policy")
+    kind: Any = import_class("script:Scripted")
     kind.__module__ = "__main__"
     kind(d1=1, d2=1).save("policy.npz")
     kind.__module__ = "script"

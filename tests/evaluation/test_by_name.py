@@ -92,7 +92,7 @@ def test_policies_of_ones_own_and_around_others_are_targets(view: View, own_fold
     assert told.policy.exploration.noise == by_name.CLICK_NOISE
     evaluation = evaluate(view, targets, estimators=("replay",))
     assert all(estimate.value is not None for estimate in evaluation.estimates)
-    with pytest.raises(ValueError, match=r"has no class 'Sofmax' \(did you mean Softmax\?\)"):
+    with pytest.raises(ValueError, match="softmax:Sofmax cannot be imported"):
         target(view, "softmax:Sofmax")
     with pytest.raises(
         ValueError, match=r"there is no policy 'greddy' .*or a class of your own as package\.module:Class"

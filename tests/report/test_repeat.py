@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hybandits.experiments.config import experiment
 from hybandits.experiments.record import Experiment
 from hybandits.foundation.files import sha256
 from hybandits.report import scope
-from hybandits.report.page import page_of
 from hybandits.report.repeat import repeats
 from hybandits.report.write import write_report
 from tests.support.fabricated_results import fabricate, small_setting
@@ -33,17 +31,17 @@ def own(own_folder: Path) -> Experiment:
 def test_experiments_of_ones_own_can_be_repeated(own: Experiment, own_folder: Path) -> None:
     flowers = own_folder / "flowers.csv"
     flowers.write_text("kind,length\nrose,1\nlily,2\n")
-    data = experiment({**SMALL, "world": "classification", "data": "flowers.csv", "label": "kind", "name": "flowers"})
+    data = experiment({**SMALL, "world": "classification:data=flowers.csv,label=kind", "name": "flowers"})
     results = fabricate(own_folder / "out", own, data, small_setting("setting-1"))
     both = {repeat.file: repeat for repeat in repeats(results)}
-    assert both.keys() == {"lab.toml", "flowers.toml"}, "the paper's are repeated by the command"
-    assert experiment(tomllib.loads(both["lab.toml"].toml)) == own
-    assert dict(both["lab.toml"].facts) == {
+    assert both.keys() == {"lab.record.json", "flowers.record.json"}, "the paper's are repeated by the command"
+    assert Experiment.from_plain(json.loads(both["lab.record.json"].text)) == own
+    assert dict(both["lab.record.json"].facts) == {
         "seeds of the environments": "914358357, 549434048",
-        "drifting:Drifting": f"drifting.py, SHA-256 {sha256(own_folder / 'drifting.py')}",
-        "softmax:Softmax": f"softmax.py, SHA-256 {sha256(own_folder / 'softmax.py')}",
+        "drifting:Drifting": f"SHA-256 {sha256(own_folder / 'drifting.py')}",
+        "softmax:Softmax": f"SHA-256 {sha256(own_folder / 'softmax.py')}",
     }
-    assert dict(both["flowers.toml"].facts)["data set"] == (
+    assert dict(both["flowers.record.json"].facts)["data set"] == (
         f"flowers.csv, class in the column kind, SHA-256 {sha256(flowers)}"
     )
 
@@ -56,23 +54,13 @@ def test_the_page_shows_the_file_and_it_lies_beside_it(
     for module in ("softmax", "drifting"):
         (own_folder / f"{module}.py").unlink()  # a page is written without the classes
     page = write_report(own_folder / "out", results=results)
-    text = (page.parent / "lab.toml").read_text()
-    assert tomllib.loads(text)["world"] == "drifting:Drifting"
+    text = (page.parent / "lab.record.json").read_text()
+    assert json.loads(text)["world_settings"] == {"kind": "drifting:Drifting"}
     html = page.read_text()
-    assert "hybandits simulate lab.toml" in html
+    assert "hybandits simulate lab.record.json" in html
     assert "where the classes that it names can be imported" in html
-    assert own.origins["softmax:Softmax"]["sha256"] in html
+    assert own.origins["softmax:Softmax"] in html
     assert "θ" not in html, "this world has none"
-
-
-def test_what_was_made_in_python_is_said_to_have_no_file(tmp_path: Path) -> None:
-    record = replace(experiment(SMALL), points=(30,))
-    results = fabricate(tmp_path, record)
-    (repeat,) = repeats(results)
-    assert repeat.toml == ""
-    assert "was made in Python and has no configuration file: simulation/own cannot be written" in page_of(
-        results, [], [], [], []
-    )
 
 
 @pytest.mark.parametrize(
@@ -80,18 +68,18 @@ def test_what_was_made_in_python_is_said_to_have_no_file(tmp_path: Path) -> None
     [
         ({}, r"a part x·θ, .*, and noise$", "its parameters"),
         (
-            {"jumps": 3, "delay": 1000},
+            {"world": "linear:jumps=3,delay=1000"},
             r"anew after every 25% of the rounds\. A reward is learned 1,000 rounds after",
             "its",
         ),
-        ({"walk": 2000}, "where they were after about 2,000 rounds$", "its parameters"),
+        ({"world": "linear:walk=2000"}, "where they were after about 2,000 rounds$", "its parameters"),
         (
-            {"world": "churn", "every": 20},
+            {"world": "churn:every=20"},
             r"noise\. A tenth of the arms is replaced after every 20 rounds$",
             "its parameters",
         ),
-        ({"world": "clicks", "factor": 2.5}, r"1 for a click and 0 for none\..* Rewards are multiplied by 2\.5", "its"),
-        ({"world": "products", "d1": 10, "offset": 5}, "1 for a click.*All rewards have 5 added", "its parameters"),
+        ({"world": "clicks:factor=2.5"}, r"1 for a click and 0 for none\..* Rewards are multiplied by 2\.5", "its"),
+        ({"world": "products:offset=5", "d1": 10}, "1 for a click.*All rewards have 5 added", "its parameters"),
         ({"world": "classification"}, "the class of the row", "the rows in an order of their own"),
     ],
 )

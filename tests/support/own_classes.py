@@ -28,7 +28,7 @@ def write_drifting(folder: Path) -> None:
 
 
 WRAPPERS = '''
-from hybandits import EpsilonGreedy, Policy
+from hybandits import EpsilonGreedy, Greedy, Policy
 
 
 class Cautious(EpsilonGreedy):
@@ -46,15 +46,13 @@ class Inner(EpsilonGreedy):
         self.inner = self.policy
 
 
-class Shapeless(EpsilonGreedy):
-    """One that wraps nothing and has no shape."""
-
-    def __init__(self, *, height=3, seed=None):
-        raise RuntimeError("never called")
-
-
 class Unfinished(Policy):
     pass
+
+
+class Careless(Greedy):
+    def __init__(self, *, d1, d2, boldness=1.0):
+        super().__init__(d1=d1, d2=d2)
 
 
 class Demanding(EpsilonGreedy):
@@ -80,28 +78,8 @@ from hybandits.simulation.worlds import Synthetic
 class Cautious(hybandits.Greedy):
     def choose(self, *arguments, **options):
         if self.rounds > 30:
-            raise LookupError("no such\\n\\nthing")
+            raise LookupError("no such thing")
         return super().choose(*arguments, **options)
-
-
-class Deaf(hybandits.Greedy):
-    def learn(self, *arguments, **options):
-        return 1 / 0
-
-
-class Vague(hybandits.Greedy):
-    def propensities(self, *arguments, **options):
-        raise AttributeError("no chances")
-
-
-class Mute(hybandits.Greedy):
-    def choose(self, *arguments, **options):
-        return None
-
-
-class Careless(hybandits.Greedy):
-    def __init__(self, *, d1, d2, boldness=1.0):
-        super().__init__(d1=d1, d2=d2)
 
 
 class Shut(Synthetic):

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.simulation.kinds import KINDS, make_world, world_class
+from hybandits.experiments.worlds import KINDS, make_world, read_table, world_class
 from hybandits.simulation.rounds import Block
 from hybandits.simulation.worlds import Relayed, Synthetic, World, delay_of, draw_rewards
 from hybandits.testing import WorldConformance
@@ -31,9 +33,8 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 def make(settings: Mapping[str, Any], seed: int = 3) -> World:
-    shape = {"d1": 0, "d2": 55} if settings.get("kind") == "classification" else {"d1": 6, "d2": 3}
-    linear = {"law": "ball", "theta_bound": 1.0, "beta_bound": 1.0}
-    return make_world(settings, **shape, arms=5, noise=0.2, seed=seed, linear=linear)
+    linear = {"law": "ball", "theta_bound": 1.0, "beta_bound": 1.0} if "kind" not in settings else {}
+    return make_world({**linear, **settings}, d1=6, d2=3, arms=5, noise=0.2, seed=seed)
 
 
 def drawn(world: World, horizon: int, trial: int = 0) -> list[tuple[Block, np.ndarray]]:
@@ -92,30 +93,12 @@ def test_bad_relays_are_refused(bad: dict[str, Any]) -> None:
         Relayed(world=make({}), **bad)
 
 
-def test_unknown_kinds_and_settings_are_named() -> None:
-    with pytest.raises(ValueError, match=r"world must be one of .*got 'click' \(did you mean clicks\?\)"):
-        make({"kind": "click"})
-    with pytest.raises(ValueError, match="a world of the kind churn has no setting 'rate': it has every, factor"):
-        make({"kind": "churn", "rate": 0.5})
-
-
-def test_a_data_set_decides_on_the_shape() -> None:
-    shape: dict[str, Any] = {"d1": 0, "d2": 3, "arms": 2, "noise": 0.1, "seed": 0, "linear": {}}
-    table = [[1.0, 2.0], [2.0, 2.5], [3.0, 1.0]], ["rose", "lily", "rose"]
-    settings = {"kind": "classification", "data": "flowers.csv"}
-    assert next(make_world(settings, **shape, table=table).rounds(3)).means.sum() == 3
-    with pytest.raises(ValueError, match="the data set has d1=0, d2=3, not d1=0, d2=4"):
-        make_world(settings, **{**shape, "d2": 4}, table=table)
-
-
-def test_a_world_of_ones_own_is_told_what_it_takes(own_folder: Path) -> None:
+def test_a_world_of_ones_own_is_given_what_it_takes(own_folder: Path) -> None:
     write_drifting(own_folder)
-    shape: dict[str, Any] = {"d1": 2, "d2": 1, "arms": 3, "noise": 0.3, "seed": 5, "linear": {}}
-    world: Any = make_world({"kind": "drifting:Drifting", "settings": {"speed": 0.5}, "delay": 4}, **shape)
+    shape: dict[str, Any] = {"d1": 2, "d2": 1, "arms": 3, "noise": 0.3, "seed": 5}
+    world: Any = make_world({"kind": "drifting:Drifting", "speed": 0.5, "delay": 4}, **shape)
     assert (world.d1, world.world.arms, world.noise, world.world.speed, world.world.seed) == (2, 3, 0.3, 0.5, 5)
     assert delay_of(world) == 4
-    with pytest.raises(ValueError, match=r"has no setting 'speed'.*it has settings, factor, offset, delay"):
-        make_world({"kind": "drifting:Drifting", "speed": 0.5}, **shape)
 
 
 class TestTheDocumentedWorld(WorldConformance):
@@ -127,3 +110,53 @@ class TestTheDocumentedWorld(WorldConformance):
         kind: Any = world_class("drifting:Drifting")
         world: World = kind(d1=3, d2=2, arms=4, seed=seed)
         return world
+
+
+# ------------------------------------------------------------------ data sets
+
+FLOWERS = {"kind": ["rose", "lily", "rose", "iris"], "length": [1.0, 2.0, 3.0, 2.5], "wet": [1, 0, 1, 1]}
+
+
+def write(folder: Path, columns: dict[str, list[Any]], ending: str = "parquet") -> Path:
+    path = folder / f"flowers.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table(columns), path)
+    else:
+        rows = [list(columns), *zip(*columns.values(), strict=True)]
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        path.write_text(text, encoding="utf-8-sig")  # the mark of the byte order is no part of the header
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_table_is_read_from_parquet_and_csv(ending: str, tmp_path: Path) -> None:
+    features, labels = read_table(write(tmp_path, FLOWERS, ending), "kind")
+    assert_array_equal(features, [[1, 1], [2, 0], [3, 1], [2.5, 1]])
+    assert labels == FLOWERS["kind"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "cannot be read"),
+        ("a,b\n", "must have a header, rows"),
+        ("a\n1\n", "must have a header, rows, and a column of features"),
+        ("a,b\n1,x\n2\n", "cannot be read .*Expected 2 columns, got 1"),
+        ("a,b\none,x\n", "has no numbers in a .*'one'"),
+        ("a,b\n1,x\nnan,x\n", "has no finite number in a, row 2"),
+        ("a,b\n1,x\n,x\n", "has no finite number in a, row 2"),
+        ("a,b\n1,x\n2,x\n", r"has only the class 'x' in b"),
+        ("a,b\n1,3\n2,\n", "has rows without a class in b"),
+        ("a,kind\n1,2\n", r"has no column 'knd' \(did you mean kind\?\): it has a, kind"),
+    ],
+)
+def test_faults_of_a_file_are_named(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "data.csv", "knd" if "kind" in text else None)
+
+
+def test_what_is_not_parquet_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data.parquet").write_text("a,b\n1,x\n")
+    with pytest.raises(ValueError, match=r"data\.parquet cannot be read"):
+        read_table(tmp_path / "data.parquet")
