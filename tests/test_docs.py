@@ -83,7 +83,7 @@ def test_ci_runs_the_readmes_command() -> None:
 def test_the_names_of_requests_in_metrics_are_documented() -> None:
     names = {each.name for each in ENDPOINTS} | {"unknown"}
     (said,) = re.findall(
-        r"The label `request` is one of (.*?)\. ", (ROOT / "docs" / "service.md").read_text(), re.DOTALL
+        r"The label `request` is one of (.*?)\.\s", (ROOT / "docs" / "service.md").read_text(), re.DOTALL
     )
     assert set(re.findall(r"`(\w+)`", said)) == names
 
