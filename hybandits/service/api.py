@@ -100,25 +100,13 @@ class RecordedDecision(Decided):
     learned_reward: float | None
 
 
-class Rewarded(msgspec.Struct, kw_only=True):
+class Rewarded(msgspec.Struct):
     """A reward that is on disk, and whether the model learns it."""
 
     event_id: str
     reward: float
     learned: bool
     why: str | msgspec.UnsetType = msgspec.UNSET
-
-
-class DecidedItem(Decided):
-    """A decision of a batch, with its status."""
-
-    status: int
-
-
-class RewardedItem(Rewarded, kw_only=True):
-    """A reward of a batch, with its status."""
-
-    status: int
 
 
 class ArmState(msgspec.Struct):
@@ -276,13 +264,13 @@ async def reward(service: Service, body: GiveReward) -> Answer:
     return await service.request(body)
 
 
-@endpoint("POST", "/v1/decisions/batch", {200: list[DecidedItem]}, body=Decide, batch=True)
+@endpoint("POST", "/v1/decisions/batch", {200: list[Decided]}, body=Decide, batch=True)
 async def decide_batch(service: Service, body: list[Decide | Refused]) -> Answer:
     """Make many decisions in one transaction; each has a status of its own."""
     return await service.batch(body)
 
 
-@endpoint("POST", "/v1/rewards/batch", {200: list[RewardedItem]}, body=GiveReward, batch=True)
+@endpoint("POST", "/v1/rewards/batch", {200: list[Rewarded]}, body=GiveReward, batch=True)
 async def reward_batch(service: Service, body: list[GiveReward | Refused]) -> Answer:
     """Record many rewards in one transaction; each has a status of its own."""
     return await service.batch(body)
@@ -539,19 +527,18 @@ def problem(refused: Refused) -> Response:
 
 
 async def _not_found(request: Request, wrong: Exception) -> Response:
-    """Refuse an unknown path or method, and name the nearest path or the methods that there are."""
-    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    """Refuse an unknown path or method."""
     method, path = request.method, request.url.path
-    if routes:
-        allowed = ", ".join(sorted({method for route in routes for method in route.methods}))
+    matching = [each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE]
+    allowed = ", ".join(sorted({method for each in matching for method in each.methods}))
+    if allowed:
         refused = Refused(405, f"{path!r} takes {allowed}, got {method}.", field="method", value=method)
     else:
-        paths = [each.path.partition("{")[0] for each in ENDPOINTS]
-        detail = f"There is no {path!r}{nearest(path, paths)}. /openapi.json lists all paths."
+        near = nearest(path, [each.path.partition("{")[0] for each in ENDPOINTS])
+        detail = f"There is no {path!r}{near}. /openapi.json lists all paths."
         refused = Refused(404, detail, field="path", value=path)
-    service: Service = request.app.state.service
-    service.metrics.observe("unknown", refused.status, 0.0)
+    request.app.state.service.metrics.observe("unknown", refused.status, 0.0)
     response = problem(refused)
-    if routes:
+    if allowed:
         response.headers["allow"] = allowed
     return response

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
@@ -90,20 +91,6 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     body: Any
 
 
-TITLES = {
-    400: "The request is not valid JSON in UTF-8, or not valid HTTP",
-    401: "A token is needed",
-    403: "This is not allowed",
-    404: "Not found",
-    405: "This method is not allowed here",
-    408: "The request took too long to arrive",
-    409: "This contradicts the log",
-    413: "The request is too large",
-    422: "The request cannot be used as it is",
-    503: "The service cannot answer now",
-}
-
-
 class Refused(Exception):  # noqa: N818 (an answer rather than an error)
     """A refusal, which is answered with a problem document (RFC 9457).
 
@@ -126,7 +113,7 @@ class Refused(Exception):  # noqa: N818 (an answer rather than an error)
         detail = self.detail
         if len(detail) > LONGEST_DETAIL:  # what to do stands at the end
             detail = f"{detail[: LONGEST_DETAIL // 2]} … {detail[-LONGEST_DETAIL // 2 :]}"
-        document: dict[str, Any] = {"title": TITLES[self.status], "status": self.status, "detail": detail}
+        document: dict[str, Any] = {"title": HTTPStatus(self.status).phrase, "status": self.status, "detail": detail}
         if self.field is not None:
             document |= {"field": _shortened(self.field), "value": _shortened(self.value)}
         return document

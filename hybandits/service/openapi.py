@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from http import HTTPStatus
 from typing import Any, get_args
 
 import msgspec
 
 from hybandits.foundation.version import __version__
 from hybandits.service.api import ENDPOINTS, Endpoint
-from hybandits.service.commands import LONGEST, MOST, TITLES
+from hybandits.service.commands import LONGEST, MOST
 
 PROBLEM = "application/problem+json"
 
@@ -69,7 +70,7 @@ def _operation(each: Endpoint) -> dict[str, Any]:
         problems |= {400, 413, 422}
     operation["responses"] = {
         **{str(status): _answer(answer, each.batch) for status, answer in each.answers.items()},
-        **{str(status): _content(TITLES[status], PROBLEM, _schema(Problem)) for status in sorted(problems)},
+        **{str(status): _content(HTTPStatus(status).phrase, PROBLEM, _schema(Problem)) for status in sorted(problems)},
     }
     return operation
 
@@ -79,7 +80,9 @@ def _answer(answer: Any, batch: bool) -> dict[str, Any]:
         return _content("Success.", answer, {"type": "string"})
     schema = _schema(*(get_args(answer) or [answer]))
     if get_args(answer):
-        schema = {"type": "array", "items": {"anyOf": [schema, _schema(Problem)]} if batch else schema}
+        status = {"type": "object", "properties": {"status": {"type": "integer"}}, "required": ["status"]}
+        item = {"anyOf": [{"allOf": [schema, status]}, _schema(Problem)]}
+        schema = {"type": "array", "items": item if batch else schema}
     return _content("Success.", "application/json", schema)
 
 

@@ -89,11 +89,6 @@ def test_a_stretch_that_is_over_keeps_the_arms_with_most_decisions() -> None:
     assert summary.bins[0].decisions == 204
 
 
-def test_its_size_does_not_grow_with_the_log() -> None:
-    few, many = (len(msgspec.msgpack.encode(filled(rounds=rounds).plain())) for rounds in (2_000, 8_000))
-    assert many < 1.3 * few
-
-
 def counted(summary: Summary) -> dict[str, int]:
     """The rewards that each challenger's sums are of."""
     return {name: sums.value.n for name, sums in summary.challengers.items()}

@@ -20,8 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from hybandits.service.dashboard.estimates import ENOUGH, Comparison, Estimate
-from hybandits.service.dashboard.view import Band, Curves, LearnedView, View
+from hybandits.service.dashboard.estimates import ENOUGH, Comparison
+from hybandits.service.dashboard.view import Band, Curves, View
 
 NOTHING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
@@ -32,9 +32,6 @@ NARROWEST, SMALLEST = 1e-6, 1e-300
 
 NAME = 28
 """Characters of a name in a table; its tooltip has the others."""
-
-FEATURES = 12
-"""Features whose learned scales are shown."""
 
 WIDTH, HEIGHT = 1000, 300
 """Coordinates of figures."""
@@ -85,13 +82,11 @@ def content(view: View) -> str:
             lines=_lines(view.curves, stretches, axis),
             shares=_shares(view.curves, stretches),
             times=_times(span),
-            intervals=_intervals([arm.reward for arm in view.arms]),
             enough=ENOUGH,
             changed=_moment(view.time),
             digits=_digits(
                 max((abs(x) for x in (view.reward.mean, view.uniform.value.mean) if x is not None), default=1)
             ),
-            scales=_scales,
         )
     )
 
@@ -244,22 +239,6 @@ def _digits(scale: float) -> int:
     return min(max(2 - math.floor(math.log10(scale)), 0), 6) if 0 < scale < math.inf else 2
 
 
-def _scales(learned: LearnedView) -> list[dict[str, Any]]:
-    """Return the features with the largest effects; arms may differ in the effects of their own ones."""
-    rows: list[dict[str, Any]] = [
-        {"name": name, "own": True, "common": abs(mean or 0.0), "differ": scale or 0.0}
-        for name, (scale, mean) in learned.own.items()
-    ]
-    rows += [
-        {"name": name, "own": False, "common": scale or 0.0, "differ": None} for name, scale in learned.shared.items()
-    ]
-
-    def size(row: dict[str, Any]) -> float:
-        return float(max(row["common"], row["differ"] or 0.0))
-
-    return sorted((row for row in rows if size(row) > 0), key=size, reverse=True)[:FEATURES]
-
-
 # ------------------------------------------------------------------ lines
 
 
@@ -291,18 +270,8 @@ def _axis(curves: Curves, view: View) -> Axis:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
     start, end = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return Axis(start * step, end * step, _labels(range(end, start - 1, -1), step, halves=step == 2.5 * power))
-
-
-def _labels(places: range, step: float, *, halves: bool) -> list[str]:
-    """Return multiples of a step with as many digits as differ, all of them in the same form."""
-    values = [place * step for place in places]
-    digits = halves - math.floor(math.log10(step) + 1e-9)
-    size = max(map(abs, values))
-    if size < 1e9 and digits <= 9:
-        return [number(value, max(0, digits)) for value in values]
-    digits += math.floor(math.log10(size) + 1e-9)
-    return [f"{value:.{digits}e}".replace("-", MINUS) if value else "0" for value in values]
+    labels = [f"{place * step:.9g}".replace("-", MINUS) for place in range(end, start - 1, -1)]
+    return Axis(start * step, end * step, labels)
 
 
 def _span(view: View) -> tuple[float, float]:
@@ -401,19 +370,3 @@ def _times(span: tuple[float, float]) -> list[dict[str, str]]:
     )
     moments = [_moment(at) for at in (begin, (begin + end) / 2, end)]
     return [{"iso": at.isoformat(), "text": at.strftime(form), "precision": precision} for at in moments]
-
-
-def _intervals(estimates: Sequence[Estimate]) -> list[dict[str, float] | None]:
-    """Return the bounds and the mean of every arm on one line from 0 to 100; None without bounds."""
-    ends = [end for each in estimates for end in (each.low, each.high) if end is not None]
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
-
-    def at(value: float) -> float:
-        return round(100 * ((value - low) / (high - low)), 1) if high > low else 0.0
-
-    return [
-        None
-        if each.low is None or each.high is None or each.mean is None
-        else {"low": at(each.low), "mean": at(each.mean), "width": round(at(each.high) - at(each.low), 1)}
-        for each in estimates
-    ]

@@ -8,11 +8,9 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
-from hybandits.estimators.learned import LearnedSettings
 from hybandits.service.dashboard.estimates import (
     LEVEL,
     Comparison,
@@ -24,7 +22,6 @@ from hybandits.service.dashboard.estimates import (
     weighted,
 )
 from hybandits.service.log.store import StoreError
-from hybandits.service.model_state import ModelState
 from hybandits.service.summary import Bin, Summary
 from hybandits.service.writer import Writer
 
@@ -91,19 +88,6 @@ class Curves(msgspec.Struct, frozen=True):
     shares: list[list[float]]
 
 
-class LearnedView(msgspec.Struct, frozen=True):
-    """Noise and scales that a policy has learned, by the names of the features.
-
-    `own` has for each of the arms' own features how much arms differ, and what they have in common.
-    """
-
-    policy: str
-    noise: float
-    effective_parameters: float
-    shared: dict[str, float | None]
-    own: dict[str, tuple[float | None, float | None]]
-
-
 class View(msgspec.Struct, frozen=True):
     """The state of a bandit.
 
@@ -153,7 +137,6 @@ class View(msgspec.Struct, frozen=True):
     active_arms: int
     known_arms: int
     curves: Curves
-    learned: list[LearnedView]
 
 
 def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})) -> View:
@@ -164,7 +147,6 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
         row, at, live, bandit = state.row, state.time, state.live, state.bandit
         active = {arm for arm, known in state.arms.items() if known.active}
         places = {arm: known.slot for arm, known in state.arms.items()}
-        learned = {name: policy.learned for name, policy in state.policies.items()}
     summary = msgspec.msgpack.decode(copied, type=Summary)
     challengers = [
         PolicyView(name, bandit.policies[name], compared(summary, sums, summary.weights))
@@ -197,7 +179,6 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
         active_arms=len(active),
         known_arms=len(places),
         curves=_curves(summary, places),
-        learned=[_learned(name, settings, state) for name, settings in learned.items() if settings is not None],
     )
 
 
@@ -251,22 +232,6 @@ def _curves(summary: Summary, places: Mapping[str, int]) -> Curves:
 
 def _band(estimates: Sequence[Estimate]) -> Band:
     return Band(*([getattr(each, name) for each in estimates] for name in ("mean", "low", "high")))
-
-
-def _learned(name: str, settings: LearnedSettings, state: ModelState) -> LearnedView:
-    features = state.features
-    own = zip(_finite(settings.own_scale), _finite(settings.common_mean), strict=True)
-    return LearnedView(
-        policy=name,
-        noise=float(settings.noise),
-        effective_parameters=float(settings.effective_parameters),
-        shared=dict(zip(features.names_x, _finite(settings.shared_scale), strict=True)),
-        own=dict(zip(features.names_z, own, strict=True)),
-    )
-
-
-def _finite(numbers: Any) -> list[float | None]:
-    return [number if math.isfinite(number) else None for number in numbers.tolist()]
 
 
 class Views:

@@ -97,10 +97,10 @@ def test_many_extreme_rewards_are_shown(tmp_path: Path, rewards: list[float]) ->
 
 def test_labels_of_large_and_small_rewards_can_be_told_apart(tmp_path: Path) -> None:
     for name, rewards, expected in (
-        ("large", [0.0, 1e50], ["1.00e+50", "7.50e+49", "5.00e+49", "2.50e+49", "0"]),
-        ("usual", [0.0, 1.0], ["1.00", "0.75", "0.50", "0.25", "0.00"]),
-        ("small", [0.0, 1e-20], ["1.00e\N{MINUS SIGN}20", "7.50e\N{MINUS SIGN}21", "5.00e\N{MINUS SIGN}21",
-                                 "2.50e\N{MINUS SIGN}21", "0"]),
+        ("large", [0.0, 1e50], ["1e+50", "7.5e+49", "5e+49", "2.5e+49", "0"]),
+        ("usual", [0.0, 1.0], ["1", "0.75", "0.5", "0.25", "0"]),
+        ("small", [0.0, 1e-20], ["1e\N{MINUS SIGN}20", "7.5e\N{MINUS SIGN}21", "5e\N{MINUS SIGN}21",
+                                 "2.5e\N{MINUS SIGN}21", "0"]),
     ):  # fmt: skip
         (tmp_path / name).mkdir()
         assert labels(shown(played(tmp_path / name, rewards, rewards=rewards))) == expected

@@ -34,7 +34,6 @@ def played(path: Path, *arms: str, rounds: int = 60, seconds: float = 0.5) -> Wr
 def test_at_the_beginning_there_is_nothing_to_see(tmp_path: Path) -> None:
     view = make_view(writer(tmp_path, CLICKS))
     assert (view.decisions, view.reward.mean, view.arms, view.curves.ends) == (0, None, [], [])
-    assert view.learned == []
 
 
 def test_in_the_middle(tmp_path: Path) -> None:
@@ -50,7 +49,6 @@ def test_in_the_middle(tmp_path: Path) -> None:
     assert view.reward.low < view.reward.mean < view.reward.high  # type: ignore[operator]
     for shares in view.curves.shares:
         assert sum(shares) == pytest.approx(1) or sum(shares) == 0
-    assert {each.policy for each in view.learned} == {"live", "bold"}
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
 
 
@@ -101,12 +99,6 @@ def test_a_view_is_renewed_when_time_has_passed(tmp_path: Path, monkeypatch: pyt
         assert (await views.newest()).seen == 1_052
 
     asyncio.run(work())
-
-
-def test_arms_are_followed_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
-    arms = [f"arm {i}" for i in range(60)]
-    curves = make_view(played(tmp_path, *arms, rounds=200)).curves
-    assert curves.arms == sorted(curves.arms, key=arms.index)
 
 
 def test_refused_requests_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
