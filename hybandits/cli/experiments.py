@@ -371,7 +371,7 @@ def _run(
 def _report(results: Results) -> None:
     from rich.console import Console
 
-    from hybandits.engines import ProcessEngine, cores
+    from hybandits.engines import cores
     from hybandits.paper.judging import judge
     from hybandits.report.terminal import print_summary
     from hybandits.report.write import write_report
@@ -379,6 +379,5 @@ def _report(results: Results) -> None:
     verdicts = judge(results)
     print_summary(results, verdicts)
     with Console(stderr=True).status("drawing figures"):
-        engine = ProcessEngine(min(cores(), len(results.protocols)))
-        page = write_report(results.folder, results=results, verdicts=verdicts, engine=engine)
+        page = write_report(results, verdicts, workers=min(cores(), 4))
     typer.echo(f"wrote {page}")

@@ -216,7 +216,7 @@ def describe(
     """Describe a log: arms over time, rewards, propensities, ranks, and whether HyLinUCB's guarantee can hold."""
     with plain_errors():
         from hybandits.evaluation.describe import describe as describe_log
-        from hybandits.report.log_report import print_description
+        from hybandits.report.terminal import print_description
 
         if out is not None:
             _must_be_writable(out)
@@ -256,7 +256,7 @@ def fit(
         from hybandits.evaluation.by_name import policy_for
         from hybandits.evaluation.fit import collect, learn_log, warm_start
         from hybandits.evaluation.provenance import note_fit
-        from hybandits.report.log_report import print_learned
+        from hybandits.report.terminal import print_learned
 
         _must_be_writable(out)
         with _viewed(log, features, strict=strict) as view:
@@ -362,7 +362,7 @@ def evaluate(
         from hybandits.evaluation.provenance import check_columns, common_features, noted_features, rounds_learned
         from hybandits.foundation.files import make_writable_folder
         from hybandits.policies.by_name import import_named
-        from hybandits.report.log_report import print_evaluation
+        from hybandits.report.terminal import print_evaluation
 
         policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:

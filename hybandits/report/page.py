@@ -1,101 +1,118 @@
-"""The page: a single file that needs no network, and no scripts for reading; with scripts, figures tell their numbers.
-
-What it says stands in the templates; here it is prepared as plain data.
-"""
+"""The page: a single file that needs no network and no scripts. Its sentences stand in the templates."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.paper.claims import CONFIDENCE, Verdict
-from hybandits.paper.published_numbers import READ_OUT_ERRORS
-from hybandits.paper.wording import percent
-from hybandits.report import scope, score
-from hybandits.report.click_log import click_log
-from hybandits.report.figures.outcomes import SYNTHETIC, Figure, name_of, twins, under, under_and_log
-from hybandits.report.numbers import Row, in_order, in_worlds, on_logs
-from hybandits.report.pictures import Picture, colours_of, first_picture, galleries
-from hybandits.report.repeat import repeats
-from hybandits.report.symbols import in_symbols
-from hybandits.report.tables import beyond_section, interval_text, number, ratio_text, regret_section
+from hybandits.paper.claims import Verdict
+from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, TOLERANCE
+from hybandits.paper.wording import LEVEL
+from hybandits.report.figures import Drawn
+from hybandits.report.figures.looks import Section
+from hybandits.report.figures.regret import change
+from hybandits.report.outcomes import (
+    SYNTHETIC,
+    count,
+    in_order,
+    lengths,
+    name_of,
+    of_the_paper,
+    shortened,
+    synthetic_note,
+    twins,
+    under,
+    under_and_log,
+    unfinished,
+)
+from hybandits.report.tables import (
+    Row,
+    agreement,
+    beyond_section,
+    click_log_table,
+    has_published,
+    number,
+    on_logs,
+    read_out_table,
+    regret_by_experiment,
+)
 
 
 def page_of(
     results: Results,
-    drawn: Sequence[Figure],
+    drawn: Sequence[Drawn],
     verdicts: Sequence[Verdict],
     rows: Sequence[Row],
     read_outs: Sequence[Row],
 ) -> str:
-    """The whole page as one HTML document.
+    """Write the whole page as one HTML document.
 
     Parameters
     ----------
     results : Results
-        What the page is about.
-    drawn : sequence of Figure
-        The figures, whose files are embedded.
+        The results that the page is about.
+    drawn : sequence of Drawn
+        The figures, whose pictures are embedded.
     verdicts : sequence of Verdict
         The paper's claims judged on the results.
     rows, read_outs : sequences of Row
         Regret at T, and at the published read-outs.
     """
-    logged = on_logs(results)
-    of_worlds = [row for row in rows if row.experiment not in paper.YAHOO_EXPERIMENTS.values()]
-    first = first_picture(drawn)
-    others = [figure for figure in drawn if first is None or figure.name != first.figure.name]
-    shown = galleries(others)
-    rows_shown = [row for gallery in shown.values() for _, lines in gallery for row in lines]
-    pictures = [*([first] if first else []), *(picture for row in rows_shown for picture in row.pictures)]
+    logged, outcomes = on_logs(results), in_order(results)
+    names = [outcome.experiment.name for outcome in logged]
+    of_worlds = [row for row in rows if row.experiment not in names]
+    ordered = [figure for section in ("panels", "regret", "yahoo", "diversity") for figure in drawn
+               if figure.section == section]  # fmt: skip
     return (
         _templates()
         .get_template("page.html")
         .render(
             paper=paper,
-            read_out_errors=READ_OUT_ERRORS,
             manifest=results.manifest,
             commands=results.manifest.get("commands", []),
             protocols=results.protocols,
-            outcomes=in_order(results),
+            outcomes=outcomes,
             logged=logged,
-            simulated=bool(in_worlds(results)),
-            of_the_paper=scope.of_the_paper(results),
-            shortened=scope.shortened(results),
-            unfinished=scope.unfinished(results),
-            lengths=scope.lengths(results),
-            policies={entry.name: entry for outcome in in_order(results) for entry in outcome.experiment.policies},
-            has_twins=any(twins(outcome) for outcome in logged),
-            synthetic_note=scope.synthetic_note(results),
+            simulated=len(logged) < len(outcomes),
+            of_the_paper=of_the_paper(results),
+            shortened=shortened(results),
+            unfinished=unfinished(results),
+            lengths=lengths(results),
+            policies={entry.name: entry for outcome in outcomes for entry in outcome.experiment.policies},
+            synthetic_note=synthetic_note(results),
             synthetic=SYNTHETIC,
             verdicts=verdicts,
-            confidence=percent(CONFIDENCE),
-            regret=regret_section(of_worlds, read_outs),
+            scores=scores(verdicts),
+            confidence=LEVEL,
+            errors=READ_OUT_ERRORS,
+            tolerance=TOLERANCE,
+            hyran_tolerance=HYRAN_TOLERANCE,
+            has_published=has_published(of_worlds),
+            cut_off=any(row.low == 0 for row in of_worlds),
+            regret_tables=regret_by_experiment(of_worlds),
+            leaders=[] if of_the_paper(results) else leaders(rows),
+            agreement=agreement(read_outs),
+            read_outs=read_out_table(read_outs) if read_outs else None,
             beyond=beyond_section(of_worlds),
-            click_log=click_log(results),
-            galleries=shown,
-            first=first,
-            colours=colours_of("".join(_markup(picture) for picture in pictures)),
-            counts=score.counts(verdicts),
-            leaders=[] if scope.of_the_paper(results) else score.leaders(results),
-            repeats=repeats(results),
-            world_words=scope.world_words(results),
+            click_logs=[(outcome, _uniform_shares(outcome), click_log_table(outcome, rows)) for outcome in logged],
+            defect=[(o, [change(o, name, twin) for name, twin in twins(o).items()]) for o in logged if twins(o)],
+            first=ordered[0] if ordered else None,
+            galleries=galleries([figure for figure in drawn if figure not in ordered[:1]]),
         )
     )
 
 
-def _markup(picture: Picture) -> str:
-    return picture.markup + "".join(key.markup for key in picture.keys)
-
-
 def _templates() -> Environment:
-    """Every text is escaped, and a name that is not there is an error."""
+    """The templates; every text is escaped, and a name that is not there is an error."""
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
@@ -106,10 +123,10 @@ def _templates() -> Environment:
     )
     filters: dict[str, Any] = {
         "anchor": anchor,
+        "base64": lambda picture: base64.b64encode(picture).decode(),
+        "count": count,
         "name_of": name_of,
-        "interval": lambda row: interval_text(row.low, row.high),
         "number": number,
-        "ratio": ratio_text,
         "symbols": in_symbols,
         "thousands": lambda value: f"{value:,.0f}",
         "under": under,
@@ -119,7 +136,75 @@ def _templates() -> Environment:
     return templates
 
 
+class Score(NamedTuple):
+    """The number of claims with each verdict, by the verdicts that rest on the same runs."""
+
+    protocol: str
+    basis: str
+    """The runs that the verdicts rest on; empty for those that the protocol itself names."""
+    answers: dict[str, int]
+
+
+def scores(verdicts: Sequence[Verdict]) -> list[Score]:
+    """Count verdicts by protocol: those on the paper's own runs, then further ones by their basis."""
+    found: dict[tuple[str, str], Score] = {}
+    for protocol in dict.fromkeys(verdict.protocol for verdict in verdicts):
+        for verdict in sorted(verdicts, key=lambda verdict: verdict.aside):
+            if verdict.protocol == protocol:
+                basis = verdict.basis if verdict.aside else ""
+                score = found.setdefault((protocol, basis), Score(protocol, basis, {}))
+                score.answers[verdict.verdict] = score.answers.get(verdict.verdict, 0) + 1
+    return list(found.values())
+
+
+def leaders(rows: Sequence[Row]) -> list[list[Row]]:
+    """The policy with the smallest mean regret in every case, and the next one."""
+    cases = groupby(rows, key=lambda row: (row.experiment, row.arms))
+    return [sorted(case, key=lambda row: row.mean)[:2] for _, case in cases]
+
+
+def galleries(drawn: Sequence[Drawn]) -> dict[str, list[tuple[str, list[Drawn]]]]:
+    """The figures of every section of the page, by protocol."""
+    sections = {name: [figure for figure in drawn if figure.section == name] for name in get_args(Section)}
+    return {
+        name: [(protocol, list(group)) for protocol, group in groupby(figures, key=lambda figure: figure.protocol)]
+        for name, figures in sections.items()
+    }
+
+
+def _uniform_shares(outcome: Any) -> dict[str, float]:
+    """The regret of every policy as a share of that of uniform choice; empty if that is not known."""
+    uniform = paper.uniform_choice_regret(outcome.experiment)
+    return {name: float(outcome.final(name).mean()) / uniform for name in outcome.policies} if uniform else {}
+
+
 def anchor(verdict: Verdict) -> str:
     """The id of a verdict's section, which links lead to."""
     words = f"claim-{verdict.claim}-{verdict.protocol}" + (f"-{verdict.basis}" if verdict.aside else "")
     return re.sub(r"[^a-z0-9-]+", "-", words.lower())
+
+
+_GREEK = dict(zip(["alpha", "beta", "gamma", "delta", "theta", "lambda", "rho", "sigma"], "αβγδθλρσ", strict=True))
+_SIGNS = {"&lt;=": "≤", "&gt;=": "≥", "+-": "±", " x~": " x̃", "||": "‖"}
+
+
+def in_symbols(text: str) -> Markup:
+    """Write the formulas of a text in HTML: Greek letters, subscripts, powers, roots and signs; the rest is escaped.
+
+    >>> print(in_symbols("sigma_max(B_i,t) <= sqrt(T), about 10^10 rounds for d1 = d2 = 10"))
+    σ<sub>max</sub>(B<sub>i,t</sub>) ≤ √T, about 10<sup>10</sup> rounds for d<sub>1</sub> = d<sub>2</sub> = 10
+    """
+    html = str(escape(text))
+    for ascii_, sign in _SIGNS.items():
+        html = html.replace(ascii_, sign)
+    html = re.sub(r"\bsqrt\((\w+)\)", r"√\1", html)
+    html = re.sub(r"\bsqrt\(", "√(", html)
+    html = re.sub(rf"\b({'|'.join(_GREEK)})(?=_|\b)", lambda m: _GREEK[m[1]], html)
+    html = re.sub(rf"([{''.join(_GREEK.values())}])_(min|max|[a-z0-9])(?![A-Za-z0-9])", r"\1<sub>\2</sub>", html)
+    html = re.sub(r"\b([MUVWBZRT])_((?:i,t|[ito0])(?![A-Za-z0-9]))", r"\1<sub>\2</sub>", html)
+    html = re.sub(r"\bd([12])\b", r"d<sub>\1</sub>", html)
+    html = re.sub(r"(?<=[\w)>])\^\(([^()]*)\)", r"<sup>\1</sup>", html)
+    html = re.sub(r"(?<=[\w)>])\^(-?\w+(?:[./]\d+)?)", r"<sup>\1</sup>", html)
+    html = re.sub(r"\b(\d(?:\.\d+)?)e\+?(-?)0*(\d+)\b", r"\1·10<sup>\2\3</sup>", html)
+    html = re.sub(r"\b([xz])&#39;(?!\w)", r"\1ᵀ", html)
+    return Markup(html)

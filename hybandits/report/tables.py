@@ -1,38 +1,198 @@
-"""Tables of regret as texts, for the page and the terminal."""
+"""Regrets at T and at the published read-outs as numbers, as tables for reading, and as files for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from hybandits import paper
-from hybandits.paper.claims import CONFIDENCE
-from hybandits.paper.published_numbers import HYRAN_TOLERANCE, TOLERANCE, tolerance
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits import paper, statistics
+from hybandits.experiments.record import environment_seeds
+from hybandits.experiments.results import Outcome, Results
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper.claims import CONFIDENCE, Verdict
+from hybandits.paper.published_numbers import agrees, published, tolerance
 from hybandits.paper.wording import percent
-from hybandits.report.figures.outcomes import ASIDE, REPRODUCED, name_of, under
-from hybandits.report.numbers import Row
+from hybandits.report.outcomes import ASIDE, BEST, REPRODUCED, SYNTHETIC, count, in_order, is_synthetic, name_of, under
 
 INTERVAL = f"{percent(CONFIDENCE)} interval"
 """Head of a column of intervals."""
-
 NUMBERS = ("mean", INTERVAL, "lowest", "highest", "published", "ratio", "within")
-"""Heads of what `row_numbers` gives."""
+"""Heads of the numbers of a row."""
+BEYOND_BEST = f"beyond {BEST}"
+
+# ------------------------------------------------------------------ numbers
 
 
-class Table(NamedTuple):
-    """A table of the page before it is marked up; the first cell of a row heads it."""
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Regret of one policy in one case after t rounds, over all runs, and the published number."""
 
-    head: Sequence[str]
-    groups: Sequence[Sequence[Sequence[str]]]
-    """Rows, in groups that are set apart."""
-    right: Collection[int] = ()
-    """Columns of numbers."""
-    caption: str = ""
+    experiment: str
+    protocol: str
+    arms: int
+    policy: str
+    t: int
+    runs: int
+    environments: int
+    mean: float
+    sd: float | None
+    """Standard deviation of the environments' means; None with one environment."""
+    low: float | None
+    high: float | None
+    """Interval of the mean at the level `CONFIDENCE`, not below 0; None where there is only one unit."""
+    lowest: float
+    highest: float
+    published: float | None = None
+    ratio: float | None = None
+    """Ours over published."""
+    within: bool | None = None
+    """Whether the two agree; None where they are not of the same environments."""
+
+    @property
+    def interval(self) -> str:
+        """The interval for reading."""
+        return interval_text(self.low, self.high)
+
+    def numbers(self) -> list[str]:
+        """The numbers for reading, as `NUMBERS` has them."""
+        known = "-" if self.published is None else f"{self.published:,.0f}"
+        agreement = {True: "yes", False: "no", None: "-"}[self.within]
+        regrets = [number(self.mean), self.interval, number(self.lowest), number(self.highest)]
+        return [*regrets, known, ratio_text(self.ratio), agreement]
+
+    def runs_in_words(self) -> str:
+        """The number of runs, and the units of the interval."""
+        over = "trials" if self.environments == 1 else "environments"
+        return count(self.runs, "run") + ("" if self.low is None else f", interval over {over}")
+
+
+class _Series(NamedTuple):
+    """All runs of one policy in one case."""
+
+    outcome: Outcome
+    policy: str
+    arms: int
+    regret: FloatArray
+    environments: NDArray[Any]
+
+    def means(self) -> FloatArray:
+        """The mean curve of every environment, (environments, points)."""
+        return np.array([self.regret[self.environments == e].mean(axis=0) for e in np.unique(self.environments)])
+
+    def row(self, t: int) -> Row:
+        e = self.outcome.experiment
+        values, means = (regrets[:, e.points.index(t)] for regrets in (self.regret, self.means()))
+        interval = regret_interval(values, self.outcome.independent_units(self.policy, self.arms))
+        mean = float(values.mean())
+        absolute = e.protocol != "own" and e.log is None  # of a log, regret beyond HyLinUCB's is published
+        known = published(e.name, self.policy, self.arms).get(t) if absolute else None
+        return Row(
+            experiment=e.name, protocol=e.protocol, arms=self.arms, policy=self.policy, t=t, runs=len(values),
+            environments=len(means), mean=mean, sd=float(means.std(ddof=1)) if len(means) > 1 else None,
+            low=interval.low if interval else None, high=interval.high if interval else None,
+            lowest=float(values.min()), highest=float(values.max()),
+            published=known, ratio=None if known is None else mean / known,
+            within=None if known is None or not _comparable(self.outcome) else agrees(e.name, self.policy, mean, known),
+        )  # fmt: skip
+
+
+def regret_interval(regrets: FloatArray, units: NDArray[Any]) -> statistics.Interval | None:
+    """Student's interval of a mean regret, cut off at 0: no regret is negative, so neither is their mean."""
+    interval = statistics.interval(regrets, units, CONFIDENCE)
+    if interval is None or regrets.min() < 0:
+        return interval
+    return interval._replace(low=max(0.0, interval.low))
+
+
+def _comparable(outcome: Outcome) -> bool:
+    """Whether the published figure is of the same environments."""
+    e = outcome.experiment
+    known = e.protocol == "released" and e.log is None
+    return known and e.seeds == environment_seeds(paper.RELEASED_SEED, len(e.seeds))
+
+
+def _all_series(results: Results) -> Iterator[_Series]:
+    for outcome in in_order(results):
+        for arms in outcome.arms:
+            for policy in outcome.policies:
+                environments = outcome.environments(policy, arms)
+                yield _Series(outcome, policy, arms, outcome.regret(policy, arms), environments)
+
+
+def regret_rows(results: Results) -> list[Row]:
+    """Regret at T of every policy in every case."""
+    return [series.row(series.outcome.experiment.horizon) for series in _all_series(results)]
+
+
+def read_out_rows(results: Results) -> list[Row]:
+    """Regret at every published read-out of the same environments."""
+    return [
+        series.row(t)
+        for series in _all_series(results)
+        if _comparable(series.outcome)
+        for t in published(series.outcome.experiment.name, series.policy, series.arms)
+        if t in series.outcome.experiment.points
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excess:
+    """Regret at T beyond HyLinUCB's in the same trial, of one policy on a click log."""
+
+    experiment: str
+    protocol: str
+    policy: str
+    t: int
+    runs: int
+    mean: float
+    low: float | None
+    high: float | None
+    """Interval of the mean over trials at the level `CONFIDENCE`; None with one trial."""
+    lowest: float
+    highest: float
+    published: float | None
+    """Of the figure, which has another fit, positions as arms and a defect; None for a synthetic log."""
+
+
+def on_logs(results: Results) -> list[Outcome]:
+    """The outcomes of experiments on a click log."""
+    return [outcome for outcome in in_order(results) if outcome.experiment.log is not None]
+
+
+def excess_rows(outcomes: Sequence[Outcome]) -> list[Excess]:
+    """Regret of every other policy beyond HyLinUCB's on click logs; none where that was not run."""
+    rows = []
+    for outcome in outcomes:
+        e = outcome.experiment
+        for policy in outcome.policies if BEST in outcome.policies else ():
+            if policy == BEST:
+                continue
+            values = outcome.final(policy) - outcome.final(BEST)
+            interval = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
+            real = e.protocol == "released" and not is_synthetic(outcome)
+            rows.append(
+                Excess(
+                    experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),
+                    mean=float(values.mean()), low=interval.low if interval else None,
+                    high=interval.high if interval else None, lowest=float(values.min()), highest=float(values.max()),
+                    published=published(e.name, policy).get(e.horizon) if real else None,
+                )
+            )  # fmt: skip
+    return rows
+
+
+# ------------------------------------------------------------------ numbers for reading
 
 
 def number(value: float | None) -> str:
-    """A regret for reading: thousands separated, a decimal where it is small.
+    """Format a regret for reading: thousands separated, a decimal where it is small.
 
     >>> number(3013.72), number(45.04), number(None)
     ('3,014', '45.0', '-')
@@ -43,7 +203,7 @@ def number(value: float | None) -> str:
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    """An interval of regrets.
+    """Format an interval of regrets.
 
     >>> interval_text(196.4, 1012.0), interval_text(0.0, 9.5), interval_text(None, None)
     ('196.4 to 1,012', '0 to 9.5', '-')
@@ -52,7 +212,7 @@ def interval_text(low: float | None, high: float | None) -> str:
 
 
 def ratio_text(ratio: float | None) -> str:
-    """A ratio of two regrets, to more digits where they are close.
+    """Format a ratio of two regrets, to more digits where they are close.
 
     >>> ratio_text(0.98765), ratio_text(31.4159), ratio_text(None)
     ('0.988', '31.4', '-')
@@ -62,61 +222,102 @@ def ratio_text(ratio: float | None) -> str:
     return f"{ratio:.3f}" if ratio < 2 else f"{ratio:.1f}"
 
 
-def runs_of(row: Row) -> str:
-    """How many runs there are, and what the interval is over."""
-    runs = "1 run" if row.runs == 1 else f"{row.runs} runs"
-    over = "trials" if row.environments == 1 else "environments"
-    return runs if row.low is None else f"{runs}, interval over {over}"
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{number(value)}"
 
 
-def row_numbers(row: Row) -> list[str]:
-    """Mean, interval, lowest, highest, published, ratio, and whether the two agree."""
-    interval = interval_text(row.low, row.high)
-    known = "-" if row.published is None else f"{row.published:,.0f}"
-    agreement = {True: "yes", False: "no", None: "-"}[row.within]
-    return [
-        number(row.mean),
-        interval,
-        number(row.lowest),
-        number(row.highest),
-        known,
-        ratio_text(row.ratio),
-        agreement,
-    ]
+def _span(ratios: Sequence[float]) -> str:
+    """Format the lowest and the highest of several ratios.
+
+    >>> _span([0.214, 0.118]), _span([1.5]), _span([])
+    ('0.12 to 0.21', '1.50', '-')
+    """
+    low, high = (f"{f(ratios):.2f}" if ratios else "-" for f in (min, max))
+    return low if low == high else f"{low} to {high}"
 
 
-def has_published(rows: Sequence[Row]) -> bool:
-    """Whether there are published numbers to hold these against; they are all of the released protocol."""
-    return any(row.published is not None and row.protocol == "released" for row in rows)
+# ------------------------------------------------------------------ tables
+
+
+class Table(NamedTuple):
+    """A table of texts; the first cell of a row heads it."""
+
+    caption: str
+    head: Sequence[str]
+    groups: Sequence[Sequence[Sequence[str]]]
+    """Rows, in groups that are set apart."""
+    right: Collection[int] = ()
+    """Columns of numbers."""
+
+
+class Matrix(NamedTuple):
+    """Regret at T by policy, a row each, and number of arms."""
+
+    caption: str
+    arms: Sequence[int]
+    rows: Sequence[tuple[str, Sequence[Row | None]]]
 
 
 def columns_used(rows: Sequence[Row]) -> int:
-    """How many of the numbers to show: only the regret of a single run, and nothing published where nothing is."""
+    """Return how many of the numbers to show: nothing published where nothing is, only the regret of a single run."""
     if has_published(rows):
         return len(NUMBERS)
     return 1 if all(row.runs == 1 for row in rows) else 4
 
 
-def regret_section(rows: Sequence[Row], read_outs: Sequence[Row]) -> dict[str, Any]:
-    """What the page's section on regret at T needs."""
-    return {
-        "has_published": has_published(rows),
-        "tolerance": TOLERANCE,
-        "hyran_tolerance": HYRAN_TOLERANCE,
-        "agreement": agreement(read_outs),
-        "tables": [
-            (experiment, [_regret_by_case(list(group)) for _, group in groupby(of_it, key=lambda row: row.protocol)])
-            for experiment in dict.fromkeys(row.experiment for row in rows)
-            if (of_it := [row for row in rows if row.experiment == experiment])
-        ],
-        "cut_off": any(row.low == 0 for row in rows),
-        "read_outs": read_out_table(read_outs) if read_outs else None,
-        "read_out_count": len(read_outs),
-    }
+def has_published(rows: Sequence[Row]) -> bool:
+    """Whether there are published numbers to compare with; they are all of the released protocol."""
+    return any(row.published is not None and row.protocol == "released" for row in rows)
+
+
+def regret_table(rows: Sequence[Row]) -> Table:
+    """Regret at T in one experiment, a row per policy and number of arms."""
+    first, shown = rows[0], columns_used(rows)
+    several = len({row.arms for row in rows}) > 1
+    head = ["policy", *(["K"] if several else []), *NUMBERS[:shown]]
+    body = [[row.policy, *([str(row.arms)] if several else []), *row.numbers()[:shown]] for row in rows]
+    arms = "" if several else f", K = {first.arms}"
+    caption = f"{name_of(first.experiment)}, {under(first.protocol)}: regret after {first.t:,} rounds{arms}"
+    return Table(f"{caption}; {first.runs_in_words()}", head, [body], range(1, min(len(head), 7 + several)))
+
+
+def regret_matrix(rows: Sequence[Row]) -> Matrix:
+    """Regret at T in one experiment with several numbers of arms."""
+    first, arms = rows[0], list(dict.fromkeys(row.arms for row in rows))
+    cells = {(row.policy, row.arms): row for row in rows}
+    body = [(policy, [cells.get((policy, k)) for k in arms]) for policy in dict.fromkeys(row.policy for row in rows)]
+    caption = (
+        f"{name_of(first.experiment)}, {under(first.protocol)}: regret after {first.t:,} rounds by number of arms K"
+    )
+    return Matrix(f"{caption}; {first.runs_in_words()}", arms, body)
+
+
+def regret_by_experiment(rows: Sequence[Row]) -> list[tuple[str, list[Table | Matrix]]]:
+    """Tables of regret at T, one per protocol, by the name of the experiment."""
+    return [
+        (
+            name_of(experiment),
+            [
+                regret_matrix(case) if len({row.arms for row in case}) > 1 else regret_table(case)
+                for _, group in groupby((r for r in rows if r.experiment == experiment), key=lambda r: r.protocol)
+                if (case := list(group))
+            ],
+        )
+        for experiment in dict.fromkeys(row.experiment for row in rows)
+    ]
+
+
+def read_out_table(rows: Sequence[Row]) -> Table:
+    """Regret at every published read-out, by case and policy."""
+    groups = [
+        [[f"{name_of(row.experiment)}, K = {row.arms}", row.policy, f"{row.t:,}", *row.numbers()] for row in case]
+        for _, case in groupby(rows, key=lambda row: (row.experiment, row.arms, row.policy))
+    ]
+    return Table("", ("case", "policy", "rounds t", *NUMBERS), groups, range(2, 9))
 
 
 def agreement(read_outs: Sequence[Row]) -> dict[str, Any] | None:
-    """How many published read-outs are compared and matched, and which is furthest off for its tolerance."""
+    """Count the published read-outs that are compared and matched, and find the one furthest off for its tolerance."""
     judged = [(row, row.published) for row in read_outs if row.published is not None and row.within is not None]
     if not judged:
         return None
@@ -126,56 +327,33 @@ def agreement(read_outs: Sequence[Row]) -> dict[str, Any] | None:
     return {"matched": sum(bool(row.within) for row, _ in judged), "compared": len(judged), "furthest": furthest}
 
 
-def _regret_by_case(rows: Sequence[Row]) -> Table | Matrix:
-    return regret_table(rows) if len({row.arms for row in rows}) == 1 else regret_matrix(rows)
-
-
-def regret_table(rows: Sequence[Row]) -> Table:
-    """Regret at T in one experiment with one number of arms, a row per policy."""
-    first, shown = rows[0], columns_used(rows)
-    head = ["policy", *NUMBERS[:shown]]
-    body = [[row.policy, *row_numbers(row)[:shown]] for row in rows]
-    caption = f"{_case(first)}: regret after {first.t:,} rounds, K = {first.arms}; {runs_of(first)}"
-    return Table(head, [body], range(1, min(len(head), 7)), caption)
-
-
-def _case(row: Row) -> str:
-    return f"{name_of(row.experiment)}, {under(row.protocol)}"
-
-
-class Matrix(NamedTuple):
-    """Regret at T by policy, a row each, and number of arms."""
-
-    arms: Sequence[int]
-    rows: Sequence[tuple[str, Sequence[Row | None]]]
-    caption: str
-    has_published: bool
-
-
-def regret_matrix(rows: Sequence[Row]) -> Matrix:
-    """Regret at T in one experiment with several numbers of arms."""
-    first, arms = rows[0], list(dict.fromkeys(row.arms for row in rows))
-    cells = {(row.policy, row.arms): row for row in rows}
-    policies = dict.fromkeys(row.policy for row in rows)
-    body = [(policy, [cells.get((policy, k)) for k in arms]) for policy in policies]
-    caption = f"{_case(first)}: regret after {first.t:,} rounds by number of arms K; {runs_of(first)}"
-    return Matrix(arms, body, caption, has_published(rows))
-
-
-def read_out_table(rows: Sequence[Row]) -> Table:
-    """Regret at every published read-out, by case and policy."""
-    groups = [
-        [[f"{name_of(row.experiment)}, K = {row.arms}", row.policy, f"{row.t:,}", *row_numbers(row)] for row in case]
-        for _, case in groupby(rows, key=lambda row: (row.experiment, row.arms, row.policy))
-    ]
-    return Table(("case", "policy", "rounds t", *NUMBERS), groups, range(2, 9))
-
-
-# ------------------------------------------------------------------ policies that are not in the paper
+def click_log_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
+    """Regret at T on a click log, and beyond HyLinUCB's, with intervals where there are several trials."""
+    e = outcome.experiment
+    own_rows = [row for row in rows if (row.experiment, row.protocol) == (e.name, e.protocol)]
+    beyond = {excess.policy: excess for excess in excess_rows([outcome])}
+    several, known = own_rows[0].runs > 1, any(excess.published is not None for excess in beyond.values())
+    head = ["policy", "mean", *([INTERVAL] if several else []), BEYOND_BEST]
+    head += [*([f"its {INTERVAL}"] if several else []), *(["published beyond it"] if known else [])]
+    body = []
+    for row in own_rows:
+        excess = beyond.get(row.policy)
+        signed = _signed(excess.mean) if excess else "0" if row.policy == BEST else "-"
+        cells = [row.policy, *row.numbers()[: 2 if several else 1], signed]
+        cells += [interval_text(excess.low, excess.high) if excess else "-"] if several else []
+        cells += [number(excess.published) if excess else "-"] if known else []
+        body.append(cells)
+    if (uniform := paper.uniform_choice_regret(e)) is not None:
+        excess_text = _signed(uniform - float(outcome.final(BEST).mean())) if BEST in outcome.policies else "-"
+        cells = ["uniform choice (expected)", number(uniform), *(["-"] if several else []), excess_text]
+        body.append([*cells, *["-"] * (len(head) - len(cells))])
+    kind = f"; {SYNTHETIC}" if is_synthetic(outcome) else ""
+    caption = f"{name_of(e.name)}, {under(e.protocol)}: regret after {e.horizon:,} rounds"
+    return Table(f"{caption}; {own_rows[0].runs_in_words()}{kind}", head, [body], range(1, len(head)))
 
 
 class Beyond(NamedTuple):
-    """How policies that are not in the paper do beside the best of those that are."""
+    """Regret of policies that are not in the paper beside the best of those that are."""
 
     table: Table
     spans: Sequence[tuple[str, str]]
@@ -185,9 +363,17 @@ class Beyond(NamedTuple):
 def beyond_section(rows: Sequence[Row]) -> Beyond | None:
     """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show.
 
-    Fresh environments are left out: they repeat the same cases.
+    Fresh environments are left out, as they repeat the same cases, and so is the small diversity problem, which is
+    about the design matrix.
     """
-    ratios = _ratios_to_the_best([row for row in rows if row.experiment not in paper.FRESH_NAMES.values()])
+    left_out = (*paper.FRESH_NAMES.values(), paper.SMALL_DIVERSITY)
+    rows = [row for row in rows if row.experiment not in left_out and row.protocol != "own"]
+    ratios: dict[tuple[str, tuple[str, str]], list[float]] = {}
+    for row in rows:
+        same = [r for r in rows if (r.protocol, r.experiment, r.arms) == (row.protocol, row.experiment, row.arms)]
+        best = min((r.mean for r in same if r.policy in (*REPRODUCED, *ASIDE)), default=0.0)
+        if row.policy not in (*REPRODUCED, *ASIDE) and best > 0:
+            ratios.setdefault((row.policy, (row.protocol, row.experiment)), []).append(row.mean / best)
     if not ratios:
         return None
     policies = list(dict.fromkeys(policy for policy, _ in ratios))
@@ -195,35 +381,58 @@ def beyond_section(rows: Sequence[Row]) -> Beyond | None:
     body = [[policy, *(_span(ratios.get((policy, column), [])) for column in columns)] for policy in policies]
     head = ["policy", *(f"{name_of(experiment)}, {protocol}" for protocol, experiment in columns)]
     caption = "Regret at T divided by that of the best of the paper's algorithms and baselines with as many arms"
-    if len({(row.experiment, row.arms) for row in rows}) > len({row.experiment for row in rows}):
+    if any(len(of_cases) > 1 for of_cases in ratios.values()):
         caption += "; where there are several numbers of arms, from the lowest ratio to the highest"
     spans = [
-        (policy, _span([r for (p, _), many in ratios.items() if p == policy for r in many])) for policy in policies
+        (name, _span([r for (p, _), of_cases in ratios.items() if p == name for r in of_cases])) for name in policies
     ]
-    return Beyond(Table(head, [body], range(1, len(head)), caption), spans)
+    return Beyond(Table(caption, head, [body], range(1, len(head))), spans)
 
 
-def _ratios_to_the_best(rows: Sequence[Row]) -> dict[tuple[str, tuple[str, str]], list[float]]:
-    """(policy, (protocol, experiment)) to its ratios, one for every number of arms."""
-    published: dict[tuple[str, str, int], list[float]] = {}
-    for row in rows:
-        if row.policy in (*REPRODUCED, *ASIDE):
-            published.setdefault((row.protocol, row.experiment, row.arms), []).append(row.mean)
-    ratios: dict[tuple[str, tuple[str, str]], list[float]] = {}
-    for row in rows:
-        if row.experiment == paper.SMALL_DIVERSITY:
-            continue  # it is about the design matrix, and one of its policies is not meant to earn anything
-        best = min(published.get((row.protocol, row.experiment, row.arms), [0.0]))
-        if row.protocol != "own" and row.policy not in (*REPRODUCED, *ASIDE) and best > 0:
-            ratios.setdefault((row.policy, (row.protocol, row.experiment)), []).append(row.mean / best)
-    return ratios
+# ------------------------------------------------------------------ files for programs
+
+CSV_COLUMNS = (
+    "experiment", "protocol", "arms", "policy", "t", "mean", "sd_over_environments", "lowest", "highest", "runs",
+)  # fmt: skip
 
 
-def _span(ratios: Sequence[float]) -> str:
-    """The lowest and the highest of some ratios.
+def regret_csv(results: Results) -> str:
+    """All curves as CSV, one line per policy, case and round."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(CSV_COLUMNS)
+    for series in _all_series(results):
+        e, means = series.outcome.experiment, series.means()
+        several = len(means) > 1
+        spread = means.std(axis=0, ddof=1) if several else np.zeros(means.shape[1])
+        middle, low, high = series.regret.mean(axis=0), series.regret.min(axis=0), series.regret.max(axis=0)
+        for i, t in enumerate(e.points):
+            values = f"{middle[i]:.8g}", f"{spread[i]:.6g}" if several else "", f"{low[i]:.8g}", f"{high[i]:.8g}"
+            lines.writerow((e.name, e.protocol, series.arms, series.policy, t, *values, len(series.regret)))
+    return text.getvalue()
 
-    >>> _span([0.214, 0.118]), _span([1.5]), _span([])
-    ('0.12 to 0.21', '1.50', '-')
-    """
-    low, high = (f"{f(ratios):.2f}" if ratios else "-" for f in (min, max))
-    return low if low == high else f"{low} to {high}"
+
+def summary_of(
+    results: Results, verdicts: Sequence[Verdict], rows: Sequence[Row], read_outs: Sequence[Row]
+) -> dict[str, Any]:
+    """The numbers and verdicts of the page as JSON-able values."""
+    known = ("version", "scale", "seed", "versions")
+    fields = ("claim", "protocol", "basis", "title", "verdict", "summary", "statement", "test")
+    summary = {
+        "format": 1,
+        **{key: results.manifest[key] for key in known if key in results.manifest},
+        "verdicts": [
+            {name: getattr(verdict, name) for name in fields} | {"evidence": [e._asdict() for e in verdict.evidence]}
+            for verdict in verdicts
+        ],
+        "regret_at_T": [asdict(row) for row in rows],
+        "read_outs": [asdict(row) for row in read_outs],
+    }
+    if logged := on_logs(results):
+        summary["logs"] = [
+            {"experiment": o.experiment.name, "protocol": o.experiment.protocol}
+            | {name: value for name, value in (o.experiment.log or {}).items() if name != "model"}
+            for o in logged
+        ]
+        summary["regret_beyond_HyLinUCB_at_T"] = [asdict(row) for row in excess_rows(logged)]
+    return summary

@@ -1,65 +1,59 @@
-"""The summary of results for the terminal: regret at T, and the verdicts."""
+"""Tables in the terminal: regrets and verdicts, what a log holds, what a policy learned, and an evaluation on a log."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 
+import numpy as np
+from rich import box
 from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
 
-from hybandits import paper
+from hybandits.estimators.learned import LearnedSettings
+from hybandits.evaluation import Estimate, Evaluation
+from hybandits.evaluation.describe import Description
 from hybandits.experiments.results import Results
+from hybandits.foundation.checks import FloatArray
 from hybandits.paper.claims import Verdict
-from hybandits.report.click_log import BEYOND_BEST, UNIFORM_CHOICE, excess_text, uniform_choice_excess
-from hybandits.report.figures.outcomes import SYNTHETIC, is_synthetic, name_of, under, uniform_choice_regret
-from hybandits.report.listings import Listing, show
-from hybandits.report.numbers import excess_rows, regret_rows
-from hybandits.report.scope import shortened, synthetic_note, unfinished
-from hybandits.report.tables import NUMBERS, columns_used, number, row_numbers, runs_of
+from hybandits.report.outcomes import shortened, synthetic_note, unfinished
+from hybandits.report.tables import Table, click_log_table, on_logs, regret_rows, regret_table
+
+_STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow", "yes": "green", "no": "red"}
 
 
-def _listings(results: Results, verdicts: Sequence[Verdict]) -> list[Listing]:
-    listings = []
-    excesses = excess_rows(results)
-    for (protocol, experiment), group in groupby(regret_rows(results), key=lambda row: (row.protocol, row.experiment)):
-        rows = list(group)
-        first = rows[0]
-        title = f"{name_of(experiment)}, {under(protocol)}: regret after {first.t:,} rounds ({runs_of(first)})"
-        shown = columns_used(rows)
-        body = [[row.policy, str(row.arms), *row_numbers(row)[:shown]] for row in rows]
-        head = ["policy", "K", *NUMBERS[:shown]]
-        if experiment in paper.YAHOO_EXPERIMENTS.values():
-            head.append(BEYOND_BEST)
-            beyond = {x.policy: x for x in excesses if (x.experiment, x.protocol) == (experiment, protocol)}
-            body = [[*line, excess_text(line[0], beyond.get(line[0]))] for line in body]
-            outcome = results.outcome(experiment, protocol)
-            if outcome is not None and (uniform := uniform_choice_regret(outcome)) is not None:
-                blank = ["-"] * (shown - 1)
-                body.append([UNIFORM_CHOICE, str(first.arms), number(uniform), *blank, uniform_choice_excess(outcome)])
-            title += f", {SYNTHETIC}" if outcome is not None and is_synthetic(outcome) else ""
-        listings.append(Listing(title, head, body, range(1, 8), _UNWRAPPED))
-    if verdicts:
-        ordered = sorted(verdicts, key=lambda verdict: verdict.claim)
-        body = [[v.claim, v.title, v.protocol, v.basis, v.verdict, first_sentence(v.summary)] for v in ordered]
-        head = ["claim", "title", "protocol", "on", "verdict", "summary"]
-        listings.append(Listing("Claims", head, body, (), _UNWRAPPED))
-    return listings
+def show(
+    notes: Sequence[str], tables: Sequence[Table], after: Sequence[str] = (), console: Console | None = None
+) -> None:
+    """Print notes, tables, and notes after them: fitted to a terminal, in lines that are not wrapped elsewhere."""
+    console = console or Console()
+    watched = console.is_terminal
+    if not watched:
+        console = Console(file=console.file, width=10_000)
+    for note in notes:
+        console.print(Text(note, style="yellow"))
+    for table in tables:
+        drawn = RichTable(box=box.SIMPLE_HEAD if watched else None, pad_edge=watched)
+        for i, head in enumerate(table.head):
+            drawn.add_column(head, justify="right" if i in table.right else "left")
+        for row in (row for group in table.groups for row in group):
+            drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        console.print()
+        console.print(Text(table.caption, style="bold"))
+        console.print(drawn)
+    for note in after:
+        console.print()
+        console.print(Text(note, style="yellow"))
 
 
-def first_sentence(text: str) -> str:
-    """The first sentence of a summary, for one line.
-
-    >>> first_sentence("Contradicted: A < B at K = 10. T = 5,000 is before the burn-in.")
-    'Contradicted: A < B at K = 10.'
-    """
-    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
+# ------------------------------------------------------------------ experiments
 
 
-_UNWRAPPED = ("claim", "protocol", "verdict", "policy", "K", *NUMBERS, BEYOND_BEST)
-
-
-def _notes(results: Results) -> list[str]:
+def print_summary(results: Results, verdicts: Sequence[Verdict], console: Console | None = None) -> None:
+    """Print regrets at T and the verdicts."""
     notes = []
     if short := shortened(results):
         notes.append(f"The short version: {'; '.join(short)}.")
@@ -67,9 +61,204 @@ def _notes(results: Results) -> list[str]:
         notes.append(f"Not finished: {'; '.join(lacking)}.")
     if note := synthetic_note(results):
         notes.append(note)
+    rows, logged = regret_rows(results), on_logs(results)
+    names = [outcome.experiment.name for outcome in logged]
+    worlds = [row for row in rows if row.experiment not in names]
+    tables = [regret_table(list(case)) for _, case in groupby(worlds, key=lambda row: (row.protocol, row.experiment))]
+    tables += [click_log_table(outcome, rows) for outcome in logged]
+    if verdicts:
+        body = [[v.claim, v.title, v.protocol, v.basis, v.verdict, first_sentence(v.summary)] for v in verdicts]
+        tables.append(Table("Claims", ["claim", "title", "protocol", "on", "verdict", "summary"], [body]))
+    show(notes, tables, console=console)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a summary.
+
+    >>> first_sentence("Contradicted: A < B at K = 10. T = 5,000 is before the burn-in.")
+    'Contradicted: A < B at K = 10.'
+    """
+    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
+
+
+# ------------------------------------------------------------------ logs
+
+
+def print_description(description: Description, console: Console | None = None) -> None:
+    """Print what a log holds, warnings first and the consequence for HyLinUCB's guarantee last."""
+    d = description
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in d.skipped.items())
+    skipped = f"{sum(d.skipped.values()):,} skipped{f' ({kinds})' if kinds else ''}"
+    facts = [
+        ("rounds", f"{d.rounds:,} from {d.sources} file{'' if d.sources == 1 else 's'}"),
+        ("lines read", f"{d.lines:,}, {skipped}"),
+        ("arms", f"{d.arms:,}, with {d.vectors:,} feature vectors"),
+        ("pools", f"{d.pools:,} different, {d.pool_changes:,} changes"),
+        ("reward", f"{d.reward:.5g} +- {d.reward_error:.2g}, from {d.lowest_reward:g} to {d.highest_reward:g}"),
+        ("propensities", _propensities(d)),
+        ("rank of user features", _of(d.user_rank)),
+        ("rank of arm features", _of(d.arm_rank)),
+        (f"rank of x ({d.features})", _of(d.x_rank)),
+        (f"least rank of an arm's z ({d.features})", _of(d.smallest_z_rank)),
+        ("lambda_min of E[x x']", _or_dash(d.rho_x)),
+        ("least lambda_min of an arm's E[z z']", _or_dash(d.rho_z)),
+        ("largest correlation of x and z", _or_dash(d.correlation)),
+        ("size of the mean of (x, z)", f"{d.mean_norm:.3g}"),
+    ]
+    pairs = [
+        (p.name, *(f"{value:.4g}" for value in (p.mean, p.deviation, p.lowest, p.highest)), f"{100 * p.differs:.3g} %")
+        for p in d.pair
+    ]
+    time = [
+        (
+            f"{s.start:,}", f"{s.rounds:,}", _when(s.first_time), f"{s.reward:.5g}", str(s.arms), str(s.new_arms),
+            str(s.smallest_pool) if s.smallest_pool == s.largest_pool else f"{s.smallest_pool}-{s.largest_pool}",
+        )
+        for s in d.slices
+    ]  # fmt: skip
+    arms = [
+        (str(s.arm), f"{s.candidate:,}", f"{s.shown:,}", "" if s.reward is None else f"{s.reward:.5g}")
+        for s in d.most_shown
+    ]
+    tables = [Table(f"{d.path} ({d.kind})", ("what", "value"), [facts])]
+    if pairs:
+        columns = ["feature", "mean", "deviation", "lowest", "highest", "rounds in which it differs"]
+        tables.append(Table("Features of a user and an arm together", columns, [pairs], range(1, 6)))
+    columns = ["from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"]
+    tables.append(Table("Over time", columns, [time], (0, 1, 3, 4, 5, 6)))
+    tables.append(Table("Arms shown most", ("arm", "candidate", "shown", "reward"), [arms], (1, 2, 3)))
+    show(_warnings(d), tables, [d.guarantee], console)
+
+
+def _warnings(d: Description) -> list[str]:
+    notes = []
+    if d.without_propensity:
+        notes.append(f"{d.without_propensity:,} rounds have no propensity: only the direct method can use them.")
+    if d.size > 3.0:
+        notes.append(
+            f"Features are large: |(x, z)| is {d.size:.3g} in the root mean square. Policies take it to be "
+            "about 1: rescale the features, or tell the policies (feature_bound)."
+        )
+    for pair in d.pair:
+        if pair.size > 3.0:
+            notes.append(
+                f"The pair feature {pair.name} is large: {pair.size:.3g} in the root mean square. Policies take "
+                "features to be about 1: rescale it, or use HyIDS or HyThompson, which learn their scales."
+            )
+        if pair.differs == 0.0:
+            notes.append(
+                f"The pair feature {pair.name} is the same for all candidates of every round, so it decides nothing: "
+                "it belongs to the user's features."
+            )
+    if d.display_bias is not None and d.display_limit is not None and d.display_bias > d.display_limit:
+        notes.append(
+            f"The display was not uniform: one arm was shown {d.display_bias:.1f} standard deviations off its fair "
+            f"share (uniform: below {d.display_limit:.1f}). Replay and inverse propensities would be biased."
+        )
     return notes
 
 
-def print_summary(results: Results, verdicts: Sequence[Verdict], console: Console | None = None) -> None:
-    """Print the summary: tables in a terminal, plain lines elsewhere."""
-    show(_notes(results), _listings(results, verdicts), console)
+def _propensities(d: Description) -> str:
+    if d.lowest_propensity is None or d.highest_propensity is None:
+        return "none"
+    uniform = ", uniform: replay and inverse propensities apply" if d.uniform else ""
+    return _range_text(d.lowest_propensity, d.highest_propensity) + uniform
+
+
+def _of(rank: tuple[int, int]) -> str:
+    return f"{rank[0]} of {rank[1]}"
+
+
+def _or_dash(value: float | None, form: str = ".3g") -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
+def _range_text(low: float, high: float) -> str:
+    texts = dict.fromkeys((f"{low:.4g}", f"{high:.4g}"))
+    return " to ".join(texts)
+
+
+def _when(time: int | None) -> str:
+    if time is None:
+        return ""
+    try:
+        return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return str(time)
+
+
+def print_learned(settings: LearnedSettings, console: Console | None = None) -> None:
+    """Print the settings that a policy has learned."""
+    facts = [
+        ("noise", f"{settings.noise:.4g}"),
+        ("scale of the shared parameters", _range(settings.shared_scale)),
+        ("scale of the arms' own parameters", _range(settings.own_scale)),
+        ("their mean, where new arms start", _range(settings.common_mean)),
+        ("effective parameters", f"{settings.effective_parameters:,.1f}"),
+        ("log evidence", f"{settings.evidence:,.1f}"),
+    ]
+    show([], [Table("Learned from the rewards", ("what", "value"), [facts])], console=console)
+
+
+def _range(values: FloatArray) -> str:
+    """The smallest and the largest of the values that are known."""
+    known = values[~np.isnan(values)]
+    return _range_text(known.min(), known.max()) if len(known) else "-"
+
+
+# ------------------------------------------------------------------ evaluations
+
+
+def print_evaluation(evaluation: Evaluation, console: Console | None = None) -> None:
+    """Print estimates with their intervals, differences to the first policy, and how well the log supports them."""
+    first = next(iter(evaluation.diagnostics))
+    within = f"{float(f'{100 * evaluation.level:.6g}'):g} % interval"
+    kind = "bootstrap" if evaluation.interval == "bootstrap" else "empirical Bernstein, at any time"
+    values, differences, refused, notes = [], [], [], []
+    for estimate in evaluation.estimates:
+        key = (estimate.policy, estimate.estimator)
+        notes += [(*key, note) for note in estimate.notes]
+        if estimate.value is not None:
+            values.append((*key, f"{estimate.value:.5f}", _interval(estimate)))
+        if estimate.value is None or (estimate.low is None and estimate.refusal):
+            refused.append((*key, estimate.refusal or ""))
+        other = estimate.difference
+        if estimate.value is not None and other is not None and estimate.policy != first:
+            bounds, clear = "-", ""
+            if other.low is not None and other.high is not None:
+                bounds = f"{other.low:+.5f} to {other.high:+.5f}"
+                clear = "no" if other.low <= 0 <= other.high else "yes"
+            differences.append((*key, f"{other.value:+.5f}", bounds, clear))
+    title = f"Value per round, {evaluation.rounds:,} rounds ({kind})"
+    tables = [Table(title, ("policy", "by", "value", within), [values], (2,))]
+    if differences:
+        head = ("policy", "by", "difference", within, "clear")
+        tables.append(Table(f"Difference to {first}, on the same rounds", head, [differences], (2,)))
+    tables.append(_support(evaluation))
+    if notes:
+        tables.append(Table("Notes", ("policy", "by", "note"), [notes]))
+    if refused:
+        tables.append(Table("Refused", ("policy", "by", "because"), [refused]))
+    warnings = [f"{name}: {warning}" for name, d in evaluation.diagnostics.items() for warning in d.warnings]
+    show(warnings, tables, console=console)
+
+
+def _support(evaluation: Evaluation) -> Table:
+    """The table of how well the log supports each policy."""
+    rejected = any(d.kept is not None for d in evaluation.diagnostics.values())
+    kept = ["kept"] if rejected else []
+    body = [
+        (
+            name, f"{d.rounds:,}", f"{d.matched:.2%}", *(_or_dash(d.kept, ",.0f") for _ in kept),
+            _or_dash(d.effective, ",.0f"), _or_dash(d.largest_weight, ".4g"), _or_dash(d.mean_weight, ".4g"),
+        )
+        for name, d in evaluation.diagnostics.items()
+    ]  # fmt: skip
+    head = ("policy", "rounds", "matched", *kept, "effective rounds", "largest weight", "mean weight")
+    return Table("Support", head, [body], range(1, len(head)))
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return "-"
+    return f"{estimate.low:.5f} to {estimate.high:.5f}"

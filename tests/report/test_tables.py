@@ -1,30 +1,108 @@
-"""Tables of regret as texts."""
+"""Regrets as numbers, as tables for reading, and as files for programs."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from hybandits.report.numbers import read_out_rows, regret_rows
+import numpy as np
+from numpy.testing import assert_allclose
+
+from hybandits import paper, statistics
+from hybandits.experiments.results import Results, read_results
+from hybandits.paper import HYRAN_RELEASED
+from hybandits.paper.judging import judge
+from hybandits.report import tables
 from hybandits.report.tables import (
+    CSV_COLUMNS,
     NUMBERS,
+    Matrix,
+    Table,
     agreement,
     beyond_section,
+    click_log_table,
     columns_used,
+    excess_rows,
+    on_logs,
+    read_out_rows,
     read_out_table,
+    regret_by_experiment,
+    regret_csv,
     regret_matrix,
-    regret_section,
+    regret_rows,
     regret_table,
-    row_numbers,
-    runs_of,
+    summary_of,
 )
-from tests.support.fabricated_results import fabricate, fresh_setting, small_setting
+from tests.support.fabricated_results import fabricate, fabricate_log, fresh_setting, on_a_log, small_setting
+
+
+def test_other_seeds_are_other_environments(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, replace(small_setting("setting-1"), seeds=(1, 2)))
+    assert {row.within for row in regret_rows(results)} == {None}
+    assert read_out_rows(results) == []
+
+
+def test_intervals_are_over_what_is_independent(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), small_setting("diversity"))
+    rows = {(row.experiment, row.policy): row for row in regret_rows(results)}
+    linucb = rows["setting-1", "LinUCB"]
+    half = 4.30265 * 24.3 / 3**0.5  # Student's t, 2 degrees of freedom: three environments
+    assert_allclose([linucb.low, linucb.high], [243 - half, 243 + half], rtol=1e-5)
+    one = rows["diversity", "LinUCB"]
+    assert one.environments == 1
+    assert one.sd is None
+    assert one.low is not None, "trials with contexts of their own"
+
+
+def test_excess_is_counted_in_the_same_trial(tmp_path: Path) -> None:
+    rows = {x.policy: x for x in excess_rows(on_logs(fabricate_log(tmp_path, on_a_log(trials=3), spread=50.0)))}
+    # 0.1 letters of the name, here one, times the spread; signs change from trial to trial.
+    disjoint = rows["DisLinUCB"]
+    assert_allclose([disjoint.mean, disjoint.lowest, disjoint.highest], [400 + 5 / 3, 395, 405])
+    assert "HyLinUCB" not in rows
+    assert {x.published for x in rows.values()} == {None}, "the log is synthetic"
+
+
+def test_without_hylinucb_there_is_no_excess(tmp_path: Path) -> None:
+    assert excess_rows(on_logs(fabricate_log(tmp_path, on_a_log(policies=("LinUCB",))))) == []
+
+
+def test_published_numbers_are_not_compared_with_fresh_environments(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, fresh_setting("setting-1"), small_setting("setting-1"))
+    rows = [row for row in regret_rows(results) if row.experiment == "setting-1-fresh"]
+    assert {(row.published, row.ratio, row.within) for row in rows} == {(None, None, None)}
+    assert {(row.runs, row.environments) for row in rows} == {(6, 6)}
+    assert {row.experiment for row in read_out_rows(results)} == {"setting-1"}
+
+
+def test_all_read_outs_come_out_again_in_the_results_of_this_repository() -> None:
+    rows = read_out_rows(read_results(Path(__file__).parents[2] / "results"))
+    assert len(rows) == 110
+    assert [row for row in rows if not row.within] == []
+
+
+def test_intervals_of_regret_end_at_0() -> None:
+    regrets, units = np.array([1.0, 2.0, 300.0]), np.arange(3)
+    whole = statistics.interval(regrets, units, 0.95)
+    shown = tables.regret_interval(regrets, units)
+    assert whole is not None
+    assert shown is not None
+    assert whole.low < 0
+    assert shown == whole._replace(low=0.0), "the rest is as it was"
+    assert tables.regret_interval(regrets - 100, units) == statistics.interval(regrets - 100, units, 0.95), (
+        "not a regret"
+    )
+    assert tables.regret_interval(regrets[:1], units[:1]) is None
 
 
 def test_a_row_beside_the_published_number(tmp_path: Path) -> None:
     (row,) = regret_rows(fabricate(tmp_path, small_setting("setting-1", policies=("LinUCB",))))
-    assert row_numbers(row) == ["243.0", "182.6 to 303.4", "217.5", "268.5", "243", "1.000", "yes"]
-    assert runs_of(row) == "6 runs, interval over environments"
+    assert row.numbers() == ["243.0", "182.6 to 303.4", "217.5", "268.5", "243", "1.000", "yes"]
+    assert row.runs_in_words() == "6 runs, interval over environments"
 
 
 def test_only_columns_with_something_in_them(tmp_path: Path) -> None:
@@ -34,44 +112,7 @@ def test_only_columns_with_something_in_them(tmp_path: Path) -> None:
     assert columns_used(several) == NUMBERS.index("published")
     single = replace(several[0], runs=1, low=None, high=None)
     assert columns_used([single]) == 1
-    assert runs_of(single) == "1 run"
-
-
-def test_several_numbers_of_arms_make_a_matrix(tmp_path: Path) -> None:
-    records = [
-        small_setting("setting-3", protocol, policies=("HyLinUCB", "LinUCB")) for protocol in ("released", "written")
-    ]
-    rows = regret_rows(fabricate(tmp_path, *records))
-    released, written = regret_section(rows, [])["tables"][0][1]
-    assert released.arms == [10, 50]
-    assert [(policy, [round(cell.mean, 9) for cell in cells]) for policy, cells in released.rows] == [
-        ("HyLinUCB", [190.0, 230.0]), ("LinUCB", [170.0, 917.0]),
-    ]  # fmt: skip
-    assert released.caption.startswith(
-        "Setting 3, released protocol: regret after 30,000 rounds by number of arms K; 6 runs"
-    )
-    assert released.has_published
-    assert not written.has_published, "the published figure is of the released protocol"
-    table = regret_table([row for row in rows if row.arms == 50 and row.protocol == "released"])
-    assert table.head == ["policy", *NUMBERS]
-    assert "rounds, K = 50; 6 runs" in table.caption
-    alone = regret_matrix([row for row in rows if (row.policy, row.arms) != ("LinUCB", 10)])
-    assert alone.rows[1][1][0] is None, "a case that was not run"
-
-
-def test_the_read_out_that_is_furthest_off(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
-    read_outs = read_out_rows(results)
-    section = regret_section(regret_rows(results), read_outs)
-    assert section["has_published"]
-    assert section["read_out_count"] == len(read_outs) == sum(len(group) for group in section["read_outs"].groups)
-    compared = agreement(read_outs)
-    assert compared is not None
-    assert compared["compared"] == len(read_outs)
-    assert compared["matched"] == sum(bool(row.within) for row in read_outs)
-    assert compared["furthest"] in read_outs
-    assert agreement([]) is None
-    assert read_out_table(read_outs).groups[0][0][:3] == ["Setting 1, K = 25", "HyLinUCB", "1,000"]
+    assert single.runs_in_words() == "1 run"
 
 
 def test_policies_beyond_the_paper_beside_the_best_of_it(tmp_path: Path) -> None:
@@ -103,13 +144,127 @@ def test_without_the_papers_policies_there_is_nothing_to_be_beyond(tmp_path: Pat
     assert beyond_section([replace(row, protocol="own") for row in both]) is None
 
 
+def summary_about(results: Results) -> dict[str, Any]:
+    summary = summary_of(results, judge(results), regret_rows(results), read_out_rows(results))
+    return json.loads(json.dumps(summary, allow_nan=False))  # type: ignore[no-any-return]
+
+
+def test_programs_get_the_numbers_of_the_page(tmp_path: Path) -> None:
+    names = [("setting-1", "released"), ("setting-3", "released"), ("diversity", "released"), ("setting-1", "written")]
+    results = fabricate(tmp_path, *(small_setting(*name) for name in names), scale="quick", seed=paper.RELEASED_SEED)
+    summary = summary_about(results)
+    assert summary["scale"] == "quick"
+    rows = {(r["experiment"], r["protocol"], r["policy"], r["arms"]): r for r in summary["regret_at_T"]}
+    linucb = rows["setting-1", "released", "LinUCB", 25]
+    assert_allclose([linucb["mean"], linucb["published"], linucb["ratio"]], [243, 243, 1])
+    assert_allclose([linucb["lowest"], linucb["highest"]], [243 * 0.895, 243 * 1.105])
+    assert_allclose(linucb["sd"], 24.3)
+    half = 4.30265 * 24.3 / 3**0.5  # Student's t, 2 degrees of freedom
+    assert_allclose([linucb["low"], linucb["high"]], [243 - half, 243 + half], rtol=1e-5)
+    assert linucb["within"] is True
+    assert (linucb["runs"], linucb["environments"]) == (6, 3)
+    assert rows["setting-1", "written", "LinUCB", 25]["within"] is None, "published under another protocol"
+    assert rows["setting-3", "released", "LinUCB", 10]["published"] is None, "hidden in the figure"
+    assert rows["diversity", "released", "LinUCB", 6]["low"] is not None, "one environment: over its trials"
+    assert [v["claim"] for v in summary["verdicts"]] == [v.claim for v in judge(results)]
+    assert {v["basis"] for v in summary["verdicts"] if v["claim"] == "1"} == {
+        "the 3 published environments",
+        "3 environments",
+    }
+    assert {(r["t"], r["published"]) for r in summary["read_outs"] if r["policy"] == "LinUCB" and r["arms"] == 25} == {
+        (1000, 76), (2500, 129), (5000, 178), (10_000, 243),
+    }  # fmt: skip
+    lines = list(csv.DictReader(io.StringIO(regret_csv(results))))
+    assert tuple(lines[0]) == CSV_COLUMNS
+    at_the_end = [x for x in lines if (x["experiment"], x["policy"], x["t"]) == ("setting-1", "LinUCB", "10000")]
+    assert [x["protocol"] for x in at_the_end] == ["released", "written"]
+    assert_allclose([float(at_the_end[0][name]) for name in ("mean", "sd_over_environments", "runs")], [243, 24.3, 6])
+
+
+def test_programs_get_the_excess_and_the_log(tmp_path: Path) -> None:
+    records = [on_a_log(synthetic=False, rounds=10_000_000), on_a_log("written", synthetic=False)]
+    summary = summary_about(fabricate_log(tmp_path, *records, spread=0.0))
+    rows = {(r["protocol"], r["policy"]): r for r in summary["regret_beyond_HyLinUCB_at_T"]}
+    row = rows["released", HYRAN_RELEASED]
+    assert [row[key] for key in ("mean", "low", "high", "published", "runs")] == [1000, 1000, 1000, 97_200, 2]
+    assert rows["released", "HyRan"]["published"] is None
+    assert rows["written", HYRAN_RELEASED]["published"] is None, "the published figure is of the released protocol"
+    assert ("released", "HyLinUCB") not in rows
+    assert [log["rank"] for log in summary["logs"]] == [45, 45]
+    assert "model" not in summary["logs"][0]
+    regrets = {(r["protocol"], r["policy"]): r for r in summary["regret_at_T"]}
+    assert regrets["released", "LinUCB"]["published"] is None, "what is published is not the regret itself"
+    assert summary["read_outs"] == []
+
+
+def test_one_environment_has_no_spread(tmp_path: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(regret_csv(fabricate_log(tmp_path, on_a_log())))))
+    assert {line["sd_over_environments"] for line in lines} == {""}
+    assert {line["runs"] for line in lines} == {"2"}
+
+
+def test_several_numbers_of_arms_make_a_matrix(tmp_path: Path) -> None:
+    record = small_setting("setting-3", policies=("HyLinUCB", "LinUCB"))
+    rows = regret_rows(fabricate(tmp_path, record))
+    ((name, (matrix,)),) = regret_by_experiment(rows)
+    assert isinstance(matrix, Matrix)
+    assert (name, matrix.arms) == ("Setting 3", [10, 50])
+    assert [(policy, [round(cell.mean, 9) for cell in cells if cell]) for policy, cells in matrix.rows] == [
+        ("HyLinUCB", [190.0, 230.0]), ("LinUCB", [170.0, 917.0]),
+    ]  # fmt: skip
+    assert matrix.caption == (
+        "Setting 3, released protocol: regret after 30,000 rounds by number of arms K; 6 runs, interval over "
+        "environments"
+    )
+    alone = regret_matrix([row for row in rows if (row.policy, row.arms) != ("LinUCB", 10)])
+    assert alone.rows[1][1][0] is None, "a case that was not run"
+    long = regret_table(rows)
+    assert (long.head[:3], long.groups[0][1][:3]) == (["policy", "K", "mean"], ["LinUCB", "10", "170.0"])
+
+
+def test_the_read_out_that_is_furthest_off(tmp_path: Path) -> None:
+    read_outs = read_out_rows(fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))))
+    compared = agreement(read_outs)
+    assert compared is not None
+    assert compared["compared"] == len(read_outs)
+    assert compared["matched"] == sum(bool(row.within) for row in read_outs)
+    assert compared["furthest"] in read_outs
+    assert agreement([]) is None
+    assert list(read_out_table(read_outs).groups[0][0][:3]) == ["Setting 1, K = 25", "HyLinUCB", "1,000"]
+
+
 def test_fresh_environments_have_a_table_of_their_own_and_no_column_beyond_the_paper(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
-    rows, read_outs = regret_rows(results), read_out_rows(results)
-    tables = [table for _, of_experiment in regret_section(rows, read_outs)["tables"] for table in of_experiment]
-    assert [table.caption.partition(",")[0] for table in tables] == ["Setting 1", "Setting 1"]
-    assert "fresh environments" in tables[1].caption
-    assert [table.head[-1] for table in tables] == ["within", "highest"]
+    rows = regret_rows(fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1")))
+    ((_, (usual,)), (_, (fresh,))) = regret_by_experiment(rows)
+    assert isinstance(usual, Table)
+    assert isinstance(fresh, Table)
+    assert [usual.head[-1], fresh.head[-1]] == ["within", "highest"]
+    assert "fresh environments" in fresh.caption
     beyond = beyond_section(rows)
     assert beyond is not None
     assert beyond.table.head == ["policy", "Setting 1, released"]
+
+
+def test_the_table_of_a_synthetic_log(tmp_path: Path) -> None:
+    results = fabricate_log(tmp_path, on_a_log(trials=1, policies=("HyLinUCB", "LinUCB")), spread=0.0)
+    table = click_log_table(results.outcomes["yahoo", "released"], regret_rows(results))
+    assert table.head == ["policy", "mean", "beyond HyLinUCB"]
+    uniform = ["uniform choice (expected)", "2,500", "+1,500"]
+    assert table.groups == [[["HyLinUCB", "1,000", "0"], ["LinUCB", "1,100", "+100.0"], uniform]]
+    assert table.caption.endswith("regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data")
+
+
+def test_the_table_of_real_data_has_intervals_and_published_numbers(tmp_path: Path) -> None:
+    results = fabricate_log(tmp_path, on_a_log(synthetic=False, rounds=10_000_000), spread=0.0)
+    table = click_log_table(results.outcomes["yahoo", "released"], regret_rows(results))
+    assert table.head[-2:] == ["its 95 % interval", "published beyond it"]
+    rows = {row[0]: row[1:] for row in table.groups[0]}
+    assert rows["HyRan (released)"] == ["2,000", "2,000 to 2,000", "+1,000", "1,000 to 1,000", "97,200"]
+    assert rows["HyLinUCB"][2:] == ["0", "-", "-"]
+    assert rows["uniform choice (expected)"] == ["2,500", "-", "+1,500", "-", "-"]
+
+
+def test_nothing_is_relative_to_a_policy_that_was_not_run(tmp_path: Path) -> None:
+    results = fabricate_log(tmp_path, on_a_log(policies=("LinUCB",), trials=1))
+    table = click_log_table(results.outcomes["yahoo", "released"], regret_rows(results))
+    assert [row[2] for row in table.groups[0]] == ["-", "-"]

@@ -1,69 +1,206 @@
-"""The summary in the terminal."""
+"""The tables in the terminal: of experiments, of a log, of learned settings, of an evaluation."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
 from rich.console import Console
 
+from hybandits.estimators.learned import LearnedSettings
+from hybandits.evaluation import Evaluation
+from hybandits.evaluation.describe import Description, PairFeature, describe
+from hybandits.evaluation.results import Diagnostics, Difference, Estimate
+from hybandits.evaluation.view import View
+from hybandits.experiments.results import Results
 from hybandits.paper.judging import judge
-from hybandits.report import terminal
+from hybandits.report.tables import Table
+from hybandits.report.terminal import print_description, print_evaluation, print_learned, print_summary, show
 from tests.support.fabricated_results import fabricate, fabricate_log, fresh_setting, on_a_log, small_setting
+from tests.support.loglike import little_log
 
 
-def test_terminal_summary(tmp_path: Path) -> None:
-    results = fabricate(
-        tmp_path, small_setting("setting-1"), small_setting("diversity"), small_setting("setting-1", "written")
-    )
-    verdicts = judge(results)
+def lines_of(print_it: Callable[[Any, Console], None], content: Any) -> list[str]:
     file = io.StringIO()
-    terminal.print_summary(results, verdicts, Console(file=file, width=80))
-    text = file.getvalue()
-    assert text.isascii()
-    assert text.startswith("The short version: Setting 1: 10,000 of 80,000 rounds")
-    lines = text.splitlines()
-    title = "Setting 1, released protocol: regret after 10,000 rounds (6 runs, interval over environments)"
-    at = lines.index(title)
-    assert lines[at + 1].split()[:3] == ["policy", "K", "mean"]
-    row = next(line for line in lines[at:] if line.startswith("LinUCB"))
-    assert row.split() == ["LinUCB", "25", "243.0", "182.6", "to", "303.4", "217.5", "268.5", "243", "1.000", "yes"]
-    written = lines.index(next(line for line in lines if line.startswith("Setting 1, written protocol")))
-    assert next(line for line in lines[written:] if line.startswith("LinUCB")).split()[-1] == "268.5", (
-        "nothing published"
+    print_it(content, Console(file=file, width=60))
+    return [line.rstrip() for line in file.getvalue().strip().splitlines()]
+
+
+def summary_of(results: Results) -> list[str]:
+    verdicts = judge(results)
+    return lines_of(lambda content, console: print_summary(content, verdicts, console), results)
+
+
+def test_in_files_lines_are_not_wrapped_and_in_a_terminal_they_fit() -> None:
+    table = Table("A caption", ["what", "value"], [[["holds", "long " * 40]], [["x", "1"]]], (1,))
+    lines = lines_of(lambda content, console: show(["A note."], [content], ["Another."], console), table)
+    assert lines[:3] == ["A note.", "", "A caption"]
+    assert lines[4].endswith("long long")
+    assert lines[-1] == "Another."
+    watched = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
+    with watched.capture() as captured:
+        show([], [table], console=watched)
+    assert max(len(line) for line in captured.get().splitlines()) <= 60
+
+
+def test_the_summary_has_regrets_and_verdicts(tmp_path: Path) -> None:
+    settings = small_setting("setting-1"), small_setting("diversity"), small_setting("setting-1", "written")
+    results = fabricate(tmp_path, *settings)
+    lines = summary_of(results)
+    assert lines[0].startswith("The short version: Setting 1: 10,000 of 80,000 rounds")
+    at = lines.index(
+        "Setting 1, released protocol: regret after 10,000 rounds, K = 25; 6 runs, interval over environments"
     )
-    for verdict in verdicts:
+    assert lines[at + 1].split()[:2] == ["policy", "mean"]
+    row = next(line for line in lines[at:] if line.startswith("LinUCB"))
+    assert row.split() == ["LinUCB", "243.0", "182.6", "to", "303.4", "217.5", "268.5", "243", "1.000", "yes"]
+    for verdict in judge(results):
         (line,) = [x for x in lines if x.startswith(f"{verdict.claim}  ") and f" {verdict.protocol} " in x]
         assert verdict.title in line
         assert verdict.verdict in line
 
-    watched = Console(file=io.StringIO(), force_terminal=True, width=140, no_color=True)
-    with watched.capture() as captured:
-        terminal.print_summary(results, verdicts, watched)
-    for word in ("HyLinUCB", "Claims", "published", "1.000", verdicts[0].verdict):
-        assert word in captured.get()
 
-
-def test_the_terminal_says_what_it_is_about(tmp_path: Path) -> None:
-    results = fabricate_log(tmp_path, on_a_log(trials=1, policies=("HyLinUCB", "LinUCB")), spread=0.0)
-    file = io.StringIO()
-    terminal.print_summary(results, judge(results), Console(file=file, width=80))
-    lines = file.getvalue().splitlines()
+def test_the_summary_of_a_synthetic_log(tmp_path: Path) -> None:
+    lines = summary_of(fabricate_log(tmp_path, on_a_log(trials=1, policies=("HyLinUCB", "LinUCB")), spread=0.0))
     assert lines[0].startswith("The short version: Yahoo: 200,000 of 10,000,000 rounds")
     assert "on a synthetic log" in lines[1]
-    title = "Yahoo, released protocol: regret after 200,000 rounds (1 run), synthetic log, not Yahoo's data"
-    at = lines.index(title)
-    assert lines[at + 1].endswith("beyond HyLinUCB")
+    at = lines.index("Yahoo, released protocol: regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data")
     assert [line.split()[-1] for line in lines[at + 2 : at + 5]] == ["0", "+100.0", "+1,500"]
-    assert lines[at + 4].startswith("uniform choice (expected)")
     (claim,) = [line for line in lines if line.startswith("8 ")]
-    assert "undecided  No real data: the log is synthetic" in claim
+    assert "No real data: the log is synthetic" in claim
 
 
-def test_the_terminal_says_what_a_verdict_rests_on(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1"))
-    file = io.StringIO()
-    terminal.print_summary(results, judge(results), Console(file=file, width=80))
-    lines = [line for line in file.getvalue().splitlines() if line.startswith("1  ")]
-    assert ["the 3 published environments" in line for line in lines] == [True, False]
-    assert ["6 fresh environments" in line for line in lines] == [False, True]
+def test_the_summary_names_the_basis_of_a_verdict(tmp_path: Path) -> None:
+    lines = summary_of(fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1")))
+    first, second = (line for line in lines if line.startswith("1  "))
+    assert "the 3 published environments" in first
+    assert "6 fresh environments" in second
+
+
+@pytest.fixture(scope="module")
+def description(tmp_path_factory: pytest.TempPathFactory) -> Description:
+    return describe(View(little_log(tmp_path_factory.mktemp("logs"), clicks=True)))
+
+
+def test_a_description_has_facts_slices_and_arms(description: Description) -> None:
+    lines = lines_of(print_description, description)
+    assert any(line.startswith("rounds") and "600 from 2 files" in line for line in lines)
+    assert any(line.startswith("propensities") and "to" in line for line in lines)
+    assert "Over time" in lines
+    assert "Arms shown most" in lines
+    assert any("2009-05-01 06:55" in line for line in lines), "times are shown as dates"
+    assert lines[-1] == description.guarantee
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"without_propensity": 1200}, "1,200 rounds have no propensity: only the direct method can use them."),
+        ({"size": 31.4}, "Features are large: |(x, z)| is 31.4"),
+        ({"display_bias": 9.0, "display_limit": 4.0}, "one arm was shown 9.0 standard deviations off its fair share"),
+    ],
+)
+def test_what_to_beware_of_comes_first(description: Description, changes: dict[str, Any], note: str) -> None:
+    assert note in lines_of(print_description, replace(description, **changes))[0]
+    assert note not in "\n".join(lines_of(print_description, replace(description, without_propensity=0, size=1.0)))
+
+
+def test_pair_features_are_listed_and_warned_of(description: Description) -> None:
+    settings = {"mean": 40.0, "deviation": 30.0, "lowest": 1.0, "highest": 200.0}
+    price = PairFeature(name="price", **settings, size=50.0, differs=1.0)
+    hour = PairFeature(name="hour", **settings, size=0.5, differs=0.0)
+    lines = lines_of(print_description, replace(description, pair=[price, hour], without_propensity=0, size=1.0))
+    text = " ".join(lines)
+    assert "The pair feature price is large: 50 in the root mean square." in text
+    assert "The pair feature hour is the same for all candidates of every round" in text
+    assert "hour is large" not in text
+    at = lines.index("Features of a user and an arm together")
+    assert lines[at + 2].split() == ["price", "40", "30", "1", "200", "100", "%"]
+    assert "Features of a user and an arm together" not in lines_of(print_description, description)
+
+
+def test_times_that_are_no_dates_and_missing_numbers(description: Description) -> None:
+    odd = [replace(part, first_time=time) for part, time in zip(description.slices, (None, 10**18), strict=False)]
+    changed = replace(description, slices=odd, lowest_propensity=None, rho_x=None)
+    text = "\n".join(lines_of(print_description, changed))
+    assert str(10**18) in text
+    assert "propensities" in text
+    assert any(line.split()[-1] == "none" for line in text.splitlines() if line.startswith("propensities"))
+
+
+def evaluation(**changes: Any) -> Evaluation:
+    """Three policies: the first, one that is better, and one that is refused."""
+    estimates = [
+        Estimate(policy="uniform", estimator="ips", value=0.04, low=0.03, high=0.05),
+        Estimate(
+            policy="LinUCB", estimator="ips", value=0.06, low=0.05, high=0.07,
+            difference=Difference(to="uniform", value=0.02, low=0.01, high=0.03),
+        ),
+        Estimate(policy="LinUCB", estimator="dm", value=0.05, refusal="there is no interval for it"),
+        Estimate(policy="always a", estimator="ips", refusal="a was never shown"),
+    ]  # fmt: skip
+    diagnostics = {
+        "uniform": Diagnostics(rounds=1000, matched=0.2, mean_weight=1.0, largest_weight=1.0, effective=1000.0),
+        "LinUCB": Diagnostics(rounds=1000, matched=0.21, warnings=("Few rounds carry most of the weight.",)),
+    }
+    settings = {"rounds": 1000, "level": 0.95, "interval": "bootstrap", "features": "das", "estimates": estimates}
+    return Evaluation(**{"diagnostics": diagnostics, **settings, **changes})
+
+
+def test_an_evaluation_has_values_differences_support_and_refusals() -> None:
+    lines = lines_of(print_evaluation, evaluation())
+    assert lines[0] == "LinUCB: Few rounds carry most of the weight."
+    assert "Value per round, 1,000 rounds (bootstrap)" in lines
+    assert any(line.split() == ["LinUCB", "ips", "0.06000", "0.05000", "to", "0.07000"] for line in lines)
+    at = lines.index("Difference to uniform, on the same rounds")
+    assert lines[at + 2].split() == ["LinUCB", "ips", "+0.02000", "+0.01000", "to", "+0.03000", "yes"]
+    at = lines.index("Refused")
+    assert [line.split()[0] for line in lines[at + 2 :]] == ["LinUCB", "always"]
+    assert "a was never shown" in lines[-1]
+
+
+def test_rounds_kept_and_notes_are_shown_where_there_are_any() -> None:
+    assert not any(line.startswith("Notes") or "kept" in line for line in lines_of(print_evaluation, evaluation()))
+    noted = Estimate(
+        policy="it", estimator="replay", value=0.04, low=0.03, high=0.05, notes=("Kept 120.", "And so on.")
+    )
+    diagnostics = {
+        "it": Diagnostics(rounds=1000, matched=0.2, kept=120.0, keep=0.1),
+        "logged": Diagnostics(rounds=1000, matched=1.0),
+    }
+    lines = lines_of(print_evaluation, evaluation(estimates=[noted], diagnostics=diagnostics))
+    at = next(i for i, line in enumerate(lines) if line.startswith("Support"))
+    assert lines[at + 1].split()[:4] == ["policy", "rounds", "matched", "kept"]
+    assert lines[at + 2].split() == ["it", "1,000", "20.00%", "120", "-", "-", "-"]
+    assert lines[at + 3].split() == ["logged", "1,000", "100.00%", "-", "-", "-", "-"]
+    assert [line.split(maxsplit=2)[2] for line in lines[lines.index("Notes") + 2 :]] == ["Kept 120.", "And so on."]
+
+
+def test_no_difference_no_table_of_differences() -> None:
+    first = evaluation().estimates[0]
+    lines = lines_of(print_evaluation, evaluation(estimates=[first], interval="bernstein", level=0.9))
+    assert "Value per round, 1,000 rounds (empirical Bernstein, at any time)" in lines
+    assert "90 % interval" in "\n".join(lines)
+    assert not any(line.startswith(("Difference", "Refused")) for line in lines)
+
+
+def test_learned_settings_are_shown_as_far_as_they_are_known() -> None:
+    settings = LearnedSettings(
+        noise=0.17888, shared_scale=np.array([0.02, np.nan, 0.05]), own_scale=np.array([0.1]), common_mean=np.zeros(0),
+        effective_parameters=1234.56, evidence=-20.0,
+    )  # fmt: skip
+    assert lines_of(print_learned, settings) == [
+        "Learned from the rewards",
+        "what                               value",
+        "noise                              0.1789",
+        "scale of the shared parameters     0.02 to 0.05",
+        "scale of the arms' own parameters  0.1",
+        "their mean, where new arms start   -",
+        "effective parameters               1,234.6",
+        "log evidence                       -20.0",
+    ]

@@ -1,23 +1,28 @@
-"""Everything in a results folder: that it is written whole, again to the same bytes, or not at all."""
+"""Everything in a results folder: written whole, and again to the same bytes."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from hybandits.experiments.record import ResultsError
+from hybandits.experiments.config import experiment
+from hybandits.experiments.record import Experiment
+from hybandits.experiments.results import read_results
 from hybandits.paper.judging import judge
 from hybandits.report.write import write_report
 from tests.support.fabricated_results import fabricate, small_setting
 from tests.support.html_page import Page
+from tests.support.own_classes import write_softmax
 
 
 @pytest.mark.slow
 def test_same_results_same_bytes(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small_setting("setting-3", policies=("HyRan",)))
-    page = write_report(tmp_path, results=results)
+    """With two processes too; parts of files that an interrupted report left behind are removed."""
+    results = fabricate(tmp_path, small_setting("setting-3", policies=("HyLinUCB", "HyRan")))
+    page = write_report(results, judge(results))
     assert page == tmp_path / "report" / "index.html"
     first = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     names = {str(path.relative_to(tmp_path)) for path in first}
@@ -25,34 +30,27 @@ def test_same_results_same_bytes(tmp_path: Path) -> None:
     links = [link for link in Page(page.read_text(encoding="utf-8")).references if link.startswith("../figures/")]
     assert {f"figures/released-setting-3.{kind}" for kind in ("png", "svg", "csv")} <= {link[3:] for link in links}
     assert {link[3:] for link in links} <= names, "links lead to files"
-    assert write_report(tmp_path) == page
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == first
-    assert "figure-released-setting-3" in Page(page.read_text(encoding="utf-8")).ids
-
-
-def test_verdicts_that_are_given_are_not_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
-    verdicts = judge(results)
-    monkeypatch.setattr("hybandits.report.figures.draw_all", lambda *_, **__: [])
-    first = write_report(tmp_path, results=results).read_bytes()
-    monkeypatch.setattr("hybandits.report.write.judge", lambda *_, **__: pytest.fail("judged again"))
-    assert write_report(tmp_path, results=results, verdicts=verdicts).read_bytes() == first
-
-
-@pytest.mark.slow
-def test_what_an_interrupted_report_left_behind_is_removed(tmp_path: Path) -> None:
-    results = fabricate(tmp_path, small_setting("setting-3", policies=("HyRan",)))
     ended = subprocess.Popen(["true"])
     ended.wait()
-    parts = [f"figures/.released-setting-3.svg.{ended.pid}-{ended.pid}.part", f"report/.index.html.{ended.pid}.part"]
-    for part in parts:
-        (tmp_path / part).parent.mkdir(exist_ok=True)
+    for part in (
+        f"figures/.released-setting-3.svg.{ended.pid}-{ended.pid}.part",
+        f"report/.index.html.{ended.pid}.part",
+    ):
         (tmp_path / part).touch()
-    write_report(tmp_path, results=results)
-    assert not list(tmp_path.rglob("*.part"))
+    again = read_results(tmp_path)
+    assert write_report(again, judge(again), workers=2) == page
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == first
 
 
-def test_nothing_there_is_one_clear_complaint(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="run hybandits reproduce or simulate first"):
-        write_report(tmp_path)
-    assert not list(tmp_path.iterdir())
+def test_own_experiments_have_their_record_beside_the_page(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the record is needed for the page: classes of one's own are not imported."""
+    write_softmax(own_folder)
+    settings = {"rounds": 30, "environments": 2, "policies": ["softmax:Softmax", "Greedy"], "name": "lab"}
+    record = experiment(settings)
+    results = fabricate(own_folder / "out", record, small_setting("setting-1", policies=("Greedy",)))
+    (own_folder / "softmax.py").unlink()
+    monkeypatch.setattr("hybandits.report.write.draw_all", lambda *_, **__: [])
+    page = write_report(results, judge(results))
+    (file,) = page.parent.glob("*.record.json")
+    assert Experiment.from_plain(json.loads(file.read_text())) == record
+    assert "hybandits simulate lab.record.json" in page.read_text()

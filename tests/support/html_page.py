@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 
 from hybandits.experiments.results import Results
 from hybandits.paper.judging import judge
-from hybandits.report.figures import Figure
-from hybandits.report.numbers import read_out_rows, regret_rows
+from hybandits.report.figures import Drawn
 from hybandits.report.page import page_of
+from hybandits.report.tables import read_out_rows, regret_rows
 
-VOID = {"meta", "br", "img", "link", "hr", "input"}
+VOID = {"meta", "br", "img", "link", "hr", "input", "source"}
 
 
 class Page(HTMLParser):
@@ -53,7 +53,7 @@ class Page(HTMLParser):
             self.text += data
 
 
-def page_about(results: Results, drawn: Sequence[Figure] = ()) -> Page:
+def page_about(results: Results, drawn: Sequence[Drawn] = ()) -> Page:
     """The page about results, with these figures."""
     verdicts = judge(results)
     return Page(page_of(results, drawn, verdicts, regret_rows(results), read_out_rows(results)))

@@ -1,10 +1,90 @@
-"""Results to pictures; runs nothing.
+"""Every figure that there are results for. Each family of figures has a file; `looks` has the look that all share."""
 
-Every figure is written as PNG and as SVG, with the numbers that it shows as CSV, and the same results give the same
-bytes. Policies are told apart by colour, line style and marker alike, so that pictures read without colour too.
-"""
+from __future__ import annotations
 
-from hybandits.report.figures.drawing import draw_all
-from hybandits.report.figures.outcomes import Figure
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 
-__all__ = ["Figure", "draw_all"]
+from hybandits.experiments.results import Results
+from hybandits.paper.settings import FRESH_NAMES, SMALL_DIVERSITY
+from hybandits.report.figures.diversity import diversity_figures, small_problem_figure
+from hybandits.report.figures.looks import Drawn, Figure, write_figure
+from hybandits.report.figures.regret import (
+    PANELS,
+    beyond_figure,
+    beyond_names,
+    click_log_figures,
+    environments_figure,
+    hyran_figure,
+    panels_figure,
+    rounds_figure,
+    setting_figure,
+)
+from hybandits.report.outcomes import REPRODUCED, in_order, many_arms, present_in
+
+__all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
+
+
+def draw_all(results: Results, out: Path, *, workers: int = 1) -> list[Drawn]:
+    """Draw every figure that there are results for, protocol by protocol.
+
+    Parameters
+    ----------
+    results : Results
+        The results to draw.
+    out : Path
+        The folder for the figures, each a PNG and an SVG, with its numbers as CSV.
+    workers : int, default 1
+        Processes to draw in; 1 draws in this one.
+    """
+    if workers == 1:
+        return list(_draw_share(results, out, 0, 1))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        shares = [pool.submit(_draw_share, results, out, i, workers) for i in range(workers)]
+        drawn = [share.result() for share in shares]
+    return [drawn[i % workers][i // workers] for i in range(sum(map(len, drawn)))]
+
+
+def _draw_share(results: Results, out: Path, first: int, step: int) -> list[Drawn]:
+    """Draw every `step`-th figure."""
+    policies = list(dict.fromkeys(name for outcome in in_order(results) for name in outcome.policies))
+    return [write_figure(figure, out, policies) for i, figure in enumerate(figures_of(results)) if i % step == first]
+
+
+def figures_of(results: Results) -> Iterator[Figure]:
+    """The figures that there are results for, before they are drawn."""
+    for protocol in results.protocols:
+        yield from _figures_of_protocol(results, protocol)
+
+
+def _figures_of_protocol(results: Results, protocol: str) -> Iterator[Figure]:
+    outcomes = {name: outcome for (name, p), outcome in sorted(results.outcomes.items()) if p == protocol}
+    if protocol == "own":
+        for outcome in outcomes.values():
+            yield setting_figure(outcome)
+            if many_arms(outcome):
+                yield rounds_figure(outcome)
+        return
+    regret = [outcomes[name] for name in PANELS if name in outcomes]
+    if any(present_in(outcome, REPRODUCED) for outcome in regret):
+        yield panels_figure(outcomes, protocol)
+    for outcome in regret:
+        yield setting_figure(outcome)
+    for name, fresh in FRESH_NAMES.items():
+        if fresh in outcomes:
+            yield environments_figure(outcomes[fresh], outcomes.get(name))
+    if "diversity" in outcomes:
+        yield from diversity_figures(outcomes["diversity"])
+    if SMALL_DIVERSITY in outcomes:
+        yield small_problem_figure(outcomes[SMALL_DIVERSITY])
+    for outcome in regret:
+        if len(present_in(outcome, ("HyRan", REPRODUCED[-1]))) == 2:
+            yield hyran_figure(outcome)
+    for outcome in regret:
+        if beyond_names(outcome):
+            yield beyond_figure(outcome)
+    for outcome in outcomes.values():
+        if outcome.experiment.log is not None:
+            yield from click_log_figures(outcome)

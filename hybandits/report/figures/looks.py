@@ -1,81 +1,58 @@
-"""What all pictures share: colours, lines and markers of policies, axes, legends, and how a picture is saved."""
+"""The look that all figures share: colours, lines and markers of policies, axes, legends, and how figures are written.
+
+A `Figure` is words and a function that draws. It is drawn twice on a `Plot`, light and dark. Whatever draws a curve
+gives its numbers to `Plot.record`, and they are written beside the figure.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from PIL import Image
 
-from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import write_atomically
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
-from hybandits.report.figures.outcomes import ASIDE, SYNTHETIC, Curve, Figure, is_synthetic, many_arms, under
-from hybandits.report.figures.plotted import numbers_csv, plotted_in, remember
-from hybandits.report.figures.svg import lean_svg
+from hybandits.report.outcomes import ASIDE, SYNTHETIC
 
-COLOURS = {
-    "HyLinUCB": "#0072B2",
-    "LinUCB": "#D55E00",
-    "DisLinUCB": "#009E73",
-    HYRAN_RELEASED: "#56B4E9",
-    "HyRan": "#E69F00",
-    "SupLinUCB": "#000000",
-    HYTHOMPSON_TOLD: "#CC79A7",
-    "HyThompson": "#661959",
-    "HyIDS": "#B00020",
-    "Greedy": "#777777",
-}
-"""One colour per policy in every figure, told apart also by readers who do not see all colours."""
+Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
-_SPARE_COLOURS = ("#332288", "#999933", "#44AA99", "#882255", "#4477AA", "#AA4499", "#8C564B", "#117733")
-_SPARE_MARKERS = "<>pd8H"
-
-_DASHES: dict[str, Any] = {
-    "HyLinUCB": "-",
-    "LinUCB": (0, (6, 2)),
-    "DisLinUCB": (0, (6, 1.5, 1, 1.5)),
-    HYRAN_RELEASED: (0, (1.5, 1)),
-    "HyRan": (0, (3, 1)),
-    "SupLinUCB": (0, (1, 2.5)),
-    HYTHOMPSON_TOLD: (0, (10, 2, 2, 2, 2, 2)),
-    "HyThompson": (0, (10, 2, 2, 2)),
-    "HyIDS": (0, (9, 1)),
-    "Greedy": (0, (2, 1.5)),
-}
-_MARKERS = {
-    "HyLinUCB": "o",
-    "LinUCB": "s",
-    "DisLinUCB": "^",
-    HYRAN_RELEASED: "D",
-    "HyRan": "v",
-    "SupLinUCB": "X",
-    HYTHOMPSON_TOLD: "+",
-    "HyThompson": "P",
-    "HyIDS": "*",
-    "Greedy": "h",
-}
-DOTS_PER_INCH = 160
 PANEL = (4.6, 3.55)
-"""Width and height of one panel. The page shows panels by themselves, and on a phone their letters can be read."""
-WIDE, NARROW = (2 * PANEL[0], PANEL[1]), PANEL
-"""Two panels, or one; the legend makes a picture higher."""
+"""Width and height of one panel in inches: on a phone its letters can be read."""
+BAND = "lowest to highest run"
+READ_OFF = "published figure, read off"
+
+SCHEMES: dict[str, dict[Any, Any]] = {
+    "light": {},
+    "dark": {
+        "figure.facecolor": "#16181b",
+        "savefig.facecolor": "#16181b",
+        "axes.facecolor": "#16181b",
+        "axes.edgecolor": "#a3a8b0",
+        "axes.labelcolor": "#e6e7e9",
+        "text.color": "#e6e7e9",
+        "xtick.color": "#c5c8cd",
+        "ytick.color": "#c5c8cd",
+        "grid.color": "#8a9099",
+    },
+}
+"""The settings of matplotlib in which every figure is drawn, beside those of `LOOK`."""
+
 LOOK: dict[Any, Any] = {
-    "figure.dpi": DOTS_PER_INCH,
+    "figure.dpi": 160,
     "svg.hashsalt": "hybandits",
     "svg.fonttype": "none",  # text stays text: small files that can be searched and read aloud
     "font.family": "DejaVu Sans",
@@ -87,6 +64,8 @@ LOOK: dict[Any, Any] = {
     "axes.grid": True,
     "grid.alpha": 0.25,
     "grid.linewidth": 0.6,
+    "lines.linewidth": 1.9,
+    "lines.markersize": 5,
     "legend.frameon": False,
     "legend.fontsize": 9.5,
     "legend.handlelength": 3.2,
@@ -96,125 +75,199 @@ LOOK: dict[Any, Any] = {
 
 
 class Style(NamedTuple):
-    """How a policy's line is drawn."""
+    """The look of a policy's line."""
 
-    colour: str
+    light: str
+    dark: str
     dash: Any
     marker: str
 
-
-_PAGE: ContextVar[tuple[str, ...]] = ContextVar("policies of the page", default=())
-
-
-@contextmanager
-def styles_for(names: Sequence[str]) -> Iterator[None]:
-    """Within this, policies without a style of their own keep one and the same in all pictures."""
-    token = _PAGE.set(tuple(names))
-    try:
-        yield
-    finally:
-        _PAGE.reset(token)
+    @property
+    def colour(self) -> str:
+        """The colour in the scheme that is being drawn."""
+        return self.dark if is_dark() else self.light
 
 
-def styles_of(names: Sequence[str]) -> dict[str, Style]:
-    """The style of every policy: its own, or a spare one if it has none. No two have colour and dash in common."""
-    unknown = [name for name in dict.fromkeys((*_PAGE.get(), *names)) if name not in COLOURS]
-    return {
-        name: Style(COLOURS[name], _DASHES[name], _MARKERS[name])
-        if name in COLOURS
-        else spare_style(unknown.index(name))
-        for name in names
-    }
+STYLES = {
+    "HyLinUCB": Style("#0072B2", "#4aa4e8", "-", "o"),
+    "LinUCB": Style("#D55E00", "#e36b1e", (0, (6, 2)), "s"),
+    "DisLinUCB": Style("#009E73", "#25ac80", (0, (6, 1.5, 1, 1.5)), "^"),
+    HYRAN_RELEASED: Style("#56B4E9", "#8fd0ff", (0, (1.5, 1)), "D"),
+    "HyRan": Style("#E69F00", "#d9a02a", (0, (3, 1)), "v"),
+    "SupLinUCB": Style("#000000", "#f5f5f5", (0, (1, 2.5)), "X"),
+    HYTHOMPSON_TOLD: Style("#CC79A7", "#d184af", (0, (10, 2, 2, 2, 2, 2)), "+"),
+    "HyThompson": Style("#661959", "#e28dcf", (0, (10, 2, 2, 2)), "P"),
+    "HyIDS": Style("#B00020", "#fe6d6b", (0, (9, 1)), "*"),
+    "Greedy": Style("#777777", "#a0a0a0", (0, (2, 1.5)), "h"),
+}
+"""One look per policy in every figure, told apart also by readers who do not see all colours."""
+
+SPARE_COLOURS = (
+    ("#332288", "#a4a6fd"), ("#999933", "#b5b44d"), ("#44AA99", "#4fb8a7"), ("#882255", "#ec7ead"),
+    ("#4477AA", "#6a9fd4"), ("#AA4499", "#d76ec3"), ("#8C564B", "#cc9084"), ("#117733", "#5db76f"),
+)  # fmt: skip
+_SPARE_DASHES = ((4, 2, 1, 2), (6, 2, 1, 2), (8, 2, 1, 2), (10, 2, 1, 2))
 
 
-def spare_style(index: int) -> Style:
-    """The style of the policy with this number among those that have none of their own."""
-    again, colour = divmod(index, len(_SPARE_COLOURS))
-    dash = (4 + 2 * ((colour + again) % 4), 2) + (1, 2) * (1 + again // 4)  # another one every time the colour returns
-    return Style(_SPARE_COLOURS[colour], (0, dash), _SPARE_MARKERS[index % len(_SPARE_MARKERS)])
+def styles_of(policies: Sequence[str]) -> dict[str, Style]:
+    """The look of every policy: its own, or a spare one if it has none."""
+    spare = [name for name in policies if name not in STYLES]
+    styles = dict(STYLES)
+    for i, name in enumerate(spare):
+        dash = _SPARE_DASHES[(i + i // len(SPARE_COLOURS)) % len(_SPARE_DASHES)]
+        styles[name] = Style(*SPARE_COLOURS[i % len(SPARE_COLOURS)], (0, dash), "<>pd8H"[i % 6])
+    return styles
+
+
+def is_dark() -> bool:
+    """Whether the dark scheme is being drawn."""
+    return bool(rcParams["figure.facecolor"] == SCHEMES["dark"]["figure.facecolor"])
+
+
+class Curve(NamedTuple):
+    """Mean, lowest and highest run at every x."""
+
+    x: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, x: FloatArray, runs: FloatArray) -> Curve:
+        """The curve of runs, (runs, x)."""
+        return cls(x, runs.mean(axis=0), runs.min(axis=0), runs.max(axis=0))
+
+
+class Plot:
+    """A figure while it is drawn: its axes, the looks of policies, and the numbers that it shows."""
+
+    def __init__(self, figure: Figure, policies: Sequence[str]) -> None:
+        width, height = figure.size
+        self.canvas = Canvas(figsize=(figure.columns * width, figure.rows * height), layout="constrained")
+        grid = self.canvas.subplots(figure.rows, figure.columns, squeeze=False, **figure.sharing)
+        self.axes: list[Axes] = list(grid.ravel())
+        self.styles = styles_of(policies)
+        self.ink = rcParams["axes.labelcolor"]
+        self._series: list[tuple[Axes, str, list[Any], dict[str, list[float]]]] = []
+
+    def record(self, axes: Axes, name: str, x: Sequence[Any] | FloatArray, columns: Mapping[str, Any]) -> None:
+        """Keep the numbers of a curve for the file beside the figure."""
+        plain = {key: [float(value) for value in values] for key, values in columns.items()}
+        self._series.append((axes, name, [v if isinstance(v, str) else float(v) for v in x], plain))
+
+    def draw_curves(
+        self,
+        axes: Axes,
+        curves: Mapping[str, Curve],
+        dots: Mapping[str, Mapping[int, float]] | None = None,
+        *,
+        bands: bool = True,
+        logarithmic: bool = False,
+    ) -> None:
+        """Draw mean lines over their bands and published dots on top; lines without dots carry markers."""
+        dots = dots or {}
+        for order, (name, one) in enumerate(curves.items()):
+            style = self.styles[name]
+            shown = (one.x > 0) & (one.low > 0) if logarithmic else np.full(len(one.x), True)
+            x = one.x[shown]
+            self.fill(axes, x, one.low[shown], one.high[shown], color=style.colour)
+            every = max(1, len(x) // 7)
+            axes.plot(
+                x, one.mean[shown], label=name, color=style.colour, linestyle=style.dash,
+                linewidth=1.2 if name in ASIDE else 1.9, marker=None if dots.get(name) else style.marker,
+                markevery=(min(order * every // len(curves), max(0, len(x) - 1)), every), zorder=3,
+            )  # fmt: skip
+            self.record(axes, name, one.x, {"mean": one.mean, "lowest": one.low, "highest": one.high})
+        for name, values in dots.items():
+            if values:
+                self.draw_dots(axes, list(values), list(values.values()), self.styles[name])
+            self.record(axes, name, list(values), {"published": list(values.values())})
+        if any(dots.values()):
+            axes.plot([], [], "o", color="none", markeredgecolor=self.ink, markersize=6.5, label=READ_OFF)
+        if bands:
+            axes.fill_between([], [], [], color="grey", alpha=0.3, linewidth=0, label=BAND)
+
+    def draw_dots(self, axes: Axes, x: Sequence[float], y: Sequence[float], style: Style) -> None:
+        """Draw read-outs of the published figure: markers with edges."""
+        axes.plot(
+            x, y, linestyle="none", marker=style.marker, color=style.colour, markeredgecolor=self.ink,
+            markeredgewidth=0.8, markersize=6.5, zorder=4,
+        )  # fmt: skip
+
+    def fill(self, axes: Axes, x: FloatArray, low: FloatArray, high: FloatArray, **look: Any) -> None:
+        """Draw a band."""
+        axes.fill_between(x, low, high, **({"alpha": 0.16, "linewidth": 0} | look))
+
+    def slope_under(self, axes: Axes, curves: Mapping[str, Curve], power: float, label: str) -> None:
+        """Draw a reference y ~ x^power below the last stretch of the lowest curve."""
+        x = next(iter(curves.values())).x
+        lowest = min(float(one.low[-1]) for one in curves.values())
+        if lowest > 0:
+            # One power of ten in height, whatever the slope, so that it does not stretch the axes.
+            self.draw_slope(axes, x[x >= x[-1] / 10 ** (1 / power)], (float(x[-1]), 0.55 * lowest), power, label)
+
+    def draw_slope(self, axes: Axes, x: FloatArray, at: tuple[float, float], power: float, label: str) -> None:
+        """Draw a thin line y ~ x^power through a point."""
+        dash: Any = (0, (1, 2)) if power == 0.5 else (0, (5, 1.5, 1, 1.5, 1, 1.5))
+        y = at[1] * (x / at[0]) ** power
+        axes.plot(x, y, color=self.ink, linewidth=1.2, linestyle=dash, zorder=2, label=label)
+
+    def stamp(self, text: str) -> None:
+        """Put the protocol or a warning above the figure, which is passed around without its caption."""
+        colour = ("#f88271" if is_dark() else "#8a1c12") if SYNTHETIC in text else self.ink
+        self.canvas.suptitle(text, x=0.99, ha="right", fontsize=8.5, color=colour)
+
+    def add_legend(self) -> None:
+        """Put one legend of everything that has a label below the panels; the figure grows by its rows."""
+        keys: dict[str, Any] = {}
+        for axes in self.axes:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                keys.setdefault(label, handle)
+        if not keys:
+            return
+        last = [label for label in keys if label in (READ_OFF, BAND)]
+        keys = {label: keys[label] for label in (*(k for k in keys if k not in last), *last)}
+        width, height = self.canvas.get_size_inches()
+        columns = max(1, min(len(keys), 5, int((72 * width - 10) / (58 + 5.3 * max(map(len, keys))))))
+        self.canvas.set_size_inches(width, height + 0.15 + 0.2 * -(-len(keys) // columns))
+        self.canvas.legend(keys.values(), keys, loc="outside lower center", ncols=columns)
+
+    def numbers(self) -> str:
+        """The recorded numbers as CSV; curves that a second panel shows again, on other axes, are there once."""
+        columns = list(dict.fromkeys(column for *_, numbers in self._series for column in numbers))
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(("panel", "curve", "x", *columns))
+        seen = set()
+        for axes, name, xs, numbers in self._series:
+            if (key := (name, repr(xs), repr(numbers))) in seen:
+                continue
+            seen.add(key)
+            title = re.sub(r": d₁.*", "", axes.get_title("left").replace("$", "").replace("\n", " "))
+            for i, x in enumerate(xs):
+                values = (numbers[column][i] if column in numbers else np.nan for column in columns)
+                shown = (f"{value:.6g}" if np.isfinite(value) else "" for value in values)
+                lines.writerow((title, name, x if isinstance(x, str) else f"{x:.8g}", *shown))
+        return text.getvalue()
+
+
+# ------------------------------------------------------------------ axes
 
 
 def thousands(value: float, _: int | None = None) -> str:
-    """A number on an axis, with its thousands separated and millions as M."""
+    """Format a number on an axis, with its thousands separated and millions as M."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"  # 10,000,000 and its neighbours would run into each other
     return f"{value:,.0f}" if abs(value - round(value)) <= 1e-9 * abs(value) else f"{value:g}"
 
 
-def draw_curves(
-    axes: Axes,
-    curves: Mapping[str, Curve],
-    dots: Mapping[str, Mapping[int, float]],
-    *,
-    logarithmic: bool = False,
-) -> None:
-    """Mean lines over their bands, published dots on top; lines without dots carry markers to be told apart by."""
-    styles = styles_of(list(curves))
-    for order, (name, one) in enumerate(curves.items()):
-        style = styles[name]
-        shown = (one.x > 0) & (one.low > 0) if logarithmic else np.full(len(one.x), True)
-        x = one.x[shown]
-        band = axes.fill_between(x, one.low[shown], one.high[shown], color=style.colour, alpha=0.16, linewidth=0)
-        every = max(1, len(x) // 7)
-        lines = axes.plot(
-            x,
-            one.mean[shown],
-            color=style.colour,
-            linestyle=style.dash,
-            linewidth=line_width(name),
-            marker=None if dots.get(name) else style.marker,
-            markersize=5,
-            markevery=(min(order * every // len(curves), max(0, len(x) - 1)), every),
-            zorder=3,
-        )
-        numbers = {"mean": one.mean, "lowest": one.low, "highest": one.high}
-        remember(axes, name, one.x, numbers, [band, *lines], band="lowest to highest run")
-    for name, values in dots.items():
-        lines = axes.plot(
-            list(values),
-            list(values.values()),
-            linestyle="none",
-            marker=styles[name].marker,
-            color=styles[name].colour,
-            markeredgecolor="black",
-            markeredgewidth=0.8,
-            markersize=6.5,
-            zorder=4,
-        )
-        remember(axes, name, list(values), {"published": list(values.values())}, lines, readable=False)
-
-
-def line_width(name: str) -> float:
-    """The width of a policy's line; baselines that the published figure does not show are thinner."""
-    return 1.2 if name in ASIDE else 1.9
-
-
-def label_regret(axes: Axes, outcome: Outcome, *, logarithmic: bool = False) -> None:
-    """Label the axes of a chart of regret, and choose their ticks."""
-    many = many_arms(outcome)
-    axes.set_xlabel("number of arms, K" if many else "rounds played, t")
-    axes.set_ylabel(f"cumulative regret{' at T' if many else ''}")
+def label_axes(axes: Axes, across: str, upwards: str, *, logarithmic: bool = False, below: bool = False) -> None:
+    """Label axes, and let them start at 0 or be logarithmic; `below`: the ordinate may go below 0."""
+    axes.set(xlabel=across, ylabel=upwards)
     if logarithmic:
         make_logarithmic(axes)
-        if many:
-            axes.xaxis.set_major_locator(FixedLocator(_spread_out(outcome.arms)))
-            axes.xaxis.set_minor_locator(FixedLocator([]))
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
-        from_zero(axes)
-
-
-def _spread_out(values: Sequence[int]) -> list[int]:
-    """Those of the increasing values that have room for their names on a logarithmic axis, the last among them."""
-    kept: list[int] = []
-    for value in reversed(values):
-        if not kept or kept[-1] / value >= 1.45:
-            kept.append(value)
-    return kept
-
-
-def from_zero(axes: Axes, *, below: bool = False) -> None:
-    """Plain axes from 0 on; below: the ordinate may go below it."""
+        return
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
     axes.set_xlim(left=0)
     if not below:
         axes.set_ylim(bottom=0)
@@ -222,14 +275,14 @@ def from_zero(axes: Axes, *, below: bool = False) -> None:
         axis.set_major_formatter(FuncFormatter(thousands))
 
 
-def make_logarithmic(axes: Axes) -> None:
-    """Logarithmic axes, the limits being set; where they span little, more ticks than powers of ten."""
-    lines = [line.get_ydata() for line in axes.get_lines()]
-    if not any((np.asarray(y, float) > 0).any() for y in lines):
+def make_logarithmic(axes: Axes, *, only_x: bool = False) -> None:
+    """Make axes logarithmic, the limits being set; where they span little, with more ticks than powers of ten."""
+    if not any((np.asarray(line.get_ydata(), float) > 0).any() for line in axes.get_lines()):
         return  # a regret of 0 throughout has no place on them
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
+    if not only_x:
+        axes.set_yscale("log")
+    for axis in (axes.xaxis,) if only_x else (axes.xaxis, axes.yaxis):
         low, high = axis.get_view_interval()
         if low > 0 and high / low < 100:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -237,115 +290,83 @@ def make_logarithmic(axes: Axes) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-SLOPES: dict[float, Any] = {0.5: (0, (1, 2)), 1.0: (0, (5, 1.5, 1, 1.5, 1, 1.5))}
-
-
-def draw_reference(axes: Axes, x: FloatArray, at: tuple[float, float], power: float) -> None:
-    """A thin grey line y ~ x^power through a point."""
-    axes.plot(x, at[1] * (x / at[0]) ** power, color="#444444", linewidth=1.2, linestyle=SLOPES[power], zorder=2)
-
-
-def slope_under(axes: Axes, curves: Mapping[str, Curve], power: float) -> None:
-    """A reference below the last stretch of the lowest curve."""
-    x = next(iter(curves.values())).x
-    lowest = min(float(one.low[-1]) for one in curves.values())
-    if lowest > 0:
-        # One power of ten in height, whatever the slope, so that it does not stretch the axes.
-        draw_reference(axes, x[x >= x[-1] / 10 ** (1 / power)], (float(x[-1]), 0.55 * lowest), power)
-
-
-def slope_key(power: float, label: str) -> Any:
-    """The legend entry of a reference line."""
-    return Line2D([], [], color="#444444", linewidth=1.2, linestyle=SLOPES[power], label=label)
-
-
-def keys_of(names: Sequence[str], *, dots: bool = False, bands: bool = True) -> list[Any]:
-    """Legend entries of curves."""
-    handles: list[Any] = []
-    for name, style in styles_of(names).items():
-        line: dict[str, Any] = {"color": style.colour, "linestyle": style.dash, "linewidth": line_width(name)}
-        handles.append(Line2D([], [], marker=style.marker, markersize=5, label=name, **line))
-    if dots:
-        dot: dict[str, Any] = {"marker": "o", "markersize": 6.5, "color": "white", "markeredgecolor": "black"}
-        handles.append(Line2D([], [], linestyle="none", label="published figure, read off", **dot))
-    if bands:
-        handles.append(Patch(color="grey", alpha=0.3, linewidth=0, label="lowest to highest run"))
-    return handles
-
-
-def stamp_protocol(axes: Axes, protocol: str) -> None:
-    """The protocol above the picture, which is passed around without its caption."""
-    _stamp(axes, under(protocol), "#555555")
-
-
-def stamp_synthetic(axes: Axes, outcome: Outcome, rest: str = "") -> None:
-    """That the log is synthetic, beside `rest`, for the same reason."""
-    if is_synthetic(outcome):
-        _stamp(axes, f"{SYNTHETIC}; {rest}" if rest else SYNTHETIC, "#8a1c12")
-
-
-def _stamp(axes: Axes, text: str, colour: str) -> None:
-    canvas = axes.get_figure()
-    assert isinstance(canvas, Canvas)
-    canvas.suptitle(text, x=0.99, ha="right", fontsize=8.5, color=colour)
-
-
-def put_legend(canvas: Canvas, handles: Sequence[Any], columns: int) -> None:
-    """Put the legend below the charts, in as many columns as there is room for; the picture grows by its rows."""
-    widest = max(_HANDLE_WIDTH + _LETTER_WIDTH * len(str(handle.get_label())) for handle in handles)
-    width, height = canvas.get_size_inches()
-    columns = max(1, min(columns, len(handles), int((72 * width - 10) / widest)))
-    canvas.set_size_inches(width, height + 0.15 + 0.2 * -(-len(handles) // columns))
-    canvas.legend(handles=list(handles), loc="outside lower center", ncols=columns)
-
-
-_HANDLE_WIDTH, _LETTER_WIDTH = 58.0, 5.3
-"""Of a legend, in points: a line with the space around it, and a letter."""
-
-
 def put_title(axes: Axes, text: str) -> None:
-    """The title of a panel, on two lines where it would be wider than the panel."""
-    head, colon, rest = text.partition(": ")
-    axes.set_title(f"{head}:\n{rest}" if colon and len(text) > _LONGEST_TITLE else text)
-
-
-_LONGEST_TITLE = 46
+    """Set the title of a panel, on two lines where it would be wider than the panel."""
+    axes.set_title(text.replace(": ", ":\n", 1) if len(text) > 46 else text)
 
 
 def share_limits(panels: Sequence[Axes]) -> None:
-    """The same axes for panels that are to be compared."""
-    low_x, high_x = zip(*(axes.get_xlim() for axes in panels), strict=True)
-    low_y, high_y = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    """Give panels that are to be compared the same axes."""
+    x, y = np.array([axes.get_xlim() for axes in panels]), np.array([axes.get_ylim() for axes in panels])
     for axes in panels:
-        axes.set_xlim(min(low_x), max(high_x))
-        axes.set_ylim(min(low_y), max(high_y))
+        axes.set_xlim(x[:, 0].min(), x[:, 1].max())
+        axes.set_ylim(y[:, 0].min(), y[:, 1].max())
 
 
-def save_figure(canvas: Canvas, out: Path, protocol: str, name: str, **about: Any) -> Figure:
-    """Write the picture as PNG and SVG and its numbers as CSV; `about`: the other fields of the Figure."""
-    name = f"{protocol}-{name}"
+# ------------------------------------------------------------------ files
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure before it is drawn: its words, its panels, and the function that draws them."""
+
+    name: str
+    protocol: str
+    section: Section
+    title: str
+    caption: str
+    alt: str
+    """The content, for those who cannot see it."""
+    draw: Callable[[Plot], None]
+    rows: int = 1
+    columns: int = 1
+    size: tuple[float, float] = PANEL
+    sharing: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A figure that was written, with the pictures that the page embeds."""
+
+    name: str
+    protocol: str
+    section: Section
+    title: str
+    caption: str
+    alt: str
+    wide: bool
+    """Whether it has panels side by side."""
+    files: tuple[Path, ...]
+    """PNG, SVG and the numbers as CSV."""
+    pictures: Mapping[str, bytes]
+    """WebP by scheme, light and dark."""
+
+
+def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
+    """Draw a figure in both schemes, and write it as PNG and SVG and its numbers as CSV."""
+    name = f"{figure.protocol}-{figure.name}"
     png, svg, numbers = (out / f"{name}.{kind}" for kind in ("png", "svg", "csv"))
-    # Lay out once for both files, and write them past savefig, which would lay out and draw for each again.
-    canvas.draw_without_rendering()
-    canvas.set_layout_engine("none")
-    plotted = plotted_in(canvas)
-    write_atomically(png, lambda file: _picture(canvas).save(file, format="png", optimize=True))
-    write_atomically(svg, lambda file: Path(file).write_text(_drawing(canvas), encoding="utf-8", newline="\n"))
-    files: tuple[Path, ...] = (png, svg)
-    if plotted.series:
-        text = numbers_csv(plotted)
-        write_atomically(numbers, lambda file: Path(file).write_text(text, encoding="utf-8", newline="\n"))
-        files = (png, svg, numbers)
-    return Figure(name=name, files=files, protocol=protocol, plotted=plotted, **about)
-
-
-def _drawing(canvas: Canvas) -> str:
-    """The figure as SVG, in fonts of like width where its own is missing, and without what nobody can see."""
-    text = io.StringIO()
-    FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
-    drawing = re.sub(r"(; )?font-family: 'DejaVu Sans'", "", text.getvalue())
-    drawing = drawing.replace("<svg ", "<svg font-family=\"'DejaVu Sans', Verdana, sans-serif\" ", 1)
-    return lean_svg(drawing)
+    pictures = {}
+    for scheme, settings in SCHEMES.items():
+        with rc_context(LOOK | settings):
+            plot = Plot(figure, policies)
+            figure.draw(plot)
+            plot.add_legend()
+            plot.canvas.draw_without_rendering()  # once for all files: savefig would lay out for each again
+            plot.canvas.set_layout_engine("none")
+            picture = _picture(plot.canvas)
+            buffer = io.BytesIO()
+            picture.convert("RGB").save(buffer, format="webp", lossless=True, method=4)
+            pictures[scheme] = buffer.getvalue()
+            if scheme == "light":
+                text, drawing = plot.numbers(), _drawing(plot.canvas)
+                write_atomically(png, lambda file, p=picture: p.save(file, format="png", optimize=True))
+                write_atomically(svg, lambda file, d=drawing: Path(file).write_text(d, encoding="utf-8", newline="\n"))
+                write_atomically(numbers, lambda file, t=text: Path(file).write_text(t, encoding="utf-8", newline="\n"))
+    return Drawn(
+        name=name, protocol=figure.protocol, section=figure.section, title=figure.title, caption=figure.caption,
+        alt=figure.alt, wide=figure.columns > 1, files=(png, svg, numbers), pictures=pictures,
+    )  # fmt: skip
 
 
 def _picture(canvas: Canvas) -> Image.Image:
@@ -353,3 +374,10 @@ def _picture(canvas: Canvas) -> Image.Image:
     agg = FigureCanvasAgg(canvas)
     agg.draw()
     return Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3]).quantize(160, dither=Image.Dither.NONE)
+
+
+def _drawing(canvas: Canvas) -> str:
+    """The figure as SVG, with coordinates to two digits."""
+    text = io.StringIO()
+    FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
+    return re.sub(r"(?<=[ \"])-?\d+\.\d{3,}(?!\d*e)", lambda number: f"{float(number[0]):.2f}", text.getvalue())

@@ -1,0 +1,331 @@
+"""Figures of the diversity experiments: eigenvalues of the design matrix, the coupling, and the key lemma."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from hybandits.experiments.results import Design, Outcome
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper.judging import DISJOINT, JudgedOutcome
+from hybandits.paper.settings import UNIFORM
+from hybandits.paper.theorems import COUPLING_LIMIT
+from hybandits.paper.wording import number
+from hybandits.report.figures.looks import (
+    BAND,
+    PANEL,
+    Curve,
+    Figure,
+    Plot,
+    Style,
+    label_axes,
+    make_logarithmic,
+    put_title,
+)
+from hybandits.report.figures.regret import curve_of, final_values, label_regret, lines_and_bands
+from hybandits.report.outcomes import name_of, runs_in_words, shape_of, under
+
+MIDDLE, MOST, WHOLE, HAIRS = "median or mean", "5 to 95 %", "lowest to highest", "arms of run 1"
+_STRAIGHT = "straight line through the last half"
+_FAN = "Over all arms and runs: lowest to highest (light band), 5 to 95 % (dark), median (line); hairlines: run 1."
+_DASHED: Any = (0, (4, 2))
+_ROUNDS, _PULLS = "rounds played, t", "pulls of the arm"
+
+
+class _Fan(NamedTuple):
+    """A measure of every arm's block against the pulls of that arm: quantiles on a grid, and the arms of run 1."""
+
+    grid: FloatArray
+    quantiles: FloatArray
+    """Lowest, 5 %, median, 95 % and highest."""
+    pulls: FloatArray
+    values: FloatArray
+
+
+def diversity_figures(outcome: Outcome) -> Iterator[Figure]:
+    """The figures of the design matrix, as far as it was measured, and the growth of the regret."""
+    designs = {name: design for name in outcome.policies if (design := outcome.design(name)) is not None}
+    measured = {name: design for name, design in designs.items() if design.pulls is not None}
+    sharing = {name: design for name, design in measured.items() if name != DISJOINT}
+    own = {name: _fan(design, "lambda_min_w") for name, design in measured.items()}
+    cross = {name: _fan(design, "sigma_max_b", logarithmic=True) for name, design in sharing.items()}
+    top = max((float(design.lambda_min_v.max()) for design in sharing.values()), default=1.0)
+    for name, design in measured.items():
+        if name == DISJOINT:
+            yield _own_matrices(outcome, name, design, own[name])
+        else:
+            yield _blocks(outcome, name, design, top, {n: own[n] for n in sharing}, cross)
+    shared = {name: d for name, d in designs.items() if name != DISJOINT and np.isfinite(d.z_norm).all()}
+    if shared:
+        yield _coupling(outcome, shared)
+    yield _growth(outcome)
+
+
+def _fan(design: Design, measure: str, *, logarithmic: bool = False) -> _Fan:
+    assert design.pulls is not None
+    values: FloatArray = getattr(design, measure)
+    top = max(float(np.quantile(design.pulls[:, -1], 0.95)), 2.0)
+    grid = np.geomspace(1, top, 60) if logarithmic else np.linspace(0, top, 60)
+    return _Fan(grid, by_pulls(design.pulls, values, grid, (0, 0.05, 0.5, 0.95, 1)), design.pulls[0], values[0])
+
+
+def by_pulls(pulls: FloatArray, values: FloatArray, grid: FloatArray, levels: Sequence[float]) -> FloatArray:
+    """Quantiles (levels, grid) of an arm's measure at equal numbers of pulls, over runs and arms.
+
+    Every arm's course is interpolated between probes; where fewer than one in twenty has come this far: NaN.
+    """
+    x, y = (a.transpose(0, 2, 1).reshape(-1, a.shape[1]) for a in (pulls, values))
+    measured = np.full((len(x), len(grid)), np.nan)
+    for row, of_arm, course in zip(measured, x, y, strict=True):
+        inside = (grid >= of_arm[0]) & (grid <= of_arm[-1])
+        row[inside] = np.interp(grid[inside], of_arm, course)
+    quantiles = np.full((len(levels), len(grid)), np.nan)
+    enough = np.isfinite(measured).sum(axis=0) * 20 >= len(measured)
+    if enough.any():
+        quantiles[:, enough] = np.nanquantile(measured[:, enough], levels, axis=0)
+    return quantiles
+
+
+def _blocks(
+    outcome: Outcome, name: str, design: Design, top: float, own: Mapping[str, _Fan], cross: Mapping[str, _Fan]
+) -> Figure:
+    """Smallest eigenvalues of V and W_i and largest singular value of B_i, of a policy with shared parameters.
+
+    `top`, `own` and `cross` of all such policies, which have the same axes.
+    """
+    e = outcome.experiment
+
+    def draw(plot: Plot) -> None:
+        shared_axes, own_axes, cross_axes = plot.axes
+        style = plot.styles[name]
+        _draw_runs(plot, shared_axes, MIDDLE, design.t, design.lambda_min_v, style, legend=False)
+        _draw_straight(plot, shared_axes, design.t, design.lambda_min_v.mean(axis=0))
+        label_axes(shared_axes, _ROUNDS, r"$\lambda_{\min}(V_t)$")
+        shared_axes.set_ylim(0, 1.05 * top)
+        shared_axes.set_title(f"{name}: shared block")
+        _draw_fan(plot, own_axes, own[name], style)
+        label_axes(own_axes, _PULLS, r"$\lambda_{\min}(W_{i,t})$")
+        own_axes.set_xlim(0, max(fan.grid[-1] for fan in own.values()))
+        own_axes.set_ylim(0, 1.05 * max(float(np.nanmax(fan.quantiles[4])) for fan in own.values()))
+        own_axes.set_title("blocks of the arms")
+        _draw_fan(plot, cross_axes, cross[name], style, straight=False)
+        _draw_both_slopes(plot, cross_axes, cross[name])
+        cross_axes.set_xlim(1, max(fan.grid[-1] for fan in cross.values()))
+        medians = np.concatenate([fan.quantiles[2] for fan in cross.values()])
+        medians = medians[medians > 0]
+        cross_axes.set_ylim(0.3 * medians.min(), 4 * medians.max())
+        label_axes(cross_axes, _PULLS, r"$\sigma_{\max}(B_{i,t})$", logarithmic=True)
+        cross_axes.set_title("cross blocks")
+        plot.stamp(under(e.protocol))
+
+    return Figure(
+        name=f"{e.name}-{name}", protocol=e.protocol, section="diversity", draw=draw, columns=3,
+        title=f"{name}: the blocks of the design matrix, {under(e.protocol)}",
+        caption=f"{runs_in_words(outcome)}, K = {outcome.arms[0]}. An eigenvalue that grows linearly follows the "
+        "dashed line once there are more rows than dimensions; a singular value that grows like √pulls has the "
+        f"dotted slope. First panel: mean, lowest and highest run. {_FAN} Other policies have the same axes.",
+        alt=f"Three charts. After {e.horizon:,} rounds, medians: smallest eigenvalue of the shared block "
+        f"{np.median(design.lambda_min_v[:, -1]):.1f}, of the arms' blocks {_middle(design.lambda_min_w)}, largest "
+        f"singular value of the cross blocks {_middle(design.sigma_max_b)}.",
+    )  # fmt: skip
+
+
+def _own_matrices(outcome: Outcome, name: str, design: Design, fan: _Fan) -> Figure:
+    """Smallest eigenvalue of every arm's own matrix, of a policy that shares nothing."""
+    e = outcome.experiment
+
+    def draw(plot: Plot) -> None:
+        (axes,) = plot.axes
+        _draw_fan(plot, axes, fan, plot.styles[name])
+        label_axes(axes, _PULLS, r"$\lambda_{\min}$ of the arm's matrix")
+        axes.set(xlim=(0, fan.grid[-1]), ylim=(0, 1.05 * float(np.nanmax(fan.quantiles[4]))))
+        axes.set_title(f"{name}: a matrix per arm")
+        plot.stamp(under(e.protocol))
+
+    return Figure(
+        name=f"{e.name}-{name}", protocol=e.protocol, section="diversity", draw=draw,
+        title=f"{name}: the matrices of the arms, {under(e.protocol)}",
+        caption=f"Smallest eigenvalue of each arm's matrix of d₁ + d₂ = {e.d1 + e.d2} features. {_FAN}",
+        alt=f"Chart. After {e.horizon:,} rounds the median over arms is {_middle(design.lambda_min_w)}.",
+    )  # fmt: skip
+
+
+def _middle(measure: FloatArray | None) -> str:
+    return "unknown" if measure is None else f"{np.nanmedian(measure[:, -1]):.1f}"
+
+
+def _coupling(outcome: Outcome, designs: Mapping[str, Design]) -> Figure:
+    """sigma_max(Z_t), how strongly shared and own parameters are coupled, against the bound of the proofs."""
+    e = outcome.experiment
+    last = ", ".join(f"{name} {design.z_norm[:, -1].mean():.2f}" for name, design in designs.items())
+
+    def draw(plot: Plot) -> None:
+        (axes,) = plot.axes
+        for name, design in designs.items():
+            _draw_runs(plot, axes, name, design.t, design.z_norm, plot.styles[name])
+        axes.axhline(COUPLING_LIMIT, color=plot.ink, linewidth=1.1, linestyle=_DASHED, label="1/2, used by the proofs")
+        make_logarithmic(axes, only_x=True)
+        axes.set_ylim(0, max(1.0, 1.05 * max(float(design.z_norm.max()) for design in designs.values())))
+        axes.set(xlabel=_ROUNDS, ylabel=r"$\sigma_{\max}(Z_t)$", title="coupling of shared and own parameters")
+        plot.stamp(under(e.protocol))
+
+    return Figure(
+        name=f"{e.name}-coupling", protocol=e.protocol, section="diversity", draw=draw,
+        title=f"Coupling of shared and own parameters, {under(e.protocol)}",
+        caption="Largest singular value of Z, the cross blocks when both parts are scaled to unit blocks: 0 if shared "
+        f"and own parameters are learned independently, near 1 if hard to tell apart. {lines_and_bands(outcome)}",
+        alt=f"Line chart. After {e.horizon:,} rounds: {last}; the proofs use {COUPLING_LIMIT:g}.",
+    )  # fmt: skip
+
+
+def _growth(outcome: Outcome) -> Figure:
+    """Regret on logarithmic axes with the slope of a square root."""
+    e, names = outcome.experiment, outcome.policies
+    curves = {name: curve_of(outcome, name) for name in names}
+
+    def draw(plot: Plot) -> None:
+        (axes,) = plot.axes
+        plot.draw_curves(axes, curves, logarithmic=True)
+        plot.slope_under(axes, curves, 0.5, "slope of √t")
+        label_regret(axes, outcome, logarithmic=True)
+        put_title(axes, shape_of(outcome))
+        plot.stamp(under(e.protocol))
+
+    return Figure(
+        name=f"{e.name}-regret", protocol=e.protocol, section="diversity", draw=draw,
+        title=f"Regret in the diversity experiment, {under(e.protocol)}",
+        caption=f"{lines_and_bands(outcome)} The dotted line has the slope of √t.",
+        alt=f"Line chart. {final_values(outcome, names)}.",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------ the small problem
+
+
+def small_problem_figure(outcome: Outcome) -> Figure:
+    """sigma_max(Z_t), and the size of an arm's mean x z', against rounds: a row of two charts per number of arms."""
+    e, judged = outcome.experiment, JudgedOutcome(outcome)
+    cases = {
+        arms: {name: d for name in outcome.policies if (d := judged.design(name, arms)) is not None}
+        for arms in outcome.arms
+    }
+    last = [
+        f"with {arms} arms " + ", ".join(f"{name} {np.median(d.z_norm[:, -1]):.2g}" for name, d in designs.items())
+        for arms, designs in cases.items()
+    ]
+
+    def draw(plot: Plot) -> None:
+        for row, (arms, designs) in enumerate(cases.items()):
+            coupling, cross = plot.axes[2 * row : 2 * row + 2]
+            _draw_row(plot, coupling, cross, designs, judged, arms)
+            coupling.set(ylabel=r"$\sigma_{\max}(Z_t)$", title=f"K = {arms}: coupling of shared and own parameters")
+            ylabel = r"$\sigma_{\max}(B_{i,t})\,/\,$pulls, mean over arms"
+            cross.set(ylabel=ylabel, title=rf"K = {arms}: an arm's mean $xz^{{\top}}$")
+            for axes in (coupling, cross):
+                axes.set_xlabel(_ROUNDS)
+        plot.stamp(under(e.protocol))
+
+    return Figure(
+        name=e.name, protocol=e.protocol, section="diversity", draw=draw, rows=len(outcome.arms), columns=2,
+        size=PANEL, sharing={"sharex": True, "sharey": "col"},
+        title=f"{name_of(e.name)}: the key lemma beyond its burn-in, {under(e.protocol)}",
+        caption=f"d₁ = {e.d1}, d₂ = {e.d2}, T = {e.horizon:,}. The lemma promises that Z is at most 1/2 after the "
+        "burn-in (shaded: from uniform choice's T₀ to the last policy's). Under uniform choice, where its assumption "
+        "is true, Z falls like one over the square root of t, far below the bound of the proof. Where arms are picked "
+        "for their reward, the mean of x z' tends to a constant instead of 0, and Z with it. "
+        f"{DISJOINT}'s Z is the largest of its arms' own. {lines_and_bands(outcome)}",
+        alt=f"Charts on logarithmic axes. Median of the largest singular value of Z after {e.horizon:,} rounds: "
+        f"{'; '.join(last)}.",
+    )  # fmt: skip
+
+
+def _draw_row(
+    plot: Plot, coupling: Axes, cross: Axes, designs: Mapping[str, Design], judged: JudgedOutcome, arms: int
+) -> None:
+    """Draw both charts of one number of arms."""
+    for order, (name, design) in enumerate(designs.items()):
+        assert design.pulls is not None
+        assert design.sigma_max_b is not None
+        size = (design.sigma_max_b / np.maximum(design.pulls, 1)).mean(axis=2)
+        for axes, values in ((coupling, design.z_norm), (cross, size)):
+            _draw_runs(plot, axes, name, design.t, values, plot.styles[name], order=order)
+    coupling.axhline(COUPLING_LIMIT, color=plot.ink, linewidth=1.1, linestyle=_DASHED, label="1/2, the lemma's promise")
+    bound = judged.lemma_bound(UNIFORM, arms) if UNIFORM in designs else None
+    if bound is not None:
+        known = np.isfinite(bound).all(axis=0)
+        rounds, mean, label = designs[UNIFORM].t[known], bound.mean(axis=0)[known], "the proof's bound, uniform choice"
+        coupling.plot(rounds, mean, color=plot.ink, linewidth=1.6, linestyle=(0, (1, 1)), label=label)
+        plot.record(coupling, label, rounds, {"bound": mean})
+    starts = [start for n in designs if n != DISJOINT and math.isfinite(start := judged.burn_in(n, arms))]
+    for axes in (coupling, cross):
+        if starts:
+            axes.axvspan(min(starts), max(starts), color="#999933", alpha=0.3, linewidth=0, label="burn-in T₀")
+            axes.axvline(min(starts), color="#999933", linewidth=1.0)
+        make_logarithmic(axes)
+    if starts:
+        cross.annotate(
+            f"T₀ = {number(min(starts))}", (min(starts), 0.99), xycoords=("data", "axes fraction"), va="top",
+            ha="right", fontsize=8.5, xytext=(-3, 0), textcoords="offset points",
+        )  # fmt: skip
+
+
+# ------------------------------------------------------------------ lines
+
+
+def _draw_runs(
+    plot: Plot, axes: Axes, name: str, t: FloatArray, values: FloatArray, style: Style, *, order: int = 0,
+    legend: bool = True,
+) -> None:  # fmt: skip
+    """Draw mean and range over runs; markers of policies whose lines coincide stand side by side."""
+    one = Curve.of(t, values)
+    plot.fill(axes, t, one.low, one.high, color=style.colour, label=BAND if legend and not order else None)
+    every = max(1, len(t) // 6)
+    axes.plot(
+        t, one.mean, color=style.colour, linestyle=style.dash, marker=style.marker, label=name if legend else None,
+        markevery=(min(order * every // 5, len(t) - 1), every),
+    )  # fmt: skip
+    plot.record(axes, name, t, {"mean": one.mean, "lowest": one.low, "highest": one.high})
+
+
+def _draw_fan(plot: Plot, axes: Axes, fan: _Fan, style: Style, *, straight: bool = True) -> None:
+    """Draw a measure of every arm's block against the pulls of that arm."""
+    lowest, low, median, high, highest = fan.quantiles
+    axes.plot(fan.grid, median, color=style.colour, linewidth=2.0, label=MIDDLE)
+    plot.fill(axes, fan.grid, low, high, color=style.colour, alpha=0.25, label=MOST)
+    plot.fill(axes, fan.grid, lowest, highest, color=style.colour, alpha=0.12, label=WHOLE)
+    hairs = axes.plot(fan.pulls, fan.values, color=style.colour, linewidth=0.4, alpha=0.5)
+    hairs[0].set_label(HAIRS)
+    plot.record(axes, MIDDLE, fan.grid, {"median": median, "5 %": low, "95 %": high})
+    plot.record(axes, MOST, fan.grid, {"5 %": low, "95 %": high})
+    plot.record(axes, WHOLE, fan.grid, {"lowest": lowest, "highest": highest})
+    probes, arms = fan.values.shape
+    by_arm = {"value": fan.values.T.ravel(), "arm": np.repeat(np.arange(1.0, arms + 1), probes)}
+    plot.record(axes, HAIRS, fan.pulls.T.ravel(), by_arm)
+    known = np.isfinite(median)
+    if straight:
+        _draw_straight(plot, axes, fan.grid[known], median[known])
+
+
+def _draw_straight(plot: Plot, axes: Axes, x: FloatArray, y: FloatArray) -> None:
+    """Draw the straight line through the last half, down to where it is 0: linear growth."""
+    half = int(np.searchsorted(x, x[-1] / 2)) if len(x) else 0
+    if half < len(x) - 1:
+        slope = (y[-1] - y[half]) / (x[-1] - x[half])
+        start = max(0.0, float(x[-1] - y[-1] / slope)) if slope > 0 else 0.0
+        ends = np.array([start, x[-1]])
+        line = y[-1] + slope * (ends - x[-1])
+        axes.plot(ends, line, color=plot.ink, linewidth=1.1, linestyle=_DASHED, zorder=3, label=_STRAIGHT)
+
+
+def _draw_both_slopes(plot: Plot, axes: Axes, fan: _Fan) -> None:
+    """Draw growth like the square root and linear growth, both from where an arm has been pulled a few times."""
+    median = fan.quantiles[2]
+    later = np.isfinite(median) & (median > 0) & (fan.grid >= 4)
+    if later.any():
+        x, at = fan.grid[later], (float(fan.grid[later][0]), float(median[later][0]))
+        plot.draw_slope(axes, x, at, 0.5, "slope of √pulls")
+        plot.draw_slope(axes, x, at, 1.0, "slope of linear growth")

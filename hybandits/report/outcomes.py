@@ -1,0 +1,194 @@
+"""Results in order, their names in words, and how much was run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybandits import paper
+from hybandits.experiments.record import Experiment
+from hybandits.experiments.results import Outcome, Results
+from hybandits.foundation.checks import FloatArray
+from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
+
+REPRODUCED = ("HyLinUCB", "LinUCB", "DisLinUCB", HYRAN_RELEASED)
+"""The curves of the published figure."""
+ASIDE = ("HyRan", "SupLinUCB")
+"""Baselines that the published figure does not show."""
+BEST = "HyLinUCB"
+"""The policy that regret on a click log is relative to."""
+SYNTHETIC = "synthetic log, not Yahoo's data"
+
+_NAMES = {
+    "setting-1": "Setting 1",
+    "setting-2": "Setting 2",
+    "setting-3": "Setting 3",
+    "diversity": "Diversity",
+    "setting-1-fresh": "Setting 1, fresh environments",
+    "setting-2-fresh": "Setting 2, fresh environments",
+    "setting-3-fresh": "Setting 3, fresh environments",
+    "diversity-small": "Diversity, small problem",
+    "yahoo": "Yahoo",
+    "yahoo-positions": "Yahoo, positions as arms",
+}
+
+
+# ------------------------------------------------------------------ selection
+
+
+def in_order(results: Results) -> list[Outcome]:
+    """All outcomes, protocol by protocol, in the paper's order, each setting followed by its fresh environments."""
+    names = [name for setting in paper.SETTINGS for name in (setting, paper.FRESH_NAMES.get(setting)) if name]
+
+    def place(outcome: Outcome) -> tuple[int, int, str]:
+        e = outcome.experiment
+        known = e.protocol != "own" and e.name in names
+        return results.protocols.index(e.protocol), names.index(e.name) if known else len(names), e.name
+
+    return sorted(results.outcomes.values(), key=place)
+
+
+def of_the_paper(results: Results) -> bool:
+    """Whether any of the paper's experiments is among the results."""
+    return any(protocol != "own" for protocol in results.protocols)
+
+
+def present_in(outcome: Outcome, names: Sequence[str]) -> list[str]:
+    """Those of the policies that were run."""
+    return [name for name in names if name in outcome.policies]
+
+
+def rivals(outcome: Outcome) -> list[str]:
+    """The paper's algorithms to be compared with HyLinUCB on a click log; none if that was not run."""
+    return present_in(outcome, (*REPRODUCED[1:], "HyRan")) if BEST in outcome.policies else []
+
+
+def twins(outcome: Outcome) -> dict[str, str]:
+    """Algorithms that were also run with the released code's defect on the click log, and their names then."""
+    pairs = {name: f"{name}{DEFECT_SUFFIX}" for name in outcome.policies}
+    return {name: twin for name, twin in pairs.items() if twin in outcome.policies}
+
+
+def is_synthetic(outcome: Outcome) -> bool:
+    """Whether the experiment is on a synthetic log."""
+    return paper.synthetic_log(outcome.experiment) is not None
+
+
+def many_arms(outcome: Outcome) -> bool:
+    """Whether the experiment has several numbers of arms."""
+    return len(outcome.experiment.arms) > 1
+
+
+def has_several_runs(outcome: Outcome) -> bool:
+    """Whether there is more than one run, so that bands can be drawn."""
+    return len(outcome.experiment.seeds) * outcome.experiment.trials > 1
+
+
+def environment_means(outcome: Outcome, policy: str, arms: int) -> FloatArray:
+    """The mean regret at T of every environment over its trials."""
+    final, environments = outcome.final(policy, arms), outcome.environments(policy, arms)
+    return np.array([final[environments == one].mean() for one in np.unique(environments)])
+
+
+# ------------------------------------------------------------------ names
+
+
+def name_of(experiment: str) -> str:
+    """An experiment's name for headings."""
+    return _NAMES.get(experiment, experiment)
+
+
+def under(protocol: str) -> str:
+    """A protocol for headings."""
+    return "own experiment" if protocol == "own" else f"{protocol} protocol"
+
+
+def under_and_log(outcome: Outcome) -> str:
+    """The protocol, and that the log is synthetic if it is, for headings."""
+    return under(outcome.experiment.protocol) + (f" ({SYNTHETIC})" if is_synthetic(outcome) else "")
+
+
+def shape_of(outcome: Outcome) -> str:
+    """The experiment's name and size, for titles."""
+    e = outcome.experiment
+    rest = f"T = {e.horizon:,}" if many_arms(outcome) else f"K = {outcome.arms[0]}"
+    return f"{name_of(e.name)}: d₁ = {e.d1}, d₂ = {e.d2}, {rest}"
+
+
+def count(number: int, word: str) -> str:
+    """A number of things.
+
+    >>> count(1, "trial"), count(2, "trial")
+    ('1 trial', '2 trials')
+    """
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def runs_in_words(outcome: Outcome) -> str:
+    """The number of runs, for captions."""
+    e = outcome.experiment
+    if e.log is not None:
+        return f"{count(e.trials, 'trial')} on one {'synthetic log' if is_synthetic(outcome) else 'log'}"
+    environments = len(e.seeds)
+    runs = count(environments * e.trials, "run")
+    return f"{runs} ({count(environments, 'environment')}, {count(e.trials, 'trial')} each)"
+
+
+# ------------------------------------------------------------------ how much was run
+
+
+def shortened(results: Results) -> list[str]:
+    """How far the runs fall short of the paper's lengths, one phrase per experiment."""
+    phrases = []
+    for outcome in in_order(results):
+        e, setting = outcome.experiment, paper.setting_of(outcome.experiment.name)
+        lengths: tuple[tuple[int, int, str], ...] = ()
+        if e.log is not None:
+            fitted = (int(e.log["train"]), paper.YAHOO_TRAIN, "rounds to fit on")
+            lengths = ((e.horizon, paper.YAHOO_ROUNDS, "rounds"), fitted)
+        elif setting is not None and e.protocol != "own":
+            lengths = (
+                (e.horizon, setting.horizon, "rounds"),
+                (e.trials, setting.trials, "trials per environment"),
+                (len(e.seeds), setting.environments, "environments"),
+            )
+            if e.name != setting.name:  # fresh environments have one trial, and as many as were asked for
+                lengths = lengths[:1]
+        parts = [f"{have:,} of {full:,} {what}" for have, full, what in lengths if have < full]
+        if parts:
+            phrases.append(f"{name_of(e.name)}: {', '.join(parts)}")
+    return list(dict.fromkeys(phrases))
+
+
+def unfinished(results: Results) -> list[str]:
+    """Cases that the manifest names and that have no complete results."""
+    phrases = []
+    for record in results.manifest.get("experiments", []):
+        outcome = results.outcome(record["name"], record["protocol"])
+        lacking = [arms for arms in record["arms"] if outcome is None or arms not in outcome.arms]
+        if lacking:
+            arms = "" if record.get("log") else f", K = {', '.join(str(arms) for arms in lacking)}"
+            phrases.append(f"{name_of(record['name'])}, {record['protocol']} protocol{arms}")
+    return phrases
+
+
+def lengths(results: Results) -> list[tuple[list[str], Experiment]]:
+    """The experiments' names, those of equal length together, and one experiment of each length."""
+    alike: dict[tuple[int, int, int, bool], tuple[list[str], Experiment]] = {}
+    for outcome in in_order(results):
+        e = outcome.experiment
+        names, _ = alike.setdefault((e.horizon, len(e.seeds), e.trials, e.log is None), ([], e))
+        if name_of(e.name) not in names:
+            names.append(name_of(e.name))
+    return list(alike.values())
+
+
+def synthetic_note(results: Results) -> str:
+    """A warning where a synthetic log stands in for Yahoo's, else nothing."""
+    if not any(is_synthetic(outcome) for outcome in results.outcomes.values()):
+        return ""
+    return (
+        "The Yahoo experiment was played on a synthetic log in the format of Yahoo's, not on Yahoo's data: it shows "
+        "that everything runs and says nothing about the paper's result. To use Yahoo's data, give --data DIR."
+    )

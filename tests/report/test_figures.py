@@ -1,0 +1,319 @@
+"""Figures from fabricated results: which there are, their words, their numbers, and that they can be drawn."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib import rc_context
+from numpy.testing import assert_allclose
+
+from hybandits import paper
+from hybandits.experiments.results import Results
+from hybandits.paper import HYRAN_RELEASED
+from hybandits.report.figures import Figure, figures_of, looks
+from hybandits.report.figures.diversity import by_pulls
+from hybandits.report.figures.looks import SCHEMES, Plot, write_figure
+from hybandits.report.figures.regret import change, curve_of, read_outs
+from hybandits.report.outcomes import SYNTHETIC
+from tests.support.fabricated_outcomes import (
+    as_results,
+    fabricated_outcome,
+    root_curves,
+    small_measures,
+    small_problem,
+)
+from tests.support.fabricated_results import (
+    fabricate,
+    fabricate_both,
+    fabricate_log,
+    fresh_setting,
+    level_of,
+    on_a_log,
+    small_setting,
+)
+
+POLICIES = ("HyLinUCB", "LinUCB", "HyRan", HYRAN_RELEASED, "Greedy")
+
+
+def named(results: Results) -> dict[str, Figure]:
+    return {f"{figure.protocol}-{figure.name}": figure for figure in figures_of(results)}
+
+
+def drawn(figure: Figure, policies: Sequence[str] = ()) -> Plot:
+    with rc_context(looks.LOOK):
+        plot = Plot(figure, policies)
+        figure.draw(plot)
+        plot.add_legend()
+        plot.canvas.draw_without_rendering()
+    return plot
+
+
+def titles(plot: Plot) -> list[str]:
+    return [axes.get_title("left") for axes in plot.axes]
+
+
+def keys(plot: Plot) -> list[str]:
+    return [text.get_text() for legend in plot.canvas.legends for text in legend.get_texts()]
+
+
+def numbers(plot: Plot) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(plot.numbers())))
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    records = [
+        small_setting("setting-1", policies=POLICIES),
+        small_setting("setting-3", policies=("HyLinUCB", "LinUCB")),
+        small_setting("diversity", policies=("HyLinUCB", "DisLinUCB")),
+        small_setting("setting-1", "written", policies=("HyLinUCB",)),
+    ]
+    return fabricate(tmp_path_factory.mktemp("results"), *records, leave_out="setting-3/released/K50")
+
+
+# ------------------------------------------------------------------ figures and words
+
+
+def test_there_is_a_figure_for_every_result_and_no_other(settings: Results) -> None:
+    assert sorted(named(settings)) == [
+        "released-diversity-DisLinUCB",
+        "released-diversity-HyLinUCB",
+        "released-diversity-coupling",
+        "released-diversity-regret",
+        "released-panels",
+        "released-setting-1",
+        "released-setting-1-beyond",
+        "released-setting-1-hyran",
+        "released-setting-3",
+        "written-panels",
+        "written-setting-1",
+    ]
+
+
+def test_words_carry_the_numbers(settings: Results) -> None:
+    figures = named(settings)
+    for figure in figures.values():
+        assert figure.title
+        assert figure.caption.endswith(".")
+        assert figure.alt.endswith(".")
+    level = level_of(small_setting("setting-1"), "HyLinUCB", 25)
+    assert f"HyLinUCB {level:,.0f}" in figures["released-setting-1"].alt
+    assert "Greedy" not in figures["released-setting-1"].alt
+    assert "6 runs (3 environments, 2 trials each)" in figures["released-setting-1"].caption
+    beyond = figures["released-setting-1-beyond"]
+    assert "Of the published algorithms HyLinUCB has the lowest regret" in beyond.caption
+    assert "Greedy" in beyond.alt
+    assert " LinUCB" not in beyond.alt
+    # 677 is published for HyRan (released); the fabricated HyRan is at 175.
+    assert "3.87 times" in figures["released-setting-1-hyran"].caption
+    assert "the published figure" in figures["released-setting-1"].caption
+    assert "Edged markers" not in figures["written-setting-1"].caption, "published dots are of the released protocol"
+    assert "read-out is off by 10 (setting 1), 15 (setting 3)" in figures["released-panels"].caption
+    # At 5,000 rounds: 1 + 0.01 t for the shared block; the six arms have 714, 1,428, ... pulls, and 1 + pulls / 20.
+    blocks = figures["released-diversity-HyLinUCB"].alt
+    assert "smallest eigenvalue of the shared block 51.0, of the arms' blocks 126.0" in blocks
+    assert "the median over arms is 126.0" in figures["released-diversity-DisLinUCB"].alt
+    coupling = figures["released-diversity-coupling"].alt
+    assert f"HyLinUCB {1 / np.sqrt(51):.2f}; the proofs use 0.5" in coupling
+    assert "DisLinUCB" not in coupling, "it shares nothing that could be coupled"
+
+
+def test_figures_of_a_log(tmp_path: Path) -> None:
+    records = [on_a_log(defect=True), on_a_log(arms="positions", trials=1), on_a_log("written")]
+    figures = named(fabricate_log(tmp_path, *records, spread=0.0))
+    assert sorted(figures) == [
+        "released-yahoo", "released-yahoo-defect", "released-yahoo-positions", "released-yahoo-positions-relative",
+        "released-yahoo-relative", "written-yahoo", "written-yahoo-relative",
+    ]  # fmt: skip
+    for figure in figures.values():
+        assert figure.section == "yahoo"
+        for text in (figure.caption, figure.title, figure.alt):
+            assert SYNTHETIC in text
+        assert "Edged markers" not in figure.caption
+    assert "HyLinUCB 1,100 instead of 1,000" in figures["released-yahoo-defect"].caption
+    plot = drawn(figures["released-yahoo-defect"])
+    assert [title.split()[-2:] for title in titles(plot)] == [["+10.0", "%"]] * 4
+    alone = named(fabricate_log(tmp_path / "alone", on_a_log(policies=("LinUCB", "HyThompson"), trials=1)))
+    assert list(alone) == ["released-yahoo"], "without HyLinUCB there is nothing to be relative to"
+    assert "lowest to highest run" not in keys(drawn(alone["released-yahoo"])), "one trial has no band"
+
+
+def test_fresh_environments_have_a_figure_of_their_own(tmp_path: Path) -> None:
+    records = [fresh_setting("setting-1"), fresh_setting("setting-3"), small_setting("setting-1")]
+    figures = named(fabricate(tmp_path, *records))
+    fresh = [name for name in figures if "fresh" in name]
+    assert fresh == ["released-setting-1-fresh-environments", "released-setting-3-fresh-environments"]
+    one, three = (figures[name] for name in fresh)
+    assert one.caption.startswith("6 runs (6 environments, 1 trial each), 10,000 rounds.")
+    assert "Diamonds: the 3 environments of setting 1, mean over trials." in one.caption
+    assert "median regret at T with 25 arms, lowest to highest: HyLinUCB 205 (154 to 256)" in one.alt
+    assert "Diamonds" not in three.caption
+    assert titles(drawn(three)) == ["K = 10", "K = 100", "K = 400"]
+    assert "the 3 environments of setting 1" in keys(drawn(one))
+
+
+@pytest.mark.parametrize("policies", [None, ["Uniform"], ["DisLinUCB"], ["HyIDS", "LinUCB"]])
+def test_the_small_problem(policies: list[str] | None) -> None:
+    e = small_problem() if policies is None else small_problem(arms=(3,)).only(policies)
+    (figure,) = figures_of(as_results(fabricated_outcome(e, root_curves(e, 0.5), small_measures(e, z=0.25))))
+    assert "with 3 arms " in figure.alt
+    assert ("with 6 arms Uniform 0.25" in figure.alt) == (policies is None)
+    assert "d₁ = 2, d₂ = 2, T = 2,500,000" in figure.caption
+    plot = drawn(figure, e.only(policies or ["Uniform"]).policies and [entry.name for entry in e.policies])
+    assert ("burn-in T₀" in keys(plot)) == (policies != ["DisLinUCB"])
+    assert "1/2, the lemma's promise" in keys(plot)
+
+
+def test_without_diversity_there_is_no_burn_in_to_draw() -> None:
+    e = small_problem(arms=(3,))
+    (figure,) = figures_of(as_results(fabricated_outcome(e, root_curves(e, 0.5), small_measures(e, rho=0.0))))
+    assert "burn-in T₀" not in keys(drawn(figure, ["Uniform"]))
+
+
+def test_own_experiments_show_all_policies(tmp_path: Path) -> None:
+    record = small_setting("setting-3", policies=("HyLinUCB", "Greedy"))
+    record = replace(record, name="mine", protocol="own", probes=(), points=(1, 10_000, 30_000))
+    against_arms, over_rounds = figures_of(fabricate(tmp_path, record))
+    assert [figure.name for figure in (against_arms, over_rounds)] == ["mine", "mine-rounds"]
+    assert "own experiment" in against_arms.title
+    plot = drawn(over_rounds)
+    assert titles(plot) == ["K = 10", "K = 50"]
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in plot.axes}) == 1, "they are to be compared"
+    assert [row["x"] for row in numbers(plot) if (row["panel"], row["curve"]) == ("K = 50", "Greedy")] == [
+        "1", "10000", "30000",
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def test_a_curve_is_mean_lowest_and_highest_run(tmp_path: Path) -> None:
+    results = fabricate(tmp_path, small_setting("setting-1"), small_setting("setting-3"))
+    rounds, arms = (results.outcomes[name, "released"] for name in ("setting-1", "setting-3"))
+    one = curve_of(rounds, "LinUCB")
+    assert_allclose([one.mean[-1], one.low[-1], one.high[-1]], 243 * np.array([1, 0.895, 1.105]))
+    assert_allclose(one.x, [1000, 2500, 5000, 10_000])
+    other = curve_of(arms, "DisLinUCB")
+    assert_allclose(other.x, [10, 50])
+    assert_allclose(other.mean, [48, 277])
+    dots = read_outs(rounds, ["LinUCB", "HyRan"])
+    assert dots == {"LinUCB": {1000: 76, 2500: 129, 5000: 178, 10_000: 243}, "HyRan": {}}, "none beyond our last round"
+    assert read_outs(arms, ["LinUCB"]) == {"LinUCB": {50: 917}}, "hidden behind a marker at K = 10"
+
+
+def test_published_dots_on_a_log_are_of_real_data(tmp_path: Path) -> None:
+    records = [on_a_log(synthetic=False, rounds=3_000_000), on_a_log("written", synthetic=False, rounds=3_000_000)]
+    results = fabricate_log(tmp_path, *records)
+    released, written = (results.outcomes["yahoo", protocol] for protocol in ("released", "written"))
+    assert {n: len(dots) for n, dots in read_outs(released, ["LinUCB", HYRAN_RELEASED]).items()} == {
+        "LinUCB": 3, HYRAN_RELEASED: 3,
+    }  # fmt: skip
+    assert read_outs(written, ["LinUCB"]) == {}
+    relative = named(results)["released-yahoo-relative"]
+    assert "need not meet it" in relative.caption
+    assert "synthetic" not in relative.caption + relative.title + relative.alt
+
+
+def test_regret_relative_to_the_same_trial(tmp_path: Path) -> None:
+    figures = named(fabricate_log(tmp_path, on_a_log(trials=3), spread=50.0))
+    last = [row for row in numbers(drawn(figures["released-yahoo-relative"])) if row["curve"] == "DisLinUCB"][-1]
+    # 0.1 letters of the name, here one, times the spread; signs change from trial to trial.
+    assert_allclose([float(last[name]) for name in ("mean", "lowest", "highest")], [400 + 5 / 3, 395, 405], rtol=1e-5)
+
+
+def test_the_effect_of_the_defect(tmp_path: Path) -> None:
+    outcome = fabricate_log(tmp_path, on_a_log(defect=True, trials=1), spread=0.0).outcomes["yahoo", "released"]
+    assert change(outcome, "HyLinUCB", "HyLinUCB, defect") == "HyLinUCB 1,100 instead of 1,000"
+    assert change(outcome, "HyLinUCB", "HyLinUCB") == "HyLinUCB 1,000 with and without it"
+
+
+def test_quantiles_at_equal_pulls() -> None:
+    # Two arms of one run: values are twice and four times the pulls; the second arm is pulled up to 10 only.
+    pulls = np.array([[[0.0, 0.0], [10.0, 5.0], [20.0, 10.0]]])
+    low, high = by_pulls(pulls, pulls * np.array([2.0, 4.0]), np.array([0.0, 5.0, 10.0, 20.0, 30.0]), (0, 1))
+    assert_allclose(low, [0, 10, 20, 40, np.nan])
+    assert_allclose(high, [0, 20, 40, 40, np.nan])
+
+
+def test_numbers_of_two_panels_are_written_once(settings: Results) -> None:
+    plot = drawn(named(settings)["released-setting-1"])
+    rows = numbers(plot)
+    assert {row["panel"] for row in rows} == {"Setting 1"}, "the second panel has the same on logarithmic axes"
+    assert len(rows) == 4 * (4 + 4) - 4, "four curves, and read-outs of three of them"
+    first = {"panel": "Setting 1", "curve": "LinUCB", "x": "1000", "mean": "76.8433", "lowest": "68.7748"}
+    assert first | {"highest": "84.9119", "published": ""} in rows
+
+
+# ------------------------------------------------------------------ drawing
+
+
+def test_panels_show_ratios_or_the_log(settings: Results, tmp_path: Path) -> None:
+    plot = drawn(named(settings)["released-panels"])
+    assert titles(plot)[1:] == [
+        "(b) Setting 2: not in these results",
+        "(c) Setting 3: d₁ = 5, d₂ = 5, T = 30,000",
+        "(d) our regret at T divided by the published",
+    ]
+    assert keys(plot)[-2:] == ["published figure, read off", "lowest to highest run"]
+    written = drawn(named(settings)["written-panels"])
+    assert "published figure, read off" not in keys(written)
+    one = small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))
+    for name, clicks, title in (
+        ("log", on_a_log(), "(d) Yahoo: d₁ = 36, d₂ = 6, K = 22"),
+        ("alone", on_a_log(policies=("LinUCB",)), "(d) our regret at T divided by the published"),
+    ):
+        figure = named(fabricate_both(tmp_path / name, one, clicks))["released-panels"]
+        assert titles(drawn(figure))[3] == title
+        assert (SYNTHETIC in figure.caption) == ("mean regret at T beyond HyLinUCB's" in figure.alt) == (name == "log")
+
+
+def test_regrets_of_nothing_can_be_drawn(settings: Results, tmp_path: Path) -> None:
+    """Logarithmic axes have no place for 0."""
+    record = replace(small_setting("setting-1", policies=("Greedy",)), name="mine", protocol="own")
+    results = fabricate(tmp_path, record, fresh_setting("setting-1"))
+    for outcome in results.outcomes.values():
+        regret = type(outcome).regret
+        object.__setattr__(outcome, "regret", lambda *case, o=outcome, r=regret: 0.0 * r(o, *case))
+    for figure in figures_of(results):
+        drawn(figure)
+        assert " 0" in figure.alt
+
+
+@pytest.mark.slow
+def test_every_figure_is_drawn_light_and_dark_into_files(settings: Results, tmp_path: Path) -> None:
+    for figure in figures_of(settings):
+        written = write_figure(figure, tmp_path, POLICIES)
+        png, svg, rows = written.files
+        assert rows.read_text(encoding="utf-8").startswith("panel,curve,x,")
+        assert png.read_bytes().startswith(b"\x89PNG")
+        assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+        assert set(written.pictures) == set(SCHEMES)
+        assert len(set(written.pictures.values())) == 2
+    assert {path.suffix for path in tmp_path.iterdir()} == {".png", ".svg", ".csv"}, "temporary files are removed"
+
+
+# ------------------------------------------------------------------ looks
+
+
+def test_every_policy_looks_different_and_the_same_everywhere() -> None:
+    names = [*looks.STYLES, *(f"policy {i}" for i in range(16))]
+    styles = looks.styles_of(names)
+    for colours in ({s.light for s in looks.STYLES.values()}, {s.dark for s in looks.STYLES.values()}):
+        assert len(colours) == len(looks.STYLES)
+    assert len({(style.light, str(style.dash)) for style in styles.values()}) == len(names)
+    for name in (*paper.PAPER_POLICIES, *paper.BASELINES, *paper.BEYOND):
+        assert name in looks.STYLES
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (20_000, "20,000"), (3_000_000, "3M"), (2_500_000, "2.5M"), (0.5, "0.5")]
+)
+def test_ticks_are_short(value: float, text: str) -> None:
+    assert looks.thousands(value) == text
