@@ -17,7 +17,7 @@ from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log.rows import ALL, Closed, Decision, encode_ids
 from hybandits.service.log.rows import Reward as RewardRow
 from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.log.store import StoreError
+from hybandits.service.log.store import StoreError, Transaction
 from hybandits.service.model_state import ModelState
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
@@ -448,17 +448,17 @@ def test_what_was_never_written_is_not_known(tmp_path: Path, monkeypatch: pytest
     service = writer(tmp_path)
     put(service, "a", "b")
 
-    def full(rows: object) -> None:
+    def full(*_: object) -> None:
         raise StoreError("The disk is full.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(service.store, "append", full)
+        patch.setattr(Transaction, "append", full)
         failed = service.serve([Decide(USER, event_id="e"), GiveReward("e", 1.0)])
     assert [outcome.status for outcome in failed] == [503, 503]
     assert refused(service, GiveReward("e", 1.0)).status == 404
     assert decide(service, "e").status == 201
     with monkeypatch.context() as patch:
-        patch.setattr(service.store, "append", full)
+        patch.setattr(Transaction, "append", full)
         assert refused(service, GiveReward("e", 1.0)).status == 503
     assert reward(service, "e", 0.0).status == 201
     assert reward(service, "e", 0.0).status == 200

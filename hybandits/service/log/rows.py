@@ -191,6 +191,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Content)
 _rows_decoder = msgspec.json.Decoder(list[Row])
+_outcomes_decoder = msgspec.json.Decoder(list[tuple[Row, Row | None]])
 
 
 def encode(content: Content) -> bytes:
@@ -228,3 +229,8 @@ def decode_rows(text: bytes | str) -> list[Row]:
     [Row(number=7, time=0, content=Retired(arm='a17'))]
     """
     return _rows_decoder.decode(text)
+
+
+def decode_outcomes(text: bytes | str) -> list[tuple[Row, Row | None]]:
+    """Decisions with their rewards, from a JSON list of pairs."""
+    return _outcomes_decoder.decode(text)

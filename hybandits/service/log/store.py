@@ -1,16 +1,83 @@
-"""Where the log is kept: the interface of the two stores, and opening one by its address."""
+"""The log in a database: what can be read and written, in SQL that SQLite and PostgreSQL share.
+
+A store of another database is one class beside `sqlite` and `postgres`, with the connection, its errors and its lock.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
-from hybandits.service.log.rows import Row
+from hybandits.service.log.rows import (
+    DECISION,
+    EVENTLESS,
+    KINDS,
+    REWARD,
+    SCHEMA,
+    Decision,
+    Row,
+    decode_outcomes,
+    decode_rows,
+    encode,
+)
 
 SNAPSHOTS = 3
-"""Fingerprints of which a snapshot is kept: while servers are upgraded one by one, there are two."""
+"""Fingerprints of which a snapshot is stored: while servers are upgraded one by one, there are two."""
+
+PAGE = 1_000
+"""Rows that are read at a time. A WAL of SQLite cannot be reset while somebody reads."""
+
+Values = Sequence[Any]
+Result = list[tuple[Any, ...]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """What databases write differently.
+
+    Attributes
+    ----------
+    integer, blob, table : str
+        Types of columns, and what follows on the columns of a table.
+    piece : int
+        Rows that one statement writes, or looks up.
+    among : callable
+        The condition that a column has one of these values, and its values.
+    source : callable
+        The source of an INSERT of these rows, and its values.
+    """
+
+    integer: str
+    blob: str
+    table: str
+    piece: int
+    among: Callable[[Values], tuple[str, Values]]
+    source: Callable[[Sequence[Values]], tuple[str, Values]]
+
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS version (schema {integer} NOT NULL, probes {integer} NOT NULL){table};
+INSERT INTO version SELECT {schema}, 0 WHERE NOT EXISTS (SELECT 1 FROM version);
+CREATE TABLE IF NOT EXISTS log (
+  row {integer} PRIMARY KEY, kind {integer} NOT NULL, time {integer} NOT NULL, event {blob}, content TEXT NOT NULL
+){table};
+CREATE UNIQUE INDEX IF NOT EXISTS of_event ON log (event, kind) WHERE event IS NOT NULL;
+CREATE INDEX IF NOT EXISTS of_kind ON log (kind, row) WHERE event IS NULL;
+CREATE TABLE IF NOT EXISTS snapshot (
+  row {integer} PRIMARY KEY, fingerprint TEXT NOT NULL, content {blob} NOT NULL
+){table};
+"""
+"""Events are bytes (UTF-8), because a text of PostgreSQL cannot hold every character. Contents are JSON, which can."""
+
+_ROW = "'[' || {0}.row || ',' || {0}.time || ',' || {0}.content || ']'"
+"""A row as JSON. Many rows are fetched as one text, because other threads may run after each row that is fetched."""
 
 
 class StoreError(Exception):
@@ -18,14 +85,14 @@ class StoreError(Exception):
 
 
 class Found(NamedTuple):
-    """What the log holds about an event."""
+    """The rows of an event."""
 
     decision: Row | None = None
     reward: Row | None = None
 
 
 class Snapshot(NamedTuple):
-    """The model after a row, as bytes. It is a cache: it can be folded again from the log."""
+    """The model after a row, as bytes. It is a cache: it can be computed again from the log."""
 
     row: int
     fingerprint: str
@@ -37,85 +104,270 @@ class Snapshot(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-class Reading(Protocol):
-    """What can be read of a log, in or out of a transaction."""
+class Reading(ABC):
+    """Queries of a log, in or out of a transaction."""
+
+    name: str
+    """The name of the log in messages, without user and password."""
+    dialect: Dialect
+
+    @abstractmethod
+    def _fetch(self, query: str, values: Values = ()) -> Result:
+        """The result of a statement, in which values are written as question marks."""
 
     def rows(self, after: int, upto: int | None = None, kinds: Sequence[int] | None = None) -> Iterator[Row]:
-        """The rows after..upto, in order; only some kinds if they are given."""
+        """The rows after..upto, in order; only of these kinds if they are given."""
+        where, values = "row > ? AND row <= ?", [2**62 if upto is None else upto]
+        if kinds is not None:
+            where += f" AND kind IN ({', '.join('?' * len(kinds))})"
+            where += " AND event IS NULL" if set(kinds) <= set(EVENTLESS) else ""  # so that the index on kinds is used
+            values += kinds
+        query = f"SELECT row, time, content FROM log WHERE {where} ORDER BY row LIMIT {PAGE}"
+        while True:
+            page = self._rows(query, [after, *values])
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].number
+
+    def _rows(self, query: str, values: Values) -> list[Row]:
+        ((text,),) = self._fetch(f"SELECT string_agg({_ROW.format('r')}, ',') FROM ({query}) AS r", values)
+        return sorted(decode_rows(f"[{text or ''}]"), key=attrgetter("number"))
+
+    def _among(self, column: str, values: Values) -> list[Row]:
+        condition, values = self.dialect.among(values)
+        return self._rows(f"SELECT row, time, content FROM log WHERE {column} {condition}", values)
+
+    def _pieces(self, values: Sequence[T]) -> Iterator[Sequence[T]]:
+        return (values[i : i + self.dialect.piece] for i in range(0, len(values), self.dialect.piece))
 
     def find(self, events: Sequence[str]) -> dict[str, Found]:
         """Decisions and rewards of events; those that have neither are left out."""
+        found: dict[str, Found] = {}
+        for piece in self._pieces([event.encode() for event in events]):
+            for row in self._among("event", piece):
+                event = row.content.event  # type: ignore[union-attr]
+                name = "decision" if isinstance(row.content, Decision) else "reward"
+                found[event] = found.get(event, Found())._replace(**{name: row})
+        return found
 
     def by_number(self, numbers: Sequence[int]) -> list[Row]:
         """The rows with these numbers, in this order."""
+        found = {row.number: row for piece in self._pieces(numbers) for row in self._among("row", piece)}
+        if missing := [number for number in numbers if number not in found]:
+            raise StoreError(f"{self.name} has no row {missing[0]}.")
+        return [found[number] for number in numbers]
 
     def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, Row | None]]:
         """The decisions among the rows after..upto, each with its reward, which may be late; None if none has come."""
+        query = (
+            f"SELECT string_agg('[' || {_ROW.format('d')} || ',' || coalesce({_ROW.format('r')}, 'null') || ']', ',') "
+            "FROM (SELECT row, time, content, event FROM log WHERE row > ? AND row <= ? AND kind = ? "
+            f"ORDER BY row LIMIT {PAGE}) AS d LEFT JOIN log AS r ON r.event = d.event AND r.kind = ?"
+        )
+        while True:
+            ((text,),) = self._fetch(query, [after, upto, DECISION, REWARD])
+            page = sorted(decode_outcomes(f"[{text or ''}]"), key=lambda pair: pair[0].number)
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1][0].number
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
         """Number and time of the first decisions after a row, at most so many."""
+        query = "SELECT row, time FROM log WHERE row > ? AND kind = ? ORDER BY row LIMIT ?"
+        return [(number, time) for number, time in self._fetch(query, [after, DECISION, most])]
 
     def last(self) -> tuple[int, int]:
         """Number and time of the last row; (0, 0) if there is none."""
+        for number, time in self._fetch("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
+            return number, time
+        return 0, 0
 
 
-class Transaction(Reading, Protocol):
-    """A look at the log that nobody else writes to meanwhile."""
+class Transaction(Reading):
+    """A transaction that is the only one to write.
+
+    Parameters
+    ----------
+    store : Store
+        The log.
+    connection : object
+        A connection on which the transaction has begun.
+    last : int
+        The last row.
+    """
+
+    def __init__(self, store: Store, connection: Any, last: int) -> None:
+        self.name, self.dialect = store.name, store.dialect
+        self._store, self._connection, self._last = store, connection, last
+
+    def _fetch(self, query: str, values: Values = ()) -> Result:
+        return self._store._ask(self._connection, query, values)
 
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows, whose numbers follow on the last. Others are refused."""
+        if rows and rows[0].number != self._last + 1:
+            raise StoreError(
+                f"{self.name} ends with row {self._last}, so that row {rows[0].number} cannot come next: if the log "
+                "was replaced by an earlier copy, restart all servers."
+            )
+        self._insert(rows)
 
     def begin(self, rows: Sequence[Row]) -> None:
         """Add the first rows of a log, whose numbers are in order. A log that has rows is refused."""
+        if self._last:
+            raise StoreError(not_empty(self.name))
+        self._insert(rows)
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        for piece in self._pieces(rows):
+            source, values = self.dialect.source(
+                [
+                    (
+                        row.number,
+                        KINDS[type(row.content)],
+                        row.time,
+                        None if row.event is None else row.event.encode(),
+                        encode(row.content).decode(),
+                    )
+                    for row in piece
+                ]
+            )
+            self._fetch(f"INSERT INTO log (row, kind, time, event, content) {source}", values)
+            self._last = piece[-1].number
 
     def touch(self) -> None:
         """Write something that changes nothing, so that the commit shows whether the disk takes it."""
+        self._fetch("UPDATE version SET probes = probes + 1")
 
 
-class Store(Reading, Protocol):
+LAST = "SELECT coalesce(max(row), 0) FROM log"
+"""The number of the last row."""
+
+
+class Store(Reading):
     """A log on disk. All methods raise `StoreError` where the disk or the database fails.
 
-    Attributes
-    ----------
-    name : str
-        The name of the log in messages, without user and password.
+    Every thread has its own connection. A store says how to connect, and which transaction is the only one to write.
     """
 
-    @property
-    def name(self) -> str: ...
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._connections: list[Any] = []
+        self._connecting = threading.Lock()
 
-    def writing(self) -> AbstractContextManager[Transaction]:
+    # -------------------------------------------------------------- to be written for each database
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """A new connection."""
+
+    @abstractmethod
+    def _ask(self, connection: Any, query: str, values: Values = ()) -> Result:
+        """The result of a statement; raises `StoreError`."""
+
+    @abstractmethod
+    def _is_lost(self, connection: Any) -> bool:
+        """Whether a connection has ended, so that another one may do."""
+
+    @abstractmethod
+    def _begin(self, connection: Any) -> int:
+        """Begin a transaction that is the only one to write; return the last row, or 0 if there is none."""
+
+    @abstractmethod
+    def _abandon(self, connection: Any) -> None:
+        """End a transaction without its rows, whatever has happened."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close files and connections."""
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        """Wait for other processes that write, where the database itself would not wake this one at once."""
+        return contextlib.nullcontext()
+
+    def _commit(self, connection: Any) -> None:
+        """Commit; when it returns, the rows are on disk."""
+        self._ask(connection, "COMMIT")
+
+    # -------------------------------------------------------------- the same for all
+
+    def _on_connection(self, action: Callable[[Any], T]) -> T:
+        """Call an action with the connection of this thread, and again with another one if that was lost."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None and not self._is_lost(connection):
+            try:
+                return action(connection)
+            except StoreError:
+                if not self._is_lost(connection):
+                    raise
+        self._local.connection = connection = self._connect()
+        with self._connecting:
+            self._connections = [*(each for each in self._connections if not self._is_lost(each)), connection]
+        return action(connection)
+
+    def _fetch(self, query: str, values: Values = ()) -> Result:
+        return self._on_connection(lambda connection: self._ask(connection, query, values))
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Transaction]:
         """A transaction that is the only one to write. When it ends without an error, its rows are on disk."""
+        with self._turn():
+            connection, last = self._on_connection(lambda connection: (connection, self._begin(connection)))
+            try:
+                yield Transaction(self, connection, last)
+                self._commit(connection)
+            except BaseException:
+                self._abandon(connection)
+                raise
 
     def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
         """The newest snapshot of a fingerprint, or the newest up to a row."""
+        query = "SELECT * FROM snapshot WHERE fingerprint = ? AND row <= ? ORDER BY row DESC LIMIT 1"
+        for found in self._fetch(query, [fingerprint, 2**62 if upto is None else upto]):
+            return Snapshot(*found)
+        return None
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot, in place of another of the same row. Only the newest of each fingerprint stays.
+        """Store a snapshot, in place of another of the same row.
 
-        If there are more than `SNAPSHOTS` of them, the oldest are forgotten.
+        Only the newest of each fingerprint stays, and of these the newest `SNAPSHOTS`.
         """
+        with self.writing() as transaction:
+            transaction._fetch(
+                "INSERT INTO snapshot VALUES (?, ?, ?) ON CONFLICT (row) DO UPDATE "
+                "SET fingerprint = excluded.fingerprint, content = excluded.content",
+                snapshot,
+            )
+            transaction._fetch(
+                "DELETE FROM snapshot WHERE row NOT IN "
+                "(SELECT max(row) FROM snapshot GROUP BY fingerprint ORDER BY max(row) DESC LIMIT ?)",
+                [SNAPSHOTS],
+            )
 
-    def close(self) -> None:
-        """Let go of files and connections."""
+    def _tables(self) -> str:
+        """Statements that make the tables where there are none."""
+        dialect = self.dialect
+        return TABLES.format(integer=dialect.integer, blob=dialect.blob, table=dialect.table, schema=SCHEMA)
+
+    def _check_version(self, create: bool) -> None:
+        """Raise if the log has another schema, or if it is empty and should not be."""
+        for (schema,) in self._fetch("SELECT schema FROM version"):
+            if schema != SCHEMA:
+                raise StoreError(f"{self.name} has schema {schema}, this version of hybandits reads {SCHEMA}")
+        if not create and self.last()[0] == 0:
+            raise StoreError(empty(self.name))
 
 
-def behind(name: object, first: int, last: int) -> str:
-    """What is said when rows do not follow on the last one of a log."""
-    return (
-        f"{name} ends with row {last}, so that row {first} cannot come next: if the log was replaced by an earlier "
-        "copy, restart all servers."
-    )
+def empty(name: str) -> str:
+    """The message where a log has no rows, and some are needed."""
+    return f"The log {name} is empty: start it with hybandits serve bandit.toml."
 
 
-def not_empty(name: object) -> str:
+def not_empty(name: str) -> str:
     """The message where a log begins that has rows already."""
     return f"The log {name} has rows already: give the name of a log that is not there yet."
-
-
-def empty(name: object) -> str:
-    """What is said when a log has no rows, and some are needed."""
-    return f"The log {name} is empty: start it with hybandits serve bandit.toml."
 
 
 def open_store(address: str, *, create: bool = True) -> Store:
@@ -123,16 +375,16 @@ def open_store(address: str, *, create: bool = True) -> Store:
 
     With `create`, a log begins if there is none. Otherwise nothing is written where there is no log that has begun.
     """
-    if address.startswith(("postgresql://", "postgres://")):
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        from hybandits.service.log.sqlite import SqliteStore
+
+        return SqliteStore(address, create=create)
+    if scheme in ("postgresql", "postgres"):
         from hybandits.service.log.postgres import PostgresStore
 
         return PostgresStore(address, create=create)
-    scheme, separator, _ = address.partition("://")
-    if separator:  # the rest may hold a password, so it is not repeated
-        raise ValueError(
-            f"the store begins with {scheme}://, which is not known: give the path of a SQLite file, or "
-            "postgresql://USER@HOST/DATABASE"
-        )
-    from hybandits.service.log.sqlite import SqliteStore
-
-    return SqliteStore(address, create=create)
+    raise ValueError(  # the rest may hold a password, so it is not repeated
+        f"the store begins with {scheme}://, which is not known: give the path of a SQLite file, or "
+        "postgresql://USER@HOST/DATABASE"
+    )

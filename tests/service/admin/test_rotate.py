@@ -157,8 +157,8 @@ def test_a_rotation_that_was_killed_is_repeated(tmp_path: Path, method: str, mon
 def tampered(store: SqliteStore, row: Row, content: Any) -> Callable[[], None]:
     """Change a row of a log; return what changes it back."""
     change = "UPDATE log SET content = ? WHERE row = ?"
-    store._connection.execute(change, (encode(content), row.number))
-    return lambda: store._connection.execute(change, (encode(row.content), row.number)) and None
+    store._fetch(change, (encode(content).decode(), row.number))
+    return lambda: store._fetch(change, (encode(row.content).decode(), row.number)) and None
 
 
 def test_a_log_that_begins_elsewhere_is_found_out(tmp_path: Path) -> None:

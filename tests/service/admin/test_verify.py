@@ -37,9 +37,9 @@ def last_decision(store: SqliteStore) -> tuple[Row, Decision]:
 def verified(store: SqliteStore, row: Row, other: Decision) -> Verification:
     """What comes out if a row of the log has another content."""
     change = "UPDATE log SET content = ? WHERE row = ?"
-    store._connection.execute(change, (encode(other), row.number))
+    store._fetch(change, (encode(other).decode(), row.number))
     result = verify(store)
-    store._connection.execute(change, (encode(row.content), row.number))
+    store._fetch(change, (encode(row.content).decode(), row.number))
     return result
 
 

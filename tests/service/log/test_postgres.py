@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
-import hybandits.service.log.postgres
 from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Decide, GiveReward, Refused
+from hybandits.service.log import postgres as postgres_module
 from hybandits.service.log.postgres import PostgresStore
 from hybandits.service.log.store import StoreError
 from hybandits.service.model_state import ModelState
@@ -128,14 +128,13 @@ def test_a_session_that_does_not_wait_for_the_disk_is_refused(address: str) -> N
 def test_a_stricter_default_isolation_does_no_harm(address: str) -> None:
     store = PostgresStore(f"{address}&options=-c%20default_transaction_isolation%3Dserializable")
     with store.writing() as transaction:
-        assert store._fetch("SHOW transaction_isolation") == [("read committed",)]
+        assert transaction._fetch("SHOW transaction_isolation") == [("read committed",)]
         transaction.append([decision(1, "a")])
     store.close()
 
 
 def test_a_server_that_hangs_with_the_lock_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = psycopg.sql.SQL(hybandits.service.log.postgres.SESSION.as_string(None).replace("'10s'", "'50ms'"))
-    monkeypatch.setattr(hybandits.service.log.postgres, "SESSION", session)
+    monkeypatch.setattr(postgres_module, "SESSION", postgres_module.SESSION.replace("'10s'", "'50ms'"))
     store = PostgresStore(address)
     with store.writing():
         failed: list[str] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import hybandits.service.log.postgres
+import hybandits.service.log.store
 from hybandits.service.admin.verify import verify
 from hybandits.service.log.rows import FEW, Arm, Closed, Opened, Retired, Row
 from hybandits.service.log.store import Found, Snapshot, Store, StoreError, open_store
@@ -76,7 +76,7 @@ def test_rows_come_back_as_they_were_and_in_order(store: Store) -> None:
 
 
 def test_many_rows_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hybandits.service.log.postgres, "PAGE", 3)
+    monkeypatch.setattr(hybandits.service.log.store, "PAGE", 3)
     for n in range(1, 11):
         append(store, decision(2 * n - 1, f"e{n}"), reward(2 * n, f"e{n}", 2 * n - 1, n))
     assert [row.number for row in store.rows(0)] == list(range(1, 21))
