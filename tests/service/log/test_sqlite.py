@@ -74,7 +74,7 @@ def test_tables_are_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     """A file with some of them would be refused as that of another program."""
     path = tmp_path / "log.db"
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "TABLES", sqlite.TABLES + "CREATE TABLE log (row INTEGER)")
+        patch.setattr(store_module, "TABLES", store_module.TABLES + "CREATE TABLE log (row INTEGER)")
         with pytest.raises(StoreError, match="table log already exists"):
             SqliteStore(path)
     store = SqliteStore(path)
