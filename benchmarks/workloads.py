@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybandits import HybridRidge, HyLinUCB, HyThompson
-from hybandits.estimators.integer_ids import Integers
+from hybandits.estimators.arms import Slots
 from hybandits.foundation.checks import FloatArray
 
 
@@ -27,7 +27,7 @@ class Workload:
         return [f"article-{arm}" for arm in range(self.arms)]
 
     @property
-    def numbers(self) -> Integers:
+    def numbers(self) -> Slots:
         """Ids of as many arms, in an array of integers."""
         return 109_000 + np.arange(self.arms)
 

@@ -10,26 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybandits.estimators.inputs import check_finite, checked_matrices, id_list
-from hybandits.estimators.integer_ids import INT64, IntegerIds, IntegerTable, integers
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
-from hybandits.kernels import arrow, integer_ids
+from hybandits.kernels import arrow
 
 Slots = NDArray[np.int64]
-
-_ndarray = np.ndarray
 
 MANY = 16
 """From this number of candidates on, duplicates are found faster by comparing slots than by a set of ids."""
 
 
-class CheckedCandidates(NamedTuple):
-    """Candidates with features ready for the kernels, their ids and their slots (-1: the arm has not learned)."""
+class Candidates(NamedTuple):
+    """Candidates whose features are ready for the kernels, with their ids and slots (-1: the arm has not learned)."""
 
     x: FloatArray
     z: FloatArray
     arms: Sequence[Hashable]
     slots: Slots
+
+    def take(self, rows: Slots) -> Candidates:
+        """Return the candidates in these rows."""
+        return Candidates(self.x[rows], self.z[rows], [self.arms[i] for i in rows.tolist()], self.slots[rows])
 
 
 class CandidateSet:
@@ -143,7 +144,6 @@ class ArmTable(ABC):
         self._last_ids: Any = None
         self._last_slots: Slots = np.empty(0, np.int64)
         self._last_epoch = -1
-        self._integers: IntegerTable | None = None
 
     # -------------------------------------------------------------- arms
 
@@ -158,8 +158,6 @@ class ArmTable(ABC):
 
     def unmet(self, arms: Iterable[Hashable]) -> int:
         """Return how many of the arms are not known yet."""
-        if type(arms) is IntegerIds:
-            return int((self._look_up(arms.array)[0] < integer_ids.NOT_LEARNED).sum())
         return sum(arm not in self._slots for arm in arms)
 
     @property
@@ -212,7 +210,6 @@ class ArmTable(ABC):
         if slot >= 0:
             self._free.append(slot)
             self.pulls[slot] = 0
-        self._slot_changed(arm, integer_ids.FORGOTTEN)
         self.epoch += 1
 
     def _new_slot(self, arm: Hashable) -> int:
@@ -227,13 +224,8 @@ class ArmTable(ABC):
         self.pulls[slot] = 0
         self._slots[arm] = slot
         self.known = len(self._slots)
-        self._slot_changed(arm, slot)
         self.epoch += 1
         return slot
-
-    def _slot_changed(self, arm: Hashable, slot: int) -> None:
-        if self._integers is not None and not self._integers.follow(arm, slot):
-            self._integers = None  # it will be filled again from the arms
 
     def slot_for(self, arm: Hashable) -> int:
         """Return the arm's slot; one that has none gets one."""
@@ -281,7 +273,6 @@ class ArmTable(ABC):
         taken = [slot for slot in fresh.tolist() if slot in owner]
         for slot in taken:
             self._slots[owner[slot]] = slot
-            self._slot_changed(owner[slot], slot)
         self.known = len(self._slots)
         again = min(len(taken), len(self._free))
         del self._free[len(self._free) - again :]
@@ -297,33 +288,8 @@ class ArmTable(ABC):
 
     def lookup(self, arms: Sequence[Hashable]) -> Slots:
         """Return the slots of the arms, -1 for those that have not learned or are not known."""
-        try:
-            return self._slots_of_known(arms)
-        except KeyError:
-            slot_of = self._slots.get
-            return np.fromiter((slot_of(arm, -1) for arm in arms), np.int64, len(arms))
-
-    def _slots_of_known(self, arms: Sequence[Hashable]) -> Slots:
-        """Return the slots of the arms, -1 for those that have not learned; KeyError if one is not known."""
-        if type(arms) is not IntegerIds:
-            return np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
-        slots, outcome = self._look_up(arms.array)
-        if outcome == integer_ids.UNKNOWN:
-            raise KeyError
-        return slots
-
-    def _look_up(self, ids: Slots) -> tuple[Slots, int]:
-        """Look up an array of integer ids: see `IntegerTable.look_up`."""
-        if self._integers is None:
-            self._integers = IntegerTable()
-        return self._integers.look_up(ids, self._slots)
-
-    def slots_of_rows(self, ids: Slots) -> Slots | None:
-        """Return the slots of rows of integer ids; None if one is not known or more than once in its row."""
-        if self._integers is None:
-            self._integers = IntegerTable()
-        slots, outcome = self._integers.look_up_rows(ids, self._slots)
-        return slots if outcome == integer_ids.FOUND else None
+        slot_of = self._slots.get
+        return np.fromiter((slot_of(arm, -1) for arm in arms), np.int64, len(arms))
 
     def _ids(self, arms: Any, n: int | None) -> Sequence[Hashable]:
         """Return the ids as a sequence; raise if they are not hashable, not distinct, none, or not as many as rows."""
@@ -338,8 +304,6 @@ class ArmTable(ABC):
             )
         if len(arms) == 0:
             raise ValueError("arms is empty, got 0 candidates: pass at least one row and one id")
-        if type(arms) is IntegerIds and self._look_up(arms.array)[1] == integer_ids.FOUND:
-            return arms
         try:
             distinct = len(set(arms))
         except TypeError:
@@ -357,61 +321,45 @@ class ArmTable(ABC):
         """Return the features x (n, d1) and z (n, d2) of several candidates, checked and ready for the kernels."""
         return checked_matrices(x, z, self.d1, self.d2)
 
-    def ready_slots(self, x: Any, z: Any, arms: Any) -> Slots | None:
-        """Return the candidates' slots if ids and features can go to the kernels as they are, else None.
-
-        This is the fast path of `choose`; in all other cases, call `checked_candidates`. Ids that equal those of the
-        previous call are not looked up again.
-        """
-        if type(arms) is CandidateSet:
-            owner, epoch, slots = arms.looked_up
-            if owner is not self or epoch != self.epoch:
-                return None
-        elif (type(arms) is list or type(arms) is tuple) and arms:
-            try:
-                if self._last_epoch == self.epoch and arms == self._last_ids:
-                    slots = self._last_slots
-                else:
-                    slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
-                    if (len(arms) < MANY or not arrow.distinct(slots)) and len(set(arms)) != len(arms):
-                        return None
-                    self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
-            except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
-                return None
-        else:
-            # For arrays that are ready, `integers` would say the same, in twice the time.
-            ids = arms if type(arms) is _ndarray and arms.dtype is INT64 and arms.flags.carray else integers(arms)
-            table = self._integers
-            if table is None or ids is None or ids.ndim != 1:
-                return None
-            slots, outcome = table.look_up(ids, self._slots)
-            if outcome:  # not FOUND
-                return None
-        n = slots.shape[0]
-        return slots if n and ready(x, (n, self.d1)) and ready(z, (n, self.d2)) else None
-
-    def checked_candidates(self, x: Any, z: Any, arms: Any, *, admit: bool) -> CheckedCandidates:
+    def checked_candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
         """Check what `choose` and `predict` are passed; with `admit`, make unknown arms known if all is valid."""
+        slots = self._known_slots(arms)
+        if slots is not None:
+            n = slots.shape[0]
+            if ready(x, (n, self.d1)) and ready(z, (n, self.d2)):
+                return Candidates(x, z, arms.arms if type(arms) is CandidateSet else arms, slots)
         x, z = self.matrices(x, z)
-        n = x.shape[0]
-        ids: Sequence[Hashable]
-        if type(arms) is CandidateSet:
-            if len(arms.arms) != n:
-                raise ValueError(
-                    f"the candidate set has {len(arms.arms)} arms but the features have {n} rows: "
-                    "pass one row of x and z per arm of the set, or make a new set"
-                )
-            ids = arms.arms
-        else:
-            ids = self._ids(arms, n)
-        try:
-            slots = self._slots_of_known(ids)
-        except KeyError:
-            slots = self.lookup(ids)
+        if type(arms) is CandidateSet and len(arms) != x.shape[0]:
+            raise ValueError(
+                f"the candidate set has {len(arms)} arms but the features have {x.shape[0]} rows: "
+                "pass one row of x and z per arm of the set, or make a new set"
+            )
+        ids = arms.arms if type(arms) is CandidateSet else self._ids(arms, x.shape[0])
+        if self.unmet(ids):
             self.check_new(ids)
             if admit:
                 check_finite(x, z)
                 self.admit(ids)
+        slots = self.lookup(ids)
         if admit and type(arms) is CandidateSet:
             arms.looked_up = self, self.epoch, slots
-        return CheckedCandidates(x, z, ids, slots)
+        return Candidates(x, z, ids, slots)
+
+    def _known_slots(self, arms: Any) -> Slots | None:
+        """Return the slots of ids that are all known and distinct, else None. It remembers the ids of the last call."""
+        kind = type(arms)
+        if kind is CandidateSet:
+            owner, epoch, slots = arms.looked_up
+            return slots if owner is self and epoch == self.epoch else None
+        if (kind is not list and kind is not tuple) or not arms:
+            return None
+        try:
+            if self._last_epoch == self.epoch and arms == self._last_ids:
+                return self._last_slots
+            slots = np.fromiter(map(self._slots.__getitem__, arms), np.int64, len(arms))
+            if (len(arms) < MANY or not arrow.distinct(slots)) and len(set(arms)) != len(arms):
+                return None
+        except (KeyError, TypeError, ValueError):  # an id that is unknown, not hashable or not comparable
+            return None
+        self._last_ids, self._last_slots, self._last_epoch = arms[:], slots, self.epoch
+        return slots

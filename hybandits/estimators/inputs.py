@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.estimators.integer_ids import IntegerIds, integers
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow
@@ -71,11 +70,8 @@ def checked_vectors(x: Any, z: Any, d1: int, d2: int) -> tuple[FloatArray, Float
 
 def id_list(arms: Any) -> Sequence[Hashable]:
     """Return ids as a sequence, those of an array as Python values. Sets are refused, because rows have an order."""
-    if isinstance(arms, list | tuple | range | IntegerIds):
+    if isinstance(arms, list | tuple | range):
         return arms
-    numbers = integers(arms)
-    if numbers is not None and numbers.ndim == 1:
-        return IntegerIds(numbers)
     listed = arms.tolist() if isinstance(arms, np.ndarray) else arms
     if isinstance(listed, str | bytes | set | frozenset | dict) or not isinstance(listed, Iterable):
         raise TypeError(
@@ -86,12 +82,11 @@ def id_list(arms: Any) -> Sequence[Hashable]:
 
 def batch(arms: Any, rewards: Any, n: int) -> tuple[Sequence[Hashable], FloatArray]:
     """Return the ids and rewards of a batch of feedback, one of each per row."""
-    ids = id_list(arms)
-    ids = ids if isinstance(ids, IntegerIds) else list(ids)
+    ids = list(id_list(arms))
     if len(ids) != n:
         raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one id per row")
     try:
-        for arm in () if isinstance(ids, IntegerIds) else set(ids):
+        for arm in set(ids):
             if not isinstance(arm, str | int):
                 checks.new_arm(arm)
     except TypeError as problem:

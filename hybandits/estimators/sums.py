@@ -95,7 +95,7 @@ class GramTable(ArmTable):
     def snapshot(self) -> dict[str, Any]:
         """Return a copy of everything that learning changes; `__dict__.update` with it goes back to this state."""
         kept = {name: getattr(self, name).copy() for name in ("shared", "own", "pulls")}
-        return {**self.__dict__, **kept, "_slots": dict(self._slots), "_free": list(self._free), "_integers": None}
+        return {**self.__dict__, **kept, "_slots": dict(self._slots), "_free": list(self._free)}
 
     def marginalise(self, arm: Hashable, ridge: float) -> None:
         """Forget an arm, with beta_i integrated out at this ridge: V -= B_i (W_i + ridge I)^-1 B_i', b_0 likewise."""

@@ -27,7 +27,7 @@ SAMPLED_DRAWS = 100
 NEXT_DRAW = 2**40
 """How far apart the decisions of two draws are numbered: beyond the rounds of any log."""
 
-RULE = ("choose", "propensities", "_pick")
+RULE = ("choose", "propensities", "_pick", "_propensities")
 """The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
 
 ChoiceProbabilities = Callable[[Batch, Rounds | None], FloatArray]

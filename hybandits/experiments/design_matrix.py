@@ -15,8 +15,8 @@ from hybandits.estimators.eigenvalues import coupling, largest_ratio, smallest
 from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.memories import MemoryMixture
 from hybandits.policies.base import Policy
-from hybandits.policies.disjoint import DisLinUCB
 from hybandits.policies.ridge_policy import RidgePolicy
+from hybandits.policies.ucb import DisLinUCB
 
 
 def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, Any] | None:

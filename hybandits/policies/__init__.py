@@ -1,16 +1,14 @@
 """The policies: rules for choosing on top of the estimator, one file per idea."""
 
-from hybandits.policies.base import Choice, Policy, load
-from hybandits.policies.batch import Choices
-from hybandits.policies.disjoint import DisLinUCB
+from hybandits.policies.base import Policy, load
+from hybandits.policies.choices import Choice, Choices, RandomizedChoices, Ranking
 from hybandits.policies.hyran import HyRan, HyRanWithoutCrossBlocks
 from hybandits.policies.information import HyIDS
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
-from hybandits.policies.ranking import Ranking, Rankings
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson
-from hybandits.policies.ucb import Greedy, HyLinUCB, LiHybrid, LinUCB
+from hybandits.policies.ucb import DisLinUCB, Greedy, HyLinUCB, LiHybrid, LinUCB
 
 __all__ = [
     "Choice",
@@ -26,8 +24,8 @@ __all__ = [
     "LiHybrid",
     "LinUCB",
     "Policy",
+    "RandomizedChoices",
     "Ranking",
-    "Rankings",
     "RidgePolicy",
     "SupLinUCB",
     "Uniform",

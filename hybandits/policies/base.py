@@ -8,29 +8,31 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import CandidateSet, Slots
-from hybandits.estimators.constant_features import CancellingWatch
-from hybandits.estimators.inputs import id_list
+from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Slots
+from hybandits.estimators.constant_features import ConstantFeatures
+from hybandits.estimators.inputs import check_finite, not_finite
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.estimators.ridge import Prediction
 from hybandits.foundation import checks
-from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.checks import FloatArray, KeywordsOnly, parameters_of
 from hybandits.kernels.decisions import draw_places
 from hybandits.kernels.random import KEYED, LOT
-from hybandits.policies.batch import Batch, Choices, checked_batch
-from hybandits.policies.ranking import Ranking, Rankings, number_of_places, put_together
-from hybandits.policies.settings import WithSettings
-from hybandits.policies.threads import Guarded
+from hybandits.policies.batch import Batch, checked_batch, look_up
+from hybandits.policies.choices import Choice, Choices, RandomizedChoices, Ranking
+from hybandits.policies.threads import Lockable, synchronized
 
 FLOOR = 0.05
-"""The share of choices by lot that is spread evenly over all candidates."""
+"""The share of randomized choices that is spread evenly over all candidates."""
+
+DRAWS = 2000
+"""How many draws estimate the probabilities of a rule that does not compute them."""
 
 
 class Keep(enum.Enum):
@@ -41,79 +43,11 @@ class Keep(enum.Enum):
 
 KEEP = Keep.KEEP
 
-
-class Drawn(NamedTuple):
-    """What a choice by lot draws, as `Policy.draw_lot` returns it.
-
-    Attributes
-    ----------
-    index : int
-        The row of the arm that is drawn.
-    chances : array of shape (n,)
-        The probability of every candidate: (1 - floor) own + floor / n.
-    own : array of shape (n,)
-        The policy's own probabilities.
-    """
-
-    index: int  # type: ignore[assignment]  # not tuple.index
-    chances: FloatArray
-    own: FloatArray
+Picked = tuple[int, float, float, float | None] | tuple[int, float, float, float | None, Any]
+"""Index, mean, width, propensity and perhaps the receipt of a choice."""
 
 
-class Lots(NamedTuple):
-    """What several choices by lot draw, as `Policy.draw_lots` returns it; entry b is about decision b.
-
-    Attributes
-    ----------
-    indices : int array of shape (B,)
-        The rows of the arms that are drawn.
-    chances, own : array of shape (B, n)
-        The probabilities of the candidates, and the policy's own before the floor.
-    """
-
-    indices: Slots
-    chances: FloatArray
-    own: FloatArray
-
-
-class Choice(NamedTuple):
-    """One decision of a policy, as `Policy.choose` returns it.
-
-    Attributes
-    ----------
-    arm : hashable
-        The id of the arm to play.
-    index : int
-        The row of that arm among the candidates, so that its features are ``x[index]`` and ``z[index]``.
-    mean : float
-        The reward that the policy expects of the arm.
-    width : float
-        How uncertain `mean` is: its standard error in units of the noise. Multiply it by the standard deviation of the
-        noise to get the units of the reward. It shrinks as the policy learns about similar features.
-    propensity : float or None
-        The probability with which the policy chooses this arm in this situation: 1.0 for a policy that does not draw
-        random numbers, None if the probability is not estimated. Keep it if the choices are to be evaluated later.
-    receipt : object
-        What the policy wants back together with the reward, None for most policies. Pass it on unchanged, as
-        ``policy.learn(..., receipt=choice.receipt)``.
-
-    Examples
-    --------
-    >>> from hybandits import Greedy
-    >>> choice = Greedy(d1=1, d2=0).choose([[1.0], [2.0]], arms=["a", "b"])
-    >>> choice.arm, choice.index, choice.mean, choice.width
-    ('a', 0, 0.0, 1.0)
-    """
-
-    arm: Hashable
-    index: int  # type: ignore[assignment]  # the name users expect, not tuple.index
-    mean: float
-    width: float
-    propensity: float | None
-    receipt: Any = None
-
-
-class Policy(Guarded, WithSettings, ABC):
+class Policy(Lockable, KeywordsOnly, ABC):
     """A rule for choosing among candidates and learning from their rewards; the base class of all policies.
 
     The policy remembers nothing between `choose` and `learn`. Feedback may arrive late, in batches, out of order, or
@@ -160,11 +94,10 @@ class Policy(Guarded, WithSettings, ABC):
     """
 
     _registry: ClassVar[dict[str, type[Policy]]] = {}
-    """All policies that have been imported, by module:Class."""
+    """All policies that have been imported, by the name that files have for them."""
 
     d1: int
     d2: int
-
     notes: dict[str, Any]
 
     receipt_is_of_the_round: ClassVar[bool] = False
@@ -173,12 +106,28 @@ class Policy(Guarded, WithSettings, ABC):
     learns_from_sums: ClassVar[bool] = False
     """Whether the policy can learn rows that stand for many rewards, as `fit.warm_start` teaches them."""
 
-    _watch: CancellingWatch | None = None
-    """Looks at the candidates of the first calls; None if nothing is left to look for, or another policy looks."""
+    _draws: ClassVar[bool] = True
+    """Whether the rule may draw random numbers, so that its decisions are counted."""
+
+    _counts_arms: ClassVar[bool] = False
+    """Whether a decision may depend on how many arms have been met."""
+
+    _not_settings: ClassVar[tuple[str, ...]] = ("seed",)
+    """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
+
+    _table: ArmTable
+    """The ids of the arms and their slots."""
+
+    _watch: ConstantFeatures | None = None
+    """Examines the features of the first calls; None if there is nothing to examine any more."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Policy._registry[f"{cls.__module__}:{cls.__name__}"] = cls
+        Policy._registry[cls._name_in_files()] = cls
+        if "_pick" in cls.__dict__:  # the hooks of the rule that it replaces do not fit any more
+            for hook in ("_pick_batch", "_propensities", "_propensities_batch", "_rank", "_rank_propensities"):
+                if hook not in cls.__dict__:
+                    setattr(cls, hook, getattr(Policy, hook))
 
     def __init__(self, *, d1: int, d2: int, seed: int | None) -> None:
         self.d1, self.d2 = checks.dimensions(d1, d2)
@@ -187,50 +136,124 @@ class Policy(Guarded, WithSettings, ABC):
         # tie their draws together.
         self._key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
         self._decisions = 0
+        self._known = 0
         self._make_lock()
 
     def _depth(self) -> int:
-        """How many policies this one wraps."""
+        """The number of policies inside this one."""
         return 0
 
-    def _lot(self, key: Hashable | None) -> RandomStream:
+    # -------------------------------------------------------------- hooks of the rule
+
+    @abstractmethod
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        """Return index, mean, width and propensity of the choice, or index -1 if a feature is not finite.
+
+        Random numbers come from the stream, which is a function of the seed and the decision. Nothing about the policy
+        may change. A fifth value is the receipt.
+        """
+
+    _pick_batch: Any = None
+    """_pick_batch(batch, slots, threads): indices, means, widths and propensities of a batch; None: one by one."""
+
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
+        """Return the probability of each candidate; by default estimated by draws unless the choice is certain."""
+        n = len(candidates.arms)
+        choice = self._choice(candidates, stream)
+        if choice.propensity == 1.0:
+            return one_hot(n, choice.index)
+        numbers = [digest_of([stream.decision, stream.keyed, draw]) for draw in range(DRAWS)]
+        picks = [self._pick(candidates, RandomStream(stream.key, number, KEYED))[0] for number in numbers]
+        return np.bincount(picks, minlength=n) / DRAWS
+
+    def _propensities_batch(self, batch: Batch, streams: Sequence[RandomStream], threads: int) -> FloatArray:
+        """Return the probabilities of the candidates of many decisions, which have the same arms; none is admitted."""
+        candidates = (self._candidates(x, z, batch.ids[0], False) for x, z in zip(batch.x, batch.z, strict=True))
+        return np.stack([self._propensities(*each) for each in zip(candidates, streams, strict=True)])
+
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+        """Fill m positions. By default the rule picks again and again from the candidates that are left."""
+        left = np.arange(len(candidates.arms))
+        choices: list[Choice] = []
+        certain = True
+        for position in range(m):
+            choice = self._choice(candidates.take(left), stream.at_place(position))
+            propensity = choice.propensity if certain and choice.propensity is not None else math.nan
+            certain = certain and choice.propensity == 1.0
+            index = int(left[choice.index])
+            receipt = choices[0].receipt if choices and self.receipt_is_of_the_round else choice.receipt
+            choices.append(choice._replace(index=index, propensity=propensity, receipt=receipt))
+            left = left[left != index]
+        return Ranking(*_columns(choices))
+
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        """Return the probability of each candidate (rows) in each position (columns); NaN where it is not known."""
+        ranking = self._rank(candidates, stream, m)
+        matrix = np.full((len(candidates.arms), m), np.nan)
+        if (ranking.propensities == 1.0).all():
+            matrix[:] = 0.0
+            matrix[ranking.indices, np.arange(m)] = 1.0
+        return matrix
+
+    # -------------------------------------------------------------- what choosing shares
+
+    def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
+        """Check candidates; with `admit`, arms that are new become known."""
+        table = self._table
+        candidates = table.checked_candidates(x, z, arms, admit)
+        if table.known != self._known:
+            self._arms_changed()
+        return candidates
+
+    def _arms_changed(self) -> None:
+        """Follow a change in the number of known arms."""
+        self._known = self._table.known
+
+    def _stream(self, key: Hashable | None) -> RandomStream:
         """The random numbers of the next decision, or of the decision that the caller names by a key."""
         if key is None:
             return RandomStream(self._key, self._decisions)
         return RandomStream(self._key, digest_of_key(key), KEYED)
 
-    def _look_at(self, x: FloatArray, z: FloatArray) -> None:
-        """Let the watch see the candidates of a call that succeeds."""
+    def _choice(self, candidates: Candidates, stream: RandomStream) -> Choice:
+        picked = self._pick(candidates, stream)
+        index = picked[0]
+        if index < 0:
+            raise not_finite(candidates.x, candidates.z)
+        return Choice(candidates.arms[index], *picked)
+
+    def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
+        """Return means and widths in the model that takes this decision."""
+        return self.predict(candidates.x, candidates.z, candidates.arms)
+
+    def _count(self, randomized: bool = False) -> None:
+        """Count a decision, so that the next one draws other numbers."""
+        if self._draws or randomized:
+            self._decisions += 1
+
+    def _examine(self, x: FloatArray, z: FloatArray) -> None:
+        """Warn about features that make no difference, as soon as that is clear."""
         if self._watch is not None and self._watch.is_over(x, z):
             self._watch = None
 
-    def reseed(self, seed: int | None) -> None:
-        """Begin another stream of random numbers, as if the policy had been constructed with this seed.
+    def _randomize(self, propensities: FloatArray, streams: Sequence[RandomStream], floor: float) -> RandomizedChoices:
+        """Draw from the policy's own probabilities and the floor."""
+        indices, probabilities = np.empty(len(propensities), np.int64), np.empty(propensities.shape)
+        key, _, keyed = streams[0]
+        numbers = np.array([stream.decision for stream in streams])
+        draw_places(propensities, floor, key, LOT + keyed, numbers, probabilities, indices)
+        return RandomizedChoices(indices, probabilities, propensities)
 
-        Workers that start from the same file or the same process should draw different numbers: give each a seed of
-        its own, or None for fresh entropy. What has been learned stays.
-        """
-        key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
-        with self._lock:
-            self._key, self._decisions = key, 0
+    def _replaced(self, choice: Choice, index: int, candidates: Candidates, stream: RandomStream) -> Choice:
+        """The choice of another candidate than the policy's own; its propensity is left open."""
+        if index == choice.index:
+            return choice
+        (mean,), (width,) = self._score(candidates.take(np.array([index])), stream)
+        receipt = choice.receipt if self.receipt_is_of_the_round else None
+        return Choice(candidates.arms[index], index, float(mean), float(width), None, receipt)
 
-    def _after_fork(self) -> None:
-        """Draw other numbers than the process that this one was forked from."""
-        self.reseed(None)
+    # -------------------------------------------------------------- choosing
 
-    def number_decisions(self, first: int) -> None:
-        """Let the next decision have this number.
-
-        The random numbers of a decision are a function of the seed and its number, so a policy that does not learn
-        takes the same decision whenever it comes to the same number.
-        """
-        number = checks.count("first", first, least=0, why="it is the number of a decision")
-        with self._lock:
-            self._decisions = number
-
-    # -------------------------------------------------------------- the contract
-
-    @abstractmethod
     def choose(
         self,
         x: Any = None,
@@ -259,228 +282,32 @@ class Policy(Guarded, WithSettings, ABC):
             Draw the arm from (1 - floor) p + floor / n, where p are the `propensities` of this decision. Then every
             candidate may be chosen, and ``choice.propensity`` is exact, also where p itself is an estimate.
         floor : float, optional
-            The share of choices by lot that is spread evenly over all candidates, 0.05 by default. With 0 a candidate
-            whose p is 0 is never chosen.
+            The share of randomized choices that is spread evenly over all candidates, 0.05 by default. With 0 a
+            candidate whose p is 0 is never chosen.
 
         Returns
         -------
         Choice
             The arm to play, with its estimate and its probability.
         """
-
-    def draw_lot(
-        self,
-        x: Any = None,
-        z: Any = None,
-        arms: Any = None,
-        *,
-        key: Hashable | None = None,
-        floor: float | None = None,
-    ) -> Drawn:
-        """Say what the next ``choose(.., key=key, randomize=True)`` draws, and from which chances; nothing changes.
-
-        Returns
-        -------
-        Drawn
-            The index of the candidate, its lot's chances, and the policy's own probabilities before the floor.
-        """
-        floor = checked_floor(floor)
+        if randomize or floor is not None:
+            floor = checked_floor(floor, randomize)
         with self._lock:
-            own = self.propensities(x, z, arms, key=key)
-            lots = self._drawn(own[None], [self._lot(key)], floor)
-        return Drawn(int(lots.indices[0]), lots.chances[0], own)
-
-    def draw_lots(
-        self,
-        x: Any = None,
-        z: Any = None,
-        arms: Any = None,
-        *,
-        keys: Sequence[Hashable],
-        floor: float | None = None,
-        threads: int = 1,
-    ) -> Lots:
-        """Say what so many calls of ``choose(.., key=key, randomize=True)`` among the same arms draw; nothing changes.
-
-        Parameters
-        ----------
-        x, z : arrays of shape (B, n, d1) and (B, n, d2)
-            The features of the candidates of each decision.
-        arms : list of ids, optional
-            The candidates, the same for all decisions; 0 to n-1 if left out.
-        keys : list of B keys
-            One for each decision, as `choose` takes them.
-        floor : float, optional
-            As for `choose`.
-        threads : int, default=1
-            Threads that share the work, where the policy can.
-
-        Returns
-        -------
-        Lots
-            What `draw_lot` returns for each decision.
-        """
-        floor = checked_floor(floor)
-        batch = checked_batch(x, z, arms, None, threads, self.d1, self.d2)
-        if len(keys) != batch.size or len(batch.ids) != 1:
-            raise ValueError(
-                f"there are {len(keys)} keys for {batch.size} decisions with {len(batch.ids)} list(s) of arms: pass "
-                "one key for each decision, and one list of arms for all"
-            )
-        if not keys:
-            nothing = np.empty((0, batch.x.shape[1]))
-            return Lots(np.empty(0, np.int64), nothing, nothing)
-        with self._lock:
-            lots = [RandomStream(self._key, digest_of_key(key), KEYED) for key in keys]
-            return self._drawn(self._own_lots(batch, keys, lots, threads), lots, floor)
-
-    def _own_lots(
-        self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[RandomStream], threads: int
-    ) -> FloatArray:
-        """`propensities` of each decision, whose key and lot are given."""
-        arms = batch.ids[0]
-        return np.stack([self.propensities(batch.x[b], batch.z[b], arms, key=key) for b, key in enumerate(keys)])
-
-    def _drawn(self, own: FloatArray, lots: Sequence[RandomStream], floor: float) -> Lots:
-        """Draw from the policy's own probabilities and the floor."""
-        indices, chances = np.empty(len(own), np.int64), np.empty(own.shape)
-        key, _, keyed = lots[0]
-        draw_places(own, floor, key, LOT + keyed, np.array([lot.decision for lot in lots]), chances, indices)
-        return Lots(indices, chances, own)
-
-    def _choose_by_lot(
-        self, x: Any, z: Any, arms: Any, key: Hashable | None, randomize: bool, floor: float | None
-    ) -> Choice:
-        if not randomize:
-            raise ValueError(
-                f"floor={floor!r} makes no difference without randomize=True: pass both, or leave out floor"
-            )
-        arms = kept(arms)
-        with self._lock:
-            lot, before = self._lot(key), self._decisions
-            # Asked before the policy chooses: they are the probabilities of its next decision.
-            index, chances, _ = self.draw_lot(x, z, arms, key=key, floor=floor)
-            choice = self.choose(x, z, arms, key=key)
+            candidates = self._candidates(x, z, arms, key is None)
+            stream = RandomStream(self._key, self._decisions) if key is None else self._stream(key)
+            choice = self._choice(candidates, stream)
+            if floor is not None:
+                drawn = self._randomize(self._propensities(candidates, stream)[None], [stream], floor)
+                index = int(drawn.indices[0])
+                choice = self._replaced(choice, index, candidates, stream)
+                choice = choice._replace(propensity=float(drawn.probabilities[0, index]))
+            if self._watch is not None:
+                self._examine(candidates.x, candidates.z)
             if key is None:
-                self._decisions = before + 1  # rules that do not draw by themselves have not counted it
-            return self._instead(choice, index, x, z, arms, lot)._replace(propensity=float(chances[index]))
-
-    def _instead(self, choice: Choice, index: int, x: Any, z: Any, arms: Any, lot: RandomStream) -> Choice:
-        """The choice of another candidate than the policy's own; its propensity is left open."""
-        if index == choice.index:
+                self._count(randomize)
             return choice
-        mean, width = self._scores(x, z, arms, lot)
-        receipt = choice.receipt if self.receipt_is_of_the_round else None
-        return Choice(ids_of(arms, len(mean))[index], index, float(mean[index]), float(width[index]), None, receipt)
 
-    def _scores(self, x: Any, z: Any, arms: Any, lot: RandomStream) -> Prediction:
-        """`predict` by the model that takes the decision with this lot, where there are several."""
-        return self.predict(x, z, arms)
-
-    def rank(
-        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
-    ) -> Ranking:
-        """Choose arms for several places, for pages that show more than one: the best first.
-
-        Parameters
-        ----------
-        x, z, arms, key
-            As for `choose`. The first place gets the arm that `choose` would choose.
-        m : int, optional
-            The number of places. By default, and if there are fewer candidates, all candidates get one.
-
-        Returns
-        -------
-        Ranking
-            Arms, indices, means, widths and propensities, one of each for every place.
-
-        Notes
-        -----
-        Policies with upper confidence bounds rank by these, and `HyRan` by means. `HyThompson` ranks by one draw,
-        `HyIDS` chooses the first arm as usual and ranks the others by their means, `Uniform` draws an order, and
-        `EpsilonGreedy` draws one with probability epsilon. `SupLinUCB`, and a rule of your own, choose the first arm,
-        then the best of those that are left, and so on.
-        """
-        arms = kept(arms)
-        with self._lock:
-            n = len(self.predict(x, z, arms).mean)  # which checks everything, before anything changes
-            ids = ids_of(arms, n)
-            left = np.arange(n)
-            choices: list[Choice] = []
-            certain = True
-            for place in range(number_of_places(m, n)):
-                its_key = key if key is None or place == 0 else (key, place)
-                its_arms = arms if place == 0 else [ids[i] for i in left.tolist()]
-                choice = self.choose(_rows_of(x, left), _rows_of(z, left), its_arms, key=its_key)
-                propensity = choice.propensity if certain and choice.propensity is not None else math.nan
-                certain = certain and choice.propensity == 1.0
-                index = int(left[choice.index])
-                receipt = choices[0].receipt if choices and self.receipt_is_of_the_round else choice.receipt
-                choices.append(choice._replace(index=index, propensity=propensity, receipt=receipt))
-                left = left[left != index]
-        return Ranking(
-            [choice.arm for choice in choices],
-            np.array([choice.index for choice in choices], np.int64),
-            np.array([choice.mean for choice in choices], float),
-            np.array([choice.width for choice in choices], float),
-            np.array([choice.propensity for choice in choices], float),
-            [choice.receipt for choice in choices],
-        )
-
-    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> FloatArray:
-        """The probability of each candidate (rows) in each of the first places (columns) of the next `rank`.
-
-        NaN where it is not known. This is that of a rule that is certain; such a ranking changes nothing with a key.
-        Arms that the next `rank` will meet must have been met (`_meet`).
-        """
-        ranking = self.rank(x, z, arms, places, key=0 if key is None else key)
-        matrix = np.full((len(self.predict(x, z, arms).mean), places), np.nan)
-        if (ranking.propensities == 1.0).all():
-            matrix[:] = 0.0
-            matrix[ranking.indices, np.arange(places)] = 1.0
-        return matrix
-
-    def admit(self, arms: Iterable[Hashable]) -> None:
-        """Let the policy know arms before they are candidates.
-
-        `choose` and `learn` do so by themselves. It makes a difference where a policy counts the arms it has met, and
-        where choices have keys, which admit no arms.
-        """
-        ids = list(arms)
-        for arm in ids:
-            checks.plain_id(arm)
-        with self._lock:
-            self._meet(ids)
-
-    def _meet(self, arms: Sequence[Hashable]) -> None:
-        """Admit arms as `choose` would; everything has been checked."""
-
-    def rank_batch(
-        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, mask: Any = None
-    ) -> Rankings:
-        """Rank the candidates of many decisions against the model as it is: the same as so many calls of `rank`.
-
-        Parameters
-        ----------
-        x, z, arms, mask
-            As for `choose_batch`.
-        m : int, optional
-            The number of places, by default that of the candidates.
-
-        Returns
-        -------
-        Rankings
-            Arms, indices, means, widths and propensities, one row for every decision.
-        """
-        batch = checked_batch(x, z, arms, mask, 1, self.d1, self.d2)
-        places = number_of_places(m, batch.x.shape[1])
-        with self._lock:
-            batch.check_distinct()
-            batch.check_finite()
-            rows = [batch.rows(b) for b in range(batch.size)]
-            rankings = [self.rank(x_b, z_b, ids, places) for x_b, z_b, ids, _ in rows]
-        return put_together(rankings, [candidates for _, _, _, candidates in rows], places)
-
+    @synchronized
     def choose_batch(
         self,
         x: Any = None,
@@ -516,23 +343,125 @@ class Policy(Guarded, WithSettings, ABC):
             Arms, indices, means, widths and propensities.
         """
         batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
-        with self._lock:
-            batch.check_distinct()
+        if randomize or floor is not None or self._pick_batch is None:
             batch.check_finite()
-            choices, indices = [], np.empty(batch.size, np.int64)
+            choices = []
             for b in range(batch.size):
-                x_b, z_b, ids, places = batch.rows(b)
+                x_b, z_b, ids, rows = batch.candidates(b)
                 choice = self.choose(x_b, z_b, ids, randomize=randomize, floor=floor)
-                choices.append(choice)
-                indices[b] = places[choice.index]
-        return Choices(
-            [choice.arm for choice in choices],
-            indices,
-            np.array([choice.mean for choice in choices], float),
-            np.array([choice.width for choice in choices], float),
-            np.array([np.nan if choice.propensity is None else choice.propensity for choice in choices], float),
-            [choice.receipt for choice in choices],
-        )
+                choices.append(choice._replace(index=int(rows[choice.index])))
+            return Choices(*_columns(choices))
+        slots = look_up(batch, self._table)
+        self._arms_changed()
+        indices, means, widths, propensities = self._pick_batch(batch, slots, threads)
+        for b in range(batch.size):
+            if self._watch is None:
+                break
+            self._examine(*batch.features(b))
+        if self._draws:
+            self._decisions += batch.size
+        chosen = [batch.ids_of(b)[i] for b, i in enumerate(indices.tolist())]
+        return Choices(chosen, indices, means, widths, propensities, [None] * batch.size)
+
+    @synchronized
+    def randomize_batch(
+        self,
+        x: Any = None,
+        z: Any = None,
+        arms: Any = None,
+        *,
+        keys: Sequence[Hashable],
+        floor: float | None = None,
+        threads: int = 1,
+    ) -> RandomizedChoices:
+        """Compute what ``choose(.., key=key, randomize=True)`` draws among the same arms for many keys.
+
+        Nothing changes.
+
+        Parameters
+        ----------
+        x, z : arrays of shape (B, n, d1) and (B, n, d2)
+            The features of the candidates of each decision.
+        arms : list of ids, optional
+            The candidates, the same for all decisions; 0 to n-1 if left out.
+        keys : list of B keys
+            One for each decision, as `choose` takes them.
+        floor : float, optional
+            As for `choose`.
+        threads : int, default=1
+            Threads that share the work, where the policy can.
+
+        Returns
+        -------
+        RandomizedChoices
+            The candidate that is drawn for each decision, and the probabilities of all candidates.
+        """
+        floor = checked_floor(floor)
+        batch = checked_batch(x, z, arms, None, threads, self.d1, self.d2)
+        if len(keys) != batch.size or len(batch.ids) != 1:
+            raise ValueError(
+                f"there are {len(keys)} keys for {batch.size} decisions with {len(batch.ids)} list(s) of arms: pass "
+                "one key for each decision, and one list of arms for all"
+            )
+        if not keys:
+            nothing = np.empty((0, batch.x.shape[1]))
+            return RandomizedChoices(np.empty(0, np.int64), nothing, nothing)
+        streams = [RandomStream(self._key, digest_of_key(key), KEYED) for key in keys]
+        return self._randomize(self._propensities_batch(batch, streams, threads), streams, floor)
+
+    @synchronized
+    def rank(
+        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
+    ) -> Ranking:
+        """Choose arms for several positions, for pages that show more than one: the best first.
+
+        Parameters
+        ----------
+        x, z, arms, key
+            As for `choose`. The first position gets the arm that `choose` would choose.
+        m : int, optional
+            The number of positions. By default, and if there are fewer candidates, all candidates get one.
+
+        Returns
+        -------
+        Ranking
+            Arms, indices, means, widths and propensities, one of each for every position.
+
+        Notes
+        -----
+        Policies with upper confidence bounds rank by these, and `HyRan` by means. `HyThompson` ranks by one draw,
+        `HyIDS` chooses the first arm as usual and ranks the others by their means, `Uniform` draws an order, and
+        `EpsilonGreedy` draws one with probability epsilon. `SupLinUCB`, and a rule of your own, choose the first arm,
+        then the best of those that are left, and so on.
+        """
+        if m is not None:
+            m = checks.count("m", m, least=1, why="it is the number of positions; leave it out to rank all")
+        candidates = self._candidates(x, z, arms, key is None)
+        check_finite(candidates.x, candidates.z)
+        n = len(candidates.arms)
+        ranking = self._rank(candidates, self._stream(key), n if m is None else min(m, n))
+        self._examine(candidates.x, candidates.z)
+        if key is None:
+            self._count()
+        return ranking
+
+    @synchronized
+    def propensities(
+        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
+    ) -> FloatArray:
+        """Return the probability with which `choose` would pick each candidate now; the policy does not change.
+
+        With a key, the probabilities are those of the `choose` with that key. `HyThompson` and rules that draw without
+        knowing their probabilities estimate them by draws.
+        """
+        candidates = self._candidates(x, z, arms, False)
+        if key is None and self._counts_arms and self._table.unmet(candidates.arms):
+            later = self.copy()  # `choose` would admit the arms first, which may change what it chooses
+            later.admit(candidates.arms)
+            return later.propensities(x, z, candidates.arms)
+        return self._propensities(candidates, self._stream(key))
+
+    # -------------------------------------------------------------- learning and reading
 
     @abstractmethod
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
@@ -573,15 +502,6 @@ class Policy(Guarded, WithSettings, ABC):
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
         """Estimate the mean rewards of candidates and their widths without choosing; the policy does not change."""
 
-    @abstractmethod
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
-        """Compute the probability with which `choose` would pick each candidate now; the policy does not change.
-
-        With a key, the probabilities are those of the `choose` with that key.
-        """
-
     @property
     @abstractmethod
     def theta(self) -> FloatArray:
@@ -596,15 +516,8 @@ class Policy(Guarded, WithSettings, ABC):
 
     @property
     @abstractmethod
-    def arms(self) -> list[Hashable]:
-        """The ids of all arms met and not forgotten, in the order in which they were met."""
-
-    @abstractmethod
-    def forget(self, arm: Hashable) -> None:
-        """Drop an arm and free its memory; if it is met again, it starts from nothing.
-
-        What the arm has taught about the shared features stays.
-        """
+    def rounds(self) -> int:
+        """The number of rewards learned."""
 
     @abstractmethod
     def merge(self, other: Self) -> None:
@@ -612,6 +525,39 @@ class Policy(Guarded, WithSettings, ABC):
 
         The other policy does not change.
         """
+
+    @property
+    def arms(self) -> list[Hashable]:
+        """The ids of all arms met and not forgotten, in the order in which they were met."""
+        with self._lock:
+            return self._table.arms
+
+    @synchronized
+    def admit(self, arms: Iterable[Hashable]) -> None:
+        """Let the policy know arms before they are candidates.
+
+        `choose` and `learn` do so by themselves. It makes a difference where a policy counts the arms it has met, and
+        where choices have keys, which admit no arms.
+        """
+        ids = list(arms)
+        for arm in ids:
+            checks.plain_id(arm)
+        self._table.admit(ids)
+        self._arms_changed()
+
+    @synchronized
+    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
+        """Check and look up a list of ids once; pass the result as `arms` as long as the candidates stay the same."""
+        return self._table.candidates(arms)
+
+    @synchronized
+    def forget(self, arm: Hashable) -> None:
+        """Drop an arm and free its memory; if it is met again, it starts from nothing.
+
+        What the arm has taught about the shared features stays.
+        """
+        self._table.forget(arm)
+        self._arms_changed()
 
     def refresh(self) -> None:
         """Estimate learned settings afresh from all rewards, so that their order no longer matters.
@@ -624,14 +570,74 @@ class Policy(Guarded, WithSettings, ABC):
         """What has been learned about noise and scales; None for policies that do not learn their settings."""
         return None
 
-    @abstractmethod
-    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
-        """Check and look up a list of ids once; pass the result as `arms` as long as the candidates stay the same."""
+    # -------------------------------------------------------------- random numbers
 
-    @property
-    @abstractmethod
-    def rounds(self) -> int:
-        """The number of rewards learned."""
+    @synchronized
+    def reseed(self, seed: int | None) -> None:
+        """Begin another stream of random numbers, as if the policy had been constructed with this seed.
+
+        Workers that start from the same file or the same process should draw different numbers: give each a seed of
+        its own, or None for fresh entropy. What has been learned stays.
+        """
+        self._key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
+        self._decisions = 0
+
+    def _after_fork(self) -> None:
+        """Draw other numbers than the process that this one was forked from."""
+        self.reseed(None)
+
+    @synchronized
+    def number_decisions(self, first: int) -> None:
+        """Let the next decision have this number.
+
+        The random numbers of a decision are a function of the seed and its number, so a policy that does not learn
+        takes the same decision whenever it comes to the same number.
+        """
+        self._decisions = checks.count("first", first, least=0, why="it is the number of a decision")
+
+    @synchronized
+    def decision_numbers(self, count: int) -> tuple[int, int]:
+        """Return the key and the number of the next decision, for a compiled loop that takes `count` of them."""
+        first = self._decisions
+        self._decisions += count
+        return self._key, first
+
+    # -------------------------------------------------------------- settings
+
+    @classmethod
+    def _setting_names(cls) -> list[str]:
+        """The names of the constructor's arguments, with those of the constructor that it passes ``**kwargs`` on to."""
+        return [name for name in parameters_of(cls) if name not in cls._not_settings]
+
+    def _settings(self) -> dict[str, Any]:
+        """The constructor's arguments with their present values, read from the attributes of the same names."""
+        missing = [name for name in self._setting_names() if not hasattr(self, name)]
+        if missing:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute {missing[0]!r}, so its settings cannot be shown or saved: "
+                f"keep each argument of the constructor in an attribute of the same name, as in self.{missing[0]} = ..."
+            )
+        return {name: getattr(self, name) for name in self._setting_names()}
+
+    def _config(self) -> dict[str, Any]:
+        """The settings as a saved file holds them, but for a wrapped policy, which is saved as a part of the file."""
+        settings = self._settings().items()
+        return {name: self._plain(name, value) for name, value in settings if not isinstance(value, Policy)}
+
+    def _plain(self, name: str, value: Any) -> Any:
+        """Turn a setting into a value that JSON can hold; override it for settings that are not such values."""
+        return value
+
+    @classmethod
+    def _from_config(cls, config: dict[str, Any]) -> Self:
+        """Make a policy from the settings of a saved file, the inverse of `_config`."""
+        return cls(**config)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        return f"{type(self).__name__}({settings}): {len(self.arms)} arms known, {self.rounds} rewards learned"
+
+    # -------------------------------------------------------------- files and copies
 
     @abstractmethod
     def _pack_parts(self) -> dict[str, Packed]:
@@ -640,12 +646,6 @@ class Policy(Guarded, WithSettings, ABC):
     @abstractmethod
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         """Put the parts of a file into a policy that has just been made by `_from_config`."""
-
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
-        return f"{type(self).__name__}({settings}): {len(self.arms)} arms known, {self.rounds} rewards learned"
-
-    # -------------------------------------------------------------- files
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
         """Write the policy, with its random state, to one .npz file, or to a file object that is open for writing.
@@ -670,11 +670,11 @@ class Policy(Guarded, WithSettings, ABC):
         """
         policy = Policy._unpack(*policy_file.read(file), cls)
         if not isinstance(policy, cls):
-            kind, wanted = type(policy).__name__, cls.__name__
-            if kind == wanted:  # two classes of one name
-                kind, wanted = f"{type(policy).__module__}.{kind}", f"{cls.__module__}.{wanted}"
-            name = policy_file.name_of(file)
-            raise FileError(f"{name} holds a {kind}, not a {wanted}: load it with {kind}.load()")
+            kind = type(policy)
+            raise FileError(
+                f"{policy_file.name_of(file)} holds a {kind._name_in_files()}, not a {cls._name_in_files()}: load it "
+                f"with {kind.__name__}.load()"
+            )
         if not isinstance(seed, Keep):
             policy.reseed(seed)
         return policy
@@ -691,27 +691,27 @@ class Policy(Guarded, WithSettings, ABC):
         return self._unpack(*self._pack(), type(self))  # type: ignore[return-value]
 
     def start_delta(self) -> Self:
-        """Return a policy with the same settings that has learned nothing, to learn what this one is to be told.
+        """Return a policy with the same settings that has learned nothing, to learn what this one is to be taught.
 
         A worker decides with a copy of the model and learns rewards into a delta. `merge(delta)` then adds exactly
         these rewards to the model, wherever it is, as if it had learned them itself.
         """
         return self._from_config(self._config())
 
-    def _pack(self) -> Packed:
-        with self._lock:
-            return self._packed()
+    @classmethod
+    def _name_in_files(cls) -> str:
+        """The class as files name it: by its module too, unless it is one of hybandits."""
+        return cls.__name__ if cls.__module__.startswith("hybandits.") else f"{cls.__module__}:{cls.__name__}"
 
-    def _packed(self) -> Packed:
+    @synchronized
+    def _pack(self) -> Packed:
         parts = self._pack_parts()
         header = {
-            "class": type(self).__name__,
+            "class": self._name_in_files(),
             "config": self._config(),
             "random": {"key": self._key, "decisions": self._decisions},
             "parts": {name: part for name, (part, _) in parts.items()},
         }
-        if not _is_built_in(type(self)):
-            header["module"] = type(self).__module__  # nothing is imported because a file says so
         if self.notes:
             header["notes"] = self.notes
         arrays = {f"{name}.{key}": value for name, (_, part) in parts.items() for key, value in part.items()}
@@ -723,71 +723,32 @@ class Policy(Guarded, WithSettings, ABC):
         policy._unpack_parts(parts)
         return policy
 
-    def _restore_random(self, saved: dict[str, Any]) -> None:
-        if "bit_generator" in saved:  # files of version 1 have the state of a generator that is no longer used
-            saved = {"key": digest_of(saved), "decisions": 0}
-        self._key = policy_file.number_below("key", saved["key"], 2**63)
-        self._decisions = policy_file.counter("decisions", saved["decisions"])
-
     @staticmethod
     def _unpack(header: dict[str, Any], arrays: dict[str, np.ndarray], expected: type[Policy] | None = None) -> Policy:
-        name, module = header.get("class"), header.get("module")
-        kind = _class_of_file(name, module, expected)
-        if kind is None:
-            raise FileError(_unknown_class(name, module))
+        name = str(header.get("class"))
+        kind = Policy._registry.get(name)
+        if expected is not None and name in (expected._name_in_files(), f"__main__:{expected.__name__}"):
+            kind = expected  # not another class of that name, such as one that was defined again
+        if kind is None:  # nothing is imported because a file says so
+            module = name.rpartition(":")[0] or "of the class"
+            raise FileError(
+                f"the file holds a policy of class {name!r}, which has not been imported: if you trust the file, "
+                f"import the module {module!r} first (on the command line: evaluate --import {module})"
+            )
         try:
             parts: dict[str, Packed] = {}
             for name, part in header["parts"].items():
                 start = name + "."
                 parts[name] = part, {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
             policy = kind._restore(header["config"], parts)
-            policy._restore_random(header["random"])
+            policy._key = policy_file.number_below("key", header["random"]["key"], 2**63)
+            policy._decisions = policy_file.counter("decisions", header["random"]["decisions"])
             policy.notes = dict(header.get("notes", {}))
         except FileError:
             raise
         except Exception as problem:  # constructors and NumPy refuse wrong values in many ways
             raise policy_file.unfit_part(problem) from None
         return policy
-
-
-def _is_built_in(kind: type[Policy]) -> bool:
-    return kind.__module__.startswith("hybandits.")
-
-
-def _class_of_file(name: Any, module: Any, expected: type[Policy] | None) -> type[Policy] | None:
-    """The class that a file names; None if it has not been imported.
-
-    Files of policies of hybandits have no module, and a class of one's own never stands in for them. Nor does it for a
-    class of the same name in another module, unless the file cannot say which that was (it was a script's, or the file
-    is of an old version), and there is only one.
-    """
-    if expected is not None and expected.__name__ != name:
-        expected = None
-    if expected is not None and module == (None if _is_built_in(expected) else expected.__module__):
-        return expected
-    named = [kind for kind in Policy._registry.values() if kind.__name__ == name]
-    if module is None:
-        built_in = [kind for kind in named if _is_built_in(kind)]
-        if built_in:
-            return built_in[0]
-    elif (exact := Policy._registry.get(f"{module}:{name}")) is not None or module != "__main__":
-        return exact
-    if expected is not None:
-        return expected
-    own = [kind for kind in named if not _is_built_in(kind)]
-    return own[0] if len(own) == 1 else None
-
-
-def _unknown_class(name: Any, module: Any) -> str:
-    """What to say of a file whose class has not been imported. Nothing is imported because a file says so."""
-    if not isinstance(module, str) or module == "__main__":
-        remedy = "import the module that defines it first"
-    else:
-        remedy = (
-            f"if you trust the file, import the module {module!r} first (on the command line: evaluate --import "
-            f"{module})"
-        )
-    return f"the file holds a policy of class {name!r}, which is not known here: {remedy}"
 
 
 def load(file: str | os.PathLike[str] | BinaryIO, *, seed: int | Keep | None = KEEP) -> Policy:
@@ -845,33 +806,19 @@ def check_mergeable(policy: Policy, other: object) -> None:
         )
     if other is policy:
         raise ValueError("a policy cannot be merged with itself: that would count everything twice")
-    assert isinstance(other, Policy)
-    mine, its = policy._config(), other._config()
+    mine, theirs = policy._config(), other._config()
     for name in mine:
-        if mine[name] != its[name]:
+        if mine[name] != theirs[name]:
             raise ValueError(
-                f"cannot merge policies with different {name}: {mine[name]!r} here, {its[name]!r} there; "
+                f"cannot merge policies with different {name}: {mine[name]!r} here, {theirs[name]!r} there; "
                 "construct both policies with the same settings"
             )
 
 
-def kept(arms: Any) -> Any:
-    """Ids that can be passed on more than once: they may come from an iterator."""
-    return arms if arms is None or isinstance(arms, CandidateSet | np.ndarray) else id_list(arms)
-
-
-def ids_of(arms: Any, n: int) -> Sequence[Hashable]:
-    return arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
-
-
-def _rows_of(part: Any, rows: Any) -> Any:
-    if part is None:
-        return None
-    return part.iloc[rows] if hasattr(part, "iloc") else np.asarray(part)[rows]
-
-
-def checked_floor(floor: float | None) -> float:
-    """The share of choices by lot that is spread evenly."""
+def checked_floor(floor: float | None, randomize: bool = True) -> float:
+    """Return the share of randomized choices that is spread evenly over all candidates."""
+    if not randomize:
+        raise ValueError(f"floor={floor!r} makes no difference without randomize=True: pass both, or leave out floor")
     return FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
 
 
@@ -880,3 +827,18 @@ def one_hot(n: int, index: int) -> FloatArray:
     propensities = np.zeros(n)
     propensities[index] = 1.0
     return propensities
+
+
+def _columns(
+    choices: Sequence[Choice],
+) -> tuple[list[Hashable], Slots, FloatArray, FloatArray, FloatArray, list[Any]]:
+    """The arms, indices, means, widths, propensities and receipts of choices."""
+    propensities = [math.nan if choice.propensity is None else choice.propensity for choice in choices]
+    return (
+        [choice.arm for choice in choices],
+        np.array([choice.index for choice in choices], np.int64),
+        np.array([choice.mean for choice in choices], float),
+        np.array([choice.width for choice in choices], float),
+        np.array(propensities, float),
+        [choice.receipt for choice in choices],
+    )

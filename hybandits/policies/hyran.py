@@ -7,17 +7,18 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from hybandits.estimators.arms import CandidateSet
-from hybandits.estimators.constant_features import CancellingWatch
+from hybandits.estimators.arms import Candidates
+from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors
 from hybandits.estimators.policy_file import Packed
-from hybandits.estimators.random_stream import digest_of_key
+from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import Prediction
 from hybandits.estimators.sums import NO_ROOM, GramTable, unsound
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions, gram, random
-from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.policies.base import Picked, Policy, check_mergeable, check_receipts
+from hybandits.policies.threads import locked, synchronized
 
 Schedule = Literal["experiments", "theory"]
 
@@ -91,6 +92,9 @@ class HyRan(Policy):
     """
 
     _cross = True
+    _draws = False
+    _counts_arms = True
+    _table: GramTable
     receipt_is_of_the_round = True
 
     def __init__(
@@ -114,73 +118,46 @@ class HyRan(Policy):
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self._table = GramTable(self.d1, self.d2, cross=self._cross)
         if self.d1:
-            self._watch = CancellingWatch()
+            self._watch = ConstantFeatures()
 
     @property
     def table(self) -> GramTable:
         """The sums that the estimates are solved from."""
         return self._table
 
-    def ridges(self, count: int, new: int = 0) -> tuple[FloatArray, FloatArray]:
-        """Return the ridges of the next `count` rounds, with `new` more arms met: for choosing and for filling in.
+    def ridges(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """Return the ridges of the next `count` rounds: for choosing and for filling in.
 
         Choosing uses 1 + lambda_t, where the 1 is the V = I that Algorithm 1 starts from, and filling in rewards uses
         1 + sqrt(t - 1).
         """
         t = np.arange(self._table.rounds + 1, self._table.rounds + count + 1, dtype=float)
-        dimension = self.d1 + self.d2 * (self.arm_count or max(self._table.known + new, 1))
+        dimension = self.d1 + self.d2 * (self.arm_count or max(self._table.known, 1))
         if self.ridge_schedule == "experiments":
             choosing = 1.0 + 2 * dimension * np.log(t + 1)
         else:
             choosing = 1.0 + dimension * np.log(4 * t**2 / self.delta)
         return choosing, 1.0 + np.sqrt(np.maximum(t - 1, 1))
 
-    def _ridge(self, new: int = 0) -> float:
-        return float(self.ridges(1, new)[0][0])
+    def _ridge(self) -> float:
+        return float(self.ridges(1)[0][0])
 
     @property
     def key(self) -> int:
         """The key of the draws in learning, for a compiled loop: that of row t is `random.uniform(key, LEARN, t)`."""
         return self._key
 
-    def _rows(self, x: Any, z: Any, arms: Any, *, admit: bool) -> Any:
-        x, z = checked_matrices(x, z, self.d1, self.d2)
-        check_finite(x, z)
-        return self._table.checked_candidates(x, z, arms, admit=admit)
+    def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
+        candidates = super()._candidates(x, z, arms, admit)
+        check_finite(candidates.x, candidates.z)
+        return candidates
 
-    def choose(
-        self,
-        x: Any = None,
-        z: Any = None,
-        arms: Iterable[Hashable] | CandidateSet | None = None,
-        *,
-        key: Hashable | None = None,
-        randomize: bool = False,
-        floor: float | None = None,
-    ) -> Choice:
-        if randomize or floor is not None:
-            return self._choose_by_lot(x, z, arms, key, randomize, floor)
-        if key is not None:
-            digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
-        rows = self._rows(x, z, arms, admit=key is None)
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        x, z, arms, slots = candidates
         solved = self._table.estimate(self._ridge())
-        index, mean = decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)
-        width = self._table.width(rows.x[index], rows.z[index], int(rows.slots[index]), solved)
-        self._look_at(rows.x, rows.z)
-        pool = Pool(tuple(rows.arms), rows.x.copy(), rows.z.copy())
-        return Choice(rows.arms[index], index, mean, width, 1.0, pool)
-
-    def _meet(self, arms: Sequence[Hashable]) -> None:
-        self._table.admit(arms)
-
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
-        """Return 1 for the highest mean and 0 for the others: the choice itself is deterministic."""
-        rows = self._rows(x, z, arms, admit=False)
-        new = self._table.unmet(rows.arms) if key is None else 0  # `choose` with a key admits no arms
-        solved = self._table.estimate(self._ridge(new))
-        return one_hot(len(rows.arms), decisions.best_mean(rows.x, rows.z, rows.slots, solved.theta, solved.beta)[0])
+        index, mean = decisions.best_mean(x, z, slots, solved.theta, solved.beta)
+        width = self._table.width(x[index], z[index], int(slots[index]), solved)
+        return index, mean, width, 1.0, Pool(tuple(arms), x.copy(), z.copy())
 
     def _check_pool(self, arm: Hashable, x: FloatArray, z: FloatArray, receipt: Any) -> Pool:
         if receipt is None:
@@ -206,6 +183,7 @@ class HyRan(Policy):
         checks.finite("reward", np.asarray(value), arrow.LIMIT)
         self.learn_batch([arm], x[None], z[None], np.array([value]), receipts=[receipt])
 
+    @synchronized
     def learn_batch(
         self,
         arms: Iterable[Hashable],
@@ -248,36 +226,34 @@ class HyRan(Policy):
         table.pulls[slots[played]] += 1
         table.rounds += 1
 
+    @synchronized
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
-        rows = self._rows(x, z, arms, admit=False)
-        return self._table.predict(rows.x, rows.z, rows.slots, self._ridge())
+        candidates = self._candidates(x, z, arms, False)
+        return self._table.predict(candidates.x, candidates.z, candidates.slots, self._ridge())
 
     @property
     def theta(self) -> FloatArray:
-        return self._table.estimate(self._ridge()).theta
+        with self._lock:
+            return self._table.estimate(self._ridge()).theta
 
+    @synchronized
     def beta(self, arm: Hashable) -> FloatArray:
         slot = self._table.slot(arm)
         return self._table.estimate(self._ridge()).beta[slot] if slot >= 0 else np.zeros(self.d2)
 
     @property
-    def arms(self) -> list[Hashable]:
-        return self._table.arms
-
-    @property
     def rounds(self) -> int:
         return self._table.rounds
 
+    @synchronized
     def forget(self, arm: Hashable) -> None:
         """Drop an arm; what it taught about the shared features stays, at the ridge of the present round."""
         self._table.marginalise(arm, self._ridge())
 
     def merge(self, other: Self) -> None:
         check_mergeable(self, other)
-        self._table.merge(other._table)
-
-    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
-        return self._table.candidates(arms)
+        with locked(self, other):
+            self._table.merge(other._table)
 
     def _pack_parts(self) -> dict[str, Packed]:
         return {"sums": self._table.pack()}

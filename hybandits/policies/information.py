@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from hybandits.estimators.arms import Slots
+from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import batches, decisions
 from hybandits.policies.batch import NO_MASK, Batch, in_threads
+from hybandits.policies.choices import Ranking
 from hybandits.policies.posterior import AUTO, Memory, PosteriorPolicy
 
 
@@ -83,70 +83,56 @@ class HyIDS(PosteriorPolicy):
     ) -> None:
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
-    def _order(
-        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
-    ) -> tuple[Slots, FloatArray | None]:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
         """The arm that the rule picks, then the others in the order of their means."""
-        if self._undecided(lot):
-            return super()._order(x, z, slots, lot, places)[0], None
-        return self._led_by(self._pick(x, z, slots, lot)[0], x, z, slots, lot)[:places], None
+        if self._undecided(stream):
+            return super()._rank(candidates, stream, m)
+        indices = self._led_by(self._choice(candidates, stream).index, candidates, stream)[:m]
+        propensities = self._rank_propensities(candidates, stream, m)[indices, np.arange(m)]
+        return self._ranking(candidates, stream, indices, propensities)
 
-    def _led_by(self, first: int, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream) -> Slots:
-        order = np.argsort(-self._model(lot).score(x, z, slots).mean, kind="stable")
+    def _led_by(self, first: int, candidates: Candidates, stream: RandomStream) -> Slots:
+        order = np.argsort(-self._score(candidates, stream).mean, kind="stable")
         return np.concatenate(([first], order[order != first]))
 
-    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
-        """Those of the two orders that the lot decides between."""
-        if self._undecided(lot):
-            return super()._place_chances(x, z, slots, lot, places)
-        matrix = np.zeros((len(slots), places))
-        chances = self._chances(_one(x, z), slots, [lot])[0]
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        """The probabilities of the two orders that the draw decides between."""
+        if self._undecided(stream):
+            return super()._rank_propensities(candidates, stream, m)
+        matrix = np.zeros((len(candidates.arms), m))
+        chances = self._propensities(candidates, stream)
         for first in np.flatnonzero(chances).tolist():
-            order = self._led_by(first, x, z, slots, lot)[:places]
-            matrix[order, np.arange(places)] += chances[first]
+            order = self._led_by(first, candidates, stream)[:m]
+            matrix[order, np.arange(m)] += chances[first]
         return matrix
 
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
-        """Return the probabilities of the lot that the next `choose` will draw: at most two of them are not 0."""
-        if self._inherits_at("_pick") < self._inherits_at("propensities"):
-            raise NotImplementedError(
-                f"{type(self).__name__} picks by a rule of its own: define its propensities as well"
-            )
-        rows = self._rows(x, z, arms)
-        chances: FloatArray = self._chances(_one(rows.x, rows.z), rows.slots, [self._lot(key)])[0]
-        return chances
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
+        """Return the probabilities that the next `choose` will draw from: at most two of them are not 0."""
+        batch = Batch(candidates.x[None], candidates.z[None], [candidates.arms], NO_MASK)
+        propensities: FloatArray = self._propensities_batch(batch, [stream], 1)[0]
+        return propensities
 
-    def _own_lots(
-        self, batch: Batch, keys: Sequence[Hashable], lots: Sequence[RandomStream], threads: int
-    ) -> FloatArray:
-        if min(self._inherits_at("propensities"), self._inherits_at("_pick")) < self._inherits_at("_own_lots"):
-            return super()._own_lots(batch, keys, lots, threads)
-        slots = self._rows(batch.x[0], batch.z[0], batch.ids[0]).slots
-        return self._chances(batch, slots, lots, threads)
-
-    def _chances(self, batch: Batch, slots: Slots, lots: Sequence[RandomStream], threads: int = 1) -> FloatArray:
-        """The probabilities of several decisions among the same arms."""
+    def _propensities_batch(self, batch: Batch, streams: Sequence[RandomStream], threads: int) -> FloatArray:
+        slots = self._table.lookup(batch.ids[0])
         chances = np.empty(batch.x.shape[:2])
-        key, _, keyed = lots[0]
-        numbers = np.array([lot.decision for lot in lots])
+        key, _, keyed = streams[0]
+        numbers = np.array([stream.decision for stream in streams])
 
         def work(first: int, last: int) -> int:
             refused: int
-            some = slice(first, last)
-            x, z = batch.x[some], batch.z[some]
-            model = self._model(lots[first])
+            part = slice(first, last)
+            x, z = batch.x[part], batch.z[part]
+            model = self._model(streams[first])
             if self._learns:
                 assert isinstance(model, LearnedRidge)
                 refused = batches.chances_batch_tuned(
                     x, z, slots, model.arm_score, model.shared_score, model.numbers, model.unknown, model.state, key,
-                    keyed, numbers[some], chances[some],
+                    keyed, numbers[part], chances[part],
                 )  # fmt: skip
             else:
                 refused = batches.chances_batch_told(
                     x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, key, keyed,
-                    numbers[some], chances[some],
+                    numbers[part], chances[part],
                 )  # fmt: skip
             return refused
 
@@ -155,8 +141,3 @@ class HyIDS(PosteriorPolicy):
         else:
             in_threads(work, batch, threads)
         return chances
-
-
-def _one(x: FloatArray, z: FloatArray) -> Batch:
-    """One decision as a batch."""
-    return Batch(x[None], z[None], [], NO_MASK)

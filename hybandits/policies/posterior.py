@@ -1,14 +1,13 @@
-"""What policies that choose from a posterior have in common: settings that are told or learned, and the lot."""
+"""What policies that choose from a posterior share: settings that are given or learned, and memories."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hybandits.estimators.arms import Slots
+from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.learned import LearnedRidge, LearnedSettings
 from hybandits.estimators.memories import MemoryMixture
 from hybandits.estimators.policy_file import FileError, Packed
@@ -17,8 +16,11 @@ from hybandits.estimators.ridge import HybridRidge, Prediction
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import batches, decisions
+from hybandits.policies.base import Picked
 from hybandits.policies.batch import Batch, in_threads
+from hybandits.policies.choices import Ranking
 from hybandits.policies.ridge_policy import RidgePolicy
+from hybandits.policies.threads import synchronized
 
 NOTHING: FloatArray = np.empty(0)
 """No variance beyond that of the estimates, and no weights where there is one model."""
@@ -44,21 +46,15 @@ def checked_memory(memory: Memory) -> Memory:
 
 
 class PosteriorPolicy(RidgePolicy):
-    """A policy that chooses from the posterior of the hybrid model, at settings that it learns or is told.
+    """A policy that chooses from the posterior of the hybrid model, at settings that are given or learned.
 
-    Subclasses name the rule. With both `noise` and `scale` given the policy is told everything and has a `HybridRidge`;
-    otherwise what is missing is learned by a `LearnedRidge`. A policy that forgets has a `LearnedRidge` in any case, or
-    several of them with different memories in a `MemoryMixture`.
+    Subclasses name the rule. With both `noise` and `scale` given, the estimator is a `HybridRidge`; otherwise a
+    `LearnedRidge` learns what is missing. A policy that forgets has a `LearnedRidge` in any case, or several of them
+    with different memories in a `MemoryMixture`.
     """
 
     rule: ClassVar[int]
     """`decisions.SAMPLING` or `decisions.INFORMATION`."""
-
-    propensity_draws: int = 0
-    """How many further draws estimate the propensity of a choice, where the rule does not know it; 0: it is None."""
-
-    _estimated: Callable[[int, FloatArray, FloatArray, Slots, RandomStream], float]
-    """_estimated(index, x, z, slots, lot): that estimate, of policies that have `propensity_draws`."""
 
     def __init__(
         self, *, d1: int, d2: int, noise: float | None, scale: float | None, memory: Memory, seed: int | None
@@ -97,30 +93,39 @@ class PosteriorPolicy(RidgePolicy):
         None if both were given, or while there is nothing to learn them from: until the first reward that is not 0 has
         been worked into all arms.
         """
-        estimator = self._estimator
-        if not isinstance(estimator, LearnedRidge | MemoryMixture) or all(estimator.held):
-            return None
-        return estimator.learned_settings()
+        with self._lock:
+            estimator = self._table
+            if not isinstance(estimator, LearnedRidge | MemoryMixture) or all(estimator.held):
+                return None
+            return estimator.learned_settings()
 
+    @synchronized
     def refresh(self) -> None:
         """Estimate the settings afresh from all rewards learned, to 1e-10, whatever order they came in.
 
         It happens by itself now and then. Call it where two policies that have learned the same rewards in different
         orders should agree, or after a large batch. It changes nothing if noise and scale were given.
         """
-        if isinstance(self._estimator, LearnedRidge | MemoryMixture):
-            self._estimator.refresh()
+        if isinstance(self._table, LearnedRidge | MemoryMixture):
+            self._table.refresh()
 
-    def _model(self, lot: RandomStream) -> HybridRidge:
-        """The model that takes a decision: the one there is, or one drawn by weight."""
-        estimator = self._estimator
-        return estimator.drawn(lot) if type(estimator) is MemoryMixture else estimator
+    def _model(self, stream: RandomStream) -> HybridRidge:
+        """The model that takes a decision: the only one, or one drawn by weight."""
+        estimator = self._table
+        return estimator.drawn(stream) if type(estimator) is MemoryMixture else estimator
 
-    def _pick(
-        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream
-    ) -> tuple[int, float, float, float | None]:
-        estimator = self._model(lot) if self.memory == AUTO else self._estimator
-        key, decision, keyed = lot
+    def _undecided(self, stream: RandomStream) -> bool:
+        """Whether nothing has been learned yet that a decision could be based on, so that the choice is uniform."""
+        model = self._model(stream)
+        return isinstance(model, LearnedRidge) and not model.tuned
+
+    def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
+        return self._model(stream).score(candidates.x, candidates.z, candidates.slots)
+
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        x, z, _, slots = candidates
+        estimator = self._model(stream) if self.memory == AUTO else self._table
+        key, decision, keyed = stream
         if self._learns:
             assert isinstance(estimator, LearnedRidge)
             index, mean, width, propensity = decisions.choose_tuned(
@@ -132,25 +137,18 @@ class PosteriorPolicy(RidgePolicy):
                 self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
                 NOTHING, key, keyed, decision,
             )  # fmt: skip
-        if propensity == propensity:  # not NaN
-            return index, mean, width, propensity
-        if self.propensity_draws == 0 or index < 0:
-            return index, mean, width, None
-        return index, mean, width, self._estimated(index, x, z, slots, lot)
+        return index, mean, width, propensity if propensity == propensity else None  # NaN: not known
 
-    def _undecided(self, lot: RandomStream) -> bool:
-        """Whether nothing has been learned that a decision could be made by, so that the lot decides."""
-        model = self._model(lot)
-        return isinstance(model, LearnedRidge) and not model.tuned
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+        """Draw an order uniformly, as long as the choice is uniform."""
+        return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
 
-    def _score(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream) -> Prediction:
-        return self._model(lot).score(x, z, slots)
-
-    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
-        return np.full((len(slots), places), 1.0 / len(slots) if self._undecided(lot) else np.nan)
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        n = len(candidates.arms)
+        return np.full((n, m), 1.0 / n if self._undecided(stream) else np.nan)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
-        estimator, size = self._estimator, batch.size
+        estimator, size = self._table, batch.size
         index = np.empty(size, np.int64)
         mean, width, propensity = np.empty(size), np.empty(size), np.empty(size)
         key, decision = self._key, self._decisions
@@ -180,7 +178,7 @@ class PosteriorPolicy(RidgePolicy):
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         super()._unpack_parts(parts)
-        estimator = self._estimator
+        estimator = self._table
         if isinstance(estimator, LearnedRidge | MemoryMixture):
             held = estimator.noise_held, estimator.scale_held
             memory = estimator.memory if isinstance(estimator, LearnedRidge) else AUTO

@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybandits.estimators.arms import CandidateSet, Slots
+from hybandits.estimators.arms import ArmTable, Candidates
+from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import check_finite
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import Packed
@@ -17,8 +18,8 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
 from hybandits.kernels.random import place_among
-from hybandits.policies.base import Choice, Policy, check_mergeable, ids_of, kept
-from hybandits.policies.ranking import Ranking, number_of_places
+from hybandits.policies.base import Picked, Policy, check_mergeable
+from hybandits.policies.choices import Ranking
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -53,31 +54,23 @@ class Uniform(RidgePolicy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
-    def _pick(
-        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream
-    ) -> tuple[int, float, float, float | None]:
-        index = decisions.choose_uniform(x, z, lot.key, lot.keyed, lot.decision)
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        index = decisions.choose_uniform(candidates.x, candidates.z, stream.key, stream.keyed, stream.decision)
         if index < 0:
             return -1, 0.0, 0.0, None
-        chosen = slice(index, index + 1)
-        mean, width = self._estimator.score(x[chosen], z[chosen], slots[chosen])
-        return index, float(mean[0]), float(width[0]), 1.0 / len(slots)
+        (mean,), (width,) = self._score(candidates.take(np.array([index])), stream)
+        return index, float(mean), float(width), 1.0 / len(candidates.arms)
 
-    def _order(
-        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
-    ) -> tuple[Slots, FloatArray | None]:
-        return super()._order(x, z, slots, lot, places)[0], None
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
+        check_finite(candidates.x, candidates.z)
+        return self._rank_propensities(candidates, stream, 1)[:, 0]
 
-    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
-        return np.full((len(slots), places), 1.0 / len(slots))
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+        return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
 
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
-        """Return 1/n for each of the n candidates."""
-        rows = self._rows(x, z, arms)
-        check_finite(rows.x, rows.z)
-        return np.full(len(rows.slots), 1.0 / len(rows.slots))
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        n = len(candidates.arms)
+        return np.full((n, m), 1.0 / n)
 
 
 class EpsilonGreedy(Policy):
@@ -131,82 +124,84 @@ class EpsilonGreedy(Policy):
     def receipt_is_of_the_round(self) -> bool:  # type: ignore[override]
         return self.policy.receipt_is_of_the_round
 
-    def _meet(self, arms: Sequence[Hashable]) -> None:
-        self.policy._meet(arms)
+    @property
+    def _counts_arms(self) -> bool:  # type: ignore[override]
+        return self.policy._counts_arms
+
+    @property
+    def _table(self) -> ArmTable:  # type: ignore[override]
+        return self.policy._table
+
+    @property
+    def _watch(self) -> ConstantFeatures | None:  # type: ignore[override]
+        return self.policy._watch
+
+    def _make_lock(self) -> None:
+        super()._make_lock()
+        self._lock = self.policy._lock  # what is locked is the model, and there is one
 
     def _depth(self) -> int:
         return 1 + self.policy._depth()
 
-    def choose(
-        self,
-        x: Any = None,
-        z: Any = None,
-        arms: Iterable[Hashable] | CandidateSet | None = None,
-        *,
-        key: Hashable | None = None,
-        randomize: bool = False,
-        floor: float | None = None,
-    ) -> Choice:
-        if randomize or floor is not None:
-            return self._choose_by_lot(x, z, arms, key, randomize, floor)
-        arms = kept(arms)
-        chance, place = self._lot(key).uniforms(2)
-        explores = chance < self.epsilon
-        inner_lot = self.policy._lot(key)
-        # Asked before the wrapped policy chooses: its probabilities are those of its next decision.
-        inner = self.policy.propensities(x, z, arms, key=key) if explores else None
-        choice = self.policy.choose(x, z, arms, key=key)
-        if key is None:
-            self._decisions += 1
-        n = len(x) if x is not None else len(z)
-        own = choice.propensity
-        if inner is not None:
+    def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
+        return self.policy._candidates(x, z, arms, admit)
+
+    def _count(self, randomized: bool = False) -> None:
+        super()._count(randomized)
+        self.policy._count()
+
+    def _examine(self, x: FloatArray, z: FloatArray) -> None:
+        self.policy._examine(x, z)
+
+    def _inner(self, stream: RandomStream) -> RandomStream:
+        """The random numbers of the wrapped policy in a decision."""
+        number = stream.decision if stream.keyed else self.policy._decisions
+        return RandomStream(self.policy._key, number, stream.keyed)
+
+    def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
+        return self.policy._score(candidates, self._inner(stream))
+
+    def _mixed(self, propensity: Any, n: int) -> Any:
+        return (1 - self.epsilon) * propensity + self.epsilon / n
+
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        policy, inner, n = self.policy, self._inner(stream), len(candidates.arms)
+        explore, place = stream.uniforms(2)
+        choice = policy._choice(candidates, inner)
+        propensity = choice.propensity
+        if explore < self.epsilon:
             index = place_among(place, n)
-            if index != choice.index and own is not None:
-                own = float(inner[index])
-            choice = self.policy._instead(choice, index, x, z, arms, inner_lot)
-        propensity = None if own is None else (1 - self.epsilon) * own + self.epsilon / n
-        return choice._replace(propensity=propensity)
+            if index != choice.index and propensity is not None:
+                propensity = float(policy._propensities(candidates, inner)[index])
+            choice = policy._replaced(choice, index, candidates, inner)
+        mixed = None if propensity is None else self._mixed(propensity, n)
+        return choice.index, choice.mean, choice.width, mixed, choice.receipt
 
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
-        p = self.policy.propensities(x, z, arms, key=key)
-        return (1 - self.epsilon) * p + self.epsilon / len(p)
+        p = self.policy._propensities(candidates, self._inner(stream))
+        mixed: FloatArray = self._mixed(p, len(p))
+        return mixed
 
-    def rank(
-        self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
-    ) -> Ranking:
-        arms = kept(arms)
-        lot = self._lot(key)
-        explores = lot.uniforms(1)[0] < self.epsilon
-        n = len(self.policy.predict(x, z, arms).mean)  # which checks everything, before anything changes
-        places = number_of_places(m, n)
-        ids, inner_lot = ids_of(arms, n), self.policy._lot(key)
-        if key is None:
-            self.policy._meet(ids)
-        # Asked before the wrapped policy ranks: its probabilities are those of its next decision.
-        inner = self.policy._place_probabilities(x, z, arms, places, key) if explores else None
-        ranking = self.policy.rank(x, z, arms, places, key=key)
-        if key is None:
-            self._decisions += 1
-        own = ranking.propensities
-        if inner is not None:
-            indices = np.argsort(lot.uniforms(2 + n)[2:])
-            first = place_among(lot.uniforms(2)[1], n)  # as `choose` does
-            indices = np.concatenate(([first], indices[indices != first]))[:places]
-            own = inner[indices, np.arange(places)]
-            mean, width = self.policy._scores(x, z, arms, inner_lot)
-            of_round = self.policy.receipt_is_of_the_round
-            receipts = [ranking.receipts[0] if of_round else None] * places
-            chosen = [ids[i] for i in indices.tolist()]
-            ranking = Ranking(chosen, indices, mean[indices], width[indices], own, receipts)
-        return ranking._replace(propensities=(1 - self.epsilon) * own + self.epsilon / n)
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+        policy, inner, n = self.policy, self._inner(stream), len(candidates.arms)
+        ranking = policy._rank(candidates, inner, m)
+        explore, place, *order = stream.uniforms(2 + n)
+        if explore < self.epsilon:
+            first = place_among(place, n)  # as `choose` does
+            indices = np.argsort(order)
+            indices = np.concatenate(([first], indices[indices != first]))[:m]
+            propensities = policy._rank_propensities(candidates, inner, m)[indices, np.arange(m)]
+            ranked = candidates.take(indices)
+            mean, width = policy._score(ranked, inner)
+            receipts = [ranking.receipts[0] if self.receipt_is_of_the_round else None] * m
+            ranking = Ranking(list(ranked.arms), indices, mean, width, propensities, receipts)
+        return ranking._replace(propensities=self._mixed(ranking.propensities, n))
 
-    def _place_probabilities(self, x: Any, z: Any, arms: Any, places: int, key: Hashable | None) -> FloatArray:
-        inner = self.policy._place_probabilities(x, z, arms, places, key)
-        return (1 - self.epsilon) * inner + self.epsilon / len(inner)
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        inner = self.policy._rank_propensities(candidates, self._inner(stream), m)
+        mixed: FloatArray = self._mixed(inner, len(inner))
+        return mixed
 
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         self.policy.learn(arm, x, z, reward, receipt=receipt)
@@ -233,12 +228,11 @@ class EpsilonGreedy(Policy):
         return self.policy.beta(arm)
 
     @property
-    def arms(self) -> list[Hashable]:
-        return self.policy.arms
-
-    @property
     def rounds(self) -> int:
         return self.policy.rounds
+
+    def admit(self, arms: Iterable[Hashable]) -> None:
+        self.policy.admit(arms)
 
     def forget(self, arm: Hashable) -> None:
         self.policy.forget(arm)
@@ -259,19 +253,16 @@ class EpsilonGreedy(Policy):
         self.policy.reseed(seed)
 
     def _after_fork(self) -> None:
-        super().reseed(None)  # the wrapped policy sees to itself
+        super().reseed(None)  # the wrapped policy reseeds itself
 
     def start_delta(self) -> Self:
         return type(self)(self.policy.start_delta(), **self._config())
-
-    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
-        return self.policy.candidates(arms)
 
     def _pack_parts(self) -> dict[str, Packed]:
         return {"policy": self.policy._pack()}
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
-        self.policy = Policy._unpack(*parts["policy"])
+        raise NotImplementedError("`_restore` makes the policy with the wrapped one")
 
     @classmethod
     def _restore(cls, config: dict[str, Any], parts: dict[str, Packed]) -> Self:

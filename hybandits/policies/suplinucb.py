@@ -8,16 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybandits.estimators.arms import CandidateSet
-from hybandits.estimators.constant_features import CancellingWatch
+from hybandits.estimators.arms import Candidates
+from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors
 from hybandits.estimators.policy_file import FileError, Packed, counter
-from hybandits.estimators.random_stream import digest_of_key
+from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge, Prediction
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions
-from hybandits.policies.base import Choice, Policy, check_mergeable, check_receipts, one_hot
+from hybandits.policies.base import Picked, Policy, check_mergeable, check_receipts
+from hybandits.policies.threads import locked, synchronized
 
 
 class SupLinUCB(Policy):
@@ -77,6 +78,9 @@ class SupLinUCB(Policy):
     >>> policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
     """
 
+    _draws = False
+    _counts_arms = True
+
     def __init__(
         self,
         *,
@@ -97,13 +101,17 @@ class SupLinUCB(Policy):
         why = "it is the number of arms K; leave it out to count the arms met"
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
         self.ridge = checks.ridge(ridge)
-        self._levels = [
-            HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge) for _ in range(math.ceil(math.log(self.horizon)))
-        ]
+        self._use(
+            [HybridRidge(d1=self.d1, d2=self.d2, ridge=self.ridge) for _ in range(math.ceil(math.log(self.horizon)))]
+        )
         self._skipped = 0
-        self._all: HybridRidge | None = None
         if self.d1:
-            self._watch = CancellingWatch()
+            self._watch = ConstantFeatures()
+
+    def _use(self, levels: list[HybridRidge]) -> None:
+        self._levels = levels
+        self._table = levels[0]  # it knows all arms
+        self._all: HybridRidge | None = None
 
     @property
     def levels(self) -> list[HybridRidge]:
@@ -117,17 +125,18 @@ class SupLinUCB(Policy):
         arms = self.arm_count or max(arms_met, 1)
         return math.sqrt(math.log(2 * self.horizon * arms / self.delta) / 2)
 
-    def _walk(self, x: FloatArray, z: FloatArray, ids: Sequence[Hashable]) -> tuple[int, int, float, float]:
-        """Return index, level, mean and width of the choice; at level 0 its reward is not learned."""
-        alpha = self.width_factor(self._levels[0].known + self._levels[0].unmet(ids))
-        left, count = np.arange(len(ids)), len(ids)
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        """Walk down the levels; the receipt is the level, or 0 if the reward will not be learned."""
+        x, z, arms, _ = candidates
+        alpha = self.width_factor(self._table.known + self._table.unmet(arms))
+        left, count = np.arange(len(arms)), len(arms)
         for s, level in enumerate(self._levels, start=1):
             index, receipt, mean, width, count = decisions.walk_level(
-                s, x, z, level.lookup(ids), left, count, alpha, self.least, level.arm_score, level.shared_score,
+                s, x, z, level.lookup(arms), left, count, alpha, self.least, level.arm_score, level.shared_score,
                 level.ridge,
             )  # fmt: skip
             if index >= 0:
-                return int(index), int(receipt), mean, width
+                return int(index), mean, width, 1.0, int(receipt)
         raise AssertionError("the last level's 2^-s lies below 1/sqrt(T), so the walk has ended")
 
     @property
@@ -140,38 +149,10 @@ class SupLinUCB(Policy):
         self._skipped += rows
         self._all = None
 
-    def choose(
-        self,
-        x: Any = None,
-        z: Any = None,
-        arms: Iterable[Hashable] | CandidateSet | None = None,
-        *,
-        key: Hashable | None = None,
-        randomize: bool = False,
-        floor: float | None = None,
-    ) -> Choice:
-        if randomize or floor is not None:
-            return self._choose_by_lot(x, z, arms, key, randomize, floor)
-        x, z = checked_matrices(x, z, self.d1, self.d2)
-        check_finite(x, z)
-        if key is not None:
-            digest_of_key(key)  # this rule draws nothing, but an invalid key is refused all the same
-        rows = self._levels[0].checked_candidates(x, z, arms, admit=key is None)
-        index, level, mean, width = self._walk(rows.x, rows.z, rows.arms)
-        self._look_at(rows.x, rows.z)
-        return Choice(rows.arms[index], index, mean, width, 1.0, level)
-
-    def _meet(self, arms: Sequence[Hashable]) -> None:
-        self._levels[0].admit(arms)
-
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
-        """Return 1 for the arm that the walk ends at and 0 for the others: the rule is deterministic."""
-        x, z = checked_matrices(x, z, self.d1, self.d2)
-        check_finite(x, z)
-        rows = self._levels[0].checked_candidates(x, z, arms, admit=False)
-        return one_hot(len(rows.arms), self._walk(rows.x, rows.z, rows.arms)[0])
+    def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
+        candidates = super()._candidates(x, z, arms, admit)
+        check_finite(candidates.x, candidates.z)
+        return candidates
 
     def _check_level(self, receipt: Any) -> int | None:
         if receipt is None:
@@ -185,6 +166,7 @@ class SupLinUCB(Policy):
         x, z = checked_vectors(x, z, self.d1, self.d2)
         self.learn_batch([arm], x[None], z[None], np.array([checks.reward(reward)]), receipts=[receipt])
 
+    @synchronized
     def learn_batch(
         self,
         arms: Iterable[Hashable],
@@ -199,12 +181,13 @@ class SupLinUCB(Policy):
         check_finite(x, z)
         checks.finite("rewards", values, arrow.LIMIT)
         levels = [self._check_level(receipt) for receipt in check_receipts(receipts, len(ids))]
-        self._levels[0].check_new(ids)
+        self._table.check_new(ids)
         for i, arm in enumerate(ids):
-            self._levels[0].admit([arm])
+            self._table.admit([arm])
             level = levels[i]
             if level is None:
-                level = self._walk(x[i : i + 1], z[i : i + 1], [arm])[1]
+                alone = Candidates(x[i : i + 1], z[i : i + 1], [arm], self._table.lookup([arm]))
+                level = int(self._choice(alone, self._stream(None)).receipt)
             if level == 0:
                 self._skipped += 1
             else:
@@ -221,28 +204,28 @@ class SupLinUCB(Policy):
                 self._all.merge(level)
         return self._all
 
+    @synchronized
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
         return self._together().predict(x, z, arms)
 
     @property
     def theta(self) -> FloatArray:
-        return self._together().theta
+        with self._lock:
+            return self._together().theta
 
+    @synchronized
     def beta(self, arm: Hashable) -> FloatArray:
-        self._levels[0].slot(arm)
+        self._table.slot(arm)
         together = self._together()
         return together.beta(arm) if together.knows(arm) else np.zeros(self.d2)
-
-    @property
-    def arms(self) -> list[Hashable]:
-        return self._levels[0].arms
 
     @property
     def rounds(self) -> int:
         return self._skipped + sum(level.rounds for level in self._levels)
 
+    @synchronized
     def forget(self, arm: Hashable) -> None:
-        self._levels[0].forget(arm)
+        super().forget(arm)
         for level in self._levels[1:]:
             if level.knows(arm):
                 level.forget(arm)
@@ -250,13 +233,11 @@ class SupLinUCB(Policy):
 
     def merge(self, other: Self) -> None:
         check_mergeable(self, other)
-        for mine, its in zip(self._levels, other._levels, strict=True):
-            mine.merge(its)
-        self._skipped += other._skipped
-        self._all = None
-
-    def candidates(self, arms: Sequence[Hashable]) -> CandidateSet:
-        return self._levels[0].candidates(arms)
+        with locked(self, other):
+            for mine, theirs in zip(self._levels, other._levels, strict=True):
+                mine.merge(theirs)
+            self._skipped += other._skipped
+            self._all = None
 
     def _pack_parts(self) -> dict[str, Packed]:
         parts = {f"level{s}": level.pack() for s, level in enumerate(self._levels, start=1)}
@@ -268,5 +249,4 @@ class SupLinUCB(Policy):
         levels = [HybridRidge.unpack(*parts[f"level{s}"]) for s in range(1, len(self._levels) + 1)]
         if any((level.d1, level.d2, level.ridge) != (self.d1, self.d2, self.ridge) for level in levels):
             raise FileError("the levels' shape or ridge does not fit the policy's: the file is corrupt")
-        self._levels = levels
-        self._all = None
+        self._use(levels)

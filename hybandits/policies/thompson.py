@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from hybandits.estimators.arms import Slots
+from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.inputs import not_finite
 from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.memories import MemoryMixture
@@ -17,11 +16,10 @@ from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions, empirical_bayes, posterior_sampling, random
+from hybandits.policies.base import DRAWS, Picked
 from hybandits.policies.batch import Batch
+from hybandits.policies.choices import Ranking
 from hybandits.policies.posterior import NOTHING, Memory, PosteriorPolicy
-
-DRAWS = 2000
-"""How many posterior draws estimate probabilities, unless `propensity_draws` says otherwise."""
 
 APART = 5.0
 """Standard deviations of a difference beyond which a candidate is taken never to be the best in a draw."""
@@ -117,19 +115,25 @@ class HyThompson(PosteriorPolicy):
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
-    def _estimated(self, index: int, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream) -> float:
-        """The share of wins of a candidate that has been chosen, its own decision counted in."""
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        picked = super()._pick(candidates, stream)
+        if picked[3] is not None or not self.propensity_draws or picked[0] < 0:
+            return picked
+        return *picked[:3], self._estimated(picked[0], candidates, stream)
+
+    def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float:
+        """The share of draws that a chosen candidate wins, its own decision included."""
         draws = self._draws_of_estimates
-        return float((1 + draws * self._shares(x, z, slots, lot)[index, 0]) / (1 + draws))
+        return float((1 + draws * self._shares(candidates, stream)[index, 0]) / (1 + draws))
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
         index, mean, width, propensity = super()._pick_batch(batch, slots, threads)
         if self.propensity_draws:
             for b in np.flatnonzero(np.isnan(propensity)).tolist():
-                x, z, _, places = batch.rows(b)
-                its = slots[b if len(slots) > 1 else 0][places]
-                place = int(np.searchsorted(places, index[b]))
-                propensity[b] = self._estimated(place, x, z, its, RandomStream(self._key, self._decisions + b))
+                x, z, ids, rows = batch.candidates(b)
+                candidates = Candidates(x, z, ids, slots[b if len(slots) > 1 else 0][rows])
+                place = int(np.searchsorted(rows, index[b]))
+                propensity[b] = self._estimated(place, candidates, RandomStream(self._key, self._decisions + b))
         return index, mean, width, propensity
 
     @property
@@ -138,8 +142,9 @@ class HyThompson(PosteriorPolicy):
         draws = self.propensity_draws or DRAWS
         return draws + draws % 2
 
-    def _posterior(self, model: HybridRidge, x: FloatArray, z: FloatArray, slots: Slots) -> tuple[Any, ...]:
+    def _posterior(self, model: HybridRidge, candidates: Candidates) -> tuple[Any, ...]:
         """x, z, slots, a model's factors, ridge, noise and what is not known, as the kernels that draw take them."""
+        x, z, _, slots = candidates
         noise, extra = self.noise, NOTHING
         if isinstance(model, LearnedRidge):
             noise = decisions.noise_of_samples(self.rule, model.numbers, model.state, self.d1, self.d2)
@@ -148,57 +153,53 @@ class HyThompson(PosteriorPolicy):
                 x, z, extra = empirical_bayes.as_known(x, z, model.unknown, model.numbers)
         return x, z, slots, model.arm_score, model.shared_score, model.ridge, noise, extra
 
-    def _shares(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int = 1) -> FloatArray:
-        """The share of further draws in which each candidate (rows) takes each of the first places (columns).
+    def _shares(self, candidates: Candidates, stream: RandomStream, m: int = 1) -> FloatArray:
+        """The share of further draws in which each candidate (rows) takes each of the first m positions (columns).
 
         Among several models it is the average by their weights.
         """
-        estimator = self._estimator
+        estimator = self._table
         if not isinstance(estimator, MemoryMixture):
-            return self._shares_of(estimator, x, z, slots, lot, places)
-        shares = [self._shares_of(model, x, z, slots, lot, places) for model in estimator.models]
+            return self._shares_of(estimator, candidates, stream, m)
+        shares = [self._shares_of(model, candidates, stream, m) for model in estimator.models]
         average: FloatArray = np.tensordot(estimator.weights[: len(shares)], shares, 1)
         return average
 
-    def _shares_of(
-        self, model: HybridRidge, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
-    ) -> FloatArray:
+    def _shares_of(self, model: HybridRidge, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        n = len(candidates.arms)
         if isinstance(model, LearnedRidge) and not model.tuned:
-            return np.full((len(slots), places), 1.0 / len(slots))
-        counts = np.empty((len(slots), places))
+            return np.full((n, m), 1.0 / n)
+        counts = np.empty((n, m))
         draws = self._draws_of_estimates
         posterior_sampling.count_places(
-            *self._posterior(model, x, z, slots), APART if places == 1 else math.inf, lot.key,
-            random.ESTIMATE + lot.keyed, lot.decision, draws // 2, counts,
+            *self._posterior(model, candidates), APART if m == 1 else math.inf, stream.key,
+            random.ESTIMATE + stream.keyed, stream.decision, draws // 2, counts,
         )  # fmt: skip
         return counts / draws
 
-    def _order(
-        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
-    ) -> tuple[Slots, FloatArray | None]:
-        """The order of one draw."""
-        if self._undecided(lot):
-            return super()._order(x, z, slots, lot, places)[0], None
-        values = np.empty(len(slots))
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+        """Order by one draw."""
+        if self._undecided(stream):
+            return super()._rank(candidates, stream, m)
+        values = np.empty(len(candidates.arms))
         decisions.sample_candidates(
-            *self._posterior(self._model(lot), x, z, slots), lot.key, random.DECIDE + lot.keyed, lot.decision, values
-        )
-        indices = np.argsort(-values, kind="stable")[:places]
-        if not self.propensity_draws:
-            return indices, None
-        shares, draws = self._shares(x, z, slots, lot, places), self._draws_of_estimates
-        return indices, (1 + draws * shares[indices, np.arange(places)]) / (1 + draws)
-
-    def _place_chances(self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int) -> FloatArray:
+            *self._posterior(self._model(stream), candidates), stream.key, random.DECIDE + stream.keyed,
+            stream.decision, values,
+        )  # fmt: skip
+        indices = np.argsort(-values, kind="stable")[:m]
+        propensities = np.full(m, np.nan)
         if self.propensity_draws:
-            return self._shares(x, z, slots, lot, places)
-        return super()._place_chances(x, z, slots, lot, places)
+            shares, draws = self._shares(candidates, stream, m), self._draws_of_estimates
+            propensities = (1 + draws * shares[indices, np.arange(m)]) / (1 + draws)
+        return self._ranking(candidates, stream, indices, propensities)
 
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        if self.propensity_draws:
+            return self._shares(candidates, stream, m)
+        return super()._rank_propensities(candidates, stream, m)
+
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         """Return the share of posterior draws that each candidate wins (of `propensity_draws`, or of 2,000)."""
-        rows = self._rows(x, z, arms)
-        if not arrow.usable(rows.x, rows.z):
-            raise not_finite(rows.x, rows.z)
-        return self._shares(rows.x, rows.z, rows.slots, self._lot(key))[:, 0]
+        if not arrow.usable(candidates.x, candidates.z):
+            raise not_finite(candidates.x, candidates.z)
+        return self._shares(candidates, stream)[:, 0]

@@ -1,8 +1,7 @@
 """Policies that several threads share: one lock for each policy, and what happens to it in a fork.
 
-Kernels run without Python's own lock, so two threads could change one block at the same time. Every method that reads
-or changes what a policy has learned therefore holds the policy's lock. `Guarded` sees to that for every class that
-defines such a method, classes of users included.
+Kernels run without Python's own lock, so two threads could change one block at the same time. Every public method that
+reads or changes what a policy has learned therefore holds the policy's lock.
 """
 
 from __future__ import annotations
@@ -15,71 +14,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-GUARDED = (
-    "choose", "choose_batch", "rank", "rank_batch", "learn", "learn_batch", "learn_summary", "predict", "propensities",
-    "candidates", "_place_probabilities", "_scores",
-    "theta", "beta", "arms",
-    "rounds", "forget", "refresh", "learned", "_pack", "number_decisions", "reseed", "meet", "decision_numbers",
-)  # fmt: skip
-"""Methods and properties that hold the lock. `merge` holds those of both policies."""
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_alive: weakref.WeakSet[Guarded] = weakref.WeakSet()
+_alive: weakref.WeakSet[Lockable] = weakref.WeakSet()
 _held_for_fork: list[threading.RLock] = []
 
 
-def holds_lock(method: Function) -> Function:
-    """Mark a method that takes the lock itself, which is faster than being wrapped."""
-    method.holds_lock = True  # type: ignore[attr-defined]
-    return method
+def synchronized(method: Function) -> Function:
+    """Hold the lock of the object while the method runs."""
 
-
-def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    if getattr(function, "holds_lock", False):
-        return function
-
-    @functools.wraps(function)
-    def method(self: Guarded, *arguments: Any, **options: Any) -> Any:
+    @functools.wraps(method)
+    def holding(self: Lockable, *arguments: Any, **options: Any) -> Any:
         with self._lock:
-            return function(self, *arguments, **options)
+            return method(self, *arguments, **options)
 
-    return holds_lock(method)
-
-
-def _guarded_merge(function: Callable[..., Any]) -> Callable[..., Any]:
-    if getattr(function, "holds_lock", False):
-        return function
-
-    @functools.wraps(function)
-    def merge(self: Guarded, other: Any) -> Any:
-        with locked(self, other):
-            return function(self, other)
-
-    return holds_lock(merge)
+    return holding  # type: ignore[return-value]
 
 
-class Guarded:
-    """An object whose methods named in `GUARDED`, wherever they are defined, hold its lock."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in GUARDED:
-            member = cls.__dict__.get(name)
-            if isinstance(member, property) and member.fget is not None:
-                setattr(cls, name, property(_guarded(member.fget), member.fset, member.fdel, member.__doc__))
-            elif callable(member):
-                setattr(cls, name, _guarded(member))
-        if callable(cls.__dict__.get("merge")):
-            cls.merge = _guarded_merge(cls.__dict__["merge"])  # type: ignore[attr-defined]
+class Lockable:
+    """An object with a lock that is not copied or pickled, and is renewed in a forked process."""
 
     def _make_lock(self) -> None:
-        """Give the object a lock of its own; called by its constructor."""
+        """Give the object a lock; called by its constructor."""
         self._lock = threading.RLock()
         _alive.add(self)
 
     def _after_fork(self) -> None:
-        """Make what must differ in a forked process."""
+        """Change what must differ in a forked process."""
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -93,23 +54,26 @@ class Guarded:
 @contextmanager
 def locked(*several: Any) -> Iterator[None]:
     """Hold the locks of several objects, taken in one order everywhere, so that no two threads wait for each other."""
-    locks = {id(each): each._lock for each in several if isinstance(each, Guarded)}
-    taken = []
+    locks = _in_order(each for each in several if isinstance(each, Lockable))
+    for lock in locks:
+        lock.acquire()
     try:
-        for _, lock in sorted(locks.items()):
-            lock.acquire()
-            taken.append(lock)
         yield
     finally:
-        for lock in reversed(taken):
+        for lock in reversed(locks):
             lock.release()
+
+
+def _in_order(several: Any) -> list[threading.RLock]:
+    """The locks of several objects, each once."""
+    return sorted({id(each._lock): each._lock for each in several}.values(), key=id)
 
 
 def _before_fork() -> None:
     """Wait until nobody changes anything, so that the new process gets whole models."""
-    for each in sorted(_alive, key=id):
-        each._lock.acquire()
-        _held_for_fork.append(each._lock)
+    for lock in _in_order(_alive):
+        lock.acquire()
+        _held_for_fork.append(lock)
 
 
 def _after_fork_in_parent() -> None:
@@ -118,10 +82,12 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """The threads that held or waited for locks do not exist here: make the locks anew."""
+    """Renew the locks: the threads that held or waited for them do not exist here."""
     _held_for_fork.clear()
+    new: dict[int, threading.RLock] = {}
     for each in list(_alive):
-        each._lock = threading.RLock()
+        each._lock = new.setdefault(id(each._lock), threading.RLock())
+    for each in list(_alive):
         each._after_fork()
 
 

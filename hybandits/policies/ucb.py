@@ -1,22 +1,24 @@
-"""Upper confidence bounds on the hybrid estimator: play the highest mean + gamma width (paper, Algorithm 1)."""
+"""Upper confidence bounds on the ridge estimator: play the highest mean + gamma width (paper, Algorithms 1 and 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hybandits.estimators.arms import Slots
+from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
-from hybandits.estimators.inputs import not_finite
+from hybandits.estimators.inputs import checked_matrices, checked_vectors, not_finite
+from hybandits.estimators.learned import Moments
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import batches, decisions
-from hybandits.policies.base import one_hot
+from hybandits.kernels import arrow, batches, decisions
+from hybandits.policies.base import Picked
 from hybandits.policies.batch import Batch, in_threads
+from hybandits.policies.choices import Ranking
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -26,6 +28,7 @@ class UCBPolicy(RidgePolicy):
     reduction: ClassVar[Reduction]
     _not_settings = ("seed", "noise")  # the coefficient holds the noise
     _draws = False
+    _counts_arms = True
     _by_arm: ClassVar[bool] = False
     """Whether gamma depends on the rewards of each arm instead of on all rewards learned."""
 
@@ -53,57 +56,42 @@ class UCBPolicy(RidgePolicy):
             )
         self.exploration = exploration
         self._ridge_given = None if ridge is None else checks.ridge(ridge)
-        prescribed = exploration.ridge(self.reduction, 0)
         if ridge is None:
-            ridge = 1.0 if prescribed is None else prescribed
-        super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
+            ridge = exploration.ridge(self.reduction, 0)
+        super().__init__(d1=d1, d2=d2, ridge=1.0 if ridge is None else ridge, seed=seed)
         self._coefficients: FloatArray = np.zeros(5)
         self._arms_changed()
 
     def _arms_changed(self) -> None:
         super()._arms_changed()
-        estimator = self._estimator
-        known = estimator.known
-        ridge = self._ridge_for(known)
-        if ridge > estimator.ridge:
-            estimator.raise_ridge(ridge)
-        self._coefficients = self._coefficients_for(known)
+        if self._ridge_given is None:
+            prescribed = self.exploration.ridge(self.reduction, self._known)
+            if prescribed is not None and prescribed > self.ridge:
+                self._table.raise_ridge(prescribed)
+        numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, self._known, self.ridge)
+        self._coefficients = np.array(numbers, dtype=float)
 
     @property
     def coefficients(self) -> FloatArray:
         """The five numbers that determine gamma, as `decisions.radius` takes them."""
         return self._coefficients
 
-    def _ridge_for(self, arms: int) -> float:
-        """The ridge once this many arms have been met: the prescribed one, if it is higher than the present one."""
-        now = self._estimator.ridge
-        prescribed = None if self._ridge_given is not None else self.exploration.ridge(self.reduction, arms)
-        return now if prescribed is None else max(now, prescribed)
+    @property
+    def radius(self) -> float:
+        """The present value of gamma; for `DisLinUCB`, that of an arm that has not learned."""
+        return float(decisions.radius(self._coefficients, 0 if self._by_arm else self.rounds))
 
-    def _coefficients_for(self, arms: int) -> FloatArray:
-        numbers = self.exploration.coefficients(self.reduction, self.d1, self.d2, arms, self._ridge_for(arms))
-        return np.array(numbers, dtype=float)
-
-    def _pick(
-        self,
-        x: FloatArray,
-        z: FloatArray,
-        slots: Slots,
-        lot: RandomStream | None = None,
-        estimator: HybridRidge | None = None,
-        coefficients: FloatArray | None = None,
-    ) -> tuple[int, float, float, float]:
-        """Pick the highest bound; `propensities` passes the estimator and coefficients that `choose` would use."""
-        if estimator is None:
-            estimator, coefficients = self._estimator, self._coefficients
-        picked: tuple[int, float, float, float] = decisions.choose_ucb(
-            x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge, coefficients,
-            -1 if self._by_arm else estimator.rounds,
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        x, z, _, slots = candidates
+        estimator = self._table
+        picked: Picked = decisions.choose_ucb(
+            x, z, slots, estimator.arm_score, estimator.pulls, estimator.shared_score, estimator.ridge,
+            self._coefficients, -1 if self._by_arm else estimator.rounds,
         )  # fmt: skip
         return picked
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
-        estimator, size = self._estimator, batch.size
+        estimator, size = self._table, batch.size
         index, mean, width = np.empty(size, np.int64), np.empty(size), np.empty(size)
         t = -1 if self._by_arm else estimator.rounds
 
@@ -117,41 +105,16 @@ class UCBPolicy(RidgePolicy):
         in_threads(work, batch, threads)
         return index, mean, width, np.ones(size)
 
-    def _order(
-        self, x: FloatArray, z: FloatArray, slots: Slots, lot: RandomStream, places: int
-    ) -> tuple[Slots, FloatArray | None]:
-        """The highest bounds, in order."""
-        estimator = self._estimator
-        mean, width = estimator.score(x, z, slots)
-        rows = [estimator.rounds] * len(slots)
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+        """Order by the bounds."""
+        estimator, slots = self._table, candidates.slots
+        mean, width = self._score(candidates, stream)
+        rows = np.full(len(slots), estimator.rounds)
         if self._by_arm:
-            rows = [int(estimator.pulls[slot]) if slot >= 0 else 0 for slot in slots.tolist()]
-        gamma = np.array([decisions.radius(self._coefficients, t) for t in rows])
-        return np.argsort(-(mean + gamma * width), kind="stable")[:places], np.ones(places)
-
-    def propensities(
-        self, x: Any = None, z: Any = None, arms: Any = None, *, key: Hashable | None = None
-    ) -> FloatArray:
-        """Return 1 for the arm with the highest bound and 0 for the others: the rule is deterministic."""
-        rows = self._rows(x, z, arms)
-        estimator, coefficients = self._estimator, self._coefficients
-        new = estimator.unmet(rows.arms) if key is None else 0
-        if new:  # `choose` without a key would admit them first, which may change gamma and lambda
-            met = estimator.known + new
-            coefficients = self._coefficients_for(met)
-            if self._ridge_for(met) > estimator.ridge:
-                estimator = estimator.copy()
-                estimator.raise_ridge(self._ridge_for(met))
-        slots = rows.slots if estimator is self._estimator else estimator.lookup(rows.arms)
-        index, *_ = self._pick(rows.x, rows.z, slots, None, estimator, coefficients)
-        if index < 0:
-            raise not_finite(rows.x, rows.z)
-        return one_hot(len(rows.slots), index)
-
-    @property
-    def radius(self) -> float:
-        """The present value of gamma; for `DisLinUCB`, that of an arm that has not learned."""
-        return float(decisions.radius(self._coefficients, 0 if self._by_arm else self._estimator.rounds))
+            rows = np.where(slots < 0, 0, np.append(estimator.pulls, 0)[slots])
+        gamma = np.array([decisions.radius(self._coefficients, t) for t in rows.tolist()])
+        indices = np.argsort(-(mean + gamma * width), kind="stable")[:m]
+        return self._ranking(candidates, stream, indices, np.ones(m))
 
     def _plain(self, name: str, value: Any) -> Any:
         if name == "exploration":
@@ -269,6 +232,101 @@ class LinUCB(UCBPolicy):
     reduction = "shared"
 
 
+class DisLinUCB(UCBPolicy):
+    """Explore by optimism with every arm on its own: what one arm learns says nothing about the others.
+
+    Each arm has a regression of its own on x and z together, so ``beta(arm)`` has d1 + d2 entries and `theta` has none.
+    Use it where the arms have nothing in common; every arm then needs rewards of its own for all features.
+
+    Parameters
+    ----------
+    d1, d2 : int
+        The numbers of features in x and in z; each arm learns the effect of all of them for itself.
+    noise, exploration, ridge, seed
+        As for `HyLinUCB`.
+
+    Attributes
+    ----------
+    exploration : SelfNormalised, AsWritten or Constant
+        The exploration coefficient.
+    ridge : float
+        The present value of lambda.
+    radius : float
+        The value of gamma for an arm that has not learned; it is different for every arm.
+
+    Notes
+    -----
+    This is the reduction of the hybrid problem to the disjoint one, Algorithm 2 of [1]_.
+
+    References
+    ----------
+    .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024.
+
+    Examples
+    --------
+    >>> policy = DisLinUCB(d1=2, d2=1, noise=0.1)
+    >>> policy.learn("sports", [1.0, 0.0], [1.0], reward=1.0)
+    >>> policy.beta("sports").round(2).tolist()
+    [0.33, 0.0, 0.33]
+    """
+
+    reduction = "disjoint"
+    _by_arm = True
+
+    def _make_estimator(self, ridge: float) -> HybridRidge:
+        return HybridRidge(d1=0, d2=self.d1 + self.d2, ridge=ridge)
+
+    # x and z are checked before they are put together, because messages of the estimator would name other columns.
+
+    def _candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:
+        x, z = _together(*checked_matrices(x, z, self.d1, self.d2))
+        return super()._candidates(x, z, arms, admit)
+
+    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
+        x, z = _together(*checked_vectors(x, z, self.d1, self.d2))
+        super().learn(arm, x, z, reward)
+
+    def learn_batch(
+        self,
+        arms: Iterable[Hashable],
+        x: Any = None,
+        z: Any = None,
+        rewards: Any = None,
+        *,
+        receipts: Sequence[Any] | None = None,
+    ) -> None:
+        x, z = _together(*checked_matrices(x, z, self.d1, self.d2))
+        super().learn_batch(arms, x, z, rewards, receipts=receipts)
+
+    def learn_summary(
+        self,
+        arms: Iterable[Hashable],
+        x: Any,
+        z: Any,
+        rewards: Any,
+        *,
+        pulls: Mapping[Hashable, int],
+        moments: Moments | None = None,
+    ) -> None:
+        x, z = _together(*checked_matrices(x, z, self.d1, self.d2))
+        super().learn_summary(arms, x, z, rewards, pulls=pulls, moments=moments)
+
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
+        together = batch._replace(x=batch.x[..., :0], z=np.concatenate((batch.x, batch.z), axis=-1))
+        try:
+            return super()._pick_batch(together, slots, threads)
+        except ValueError:
+            batch.check_finite()  # whose message names a column of x or z
+            raise
+
+
+def _together(x: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The features of the disjoint reduction: none are shared, and an arm's own are (x, z)."""
+    if not (arrow.within_limit(x) and arrow.within_limit(z)):
+        raise not_finite(x, z)
+    return x[..., :0], np.concatenate((x, z), axis=-1)
+
+
 class _ConstantPolicy(UCBPolicy):
     """The same estimator and rule with a gamma that is set by hand."""
 
@@ -277,10 +335,6 @@ class _ConstantPolicy(UCBPolicy):
     def __init__(self, *, d1: int, d2: int, alpha: float, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, exploration=Constant(alpha=alpha), ridge=ridge, seed=seed)
         self.alpha = float(alpha)
-
-    @classmethod
-    def _from_config(cls, config: dict[str, Any]) -> Self:
-        return cls(**config)
 
 
 class LiHybrid(_ConstantPolicy):

@@ -413,7 +413,7 @@ class ModelState:
             keys, floor = [event.event_id for event in events], self.bandit.floor
             threads = THREADS if x.size + z.size >= MUCH else 1
             drawn = {
-                name: policy.draw_lots(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
+                name: policy.randomize_batch(x, z, pool.ids, keys=keys, floor=floor, threads=threads)
                 for name, policy in self.policies.items()
             }
         except (TypeError, ValueError) as problem:
@@ -422,14 +422,15 @@ class ModelState:
             return [self._decide_among(pool, [event])[0] for event in events]
         live = drawn.pop(self.live)
         at = np.arange(len(events)), live.indices
-        shadows = {name: each.chances[at].tolist() for name, each in drawn.items()}
+        shadows = {name: each.probabilities[at].tolist() for name, each in drawn.items()}
         own: list[list[tuple[int, float]]] = [[] for _ in events]
-        rows, places = live.own.nonzero()
-        for b, place, probability in zip(rows.tolist(), places.tolist(), live.own[rows, places].tolist(), strict=True):
+        rows, places = live.propensities.nonzero()
+        positive = live.propensities[rows, places].tolist()
+        for b, place, probability in zip(rows.tolist(), places.tolist(), positive, strict=True):
             own[b].append((place, probability))
         decisions: list[Decision | Refused] = []
         version, n, machine = self.row, len(pool.ids), fingerprint()
-        propensities = live.chances[at].tolist()
+        propensities = live.probabilities[at].tolist()
         for b, (event, index) in enumerate(zip(events, live.indices.tolist(), strict=True)):
             arm = pool.ids[index]
             arm_version = self.arms[arm].version

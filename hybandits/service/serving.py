@@ -221,7 +221,7 @@ def compile_policies(bandit: Bandit) -> None:
         policy.admit(arms)
         for known in (1, None, None):  # at first not all features have been seen
             x, z = numbers.random((2, 2, policy.d1)), numbers.random((2, 2, policy.d2))
-            policy.draw_lots(x, z, arms, keys=keys)
+            policy.randomize_batch(x, z, arms, keys=keys)
             x, z = numbers.random((40, policy.d1)), numbers.random((40, policy.d2))
             if known is not None:
                 x[:, known:], z[:, known:] = 0.0, 0.0

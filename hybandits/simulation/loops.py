@@ -41,7 +41,7 @@ from hybandits.policies.posterior import PosteriorPolicy
 from hybandits.policies.randomised import Uniform
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.policies.thompson import HyThompson
-from hybandits.policies.ucb import UCBPolicy
+from hybandits.policies.ucb import DisLinUCB, UCBPolicy
 from hybandits.simulation.rounds import Rounds
 
 Picks = NDArray[np.int64]
@@ -504,6 +504,7 @@ class CompiledLoop(NamedTuple):
 
 COMPILED_LOOPS: tuple[CompiledLoop, ...] = (
     CompiledLoop(UCBPolicy, _play_ucb),
+    CompiledLoop(DisLinUCB, _play_ucb),
     CompiledLoop(HyThompson, _play_posterior, samples=True),
     CompiledLoop(HyIDS, _play_posterior, samples=True),
     CompiledLoop(Uniform, _play_uniform, samples=True),

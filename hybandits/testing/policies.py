@@ -28,7 +28,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("hybandits.testing needs pytest: pip install pytest") from None
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits.policies.base import Choice, Policy, load
+from hybandits.policies import Choice, Policy, load
 
 ARMS: list[Hashable] = ["a17", "a9", 4, ("page", 2), "b4"]
 
@@ -375,26 +375,6 @@ class PolicyConformance:
             with pytest.raises((TypeError, ValueError), match="m "):
                 policy.rank(x, z, ["new", *ARMS[1:]], wrong)  # type: ignore[arg-type]
         assert fingerprint(policy) == before
-
-    def test_rankings_of_many_decisions_are_those_of_one_by_one(self, page: Page) -> None:
-        one, many = (self.make(page.d1, page.d2, seed=0) for _ in range(2))
-        for policy in (one, many):
-            Page(page.d1, page.d2).play(policy, 10)
-        rows = [page.features() for _ in range(4)]
-        x, z = (np.stack(parts) for parts in zip(*rows, strict=True))
-        mask = np.ones((4, len(ARMS)), bool)
-        mask[1, :3] = False
-        together = many.rank_batch(x, z, ARMS, 3, mask=mask)
-        for b in range(4):
-            candidates = np.flatnonzero(mask[b])
-            ranking = one.rank(x[b][candidates], z[b][candidates], [ARMS[i] for i in candidates], 3)
-            k = len(ranking.arms)
-            assert together.arms[b] == ranking.arms
-            assert together.indices[b].tolist() == [*candidates[ranking.indices].tolist(), *[-1] * (3 - k)]
-            assert_array_equal(together.means[b, :k], ranking.means)
-            assert_array_equal(together.propensities[b, :k], ranking.propensities)
-            assert np.isnan(together.means[b, k:]).all()
-        assert fingerprint(one) == fingerprint(many)
 
     def test_parameters_have_the_shapes_of_the_estimator(self, policy: Policy, page: Page) -> None:
         page.play(policy, 20)

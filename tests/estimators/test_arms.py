@@ -142,9 +142,9 @@ def test_the_fast_path_takes_what_is_ready_and_nothing_else(n: int) -> None:
     table = learned(*ids)
     x, z = np.ones((n, 2)), np.ones((n, 1))
     for arms in (ids, tuple(ids)):
-        slots = table.ready_slots(x, z, arms)
-        assert slots is not None
-        assert slots.tolist() == list(range(n))
+        candidates = table.checked_candidates(x, z, arms, False)
+        assert candidates.x is x
+        assert candidates.slots.tolist() == list(range(n))
     for other in (
         [*ids[:-1], "unknown"],
         [*ids[:-1], ids[0]],
@@ -155,9 +155,9 @@ def test_the_fast_path_takes_what_is_ready_and_nothing_else(n: int) -> None:
         iter(ids),
         None,
     ):
-        assert table.ready_slots(x, z, other) is None
-    for features in ((x.tolist(), z), (x, z.astype(np.float32)), (x[:, :1], z), (x, None)):
-        assert table.ready_slots(*features, ids) is None
+        assert table._known_slots(other) is None
+    for features in ((x.tolist(), z), (x, z.astype(np.float32))):
+        assert table.checked_candidates(*features, ids, False).x.tolist() == x.tolist()
 
 
 @pytest.mark.parametrize("n", [2, MANY + 4])
@@ -166,8 +166,8 @@ def test_twins_that_have_not_learned_are_found(n: int) -> None:
     ids = [f"a{i}" for i in range(n)]
     table.admit(ids)
     x, z = np.ones((n, 2)), np.ones((n, 1))
-    assert table.ready_slots(x, z, ids) is not None
-    assert table.ready_slots(x, z, [*ids[:-1], ids[0]]) is None
+    assert table._known_slots(ids) is not None
+    assert table._known_slots([*ids[:-1], ids[0]]) is None
     with pytest.raises(ValueError, match="arms holds 'a0' more than once"):
         table.checked_candidates(x, z, [*ids[:-1], ids[0]], admit=True)
 
@@ -234,11 +234,10 @@ def test_an_id_list_changed_in_place_is_seen() -> None:
     estimator = HybridRidge(d1=1, d2=1)
     estimator.learn("a", [1.0], [1.0], 1.0)
     estimator.learn("b", [1.0], [1.0], -1.0)
-    x = z = np.ones((2, 1))
     ids = ["a", "b"]
-    assert estimator.ready_slots(x, z, ids) is not None  # remembers the ids
+    assert estimator._known_slots(ids) is not None  # remembers the ids
     ids[0], ids[1] = "b", "a"
-    slots = estimator.ready_slots(x, z, ids)
+    slots = estimator._known_slots(ids)
     assert slots is not None
     assert slots.tolist() == [estimator.slot("b"), estimator.slot("a")]
 

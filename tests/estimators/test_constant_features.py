@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybandits import DisLinUCB, EpsilonGreedy, Features, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB
-from hybandits.estimators.constant_features import CALLS, WATCHED, CancellingWatch
+from hybandits.estimators.constant_features import CALLS, WATCHED, ConstantFeatures
 from hybandits.foundation.checks import FloatArray
 
 Call = Callable[[np.random.Generator, FloatArray], tuple[FloatArray, FloatArray]]
@@ -57,7 +57,7 @@ def one_candidate(random: np.random.Generator, u: FloatArray) -> tuple[FloatArra
 def watched(call: Call) -> int:
     """How many calls are looked at."""
     random = np.random.default_rng(0)
-    watch = CancellingWatch()
+    watch = ConstantFeatures()
     for n in range(1, 200):
         if watch.is_over(*call(random, random.normal(size=3))):
             return n

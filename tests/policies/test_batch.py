@@ -97,8 +97,8 @@ def test_long_features_are_scored_arm_by_arm_with_the_same_result_to_the_bit(
 
 def test_a_rule_of_ones_own_is_asked_one_by_one() -> None:
     class Last(HyLinUCB):
-        def _pick(self, x: Any, z: Any, slots: Any, *rest: Any) -> Any:
-            return len(slots) - 1, 0.0, 0.0, 1.0
+        def _pick(self, candidates: Any, stream: Any) -> Any:
+            return len(candidates.arms) - 1, 0.0, 0.0, 1.0
 
     choices = Last(d1=1, d2=0).choose_batch(np.ones((2, 3, 1)), arms=["a", "b", "c"])
     assert choices.arms == ["c", "c"]
@@ -172,58 +172,68 @@ def test_what_cannot_be_used_is_refused_and_changes_nothing(name: str, changed: 
     ],
     ids=["HyIDS", "auto", "told", "HyThompson", "HyLinUCB", "EpsilonGreedy"],
 )  # fmt: skip
-def test_many_lots_are_equal_to_single_ones(policy: Policy, threads: int) -> None:
+def test_randomized_batches_draw_what_single_choices_draw(policy: Policy, threads: int) -> None:
     page = Page(4, 3)
     keys = [f"event {b}" for b in range(7)]
     for _ in range(3):
         features = [page.features(5) for _ in keys]
         x, z = np.stack([each[0] for each in features]), np.stack([each[1] for each in features])
         before = policy.to_bytes()
-        lots = policy.draw_lots(x, z, IDS, keys=keys, floor=0.1, threads=threads)
+        drawn = policy.randomize_batch(x, z, IDS, keys=keys, floor=0.1, threads=threads)
         assert policy.to_bytes() == before
         for b, key in enumerate(keys):
-            index, chances, own = policy.draw_lot(x[b], z[b], IDS, key=key, floor=0.1)
             choice = policy.choose(x[b], z[b], IDS, key=key, randomize=True, floor=0.1)
-            assert lots.indices[b] == index == choice.index
-            assert choice.propensity == chances[index]
-            assert_array_equal(lots.chances[b], chances)
-            assert_array_equal(lots.own[b], own)
+            assert drawn.indices[b] == choice.index
+            assert drawn.probabilities[b, choice.index] == choice.propensity
+            assert_array_equal(drawn.propensities[b], policy.propensities(x[b], z[b], IDS, key=key))
+            assert_allclose(drawn.probabilities[b], 0.9 * drawn.propensities[b] + 0.02, rtol=1e-12)
         for t in range(15):
             row = page.features(1)
             policy.learn(IDS[t % 5], row[0][0], row[1][0], page.reward(t % 5, row[0][0], row[1][0]))
 
 
-def test_lots_of_a_rule_of_ones_own() -> None:
-    class Even(HyIDS):
-        def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> Any:
-            return np.full(len(x), 1 / len(x))
+class Last(HyIDS):
+    """A rule of one's own on top of another one, which is certain."""
 
-    lots = Even(d1=1, d2=0, seed=0).draw_lots(np.ones((3, 4, 1)), keys=["a", "b", "c"])
-    assert (lots.own == 0.25).all()
+    def _pick(self, candidates: Any, stream: Any) -> Any:
+        return len(candidates.arms) - 1, 0.0, 1.0, 1.0
 
 
-def test_a_rule_of_ones_own_needs_propensities_of_its_own() -> None:
-    class Last(HyIDS):
-        def _pick(self, x: Any, z: Any, slots: Any, lot: Any) -> tuple[int, float, float, float]:
-            return len(x) - 1, 0.0, 1.0, 1.0
+class Often(Last):
+    """One that draws and does not say how likely its choices are."""
 
-    policy = Last(d1=1, d2=0, seed=0)
-    assert policy.choose(np.ones((3, 1))).index == 2
-    with pytest.raises(NotImplementedError, match="Last picks by a rule of its own"):
-        policy.choose(np.ones((3, 1)), randomize=True)
-    with pytest.raises(NotImplementedError, match="Last picks by a rule of its own"):
-        policy.draw_lots(np.ones((1, 3, 1)), keys=["a"])
+    def _pick(self, candidates: Any, stream: Any) -> Any:
+        return int(stream.uniforms(1)[0] < 0.75), 0.0, 1.0, None
 
 
-def test_lots_that_cannot_be_drawn() -> None:
+class Even(Last):
+    """One that does."""
+
+    def _propensities(self, candidates: Any, stream: Any) -> Any:
+        return np.full(len(candidates.arms), 1 / len(candidates.arms))
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [(Last, [0, 0, 1]), (Often, [0.25, 0.75, 0]), (Even, [1 / 3] * 3)])
+def test_propensities_of_a_rule_of_ones_own_replace_those_of_the_rule_before(kind: Any, wanted: list[float]) -> None:
+    """Estimates by 2,000 draws within 5 standard errors."""
+    policy = kind(d1=1, d2=0, seed=0)
+    x = np.ones((3, 1))
+    assert_allclose(policy.propensities(x), wanted, atol=0.05)
+    assert_array_equal(policy.propensities(x, key="a"), policy.propensities(x, key="a"))
+    drawn = policy.randomize_batch(np.stack([x] * 3), keys=["a", "b", "c"], floor=0.3)
+    assert_allclose(drawn.propensities, [wanted] * 3, atol=0.05)
+    assert len({policy.choose(x, key=key, randomize=True, floor=0.3).index for key in range(60)}) == 3
+
+
+def test_randomized_batches_that_cannot_be_drawn() -> None:
     policy = HyIDS(d1=1, d2=0, seed=0)
     x = np.ones((2, 3, 1))
     with pytest.raises(ValueError, match="1 keys for 2 decisions"):
-        policy.draw_lots(x, keys=["a"])
+        policy.randomize_batch(x, keys=["a"])
     with pytest.raises(TypeError, match="key must be"):
-        policy.draw_lots(x, keys=["a", None])
+        policy.randomize_batch(x, keys=["a", None])
     x[1, 2] = np.nan
     with pytest.raises(ValueError, match="nan"):
-        policy.draw_lots(x, keys=["a", "b"])
-    assert policy.draw_lots(np.ones((0, 3, 1)), keys=[]).chances.shape == (0, 3)
+        policy.randomize_batch(x, keys=["a", "b"])
+    assert policy.randomize_batch(np.ones((0, 3, 1)), keys=[]).probabilities.shape == (0, 3)
     assert policy.arms == []

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits import Greedy, HybridRidge
 from hybandits.policies import RidgePolicy
-from hybandits.policies.base import one_hot
 from hybandits.testing import PolicyConformance
 
 
@@ -20,14 +19,10 @@ class Widest(RidgePolicy):
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
-    def _pick(self, x: Any, z: Any, slots: Any, lot: Any) -> tuple[int, float, float, float]:
-        mean, width = self.estimator.score(x, z, slots)
+    def _pick(self, candidates: Any, stream: Any) -> tuple[int, float, float, float]:
+        mean, width = self.estimator.score(candidates.x, candidates.z, candidates.slots)
         index = int(np.argmax(width))
         return index, float(mean[index]), float(width[index]), 1.0
-
-    def propensities(self, x: Any = None, z: Any = None, arms: Any = None, *, key: Any = None) -> Any:
-        width = self.predict(x, z, arms).width
-        return one_hot(len(width), int(np.argmax(width)))
 
 
 class TestARuleAloneMakesAPolicy(PolicyConformance):
@@ -36,7 +31,7 @@ class TestARuleAloneMakesAPolicy(PolicyConformance):
 
 
 class Refuses(Widest):
-    def _pick(self, x: Any, z: Any, slots: Any, lot: Any) -> tuple[int, float, float, float]:
+    def _pick(self, candidates: Any, stream: Any) -> tuple[int, float, float, float]:
         return -1, 0.0, 0.0, 0.0
 
 

@@ -8,6 +8,8 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from hybandits import EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyThompson, Policy, load
+from hybandits import (
+    DisLinUCB,
+    EpsilonGreedy,
+    Greedy,
+    HyIDS,
+    HyLinUCB,
+    HyRan,
+    HyThompson,
+    Policy,
+    SupLinUCB,
+    load,
+)
 from hybandits.policies import threads
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.testing import ARMS, Page, fingerprint
@@ -24,33 +37,30 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_method_that_touches_what_was_learned_holds_the_lock() -> None:
-    for kind in Policy._registry.values():
-        for name in (*threads.GUARDED, "merge"):
-            member = getattr(kind, name, None)
-            function = member.fget if isinstance(member, property) else member
-            if function is not None and not getattr(function, "__isabstractmethod__", False):
-                own = function.__qualname__.startswith("Policy.")  # these take it in their body
-                assert own or getattr(function, "holds_lock", False), f"{kind.__name__}.{name}"
-
-
-def test_methods_of_classes_of_ones_own_hold_it_too() -> None:
-    seen = []
-
-    class Watched(Greedy):
-        def choose(self, *arguments: Any, **options: Any) -> Any:
-            seen.append(self._lock._is_owned())  # type: ignore[attr-defined]
-            return super().choose(*arguments, **options)
-
-        @property
-        def theta(self) -> Any:
-            seen.append(self._lock._is_owned())  # type: ignore[attr-defined]
-            return super().theta
-
-    policy = Watched(d1=1, d2=0)
-    policy.choose([[1.0]], arms=["a"])
-    _ = policy.theta
-    assert seen == [True, True]
-    assert not policy._lock._is_owned()  # type: ignore[attr-defined]
+    """Another thread that calls it waits until the lock is free."""
+    x, z = np.ones((2, 4)), np.ones((2, 3))
+    for policy in (HyIDS(d1=4, d2=3), SupLinUCB(d1=4, d2=3, horizon=50), HyRan(d1=4, d2=3),
+                   EpsilonGreedy(HyLinUCB(d1=4, d2=3)), DisLinUCB(d1=4, d2=3)):  # fmt: skip
+        policy.learn("a", x[0], z[0], 1.0)
+        calls: list[Callable[[Policy], Any]] = [
+            lambda policy: policy.choose(x, z), lambda policy: policy.choose_batch(x[None], z[None]),
+            lambda policy: policy.rank(x, z), lambda policy: policy.randomize_batch(x[None], z[None], keys=[1]),
+            lambda policy: policy.propensities(x, z), lambda policy: policy.predict(x, z),
+            lambda policy: policy.learn("a", x[0], z[0], 1.0), lambda policy: policy.learn_batch([1, 2], x, z, x[:, 0]),
+            lambda policy: policy.theta, lambda policy: policy.beta("a"), lambda policy: policy.arms,
+            lambda policy: policy.candidates(["a"]), lambda policy: policy.admit(["b"]), Policy.to_bytes, Policy.copy,
+            lambda policy: policy.reseed(1), lambda policy: policy.number_decisions(1),
+            lambda policy: policy.merge(policy.start_delta()), lambda policy: policy.forget("b"),
+        ]  # fmt: skip
+        with policy._lock:
+            workers = [threading.Thread(target=call, args=[policy]) for call in calls]
+            for worker in workers:
+                worker.start()
+            time.sleep(0.02)
+            assert all(worker.is_alive() for worker in workers)
+        for worker in workers:
+            worker.join(30)
+            assert not worker.is_alive()
 
 
 def test_a_reader_waits_for_the_writer_and_no_longer() -> None:

@@ -159,18 +159,19 @@ def _is_near_tie(fold: ModelState, made: Decision, again: Decision) -> bool:
         return False
     place = pool.ids.index(made.arm)
     x, z = (_nudged(vectors) for vectors in fold.features.crossed([made.user], pool.vectors))
-    lots = {
-        name: policy.draw_lots(x, z, pool.ids, keys=[made.event] * NUDGES, floor=made.floor)
+    draws = {
+        name: policy.randomize_batch(x, z, pool.ids, keys=[made.event] * NUDGES, floor=made.floor)
         for name, policy in fold.policies.items()
     }
-    drawn = lots.pop(fold.live)
+    drawn = draws.pop(fold.live)
     return any(
         index == place
         and abs(made.chance - chances[place]) <= NUDGED_TOLERANCE
         and _furthest(dict(made.lot), dict(enumerate(own))) <= NUDGED_TOLERANCE
         for index, chances, own in zip(*drawn, strict=True)
     ) and all(
-        np.abs(made.shadows[name] - its.chances[:, place]).min() <= NUDGED_TOLERANCE for name, its in lots.items()
+        np.abs(made.shadows[name] - each.probabilities[:, place]).min() <= NUDGED_TOLERANCE
+        for name, each in draws.items()
     )
 
 
