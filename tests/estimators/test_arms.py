@@ -149,7 +149,6 @@ def test_the_fast_path_takes_what_is_ready_and_nothing_else(n: int) -> None:
         [*ids[:-1], "unknown"],
         [*ids[:-1], ids[0]],
         [*ids[:-1], []],
-        ids[:-1],
         [],
         range(n),
         iter(ids),

@@ -83,9 +83,7 @@ def use_policies(folder: Path) -> None:
                 policy.choose(x[:n], z[:n], ARM_IDS[:n], key=("event", n))
                 policy.predict(x[:n], z[:n], ARM_IDS[:n])
                 policy.choose_batch(np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, threads=2)
-                policy.randomize_batch(
-                    np.stack([x[:n]] * 3), np.stack([z[:n]] * 3), pool, keys=["a", "b", "c"], threads=2
-                )
+                policy.randomize_batch(x[None, :n], z[None, :n], pool, keys=["a"], threads=2)
                 policy.choose_batch(x[None, :n], z[None, :n], [ARM_IDS[:n]], mask=np.ones((1, n), bool))
                 policy.propensities(x[:n], z[:n], ARM_IDS[:n])
             policy.beta(choice.arm)
