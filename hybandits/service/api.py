@@ -174,20 +174,10 @@ class Service:
 class Endpoint:
     """One method of one path, as an ASGI application.
 
-    Attributes
-    ----------
-    name, summary : str
-        For metrics and programs: the name of the function, and the first line of its docstring.
-    method, path : str
-        Where it is.
-    body : type or None
-        The command that its body holds; with `batch` a list of them; without `required` the body may be empty.
-    answers : dict
-        Answers by status: a struct, a list of one, or a media type.
-    problems : tuple
-        Statuses of refusals of its own.
-    token, manage : bool
-        Whether it needs a token where there is one, and the second one where there are two.
+    Its name and its summary, for metrics and programs, are those of the handler. `answers` are structs, lists of one,
+    or media types by status; `problems` are statuses of refusals of its own. `body` is the command that is read, with
+    `batch` a list of them, and without `required` it may be empty. `token` and `manage` say whether a token is needed
+    where there is one, and the second one where there are two.
     """
 
     def __init__(

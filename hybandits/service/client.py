@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
+import itertools
 import math
 import random
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -36,7 +36,6 @@ LONGEST_PAUSE = 30.0
 
 T = TypeVar("T")
 P = ParamSpec("P")
-F = TypeVar("F", bound=Callable[..., Any])
 
 Result = httpx.Response | httpx.TransportError
 
@@ -61,73 +60,209 @@ class Decided(NamedTuple):
     version: int
 
 
-# ------------------------------------------------------------------ requests and their answers
+# ------------------------------------------------------------------ calls
 
 
-class _Request(NamedTuple, Generic[T]):
-    """A request, the function that reads its answer, and whether it may be sent again after an unknown outcome."""
+class _Calls:
+    """The calls of both clients, which differ in how they send and wait."""
 
-    method: str
-    path: str
-    read: Callable[[Any], T]
-    json: Any = None
-    safe: bool = True
+    _kind: Any
 
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = TIMEOUT,
+        deadline: float | None = None,
+        transport: Any = None,
+    ) -> None:
+        if deadline is not None and not deadline > 0:
+            raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
+        self._timeout, self._deadline = timeout, math.inf if deadline is None else deadline
+        self._http = self._kind(base_url=url, headers=_headers(token), transport=transport)
 
-class _Requests:
-    """The requests of both clients."""
+    async def _send(self, **request: Any) -> httpx.Response:
+        raise NotImplementedError
 
-    def decide(
+    async def _sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    async def _call(self, method: str, path: str, json: Any = None, *, safe: bool = True) -> Any:
+        """Send a request, again if it fails, and return the JSON of its answer.
+
+        `safe` says that it may be sent again though its outcome is unknown.
+        """
+        end = time.monotonic() + self._deadline
+        for attempt in itertools.count():
+            timeout = min(self._timeout, max(0.001, end - time.monotonic()))
+            result: Result
+            try:
+                result = await self._send(method=method, url=path, json=json, timeout=timeout)
+            except httpx.TransportError as problem:
+                result = problem
+            pause = _pause(attempt, result if isinstance(result, httpx.Response) else None)
+            if attempt == RETRIES or not _may_retry(result, safe) or time.monotonic() + pause >= end:
+                break
+            await self._sleep(pause)
+        if isinstance(result, httpx.TransportError):
+            raise result
+        return _answer(result)
+
+    async def decide(
         self,
         user: Mapping[str, Any] | None = None,
         candidates: Sequence[str] | None = None,
         *,
         event_id: str | None = None,
-    ) -> _Request[Decided]:
+    ) -> Decided:
         """Choose an arm for this user, among these candidates or all active arms."""
-        return _Request("POST", "/v1/decisions", _decided, _decision(user, candidates, event_id))
+        return _decided(await self._call("POST", "/v1/decisions", _decision(user, candidates, event_id)))
 
-    def reward(self, event_id: str, reward: float) -> _Request[bool]:
-        """Send the reward of a decision; returns whether it is learned, which it is not after the window."""
-        return _Request("POST", "/v1/rewards", _learned, _reward(event_id, reward))
+    async def reward(self, event_id: str, reward: float) -> bool:
+        """Send the reward of a decision; return whether it is learned, which it is not after the window."""
+        return _learned(await self._call("POST", "/v1/rewards", _reward(event_id, reward)))
 
-    def decide_batch(
+    async def decide_batch(
         self,
         users: Sequence[Mapping[str, Any]],
         candidates: Sequence[str] | None = None,
         *,
         event_ids: Sequence[str] | None = None,
-    ) -> _Request[list[Decided | ServiceError]]:
+    ) -> list[Decided | ServiceError]:
         """Make up to 1,000 decisions in one request, among the same candidates; refused ones are `ServiceError`."""
         ids = [None] * len(users) if event_ids is None else event_ids
         if len(ids) != len(users):
             raise ValueError(f"event_ids are {len(ids)} for {len(users)} users: give every user one, or leave them out")
         items = [_decision(user, candidates, event_id) for user, event_id in zip(users, ids, strict=True)]
-        return _Request("POST", "/v1/decisions/batch", _each(_decided), items)
+        answers = await self._call("POST", "/v1/decisions/batch", items) if items else []
+        return [_error(each) or _decided(each) for each in answers]
 
-    def reward_batch(self, rewards: Mapping[str, float]) -> _Request[list[bool | ServiceError]]:
-        """Send up to 1,000 rewards by event id; returns for each whether it is learned, or why it is refused."""
-        return _Request("POST", "/v1/rewards/batch", _each(_learned), [_reward(*each) for each in rewards.items()])
+    async def reward_batch(self, rewards: Mapping[str, float]) -> list[bool | ServiceError]:
+        """Send up to 1,000 rewards by event id; return for each whether it is learned, or why it is refused."""
+        items = [_reward(event_id, reward) for event_id, reward in rewards.items()]
+        answers = await self._call("POST", "/v1/rewards/batch", items) if items else []
+        return [_error(each) or _learned(each) for each in answers]
 
-    def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> _Request[None]:
+    async def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> None:
         """Add an arm, or replace its features."""
-        return _Request("PUT", _path("arms", arm), _nothing, {"features": _features("features", features)}, safe=False)
+        await self._call("PUT", _path("arms", arm), {"features": _features("features", features)}, safe=False)
 
-    def retire_arm(self, arm: str) -> _Request[None]:
+    async def retire_arm(self, arm: str) -> None:
         """Retire an arm: it is no longer a candidate."""
-        return _Request("DELETE", _path("arms", arm), _nothing, safe=False)
+        await self._call("DELETE", _path("arms", arm), safe=False)
 
-    def promote(self, policy: str) -> _Request[None]:
+    async def promote(self, policy: str) -> None:
         """Let a challenger decide from now on."""
-        return _Request("POST", "/v1/promote", _nothing, {"policy": policy}, safe=False)
+        await self._call("POST", "/v1/promote", {"policy": policy}, safe=False)
 
-    def arms(self) -> _Request[list[dict[str, Any]]]:
+    async def arms(self) -> list[dict[str, Any]]:
         """List all arms, with their features and whether they are active."""
-        return _Request("GET", "/v1/arms", list)
+        return list(await self._call("GET", "/v1/arms"))
 
-    def decision(self, event_id: str) -> _Request[dict[str, Any]]:
+    async def decision(self, event_id: str) -> dict[str, Any]:
         """Return a recorded decision: candidates, probabilities, reward, and what was learned."""
-        return _Request("GET", _path("decisions", event_id), dict)
+        return dict(await self._call("GET", _path("decisions", event_id)))
+
+
+class AsyncClient(_Calls):
+    """The same as `Client` for asynchronous code."""
+
+    _kind = httpx.AsyncClient
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _send(self, **request: Any) -> httpx.Response:
+        response: httpx.Response = await self._http.request(**request)
+        return response
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _SyncCalls(_Calls):
+    """Calls that never suspend, because they send and wait synchronously."""
+
+    _kind = httpx.Client
+
+    async def _send(self, **request: Any) -> httpx.Response:
+        response: httpx.Response = self._http.request(**request)
+        return response
+
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def _sync(call: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Client, P], T]:
+    """Return the method that runs a call to its end, as a function."""
+
+    @functools.wraps(call)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            call(self._calls, *args, **kwargs).send(None)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        raise RuntimeError("a synchronous call was suspended")
+
+    return method
+
+
+class Client:
+    """Decide and reward from synchronous code; threads may share a client.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service, for example ``"http://127.0.0.1:8000"``.
+    token : str, optional
+        The token that the service asks for.
+    timeout : float
+        Seconds that an attempt may wait: for the connection, and for every piece of the answer.
+    deadline : float, optional
+        Seconds after which a call ends, however many attempts it has made: then the last error is raised. Only an
+        answer that has begun to arrive is still read. Without a deadline, a call ends after eight attempts. That takes
+        3 to 6 seconds if nobody listens, and two minutes if a service listens and never answers.
+    transport : httpx.BaseTransport, optional
+        Transport of httpx, for tests.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = TIMEOUT,
+        deadline: float | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._calls = _SyncCalls(url, token=token, timeout=timeout, deadline=deadline, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._calls._http.close()
+
+    decide, reward = _sync(_Calls.decide), _sync(_Calls.reward)
+    decide_batch, reward_batch = _sync(_Calls.decide_batch), _sync(_Calls.reward_batch)
+    put_arm, retire_arm, promote = _sync(_Calls.put_arm), _sync(_Calls.retire_arm), _sync(_Calls.promote)
+    arms, decision = _sync(_Calls.arms), _sync(_Calls.decision)
+
+
+# ------------------------------------------------------------------ requests and their answers
 
 
 def _path(kind: str, name: str) -> str:
@@ -175,15 +310,9 @@ def _learned(body: Mapping[str, Any]) -> bool:
     return bool(body["learned"])
 
 
-def _nothing(body: Any) -> None:
-    return None
-
-
-def _each(read: Callable[[Any], T]) -> Callable[[Sequence[Mapping[str, Any]]], list[T | ServiceError]]:
-    """Read the answers of a batch."""
-    return lambda answers: [
-        ServiceError(each["status"], each) if each["status"] >= 400 else read(each) for each in answers
-    ]
+def _error(item: Mapping[str, Any]) -> ServiceError | None:
+    """Return the refusal of an item of a batch; None if it was served."""
+    return ServiceError(item["status"], item) if item["status"] >= 400 else None
 
 
 def _answer(response: httpx.Response) -> Any:
@@ -200,44 +329,12 @@ def _answer(response: httpx.Response) -> Any:
     raise ServiceError(response.status_code, body if isinstance(body, Mapping) else {"title": str(body)})
 
 
-# ------------------------------------------------------------------ sending
-
-
-class _Attempts(Generic[T]):
-    """The attempts at one request: their timeouts, the pauses between them, and the result of the last."""
-
-    def __init__(self, request: _Request[T], timeout: float, deadline: float | None) -> None:
-        self._request, self._timeout, self._count = request, timeout, 0
-        self._end = math.inf if deadline is None else time.monotonic() + deadline
-
-    def next(self) -> dict[str, Any]:
-        """Return the arguments of httpx for the next attempt."""
-        left = max(0.001, self._end - time.monotonic())
-        return {
-            "method": self._request.method,
-            "url": self._request.path,
-            "json": self._request.json,
-            "timeout": min(self._timeout, left),
-        }
-
-    def pause(self, result: Result) -> float | None:
-        """Return the seconds until the next attempt; None if this was the last."""
-        if isinstance(result, httpx.Response):
-            retry = result.status_code in RETRIED
-        elif isinstance(result, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-            retry = False
-        else:
-            unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-            retry = self._request.safe or isinstance(result, unsent)
-        pause = _pause(self._count, result if isinstance(result, httpx.Response) else None)
-        self._count += 1
-        return pause if retry and self._count <= RETRIES and time.monotonic() + pause < self._end else None
-
-    def value(self, result: Result) -> T:
-        """Return the value for the caller, or raise the error."""
-        if isinstance(result, httpx.TransportError):
-            raise result
-        return self._request.read(_answer(result))
+def _may_retry(result: Result, safe: bool) -> bool:
+    if isinstance(result, httpx.Response):
+        return result.status_code in RETRIED
+    if isinstance(result, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        return False
+    return safe or isinstance(result, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
 
 
 def _pause(attempt: int, response: httpx.Response | None = None) -> float:
@@ -255,139 +352,3 @@ def _headers(token: str | None) -> dict[str, str]:
     if not token or not token.isascii() or not token.isprintable():
         raise ValueError(f"token must be printable ASCII, got {len(token)} characters that are not: check its file")
     return {"authorization": f"Bearer {token}"}
-
-
-def _now(make: Callable[Concatenate[Any, P], _Request[T]]) -> Callable[Concatenate[Client, P], T]:
-    """Return the method that sends the request of `make` and waits for its answer."""
-
-    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._send(make(self, *args, **kwargs))
-
-    return _documented(make, method)
-
-
-def _later(
-    make: Callable[Concatenate[Any, P], _Request[T]],
-) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """Return the same method as a coroutine function."""
-
-    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._send(make(self, *args, **kwargs))
-
-    return _documented(make, method)
-
-
-def _documented(make: Callable[..., Any], method: F) -> F:
-    """Give the method the name, parameters and docstring of `make`."""
-    functools.update_wrapper(method, make)
-    parameters = inspect.signature(make).replace(return_annotation=inspect.Signature.empty)
-    method.__signature__ = parameters  # type: ignore[attr-defined]
-    return method
-
-
-class _Settings:
-    """The constructor of both clients."""
-
-    _kind: Any
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        timeout: float = TIMEOUT,
-        deadline: float | None = None,
-        transport: Any = None,
-    ) -> None:
-        if deadline is not None and not deadline > 0:
-            raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
-        self._timeout, self._deadline = timeout, deadline
-        self._http = self._kind(base_url=url, headers=_headers(token), transport=transport)
-
-
-class Client(_Settings):
-    """Decide and reward from synchronous code; threads may share a client.
-
-    Parameters
-    ----------
-    url : str
-        Address of the service, for example ``"http://127.0.0.1:8000"``.
-    token : str, optional
-        The token that the service asks for.
-    timeout : float
-        Seconds that an attempt may wait: for the connection, and for every piece of the answer.
-    deadline : float, optional
-        Seconds after which a call ends, however many attempts it has made: then the last error is raised. Only an
-        answer that has begun to arrive is still read. Without a deadline, a call ends after eight attempts. That takes
-        3 to 6 seconds if nobody listens, and two minutes if a service listens and never answers.
-    transport : httpx.BaseTransport, optional
-        Transport of httpx, for tests.
-    """
-
-    _kind = httpx.Client
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
-
-    def _send(self, request: _Request[T]) -> T:
-        if request.json == []:
-            return request.read([])
-        attempts = _Attempts(request, self._timeout, self._deadline)
-        while True:
-            result: Result
-            try:
-                result = self._http.request(**attempts.next())
-            except httpx.TransportError as problem:
-                result = problem
-            pause = attempts.pause(result)
-            if pause is None:
-                return attempts.value(result)
-            time.sleep(pause)
-
-    decide, reward = _now(_Requests.decide), _now(_Requests.reward)
-    decide_batch, reward_batch = _now(_Requests.decide_batch), _now(_Requests.reward_batch)
-    put_arm, retire_arm, promote = _now(_Requests.put_arm), _now(_Requests.retire_arm), _now(_Requests.promote)
-    arms, decision = _now(_Requests.arms), _now(_Requests.decision)
-
-
-class AsyncClient(_Settings):
-    """The same as `Client` for asynchronous code."""
-
-    _kind = httpx.AsyncClient
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *problem: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def _send(self, request: _Request[T]) -> T:
-        if request.json == []:
-            return request.read([])
-        attempts = _Attempts(request, self._timeout, self._deadline)
-        while True:
-            result: Result
-            try:
-                result = await self._http.request(**attempts.next())
-            except httpx.TransportError as problem:
-                result = problem
-            pause = attempts.pause(result)
-            if pause is None:
-                return attempts.value(result)
-            await asyncio.sleep(pause)
-
-    decide, reward = _later(_Requests.decide), _later(_Requests.reward)
-    decide_batch, reward_batch = _later(_Requests.decide_batch), _later(_Requests.reward_batch)
-    put_arm, retire_arm, promote = _later(_Requests.put_arm), _later(_Requests.retire_arm), _later(_Requests.promote)
-    arms, decision = _later(_Requests.arms), _later(_Requests.decision)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -94,14 +93,10 @@ class ModelState:
 
     Attributes
     ----------
+    bandit, live, policies : Bandit, str, dict
+        The settings as they are now, the name of the policy that decides, and all policies by name.
     row, time : int
         The number and the time of the last row.
-    bandit : Bandit
-        The settings as they are now.
-    live : str
-        The name of the policy that decides.
-    policies : dict
-        All policies by name.
     arms : dict
         All arms by id, in the order of their first rows.
     closed : int
@@ -147,7 +142,7 @@ class ModelState:
         self._due: list[tuple[Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self._recent: dict[int, Row] = {}  # decisions by their numbers
         self._known: dict[str, Found] = {}  # the same by their events, with their rewards
-        self._older: OrderedDict[int, FloatArray] = OrderedDict()
+        self._older: dict[int, FloatArray] = {}
         self._reading: Reading
 
     # -------------------------------------------------------------- applying rows
@@ -327,14 +322,13 @@ class ModelState:
 
     def _older_vector(self, version: int) -> FloatArray:
         """Return the vector of an arm as an earlier row described it."""
-        vector = self._older.get(version)
-        if vector is None:
+        if version not in self._older:
             (row,) = self._reading.by_number([version])
             assert isinstance(row.content, Arm)
-            vector = self._older[version] = self.arm_vector(row.content.features)
-            if len(self._older) > REMEMBERED:
-                self._older.popitem(last=False)
-        return vector
+            if len(self._older) >= REMEMBERED:
+                self._older.clear()
+            self._older[version] = self.arm_vector(row.content.features)
+        return self._older[version]
 
     # -------------------------------------------------------------- deciding
 
@@ -471,7 +465,7 @@ class ModelState:
             "time": self.time,
             "ended": self.ended,
             "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
-            "summary": self.summary.plain(),
+            "summary": msgspec.msgpack.encode(self.summary),
         }
         return Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
 
@@ -544,7 +538,7 @@ class ModelState:
         state.first_open, state.ended = content["first_open"], content["ended"]
         state.unrewarded = [(last, value) for last, value in content["unrewarded"]]
         state.policies = {name: Policy.from_bytes(saved) for name, saved in content["policies"].items()}
-        state.summary = Summary.from_plain(content["summary"])
+        state.summary = msgspec.msgpack.decode(content["summary"], type=Summary)
         state.row = snapshot.row
         return state
 

@@ -49,18 +49,8 @@ _SERVING = "HYBANDITS_SERVICE"
 class Serving(msgspec.Struct, frozen=True):
     """Parameters of a server.
 
-    Attributes
-    ----------
-    bandit : str or None
-        The path of `bandit.toml`; None to go on with a log that has begun.
-    store : str
-        The log: the path of a SQLite file, or the address of a PostgreSQL database.
-    host, port : str, int
-        Where to listen.
-    workers : int
-        Processes that share the work.
-    tokens : str or None
-        The path of a file with the tokens, see `hybandits.service.access.read_tokens`.
+    `bandit` and `tokens` are paths of files; without `bandit` the log must have begun. `store` is the path of a SQLite
+    file or the address of a PostgreSQL database.
     """
 
     bandit: str | None

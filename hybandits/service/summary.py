@@ -1,13 +1,11 @@
-"""What the page and the metrics show, as sums that follow from the log like the model does.
+"""The sums that the dashboard and the metrics show. They follow from the log like the model does.
 
-Their number does not grow with the log, only with the arms and policies there are.
+Their number does not grow with the log, only with the arms and policies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection
 
 import msgspec
 
@@ -15,17 +13,16 @@ from hybandits.service.log.rows import Decision
 from hybandits.statistics import running_guess
 
 BINS = 240
-"""Stretches of time that curves are kept for. When there are more, two become one."""
+"""Stretches of time in curves. When there are more, two become one."""
 
 FIRST_BIN = 1_000_000
-"""Microseconds of a stretch at first."""
+"""Initial microseconds of a stretch."""
 
 ARMS_OF_BIN = 32
-"""Arms that a stretch which is over keeps apart: those with the most decisions in it."""
+"""Arms that a past stretch counts apart: those with the most decisions in it."""
 
 
-@dataclass
-class Terms:
+class Terms(msgspec.Struct):
     """Sums of terms X_t, for their mean and its confidence sequence.
 
     `spread` is the sum of (X_t - G_t)^2 with guesses G_t made from the terms before, as
@@ -37,7 +34,7 @@ class Terms:
     spread: float = 0.0
 
     def add(self, term: float, ends: tuple[float, float] | None) -> float:
-        """Count one more term, whose mean lies between `ends` if they are known; returns its part of the spread."""
+        """Count one more term, whose mean lies between `ends` if they are known; return its part of the spread."""
         mean = self.total / self.n if self.n else term
         guess = mean if ends is None else running_guess(self.n, self.total, ends)
         part = (term - guess) * (term - guess)
@@ -53,47 +50,44 @@ class Terms:
         self.spread += spread
 
 
-@dataclass
-class Compared:
-    """Sums of a policy that did not decide: of what it would have earned, and of that minus what was earned.
+class Compared(msgspec.Struct):
+    """Sums of a policy that did not decide: of its reward, and of that minus the live policy's.
 
-    They are of decisions by a model that had folded the row `since`.
+    They are of decisions by a model that had applied the row `since`.
     """
 
     since: int = 0
-    value: Terms = field(default_factory=Terms)
-    difference: Terms = field(default_factory=Terms)
+    value: Terms = msgspec.field(default_factory=Terms)
+    difference: Terms = msgspec.field(default_factory=Terms)
 
     def add(self, weight: float, reward: float, base: float, ends: tuple[float, float] | None) -> tuple[float, float]:
-        """Count a reward; returns the term of the value and its part of the spread."""
+        """Count a reward; return the term of the value and its part of the spread."""
         surplus = reward - base
         self.difference.add((weight - 1) * surplus, None if ends is None else (ends[0] - ends[1], ends[1] - ends[0]))
         term = base + weight * surplus
         return term, self.value.add(term, ends)
 
 
-@dataclass
-class ArmSums:
+class ArmSums(msgspec.Struct):
     """Decisions for one arm, and the rewards learned of them."""
 
     decisions: int = 0
-    reward: Terms = field(default_factory=Terms)
+    reward: Terms = msgspec.field(default_factory=Terms)
 
 
-@dataclass
-class Bin:
-    """What happened in a stretch of time: decisions, also by arm, and its parts of the sums of the whole log."""
+class Bin(msgspec.Struct):
+    """A stretch of time: its decisions, also by arm, and its parts of the sums of the whole log."""
 
     decisions: int = 0
-    reward: Terms = field(default_factory=Terms)
-    uniform: Terms = field(default_factory=Terms)
-    arms: dict[str, int] = field(default_factory=dict)
+    reward: Terms = msgspec.field(default_factory=Terms)
+    uniform: Terms = msgspec.field(default_factory=Terms)
+    arms: dict[str, int] = msgspec.field(default_factory=dict)
 
     def add(self, other: Bin) -> None:
-        """Take another stretch in."""
+        """Add the sums of another stretch."""
         self.decisions += other.decisions
-        for mine, its in ((self.reward, other.reward), (self.uniform, other.uniform)):
-            mine.sum_up(its.n, its.total, its.spread)
+        self.reward.sum_up(other.reward.n, other.reward.total, other.reward.spread)
+        self.uniform.sum_up(other.uniform.n, other.uniform.total, other.uniform.spread)
         for arm, count in other.arms.items():
             self.arms[arm] = self.arms.get(arm, 0) + count
 
@@ -104,22 +98,20 @@ class Bin:
             self.arms = {arm: self.arms[arm] for arm in order[:ARMS_OF_BIN]}
 
 
-@dataclass
-class Largest:
+class Largest(msgspec.Struct):
     """The largest weight that a decision could have had: the first decision, and any so far."""
 
     first: float = 0.0
     ever: float = 0.0
 
     def count(self, weight: float) -> None:
-        """Take note of a decision."""
+        """Count a decision."""
         self.first = self.first or weight
         if weight > self.ever:
             self.ever = weight
 
 
-@dataclass
-class Summary:
+class Summary(msgspec.Struct):
     """Sums over decisions and rewards.
 
     Attributes
@@ -137,8 +129,8 @@ class Summary:
         The policy that decides.
     uniform, challengers : Compared, dict of them
         For uniform choice, and for every challenger since it and the live policy are what they are, sums of terms
-        b + w (r - b) for its value, and (w - 1) (r - b) for the difference. The weight w is the policy's chance for the
-        arm divided by that of the decision. Its mean is 1 whatever came before, so b may be anything that was known
+        b + w (r - b) for its value, and (w - 1) (r - b) for the difference. The weight w is the policy's probability of
+        the arm divided by that of the decision. Its mean is 1 whatever came before, so b may be anything that was known
         before: 0 if there is a range, because the terms then have a lowest value, otherwise the mean reward so far.
     weights, uniform_weights : Largest
         Bounds on the weights of challengers, 1 + n (1 - floor) / floor, and of uniform choice, 1 / floor.
@@ -150,20 +142,20 @@ class Summary:
 
     rewards: tuple[float, float] | None = None
     decisions: int = 0
-    reward: Terms = field(default_factory=Terms)
+    reward: Terms = msgspec.field(default_factory=Terms)
     late: int = 0
     live: str = ""
-    uniform: Compared = field(default_factory=Compared)
-    challengers: dict[str, Compared] = field(default_factory=dict)
-    weights: Largest = field(default_factory=Largest)
-    uniform_weights: Largest = field(default_factory=Largest)
-    arms: dict[str, ArmSums] = field(default_factory=dict)
+    uniform: Compared = msgspec.field(default_factory=Compared)
+    challengers: dict[str, Compared] = msgspec.field(default_factory=dict)
+    weights: Largest = msgspec.field(default_factory=Largest)
+    uniform_weights: Largest = msgspec.field(default_factory=Largest)
+    arms: dict[str, ArmSums] = msgspec.field(default_factory=dict)
     start: int | None = None
     width: int = FIRST_BIN
-    bins: dict[int, Bin] = field(default_factory=dict)
+    bins: dict[int, Bin] = msgspec.field(default_factory=dict)
 
     def compare(self, live: str, policies: Collection[str], *, row: int, unchanged: Collection[str]) -> None:
-        """From this row on these are the policies, and one of them is live.
+        """Begin comparisons with these policies, one of which is live, at a row.
 
         Sums go on for challengers that are unchanged, as long as the live policy is the same and unchanged. All others
         begin anew, with the decisions that are made after the row.
@@ -184,10 +176,7 @@ class Summary:
         floor, arm = decision.floor, decision.arm
         self.weights.count(1 + decision.n * (1 - floor) / floor)
         self.uniform_weights.count(1 / floor)
-        sums = self.arms.get(arm)
-        if sums is None:
-            sums = self.arms[arm] = ArmSums()
-        sums.decisions += 1
+        self.arms.setdefault(arm, ArmSums()).decisions += 1
         at = self._bin(time)
         at.decisions += 1
         at.arms[arm] = at.arms.get(arm, 0) + 1
@@ -205,10 +194,10 @@ class Summary:
         uniform = 1 / (decision.n * decision.chance)
         value, part = self.uniform.add(uniform, reward, base, ends)
         at.uniform.sum_up(1, value, part)
-        for name, chance in decision.shadows.items():
+        for name, probability in decision.shadows.items():
             sums = self.challengers.get(name)
             if sums is not None and decision.version >= sums.since:
-                sums.add(chance / decision.chance, reward, base, ends)
+                sums.add(probability / decision.chance, reward, base, ends)
 
     def _bin(self, time: int) -> Bin:
         if self.start is None:
@@ -230,13 +219,3 @@ class Summary:
             self.bins.setdefault(number // 2, Bin()).add(each)
         for each in self.bins.values():
             each.keep_largest()
-
-    def plain(self) -> dict[str, Any]:
-        """The sums as msgspec and JSON can hold them."""
-        plain: dict[str, Any] = msgspec.to_builtins(self, str_keys=True)
-        return plain
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Summary:
-        """The sums that `plain` was called on."""
-        return msgspec.convert(plain, cls, strict=False)

@@ -279,10 +279,8 @@ class Writer:
     def _try_to_keep_snapshot(self) -> None:
         try:
             self.keep_snapshot()
-        except StoreError as problem:
-            log.warning("no snapshot was kept: %s", problem)
-        except Exception:  # it is only a cache, and all clients wait for this thread
-            log.exception("no snapshot was kept")
+        except Exception as problem:  # it is only a cache, and all clients wait for this thread
+            log.warning("no snapshot was kept (%s: %s)", type(problem).__name__, problem)
 
     @property
     def clock_behind(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import pickle
 import socket
@@ -176,26 +175,6 @@ def test_a_call_ends_by_its_deadline(kind: Any, monkeypatch: pytest.MonkeyPatch)
         kind(url, deadline=0)
 
 
-def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
-    for name in (
-        "decide",
-        "reward",
-        "decide_batch",
-        "reward_batch",
-        "put_arm",
-        "retire_arm",
-        "promote",
-        "arms",
-        "decision",
-    ):
-        one, other = getattr(Client, name), getattr(AsyncClient, name)
-        assert inspect.signature(one) == inspect.signature(other)
-        assert one.__doc__ == other.__doc__
-        assert one.__name__ == name
-        assert inspect.iscoroutinefunction(other)
-        assert not inspect.iscoroutinefunction(one)
-
-
 def test_an_error_can_be_sent_to_another_process() -> None:
     error = ServiceError(422, {"detail": "The reward is wrong.", "field": "reward"})
     again = pickle.loads(pickle.dumps(error))
@@ -261,16 +240,3 @@ def test_a_token_may_end_with_a_line_break() -> None:
     for token in ("", " \n", "a\nb", "ä"):
         with pytest.raises(ValueError, match="token must be printable ASCII"):
             Client("http://service", token=token)
-
-
-def test_what_is_no_http_is_not_sent_again() -> None:
-    seen = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        raise httpx.LocalProtocolError("Illegal header value", request=request)
-
-    transport = httpx.MockTransport(answer)
-    with Client("http://service", transport=transport) as client, pytest.raises(httpx.LocalProtocolError):
-        client.decide(USER)
-    assert len(seen) == 1

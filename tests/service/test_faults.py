@@ -68,7 +68,10 @@ def _refused(answer: httpx.Response, words: str) -> None:
     ("fault", "words"),
     [(apsw.FullError, "is full"), (apsw.ReadOnlyError, "check its permissions"), (apsw.IOError, "cannot be used")],
 )
-def test_a_disk_that_fails(tmp_path: Path, disk: Disk, fault: type[apsw.Error], words: str) -> None:
+def test_a_disk_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: Disk, fault: type[apsw.Error], words: str
+) -> None:
+    monkeypatch.setattr("hybandits.service.writer.RETRY", 0.05)
     store = SqliteStore(tmp_path / "log.db", vfs=disk.name)
     service = Writer(store, bandit(FILE))
     put(service, "a", "b")
@@ -79,7 +82,7 @@ def test_a_disk_that_fails(tmp_path: Path, disk: Disk, fault: type[apsw.Error], 
             _refused(web.post("/v1/rewards", json={"event_id": "before", "reward": 1}), words)
             _refused(web.put("/v1/arms/c", json={"features": {"price": 1}}), words)
             _refused(web.post("/v1/decisions/batch", json=[{"event_id": "batch", "user": USER}] * 2), words)
-            time.sleep(1.2)  # the service has tried again meanwhile
+            time.sleep(0.2)  # the service has tried again meanwhile
             _refused(web.get("/readyz"), words)
             assert web.get("/healthz").status_code == 200
             assert web.get("/v1/decisions/before").json()["reward"] is None

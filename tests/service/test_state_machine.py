@@ -229,7 +229,7 @@ class WithWindow(Service):
     windowed = True
 
 
-STEPS = settings(max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+STEPS = settings(max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 TestAtOnce = Service.TestCase
 TestAtOnce.settings = STEPS

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from hybandits.service.summary import ARMS_OF_BIN, BINS, Summary, Terms
-from tests.support.bandits import decide, put, reward, writer
 from tests.support.service_rows import Lots, decision
 
 
@@ -71,7 +68,7 @@ def test_stretches_of_time_add_up() -> None:
 
 def test_a_snapshot_goes_on_as_if_there_had_been_none() -> None:
     summary = filled(rewards=(0.0, 1.0))
-    restored = Summary.from_plain(msgspec.msgpack.decode(msgspec.msgpack.encode(summary.plain())))
+    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(summary), type=Summary)
     assert restored == summary
     restored.learned(10**9, decision(), 1.0)
     assert restored.reward == Terms(301, summary.reward.total + 1.0, restored.reward.spread)
@@ -119,28 +116,6 @@ def test_all_challengers_begin_anew_when_another_policy_is_live() -> None:
     summary.compare("live", policies, row=500, unchanged=policies)  # back again: what it once decided is over
     summary.learned(10**9, decision(version=399, shadows={"bold": 0.5, "new": 0.1}), 1.0)
     assert counted(summary) == {"bold": 0, "new": 0}
-
-
-def test_a_challenger_that_is_described_anew_is_compared_anew(tmp_path: Path) -> None:
-    """As the log has it: decisions from before the change, whose rewards come after it, count for the other one."""
-
-    def challengers(bold: str) -> list[dict[str, str]]:
-        return [{"name": "bold", "policy": bold}, {"name": "even", "policy": "Uniform"}]
-
-    service = writer(tmp_path, challengers=challengers("HyThompson:scale=1"))
-    put(service, "a", "b")
-    for i in range(4):
-        decide(service, str(i))
-    for i in range(3):
-        reward(service, str(i), 1.0)
-    assert counted(service.state.summary) == {"bold": 3, "even": 3}
-    service.store.close()
-    service = writer(tmp_path, challengers=challengers("HyThompson:scale=2"))
-    reward(service, "3", 1.0)
-    assert counted(service.state.summary) == {"bold": 0, "even": 4}
-    decide(service, "4")
-    reward(service, "4", 1.0)
-    assert counted(service.state.summary) == {"bold": 1, "even": 5}
 
 
 def test_the_largest_weights_that_could_have_been_are_known() -> None:

@@ -232,18 +232,6 @@ def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatc
     }
 
 
-def test_promotes_of_one_transaction_follow_on_each_other(tmp_path: Path) -> None:
-    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
-    service = writer(tmp_path, content)
-    outcomes = service.serve([Promote("bold"), Promote("live"), Promote("live")])
-    assert [outcome.body for outcome in outcomes if isinstance(outcome, Answer)] == [
-        {"live": "bold"},
-        {"live": "live"},
-        {"live": "live"},
-    ]
-    assert service.state.live == "live"
-
-
 def test_another_seed_is_refused(tmp_path: Path) -> None:
     without = {key: value for key, value in FILE.items() if key != "seed"}
     seed = writer(tmp_path, without).state.bandit.seed
@@ -279,26 +267,6 @@ def test_a_new_process_has_the_same_model(tmp_path: Path) -> None:
     assert models(again) == models(service)  # the first has folded what the second wrote
     result = verify(service.store)
     assert (result.decisions, result.exact, result.different, result.near_ties) == (100, 100, 0, 0)
-
-
-def test_what_others_wrote_is_folded_before_the_log_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that was not asked for long must not keep the others waiting while it catches up."""
-    one = writer(tmp_path)
-    put(one, "a", "b")
-    other = Writer(SqliteStore(tmp_path / "log.db"))
-    play(one, 0, 30)
-    folded: list[int] = []
-    apply = other.state.apply
-
-    def watched(rows: Any, reading: Any) -> None:
-        before = other.state.row
-        apply(rows, reading)
-        folded.append(other.state.row - before)
-
-    monkeypatch.setattr(other.state, "apply", watched)
-    decide(other, "late")
-    assert folded[0] > 40, "outside the transaction"
-    assert folded[1:] == [0, 1], "at its beginning, and its own row"
 
 
 def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hybandits.service.dashboard.estimates import Estimate
 from hybandits.service.dashboard.view import View
 from hybandits.service.writer import Writer
 
@@ -102,15 +101,10 @@ class OfLog(Collector):
 
 def _estimates(view: View) -> Iterator[Metric]:
     """Yield the estimates of every policy that the rows support, in the unit of rewards."""
-    values: list[tuple[str, str, Estimate]] = [
-        (view.live, "live", view.reward),
-        ("uniform choice", "uniform", view.uniform.value),
-        *((each.name, "challenger", each.comparison.value) for each in view.challengers),
-    ]
-    gains: list[tuple[str, str, Estimate]] = [
-        ("uniform choice", "uniform", view.uniform.difference),
-        *((each.name, "challenger", each.comparison.difference) for each in view.challengers),
-    ]
+    others = [("uniform choice", "uniform", view.uniform)]
+    others += [(each.name, "challenger", each.comparison) for each in view.challengers]
+    values = [(view.live, "live", view.reward)] + [(name, role, each.value) for name, role, each in others]
+    gains = [(name, role, each.difference) for name, role, each in others]
     for name, text, estimates in (
         ("policy_reward", "Reward per decision", values),
         ("policy_gain", "Reward per decision minus that of the live policy", gains),

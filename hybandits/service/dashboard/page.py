@@ -355,18 +355,10 @@ def _shares(curves: Curves, stretches: Sequence[tuple[float, float]]) -> list[st
     return paths
 
 
-def _times(span: tuple[float, float]) -> list[dict[str, str]]:
+def _times(span: tuple[float, float]) -> list[dict[str, Any]]:
     """Return labels of the axis of time: for the script, and in UTC for browsers without one."""
     begin, end = span
-    precision, form = next(
-        (precision, form)
-        for limit, precision, form in (
-            (600.0, "seconds", "%H:%M:%S UTC"),
-            (70_000.0, "minutes", "%H:%M UTC"),
-            (2.6e7, "days", "%d %b"),
-            (math.inf, "months", "%b %Y"),
-        )
-        if end - begin <= limit
-    )
+    is_short = end - begin < 3600
     moments = [_moment(at) for at in (begin, (begin + end) / 2, end)]
-    return [{"iso": at.isoformat(), "text": at.strftime(form), "precision": precision} for at in moments]
+    form = "%H:%M:%S UTC" if is_short else "%d %b %H:%M"
+    return [{"iso": at.isoformat(), "text": at.strftime(form), "is_short": is_short} for at in moments]

@@ -96,14 +96,3 @@ def test_estimates_of_every_policy(tmp_path: Path) -> None:
     for part in ("mean", "low", "high"):
         assert -1 <= found[f"hybandits_policy_gain_{part}", 'bo"ld\n', "challenger"] <= 1
         assert 0 <= found[f"hybandits_policy_reward_{part}", "uniform choice", "uniform"] <= 1
-
-
-def test_the_text_does_not_grow_with_requests(tmp_path: Path) -> None:
-    service = writer(tmp_path)
-    metrics, view = Metrics(service), make_view(service)
-    sizes = []
-    for _ in range(2):
-        for i in range(1_000):
-            metrics.observe("decide", 201, i / 100)
-        sizes.append(len(metrics.text(view)))
-    assert sizes[1] - sizes[0] < 50
