@@ -1,12 +1,14 @@
-"""What a bandit is: `bandit.toml`, checked, and as the plain values that the log's first row holds."""
+"""The settings of a bandit: `bandit.toml`, and the same values in the log's first row."""
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from hybandits.estimators.random_stream import key_of_seed, stream_of
 from hybandits.features import Category, Feature, Features, Number
@@ -22,36 +24,86 @@ from hybandits.service.commands import LONGEST
 LIVE = "live"
 """The name of the policy that decides at first; challengers have names of their own."""
 
-POLICY = "HyIDS"
-"""The policy of a bandit that names none: it learns its settings."""
-
-FLOOR = 0.05
-"""The share of decisions that is spread evenly over all candidates, unless the file says otherwise."""
-
 LEAST_FLOOR = 1e-6
 """The smallest floor: rewards may count with weights of n / floor among n candidates, and estimates with larger ones
 would say nothing."""
 
 CHANGEABLE = ("name", "window", "no_reward", "floor", "challengers")
-"""What may change in the course of a log, by a row of its own."""
+"""Settings that may change in the course of a log, by a row of its own."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
+Text = Annotated[str, Meta(min_length=1)]
+Reward = Annotated[float, Meta(ge=-LIMIT, le=LIMIT)]
+Value = Annotated[str, Meta(max_length=LONGEST)] | int
+Seconds = Annotated[float, Meta(gt=0)]
 
-@dataclass(frozen=True, kw_only=True)
-class Bandit:
+
+class NumberRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A numeric feature, and what becomes of a missing value."""
+
+    missing: Literal["error", "column"] | float = "error"
+
+
+class CategoryRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A categorical feature with its values, and what becomes of others."""
+
+    values: Annotated[list[Value], Meta(min_length=1)]
+    missing: Literal["error", "column", "zero"] = "error"
+    unknown: Literal["error", "column", "zero"] = "column"
+
+
+class Side(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The features of users or of arms. Lists stand for features without further rules."""
+
+    numeric: list[Text] | dict[Text, NumberRule] = {}
+    categorical: dict[Text, list[Value] | CategoryRule] = {}
+
+    def __post_init__(self) -> None:
+        numeric, names = self.numeric, [*self.numeric, *self.categorical]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"the feature {twice[0]!r} is named twice: name it once")
+        if isinstance(numeric, list):
+            numeric = {name: NumberRule() for name in numeric}
+        categorical = {
+            name: CategoryRule(rule) if isinstance(rule, list) else rule for name, rule in self.categorical.items()
+        }
+        msgspec.structs.force_setattr(self, "numeric", numeric)
+        msgspec.structs.force_setattr(self, "categorical", categorical)
+        self.features()
+
+    def features(self) -> dict[str, Feature]:
+        """The features, as `Features` takes them."""
+        features: dict[str, Feature] = {}
+        for name, rule in [*dict(self.numeric).items(), *self.categorical.items()]:  # type: ignore[arg-type]
+            kind: Any = Number if isinstance(rule, NumberRule) else Category
+            try:
+                features[name] = kind(**msgspec.to_builtins(rule))
+            except (TypeError, ValueError) as problem:
+                raise ValueError(f"{name}: {problem}") from None
+        return features
+
+
+class Challenger(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A further policy."""
+
+    name: Text
+    policy: Text
+
+
+class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A bandit as its file describes it.
 
     Attributes
     ----------
     name : str
         What people call it.
-    user, arm : dict
-        The features, as `Features` takes them.
+    user, arm : Side
+        The features.
     policy : str
         The policy that decides, as the command line writes it: a name, or a name, a colon and settings.
-    challengers : dict
-        Further policies by name, which learn the same log and decide nothing.
+    challengers : list of Challenger
+        Further policies, which learn the same log and decide nothing.
     window : float or None
         Seconds until a decision closes. None: it never does, and rewards are learned as they come.
     no_reward : float or None
@@ -61,68 +113,78 @@ class Bandit:
     floor : float
         The share of decisions that is spread evenly over all candidates.
     seed : int or None
-        What all draws depend on. None: one is drawn when the log begins, and kept in it.
+        What all draws depend on. None: one is drawn when the log begins, and stored in it.
     """
 
-    name: str
-    user: dict[str, Feature] = field(default_factory=dict)
-    arm: dict[str, Feature] = field(default_factory=dict)
-    policy: str = POLICY
-    challengers: dict[str, str] = field(default_factory=dict)
-    window: float | None = None
-    no_reward: float | None = None
-    rewards: tuple[float, float] | None = None
-    floor: float = FLOOR
-    seed: int | None = None
+    name: Text
+    user: Side = Side()
+    arm: Side = Side()
+    policy: Text = "HyIDS"
+    challengers: list[Challenger] = []
+    window: Seconds | None = None
+    no_reward: Reward | None = None
+    rewards: tuple[Reward, Reward] | None = None
+    floor: Annotated[float, Meta(ge=LEAST_FLOOR, le=1)] = 0.05
+    seed: Annotated[int, Meta(ge=0)] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.window is None) != (self.no_reward is None):
+            there, lacking = ("window", "no_reward") if self.no_reward is None else ("no_reward", "window")
+            raise ValueError(
+                f"{there} is given without {lacking}: give both (how long a reward may take, and what counts when none "
+                "comes), or neither"
+            )
+        low, high = self.rewards or (-LIMIT, LIMIT)
+        if not low < high:
+            raise ValueError(f"rewards must be [lowest, highest], got [{low}, {high}]")
+        if self.no_reward is not None and not low <= self.no_reward <= high:
+            raise ValueError(f"no_reward is {self.no_reward:g}, beyond rewards = [{low}, {high}]: widen the range")
+        names = [LIVE, *(each.name for each in self.challengers)]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"a challenger is called {twice[0]!r}, as another policy is: rename it")
 
     @property
     def features(self) -> Features:
         """Users and arms as vectors."""
-        return Features(user=self.user, arm=self.arm)
+        return Features(user=self.user.features(), arm=self.arm.features())
 
     @property
     def policies(self) -> dict[str, str]:
         """All policies by name, the one of the file first."""
-        return {LIVE: self.policy, **self.challengers}
+        return {LIVE: self.policy, **{each.name: each.policy for each in self.challengers}}
 
     def plain(self) -> dict[str, Any]:
         """The bandit as JSON can hold it."""
-        features = self.features.to_dict()
-        return {
-            "name": self.name, "features": features, "policy": self.policy, "challengers": dict(self.challengers),
-            "window": self.window, "no_reward": self.no_reward,
-            "rewards": None if self.rewards is None else list(self.rewards), "floor": self.floor, "seed": self.seed,
-        }  # fmt: skip
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Bandit:
-        """The bandit that `plain` was called on."""
-        values = dict(plain)
-        features = Features.from_dict(values.pop("features"))
-        user = {name: feature for name, feature in features.user.items() if feature is not None}
-        arm = {name: feature for name, feature in features.arm.items() if feature is not None}
-        if values["rewards"] is not None:
-            values["rewards"] = tuple(values["rewards"])
-        return cls(user=user, arm=arm, **values)
+        """The bandit of these values; raises `ValueError` with the path of the first that cannot be used."""
+        try:
+            return msgspec.convert(plain, cls)
+        except msgspec.ValidationError as problem:
+            unknown = re.fullmatch(r"Object contains unknown field `(.*?)`(.*)", str(problem), re.DOTALL)
+            if unknown is None:
+                raise ValueError(f"{problem}{_given(str(problem), plain)}") from None
+            known = {
+                name for kind in (cls, Side, Challenger, NumberRule, CategoryRule) for name in kind.__struct_fields__
+            }
+            raise ValueError(f"unknown key {unknown[1]}{nearest(unknown[1], sorted(known))}{unknown[2]}") from None
 
     def with_seed(self) -> Bandit:
         """The bandit as its log begins: with a seed, if the file has none."""
-        return self if self.seed is not None else replace(self, seed=secrets.randbits(62))
+        return self if self.seed is not None else msgspec.structs.replace(self, seed=secrets.randbits(62))
 
     def changed(self, values: Mapping[str, Any]) -> Bandit:
-        """The bandit after a row that changes what may change. Early rows have no name, which could not change then."""
-        return replace(self, **{name: values[name] for name in CHANGEABLE if name in values})
+        """The bandit after a row that changes what may change."""
+        return self.from_plain({**self.plain(), **values})
 
     def contradiction(self, log: Bandit) -> str | None:
-        """What this bandit, of a file, has otherwise than that of a log though it may not change; None if nothing."""
-        mine, its = self.plain(), log.plain()
-        for name in mine:
-            drawn = name == "seed" and mine[name] is None
-            if mine[name] != its[name] and name not in CHANGEABLE and not drawn:
-                if name == "features":
-                    return _other_features(mine[name], its[name])
-                return f"{name} is {_given(mine[name])} in the file but {_given(its[name])} in the log"
-        return None
+        """The first setting of this file that differs from a log's though it may not change; None if there is none."""
+        ignored = {*CHANGEABLE, *(["seed"] if self.seed is None else [])}
+        file, logged = ({k: v for k, v in each.plain().items() if k not in ignored} for each in (self, log))
+        return _difference("", file, logged)
 
     def make(self, name: str) -> Policy:
         """One of the policies, new."""
@@ -148,7 +210,7 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
     Raises
     ------
     ValueError, TypeError
-        That names the key, the value and the remedy; an unknown key with the nearest known one.
+        With the path of the value and what is wrong; an unknown key with the nearest known one.
 
     Examples
     --------
@@ -156,40 +218,8 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
     >>> bandit.window, bandit.policy, bandit.features.names_z
     (1800.0, 'HyIDS', ['constant', 'user.age'])
     """
-    known = ("name", "policy", "window", "no_reward", "rewards", "floor", "seed", "user", "arm", "challengers")
-    _check_keys("", values, known)
-    if "name" not in values:
-        raise ValueError('name is missing: give the bandit one, e.g. name = "front-page"')
-    window, no_reward = values.get("window"), values.get("no_reward")
-    if (window is None) != (no_reward is None):
-        there, lacking = ("window", "no_reward") if no_reward is None else ("no_reward", "window")
-        raise ValueError(
-            f"{there} is given without {lacking}: give both (how long a reward may take, and what counts when none "
-            "comes), or neither"
-        )
-    bandit = Bandit(
-        name=_text("name", values["name"]),
-        user=_features("user", values.get("user", {})),
-        arm=_features("arm", values.get("arm", {})),
-        policy=_text("policy", values.get("policy", POLICY)),
-        challengers=_challengers(values.get("challengers", [])),
-        window=None if window is None else seconds("window", window),
-        no_reward=None if no_reward is None else _reward("no_reward", no_reward),
-        rewards=None if "rewards" not in values else _range(values["rewards"]),
-        floor=checks.share("floor", values.get("floor", FLOOR), "it is the share of decisions spread evenly"),
-        seed=None
-        if "seed" not in values
-        else checks.count("seed", values["seed"], least=0, why="all draws depend on it; leave it out"),
-    )
-    if bandit.floor < LEAST_FLOOR:
-        raise ValueError(
-            f"floor must be at least {LEAST_FLOOR:g}, got {bandit.floor:g}: every candidate needs a chance, so that "
-            f"logs tell something. The usual floor is {FLOOR:g}"
-        )
-    if bandit.rewards is not None and no_reward is not None:
-        low, high = bandit.rewards
-        if not low <= float(no_reward) <= high:
-            raise ValueError(f"no_reward is {no_reward}, beyond rewards = [{low}, {high}]: widen the range")
+    window = {"window": seconds("window", values["window"])} if values.get("window") is not None else {}
+    bandit = Bandit.from_plain({**values, **window})
     for name in bandit.policies:
         try:
             bandit.make(name)
@@ -225,6 +255,32 @@ def in_words(name: str, value: Any) -> str:
     return f"{value}s"
 
 
+def _given(problem: str, values: Any) -> str:
+    """The value that an error of msgspec is about, if it has a path and does not say it."""
+    path = re.search(r" - at `\$(.*)`$", problem)
+    if path is None or "got" in problem or "missing" in problem or "[...]" in path[1]:
+        return ""
+    for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path[1]):
+        values = values[name or int(index)]
+    return f", got {checks.short(values)}"
+
+
+def _difference(where: str, file: Any, log: Any) -> str | None:
+    """The first difference between two plain values, and where it is."""
+    if not (isinstance(file, dict) and isinstance(log, dict)):
+        values = ("not given" if each is None else checks.short(each) for each in (file, log))
+        return None if file == log else "{} is {} in the file but {} in the log".format(where.lstrip("."), *values)
+    for key in {**file, **log}:
+        path = f"{where}.{key}"
+        if key not in file or key not in log:
+            return f"{path[1:]} is given in the {'file' if key in file else 'log'} only"
+        if (different := _difference(path, file[key], log[key])) is not None:
+            return different
+    if list(file) == list(log):
+        return None
+    return f"{where[1:]} has the order {', '.join(file)} in the file but {', '.join(log)} in the log"
+
+
 def _made(spec: str, features: Features, seed: int) -> Policy:
     """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)
@@ -246,131 +302,3 @@ def _made(spec: str, features: Features, seed: int) -> Policy:
             "candidates of the round, or the level at which it chose. Use HyIDS, HyThompson or HyLinUCB"
         )
     return policy
-
-
-def _features(side: str, table: Any) -> dict[str, Feature]:
-    if not isinstance(table, Mapping):
-        raise TypeError(f"{side} must be a table with numeric and categorical, got {checks.short(table)}")
-    _check_keys(f"{side}.", table, ("numeric", "categorical"))
-    numeric, categorical = table.get("numeric", []), table.get("categorical", {})
-    features: dict[str, Feature] = {}
-    if isinstance(numeric, str) or not isinstance(numeric, list | Mapping):
-        raise TypeError(f'{side}.numeric must be a list of names, got {checks.short(numeric)}: e.g. ["age"]')
-    for name in numeric:
-        if _text(f"{side}.numeric", name) in features:
-            raise ValueError(f"{side}.numeric names {name!r} twice: name it once")
-        rule = numeric[name] if isinstance(numeric, Mapping) else {}
-        features[name] = _declared(f"{side}.numeric.{name}", Number, rule)
-    if not isinstance(categorical, Mapping):
-        raise TypeError(
-            f"{side}.categorical must be a table of names and values, got {checks.short(categorical)}: e.g. "
-            'categorical = { country = ["de", "fr"] }'
-        )
-    for name, rule in categorical.items():
-        if name in features:
-            raise ValueError(f"{side} names {name!r} among numeric and categorical: leave one out")
-        rule = {"values": rule} if isinstance(rule, list) else rule
-        if not isinstance(rule, Mapping) or "values" not in rule:
-            raise ValueError(f'{side}.categorical.{name} needs its values, got {checks.short(rule)}: e.g. ["de", "fr"]')
-        features[name] = category = _declared(f"{side}.categorical.{name}", Category, rule)
-        if long := [value for value in category.values if isinstance(value, str) and len(value) > LONGEST]:
-            raise ValueError(
-                f"{side}.categorical.{name} has a value of {len(long[0])} characters, {checks.short(long[0])}, and "
-                f"requests may have {LONGEST}: choose a shorter one"
-            )
-    return features
-
-
-def _declared(where: str, kind: Any, rule: Any) -> Any:
-    if not isinstance(rule, Mapping):
-        raise TypeError(f'{where} must be a table, got {checks.short(rule)}: e.g. {{ missing = "column" }}')
-    known = ("missing",) if kind is Number else ("values", "missing", "unknown")
-    _check_keys(f"{where}.", rule, known)
-    try:
-        feature = kind(**rule)
-    except (TypeError, ValueError) as problem:
-        raise type(problem)(f"{where}: {problem}") from None
-    if not feature.fitted:
-        raise ValueError(f"{where} is left to be found in data, which a service does not have: give the values")
-    return feature
-
-
-def _other_features(file: Mapping[str, Any], log: Mapping[str, Any]) -> str:
-    """The first difference between features, as `Features.to_dict` gives them, in words."""
-    for side in ("user", "arm"):
-        mine, its = ({feature["name"]: feature for feature in each[side]} for each in (file, log))
-        if different := _in_one_only(f"the {side} feature", mine, its):
-            return different
-        for name, feature in mine.items():
-            for part, value in feature.items():
-                what, there = f"the {side} feature {name!r}", its[name].get(part)
-                if part == "values" and there and (different := _in_one_only(f"in {what} the value", value, there)):
-                    return different
-                if value != there:
-                    return f"{what} has {part} {checks.short(value)} in the file but {checks.short(there)} in the log"
-        if list(mine) != list(its):
-            order = f"{', '.join(mine)} in the file but {', '.join(its)} in the log"
-            return f"the {side} features have the order {order}"
-    return "the features have other settings in the file than in the log"
-
-
-def _in_one_only(what: str, file: Collection[Any], log: Collection[Any]) -> str | None:
-    for each in file:
-        if each not in log:
-            return f"the file has {what} {each!r}, which the log does not have"
-    for each in log:
-        if each not in file:
-            return f"the file does not have {what} {each!r}, which the log has"
-    return None
-
-
-def _given(value: Any) -> str:
-    return "not given" if value is None else repr(value)
-
-
-def _challengers(given: Any) -> dict[str, str]:
-    if not isinstance(given, list):
-        raise TypeError(f"challengers must be a list of tables, got {checks.short(given)}: write [[challengers]]")
-    found: dict[str, str] = {}
-    for table in given:
-        if not isinstance(table, Mapping):
-            raise TypeError(f"challengers must hold tables, got {checks.short(table)}: write [[challengers]]")
-        _check_keys("challengers.", table, ("name", "policy"))
-        if missing := [key for key in ("name", "policy") if key not in table]:
-            raise ValueError(f"a challenger has no {missing[0]}, got {checks.short(dict(table))}: give name and policy")
-        name = _text("challengers.name", table["name"])
-        if name == LIVE or name in found:
-            raise ValueError(f"a challenger is called {name!r}, which another policy is called: rename it")
-        found[name] = _text("challengers.policy", table["policy"])
-    return found
-
-
-def _range(given: Any) -> tuple[float, float]:
-    if not isinstance(given, list) or len(given) != 2:
-        raise ValueError(f"rewards must be [lowest, highest], got {checks.short(given)}")
-    low, high = (_reward("rewards", end) for end in given)
-    if not low < high:
-        raise ValueError(f"rewards must be [lowest, highest], got [{low}, {high}]")
-    return low, high
-
-
-def _reward(name: str, value: object) -> float:
-    """A reward that policies can learn."""
-    number = checks.real(name, value)
-    if abs(number) > LIMIT:
-        raise ValueError(
-            f"{name} has {number:g}, beyond {LIMIT:g} in absolute value, which no policy learns: use another unit"
-        )
-    return number
-
-
-def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in known:
-            raise ValueError(f"unknown key {where}{key}{nearest(key, known)}: the keys are {', '.join(known)}")
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{name} must be a text that is not empty, got {checks.short(value)}")
-    return value
