@@ -329,7 +329,7 @@ def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: P
     assert sorted(changed.state.policies["bold"].arms) == ["a", "b"]
     service.serve([])
     assert list(service.state.policies) == ["live", "bold"]
-    with pytest.raises(ValueError, match="user.categorical.country is given in the log only"):
+    with pytest.raises(ValueError, match=r"user\.categorical\.country is given in the log only"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
     with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, policy="LinUCB:noise=1"))
