@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from hybandits import EpsilonGreedy, Greedy, HyLinUCB, Policy
-from hybandits.evaluation import Frozen, Learning, Target, UniformChoice, fit, gather
+from hybandits.evaluation import EvaluationPlan, Frozen, Learning, Target, UniformChoice, fit
 from hybandits.evaluation.rejection import Rejection
 from hybandits.evaluation.view import Expander, View
 from hybandits.foundation.checks import FloatArray
@@ -181,7 +181,8 @@ def run(repetitions: int, rounds: int, show: bool = False) -> dict[str, Any]:
             for i in range(repetitions):
                 path = Path(folder) / f"{logging}-{i}"
                 view = View(setting.log(path, i, rounds))
-                gathered = gather(view, targets, estimators=estimators, reward_range=(0.0, 1.0), seed=i)
+                plan = EvaluationPlan(view, targets, estimators=estimators, reward_range=(0.0, 1.0), seed=i)
+                gathered = plan.gather()
                 learned = learned_values(setting, view, Learning(fresh).policy(), gathered.policies[-1].rejection)
                 for kind in INTERVALS:
                     for e in gathered.evaluation(interval=kind, seed=i).estimates:

@@ -17,7 +17,7 @@ from benchmarks.timing import Pair, each, interleave
 from benchmarks.workloads import Plan
 from hybandits import paper
 from hybandits.engines import ProcessEngine, SerialEngine
-from hybandits.evaluation import Learning, fit, gather
+from hybandits.evaluation import EvaluationPlan, Learning, fit
 from hybandits.evaluation.log_world import LogWorld
 from hybandits.evaluation.view import View
 from hybandits.experiments import runner
@@ -98,7 +98,7 @@ def run_fitting(plan: Plan) -> Section:
     def replay() -> int:
         entry = paper.yahoo_entry("HyLinUCB", "released")
         policy = make_policy(entry.policy, entry.settings, **shape)
-        gather(view, {"it": Learning(policy)}, estimators=("replay",), stop=rounds, engine=SerialEngine())
+        EvaluationPlan(view, {"it": Learning(policy)}, estimators=("replay",), stop=rounds).gather(SerialEngine())
         return rounds
 
     def collect() -> int:

@@ -354,6 +354,40 @@ def bernstein(
     return np.minimum(lower, mean[1]), np.maximum(upper, mean[0])
 
 
+def bernstein_by_fold(
+    counts: FloatArray,
+    sums: FloatArray,
+    squares: FloatArray,
+    *,
+    low: float,
+    high: float,
+    mean: tuple[float, float],
+    level: float,
+    at: np.ndarray,
+    apart: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """`bernstein` for sums (blocks, folds): one sequence for all folds or, with `apart`, the average of one per fold.
+
+    The model of a fold is fitted on the other folds, later rounds included. Given these, the terms of one fold are a
+    sequence as `bernstein` needs it, but the terms of all folds in turn are not. All folds' sequences hold at once.
+    """
+    columns = [counts, sums, squares]
+    if not apart:
+        columns = [column.sum(axis=1, keepdims=True) for column in columns]
+    folds = columns[0].shape[1]
+    each = 1 - (1 - level) / folds
+    bounds = np.array(
+        [
+            bernstein(*(column[:, f] for column in columns), low=low, high=high, mean=mean, level=each, at=at)
+            for f in range(folds)
+        ]
+    )
+    so_far = np.cumsum(columns[0], axis=0)[at]
+    share = so_far / np.maximum(so_far.sum(axis=1, keepdims=True), 1)
+    share[so_far.sum(axis=1) == 0] = 1 / folds
+    return (share * bounds[:, 0].T).sum(axis=1), (share * bounds[:, 1].T).sum(axis=1)
+
+
 def boundary(spread: FloatArray, scale: float, alpha: float) -> FloatArray:
     """The s for which sum_k w_k exp(lambda_k s - psi(lambda_k) spread) = 1 / alpha (see `bernstein`)."""
     k = np.arange(SCALES)

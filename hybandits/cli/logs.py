@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from hybandits.evaluation.view import View
     from hybandits.logs.columns import Mapping as ColumnMapping
     from hybandits.logs.store import Log
-    from hybandits.policies.base import Policy
 
 # The lists of choices are repeated here: importing the modules that have them would slow down `hybandits --help`.
 Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
@@ -179,32 +178,21 @@ def _say_features_of(view: View) -> None:
 
 
 @contextmanager
-def _viewed(
-    path: Path, features: str | None, *, strict: bool = False, saved: Mapping[str, Policy] | None = None
-) -> Iterator[View]:
-    """View a log, which is converted in a temporary folder first if it is raw, with the ids that `saved` knows."""
+def _viewed(path: Path, features: str | None, *, strict: bool = False) -> Iterator[View]:
+    """View a log, which is converted in a temporary folder first if it is raw."""
     features = None if features is None else str(features)  # a plain str, not a member of the command line's enum
-    from hybandits.evaluation.provenance import common_ids
     from hybandits.evaluation.view import View
     from hybandits.logs.formats import opened
     from hybandits.logs.store import HEADER, Log
 
-    def view(log: Log) -> View:
-        ids = common_ids(saved or {}, log)
-        if ids is not None:
-            typer.echo(
-                f"hybandits: the policies know the arms as {ids}, so the ids of the log are taken as such", err=True
-            )
-        return View(log, features=features, ids=ids)
-
     if (path / HEADER).is_file():
-        yield view(Log(path))
+        yield View(Log(path), features=features)
         return
     with ExitStack() as stack:
         with bar("reading", None) as advance:
             log, problems = stack.enter_context(opened([path], strict=strict, progress=advance))
         account_for(problems if problems is not None and (problems.skipped or problems.files) else None)
-        yield view(log)
+        yield View(log, features=features)
 
 
 def describe(
@@ -213,7 +201,7 @@ def describe(
     out: Annotated[Path | None, typer.Option("--json", help="Also write everything to this file.")] = None,
     strict: Strict = False,
 ) -> None:
-    """Describe a log: arms over time, rewards, propensities, ranks, and whether HyLinUCB's guarantee can hold."""
+    """Describe a log: arms over time, rewards, propensities and features."""
     with plain_errors():
         from hybandits.evaluation.describe import describe as describe_log
         from hybandits.report.terminal import print_description
@@ -253,9 +241,8 @@ def fit(
     """Teach a policy everything in a log, exactly and in one pass, and save it for use online."""
     with plain_errors():
         from hybandits import HyRan, SupLinUCB
-        from hybandits.evaluation.by_name import policy_for
         from hybandits.evaluation.fit import collect, learn_log, warm_start
-        from hybandits.evaluation.provenance import note_fit
+        from hybandits.evaluation.targets import note_fit, policy_for
         from hybandits.report.terminal import print_learned
 
         _must_be_writable(out)
@@ -356,15 +343,18 @@ def evaluate(
     """
     with plain_errors():
         from hybandits import load
-        from hybandits.evaluation import evaluate as evaluate_policies
-        from hybandits.evaluation import progress_total
-        from hybandits.evaluation.by_name import only_suited, proper_spec, target_for, usual_estimators
-        from hybandits.evaluation.provenance import check_columns, common_features, noted_features, rounds_learned
+        from hybandits.evaluation import EvaluationPlan
+        from hybandits.evaluation.targets import (
+            check_fitted,
+            common_features,
+            noted_features,
+            rounds_learned,
+            target_for,
+        )
         from hybandits.foundation.files import make_writable_folder
         from hybandits.policies.by_name import import_named
         from hybandits.report.terminal import print_evaluation
 
-        policy = [spec if spec.endswith(".npz") else proper_spec(spec) for spec in policy]
         if twice := [spec for spec, count in Counter(policy).items() if count > 1]:
             raise ValueError(f"--policy {twice[0]} is given twice: name each once")
         if out is not None:
@@ -373,27 +363,25 @@ def evaluate(
             import_named(module)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
         common = common_features(saved) if features is None else features.value
-        with _viewed(log, common, strict=strict, saved=saved) as view:
+        with _viewed(log, common, strict=strict) as view:
             for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
                 typer.echo(
                     f"hybandits: {spec} does not say how its features are built: using --features {view.map.name}",
                     err=True,
                 )
             stop = min(start + (rounds or view.log.rounds), view.log.rounds)
-            check_columns(saved, view)
+            check_fitted(saved, view)
             targets = {spec: target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy}
-            names = usual_estimators(targets) if estimators is None else _words(estimators)
-            with bar("evaluating", progress_total(view, targets, estimators=names, start=start, stop=stop)) as advance:
-                evaluation = evaluate_policies(
-                    view, targets, estimators=names, interval=interval.value, level=level, seed=seed, clip=clip,
-                    keep=keep, reward_range=None if reward_range is None else _range(reward_range), start=start,
-                    stop=stop, engine=make_engine(engine, workers, address), progress=advance,
-                )  # fmt: skip
+            plan = EvaluationPlan(
+                view, targets, estimators=None if estimators is None else _words(estimators), interval=interval.value,
+                level=level, seed=seed, clip=clip, keep=keep, start=start, stop=stop,
+                reward_range=None if reward_range is None else _range(reward_range),
+            )  # fmt: skip
+            with bar("evaluating", plan.total) as advance:
+                evaluation = plan.evaluate(make_engine(engine, workers, address), advance)
             for spec in saved:
                 if start < (last := rounds_learned(saved[spec], view)):
                     _warn_of_learned_rounds(spec, last, view.log.rounds)
-        if estimators is None:
-            evaluation = only_suited(evaluation, targets)
         files: list[Path] = []
         if out is not None:
             _write_json(out / "evaluation.json", evaluation.plain())

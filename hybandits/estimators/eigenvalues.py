@@ -54,26 +54,7 @@ def smallest_or_zero(moments: FloatArray, *, rcond: float) -> float:
     return float(smallest(moments)) if rank(moments, rcond=rcond) == len(moments) else 0.0
 
 
-def canonical_correlation(xx: FloatArray, xz: FloatArray, zz: FloatArray, *, rcond: float) -> float:
-    """The largest correlation of any combination of x with any combination of z, from their second moments.
-
-    This is `coupling` of matrices that may be singular: directions weaker than `rcond` are left out.
-    """
-    if not xz.any():
-        return 0.0
-    x, z = _sizes(xx), _sizes(zz)
-    roots = _inverse_root(xx / np.outer(x, x), rcond), _inverse_root(zz / np.outer(z, z), rcond)
-    return float(np.linalg.norm(roots[0] @ (xz / np.outer(x, z)) @ roots[1], 2))
-
-
 def _sizes(moments: FloatArray) -> FloatArray:
     """What to divide columns by to bring them to the same size: roots of the diagonal, 1 where that is 0."""
     sizes: FloatArray = np.sqrt(np.where(np.diag(moments) > 0, np.diag(moments), 1.0))
     return sizes
-
-
-def _inverse_root(moments: FloatArray, rcond: float) -> FloatArray:
-    values, vectors = np.linalg.eigh(moments)
-    kept = values > rcond**2 * values[-1]
-    root: FloatArray = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
-    return root

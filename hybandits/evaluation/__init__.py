@@ -1,12 +1,11 @@
-"""What policies would have earned, estimated from the log of another policy.
+"""Evaluation from logs: estimates of what policies would have earned on the log of another policy.
 
-`evaluate` is the front door: it takes a view of a log and policies by name, and returns an `Evaluation` with an
-`Estimate` per policy and estimator, and `Diagnostics` that say how well the log supports them.
+`evaluate` takes a view of a log and policies by name, and returns an `Evaluation` with an `Estimate` per policy and
+estimator, and `Diagnostics` of how well the log supports them.
 """
 
-from hybandits.evaluation.api import ESTIMATORS, evaluate, gather, terms_by_round
-from hybandits.evaluation.estimates import INTERVALS, Gathered
-from hybandits.evaluation.passes import progress_total
+from hybandits.evaluation.api import INTERVALS, EvaluationPlan, Gathered, evaluate
+from hybandits.evaluation.estimators import ESTIMATORS, Estimator, Terms
 from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation, Running
 from hybandits.evaluation.targets import (
     Always,
@@ -19,7 +18,7 @@ from hybandits.evaluation.targets import (
 )
 
 __all__ = [
-    "ESTIMATORS", "INTERVALS", "Always", "ChoiceProbabilities", "Diagnostics", "Difference", "Estimate", "Evaluation",
-    "Frozen", "Gathered", "Learning", "Logged", "Running", "Target", "UniformChoice", "evaluate", "gather",
-    "progress_total", "terms_by_round",
+    "ESTIMATORS", "INTERVALS", "Always", "ChoiceProbabilities", "Diagnostics", "Difference", "Estimate", "Estimator",
+    "Evaluation", "EvaluationPlan", "Frozen", "Gathered", "Learning", "Logged", "Running", "Target", "Terms",
+    "UniformChoice", "evaluate",
 ]  # fmt: skip

@@ -1,58 +1,80 @@
-"""From a log and policies to estimates of what the policies would have earned.
-
-The estimators "replay", "ips", "snips", "dm" and "dr" are defined in `terms`; the model behind dm and dr, and what its
-errors do to the interval of dm, in `crossfit`; the intervals in `intervals`; what is refused in `refusals`.
-"""
+"""From a log and policies to estimates of the policies' values, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
+import numpy as np
+
+from hybandits import statistics
 from hybandits.engines import Engine, SerialEngine
-from hybandits.evaluation.estimates import Gathered, checked
-from hybandits.evaluation.parts import BlockLayout, LogPart
-from hybandits.evaluation.passes import Walker, read
-from hybandits.evaluation.refusals import enter_refusals
-from hybandits.evaluation.results import Evaluation
-from hybandits.evaluation.reward_model import RewardModel
-from hybandits.evaluation.support import LogSupport
+from hybandits.evaluation.estimators import (
+    ESTIMATORS,
+    BlockSums,
+    Estimator,
+    LogSupport,
+    first_reason,
+    records_of,
+    warnings_of,
+)
+from hybandits.evaluation.parts import BlockLayout, Survey, in_order, parts_of, round_range
+from hybandits.evaluation.passes import (
+    LogPart,
+    cross_fitted,
+    influence_part,
+    slopes_of,
+    survey_part,
+    terms_part,
+)
+from hybandits.evaluation.rejection import rejection_for
+from hybandits.evaluation.results import Diagnostics, Difference, Estimate, Evaluation, Running
 from hybandits.evaluation.targets import Learning, Target, target_of
-from hybandits.evaluation.tasks import round_range
-from hybandits.evaluation.terms import TERMS
 from hybandits.evaluation.view import View
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.store import LogError
 from hybandits.policies.base import Policy
 
-ESTIMATORS = {
-    "replay": "mean reward of the rounds in which the policy would have shown what was shown, and which are kept",
-    "ips": "inverse propensity scores",
-    "snips": "self-normalised inverse propensity scores",
-    "dm": "direct method: the mean rewards that a model predicts",
-    "dr": "doubly robust: the direct method, corrected by weighted residuals",
+INTERVALS = {
+    "bootstrap": "bootstrap-t on resampled blocks of rounds",
+    "bernstein": "a confidence sequence, which holds at all rounds at once, for bounded rewards of any distribution",
 }
+
+POINTS = 200
+"""The largest number of points of a running estimate."""
+
+FEWEST = 10
+"""Blocks with a numerator other than 0 that the band of a running estimate needs."""
+
+NOTABLE = 0.1
+"""dm - dr in widths of the interval of dr, below which it does not matter."""
+
+TOO_LITTLE_SPREAD = (
+    "No interval: almost all weighted rounds have the same reward, so their spread cannot be estimated. Give more "
+    "rounds."
+)
+UNJUDGED_MODEL = (
+    "No interval: almost all rounds in which the policy agrees with the log have the same reward, so the error of the "
+    "model cannot be estimated. Give more rounds."
+)
 
 
 def evaluate(
     view: View,
     targets: Mapping[str, Target | Learning | Policy | str],
     *,
-    estimators: Sequence[str] = ("ips", "snips", "dm", "dr"),
+    estimators: Sequence[str | Estimator] | None = None,
     interval: str = "bootstrap",
     level: float = 0.95,
     seed: int | None = 0,
     engine: Engine | None = None,
-    start: int = 0,
-    stop: int | None = None,
-    ridge: float = 1.0,
-    folds: int = 2,
-    clip: float | None = None,
-    reward_range: tuple[float, float] | None = None,
-    keep: float | None = None,
     progress: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Estimate what policies would have earned per round on a log, each with an interval.
 
@@ -62,12 +84,12 @@ def evaluate(
         The log, with its features and its notion of arms. Its feature map is that of the reward model behind dm and dr.
     targets : dict
         The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
-        `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen, but learns if replay
-        is the only estimator. Policies are copied, never changed. One that was fitted to a log has
-        the feature map that it was fitted with (`features` of `Frozen` and `Learning`), others that of the view. The
-        first policy is the one that the others are compared with.
-    estimators : sequence of str
-        Some of "replay", "ips", "snips", "dm" and "dr". "dm" is for fixed policies only.
+        `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen. Policies are copied,
+        never changed. One that was fitted to a log has the feature map that it was fitted with (`features` of `Frozen`
+        and `Learning`), others that of the view. The first policy is the one that the others are compared with.
+    estimators : sequence of str or Estimator, optional
+        Some of "replay", "ips", "snips", "dm" and "dr", and records of your own. "dm" is for fixed policies only. By
+        default replay and snips for policies that learn, and all but replay for fixed ones.
     interval : {"bootstrap", "bernstein"}
         A bootstrap over blocks of rounds, or a confidence sequence that holds at all rounds at once. The latter needs
         rewards in `reward_range`, and takes the smallest propensity of the log for the smallest that was possible.
@@ -77,24 +99,10 @@ def evaluate(
         Seed of the bootstrap, and of the random numbers that say which rounds are kept in replay.
     engine : Engine, optional
         Where the work runs; in this process if left out. Every engine gives the same bits.
-    start, stop : int
-        Evaluate rounds start..stop-1; all of them by default.
-    ridge, folds : float, int
-        Ridge of the reward model behind dm and dr, and the number of folds for its cross-fitting.
-    clip : float, optional
-        Replace weights w by min(w, clip). This takes noise away, at the price of a bias: the estimate is then of
-        something else, which is lower if rewards are at least 0.
-    reward_range : (float, float), optional
-        The lowest and highest reward possible; (0, 1) for "bernstein" if left out. With a range, dr keeps the model's
-        means within it.
-    keep : float, optional
-        The probability with which a choice of the policy is kept in replay, whatever the log's own policy did: a round
-        that matches is kept with the probability keep / propensity. By default every round that matches is kept if the
-        log was uniform. Otherwise it is the smallest propensity of these rounds, or more if a policy that learns
-        would learn fewer than 50 rounds; see `rejection`. Above the smallest propensity the estimate is biased. The
-        interval of a fixed policy then includes the bias, and a policy that learns has no interval.
     progress : callable, optional
-        Called with the number of rounds done since the last call; they add up to `progress_total`.
+        Called with the number of rounds done since the last call; they add up to `EvaluationPlan.total`.
+    **options
+        `start`, `stop`, `ridge`, `folds`, `clip`, `reward_range` and `keep`; see `EvaluationPlan`.
 
     Returns
     -------
@@ -128,132 +136,490 @@ def evaluate(
     >>> round(estimate.value, 3), 0 < estimate.low < estimate.value < estimate.high
     (0.082, True)
     """
-    level = checked(interval, level)
-    seed = checks.seed(seed)
-    if interval == "bernstein" and reward_range is None:
-        reward_range = (0.0, 1.0)
-    gathered = gather(
-        view, targets, estimators=estimators, engine=engine, start=start, stop=stop, ridge=ridge, folds=folds,
-        clip=clip, reward_range=reward_range, keep=keep, seed=seed, progress=progress,
-    )  # fmt: skip
-    return gathered.evaluation(interval=interval, level=level, seed=seed)
+    plan = EvaluationPlan(view, targets, estimators=estimators, interval=interval, level=level, seed=seed, **options)
+    return plan.evaluate(engine, progress)
 
 
-def gather(
-    view: View,
-    targets: Mapping[str, Target | Learning | Policy | str],
-    *,
-    estimators: Sequence[str] = ("ips", "snips", "dm", "dr"),
-    engine: Engine | None = None,
-    start: int = 0,
-    stop: int | None = None,
-    ridge: float = 1.0,
-    folds: int = 2,
-    clip: float | None = None,
-    reward_range: tuple[float, float] | None = None,
-    keep: float | None = None,
-    seed: int | None = 0,
-    progress: Callable[[int], None] | None = None,
-) -> Gathered:
-    """Read the log as `evaluate` does, and keep the sums from which estimates and intervals of any kind follow."""
-    names = list(estimators)
-    _check(names, targets, reward_range)
-    folds = checks.count("folds", folds, least=2, why="the model for one is fitted on the others")
-    ridge = checks.ridge(ridge)
-    if clip is not None:
-        clip = checks.positive("clip", clip, "it is the largest weight; leave it out for none")
-    if keep is not None and not 0 < (keep := checks.real("keep", keep)) <= 1:
-        raise ValueError(f"keep must lie in (0, 1], got {keep!r}: rounds are kept with probability keep / propensity")
-    start, stop = round_range(view, start, stop)
-    layout = BlockLayout.of(start, stop, folds)
-    arms = len(view.names)
-    policies = [
-        LogSupport.empty(name, target_of(given, view, learns=names == ["replay"]), layout, arms)
-        for name, given in targets.items()
-    ]
-    survey, unfitted = read(
-        view, policies, names, layout, ridge, clip, reward_range, keep, seed, engine or SerialEngine(), progress
-    )
-    for policy in policies:
-        enter_refusals(policy, view, survey, names, layout, reward_range, unfitted=unfitted)
-    if reward_range is not None and not reward_range[0] <= survey.lowest <= survey.highest <= reward_range[1]:
-        raise LogError(
-            f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}, beyond "
-            f"reward_range={reward_range}. Give the lowest and the highest reward that are possible."
-        )
-    refused = [(policy, name) for policy in policies for name in names if name in policy.refusals]
-    if len(refused) == len(policies) * len(names):
-        reasons = " ".join(f"{policy.name} by {name}: {policy.refusals[name]}" for policy, name in refused)
-        raise LogError(f"Nothing can be estimated from this log. {reasons}")
-    return Gathered(
-        policies=policies, estimators=names, layout=layout, survey=survey, features=view.map.name, clip=clip,
-        reward_range=reward_range,
-    )  # fmt: skip
-
-
-def _check(names: list[str], targets: Mapping[str, Any], reward_range: tuple[float, float] | None) -> None:
-    wrong = [name for name in names if name not in ESTIMATORS]
-    if wrong or not names or len(set(names)) < len(names):
-        raise ValueError(f"estimators must be some of {', '.join(ESTIMATORS)}, each once, got {names!r}")
-    if not targets:
-        raise ValueError("targets is empty: name at least one policy to evaluate, e.g. {'uniform': 'uniform'}")
-    if len(names) > 1 and "replay" in names and any(isinstance(given, Policy) for given in targets.values()):
-        raise ValueError(
-            "a bare policy learns in replay and is frozen for the other estimators: give Learning(policy) or "
-            "Frozen(policy), or evaluate twice"
-        )
-    if reward_range is not None:
-        low, high = (checks.real("reward_range", end) for end in reward_range)
-        if not low < high:
-            raise ValueError(f"reward_range must be (lowest, highest), got {reward_range!r}")
-
-
-def terms_by_round(
-    view: View,
-    targets: Mapping[str, Target | Policy | str],
-    *,
-    models: Sequence[RewardModel] = (),
-    start: int = 0,
-    stop: int | None = None,
-    clip: float | None = None,
-) -> Iterator[tuple[int, dict[str, dict[str, FloatArray]]]]:
-    """Yield the terms of fixed policies round by round, for estimators of your own.
+class EvaluationPlan:
+    """A checked evaluation, which knows how much work it is before the log is read.
 
     Parameters
     ----------
-    view, targets, start, stop, clip
-        As for `evaluate`, but no policy may learn.
-    models : sequence of RewardModel
-        The model behind dm and dr, or one per fold; without one, its means are 0.
+    view, targets, estimators, interval, level, seed
+        As for `evaluate`.
+    start, stop : int
+        Evaluate rounds start..stop-1; all of them by default.
+    ridge, folds : float, int
+        Ridge of the reward model behind dm and dr, and the number of folds for its cross-fitting.
+    clip : float, optional
+        Replace weights w by min(w, clip). This takes noise away, at the price of a bias: the estimate is then of
+        something else, which is lower if rewards are at least 0.
+    reward_range : (float, float), optional
+        The lowest and highest reward possible; (0, 1) for "bernstein" if left out. With a range, dr keeps the model's
+        means within it.
+    keep : float, optional
+        The probability with which a choice of the policy is kept in replay, whatever the log's own policy did: a round
+        that matches is kept with the probability keep / propensity. By default every round that matches is kept if the
+        log was uniform. Otherwise it is the smallest propensity of these rounds, or more if a policy that learns
+        would learn fewer than 50 rounds; see `rejection`. Above the smallest propensity the estimate is biased. The
+        interval of a fixed policy then includes the bias, and a policy that learns has no interval.
 
-    Yields
-    ------
-    (int, dict)
-        The number of the first round of a piece of the log, and by policy and term ("weight", "ips", "dm", "dr",
-        "match", "hit", "kept"; see `terms`) an array with one entry per round. Nothing is refused here: where a
-        propensity is missing, the weight is 0.
+    Attributes
+    ----------
+    total : int
+        How many rounds are reported to `progress` in all: those of the log, times the passes over it.
     """
-    start, stop = round_range(view, start, stop)
-    meant = [target_of(given, view, learns=False) for given in targets.values()]
-    fixed = tuple(target for target in meant if not isinstance(target, Learning))
-    if len(fixed) < len(targets):
-        raise ValueError(
-            "a policy that learns has no fixed probabilities: evaluate it, or freeze it with Frozen(policy)"
-        )
-    layout = BlockLayout.of(start, stop, max(1, len(models)))
-    part = LogPart(
-        view.recipe(), start, stop, layout, targets=fixed, models=tuple(models),
-        clip=math.inf if clip is None else checks.positive("clip", clip, "it is the largest weight"),
-    )  # fmt: skip
-    walker = Walker(view, part)
-    number = start
-    for batch in view.log.batches(start, stop):
-        for at, _, _, terms in walker(batch, number):
-            yield (
-                at,
-                {
-                    name: {term: array[:, i] for i, term in enumerate(TERMS)}
-                    for name, array in zip(targets, terms, strict=True)
-                },
+
+    def __init__(
+        self,
+        view: View,
+        targets: Mapping[str, Target | Learning | Policy | str],
+        *,
+        estimators: Sequence[str | Estimator] | None = None,
+        interval: str = "bootstrap",
+        level: float = 0.95,
+        seed: int | None = 0,
+        start: int = 0,
+        stop: int | None = None,
+        ridge: float = 1.0,
+        folds: int = 2,
+        clip: float | None = None,
+        reward_range: tuple[float, float] | None = None,
+        keep: float | None = None,
+    ) -> None:
+        if not targets:
+            raise ValueError("targets is empty: name at least one policy to evaluate, e.g. {'uniform': 'uniform'}")
+        resolved = {name: target_of(given, view) for name, given in targets.items()}
+        kinds = [isinstance(target, Learning) for target in resolved.values()]
+        self.usual = estimators is None
+        """True if the estimators are those that suit the policies."""
+        records = records_of(list(ESTIMATORS) if estimators is None else estimators)
+        if self.usual:
+            words = {"learning" if learns else "fixed" for learns in kinds}
+            records = tuple(each for each in records if words & set(each.usual_for))
+        if any(each.replayed for each in records) and any(isinstance(given, Policy) for given in targets.values()):
+            raise ValueError(
+                "a bare policy would be frozen in replay: give Learning(policy), or Frozen(policy) if it learns no more"
             )
-        number += batch.rounds
+        self.view, self.records, self.interval = view, records, interval
+        self.level, self.seed = _checked(interval, level), checks.seed(seed)
+        self.folds = checks.count("folds", folds, least=2, why="the model for one is fitted on the others")
+        self.ridge = checks.ridge(ridge)
+        self.clip = None if clip is None else checks.positive("clip", clip, "it is the largest weight; None for none")
+        if keep is not None and not 0 < (keep := checks.real("keep", keep)) <= 1:
+            raise ValueError(
+                f"keep must lie in (0, 1], got {keep!r}: rounds are kept with probability keep / propensity"
+            )
+        self.keep = keep
+        if reward_range is not None:
+            low, high = (checks.real("reward_range", end) for end in reward_range)
+            if not low < high:
+                raise ValueError(f"reward_range must be (lowest, highest), got {reward_range!r}")
+        self.reward_range = (0.0, 1.0) if interval == "bernstein" and reward_range is None else reward_range
+        start, stop = round_range(view, start, stop)
+        self.layout = BlockLayout.of(start, stop, self.folds)
+        self.policies = [self._empty(name, target) for name, target in resolved.items()]
+        self._fixed = [policy for policy in self.policies if not policy.learns]
+        self._moving = [policy for policy in self._fixed if not policy.logged]
+        fixed_only = all(each.fitted_model for each in records)
+        self._learning = [] if fixed_only else [policy for policy in self.policies if policy.learns]
+        self._surveyed = any(kinds) or any(each.replayed for each in records)
+        self._modelled = any(
+            each.modelled and (self._moving or (self._learning and not each.fitted_model)) for each in records
+        )
+        self._direct = bool(self._moving) and any(each.fitted_model for each in records)
+        passes = self._surveyed + self._modelled + len(self._learning) + bool(self._fixed) + self._direct
+        self.total = self.layout.rounds * passes
+
+    def _empty(self, name: str, target: Target | Learning) -> LogSupport:
+        view, layout = self.view, self.layout
+        return LogSupport(
+            name=name, target=target, layout=layout, estimators=self.records, arms=view.names, survey=Survey.of(view),
+            data=BlockSums.empty(layout.blocks, layout.folds, len(view.names), len(self.records)),
+            influence=np.zeros(layout.blocks),
+        )  # fmt: skip
+
+    def evaluate(self, engine: Engine | None = None, progress: Callable[[int], None] | None = None) -> Evaluation:
+        """Read the log and estimate."""
+        return self.gather(engine, progress).evaluation(interval=self.interval, level=self.level, seed=self.seed)
+
+    def gather(self, engine: Engine | None = None, progress: Callable[[int], None] | None = None) -> Gathered:
+        """Read the log, and keep the sums from which estimates and intervals of any kind and level follow."""
+        survey = self._read(engine or SerialEngine(), progress or (lambda rounds: None))
+        bounds = self.reward_range
+        if bounds is not None and not bounds[0] <= survey.lowest <= survey.highest <= bounds[1]:
+            raise LogError(
+                f"The rewards of the log go from {survey.lowest:g} to {survey.highest:g}, beyond reward_range={bounds}."
+                " Give the lowest and the highest reward that are possible."
+            )
+        gathered = Gathered(self, survey)
+        if not gathered.ratios:
+            reasons = " ".join(f"{policy} by {name}: {reason}" for (policy, name), reason in gathered.refusals.items())
+            raise LogError(f"Nothing can be estimated from this log. {reasons}")
+        return gathered
+
+    def _read(self, engine: Engine, progress: Callable[[int], None]) -> Survey:
+        """Go over the log as often as it takes and add up what it says about the policies."""
+        view, layout = self.view, self.layout
+        first, last = layout.first, layout.first + layout.rounds
+        tasks = [
+            LogPart(part, layout, terms=tuple(each.terms for each in self.records))
+            for part in parts_of(view, first, last)
+        ]
+        survey = Survey.of(view)
+        if self._surveyed:
+            for part_survey in in_order(engine, survey_part, tasks, progress):
+                survey.merge(part_survey)
+            for policy in self.policies:
+                policy.rejection = rejection_for(survey, self.keep, self.seed, learns=policy.learns)
+        fitted = cross_fitted(view, tasks, self.ridge, engine, progress) if self._modelled else None
+        models, estimators = fitted or (None, [])
+        low, high = self.reward_range or (-math.inf, math.inf)
+        clip = math.inf if self.clip is None else self.clip
+        tasks = [task._replace(models=models or (), clip=clip, low=low, high=high) for task in tasks]
+        # Learning policies come first: each takes as long as the whole log does.
+        whole = tasks[0]._replace(part=tasks[0].part._replace(stop=last))
+        learning = self._learning if survey.sound else []
+        todo = [whole._replace(targets=(policy.target,), rejection=policy.rejection) for policy in learning]
+        direct = self._direct and models is not None
+        if self._fixed:
+            targets = tuple(policy.target for policy in self._fixed)
+            rejection = self._fixed[0].rejection
+            todo += [task._replace(targets=targets, features=direct, rejection=rejection) for task in tasks]
+        for task, (part_survey, sums) in zip(todo, in_order(engine, terms_part, todo, progress), strict=True):
+            if not self._surveyed:
+                survey.merge(part_survey)
+            blocks = layout.touched(task.part.start, task.part.stop)
+            policies = self._fixed if task.targets and not isinstance(task.targets[0], Learning) else [learning.pop(0)]
+            for policy, part in zip(policies, sums, strict=True):
+                policy.data.add(blocks, part)
+        if direct:
+            slopes = tuple(slopes_of(view, estimators, policy.data.features) for policy in self._moving)
+            tasks = [task._replace(slopes=slopes) for task in tasks]
+            for task, influences in zip(tasks, in_order(engine, influence_part, tasks, progress), strict=True):
+                for policy, total in zip(self._moving, influences, strict=True):
+                    policy.influence[layout.touched(task.part.start, task.part.stop)] += total
+        for policy in self.policies:
+            policy.survey, policy.fitted = survey, models is not None
+        return survey
+
+
+def _checked(interval: str, level: float) -> float:
+    if interval not in INTERVALS:
+        raise ValueError(f"interval must be one of {', '.join(INTERVALS)}, got {interval!r}")
+    return checks.probability("level", level, "it is the share of intervals that hold the truth, e.g. 0.95")
+
+
+# ------------------------------------------------------------------ from sums to estimates
+
+Key = tuple[str, str]
+"""The name of a policy and that of an estimator."""
+
+
+@dataclass
+class Gathered:
+    """What a log says about policies, summed up by block: enough for estimates and intervals of any kind and level."""
+
+    plan: EvaluationPlan
+    survey: Survey
+
+    @property
+    def policies(self) -> list[LogSupport]:
+        """What the log says about each policy."""
+        return self.plan.policies
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """The lowest and the highest reward: those that are possible, if they are known, or those of the log."""
+        return self.plan.reward_range or (self.survey.lowest, self.survey.highest)
+
+    @cached_property
+    def refusals(self) -> dict[Key, str]:
+        """The reasons for estimates that are refused."""
+        return {
+            (policy.name, each.name): reason
+            for policy in self.policies
+            for each in self.plan.records
+            if (reason := first_reason(each.refused, policy)) is not None
+        }
+
+    @cached_property
+    def ratios(self) -> dict[Key, tuple[FloatArray, FloatArray]]:
+        """Numerators and denominators by block, for every policy and estimator that is not refused."""
+        return {
+            (policy.name, each.name): policy.ratio(each)
+            for policy in self.policies
+            for each in self.plan.records
+            if (policy.name, each.name) not in self.refusals
+        }
+
+    @cached_property
+    def pairs(self) -> dict[Key, tuple[Key, Key]]:
+        """For every ratio that can be compared with the first policy's: both."""
+        first = self.policies[0].name
+        return {
+            key: (key, (first, key[1])) for key in self.ratios if key[0] != first and (first, key[1]) in self.ratios
+        }
+
+    @cached_property
+    def checked(self) -> dict[Key, tuple[Key, Key]]:
+        """For every ratio that rests on a model: itself, and the one that it is checked by (dm by dr)."""
+        checked = {
+            (policy.name, each.name): ((policy.name, each.name), (policy.name, str(each.checked_by)))
+            for policy in self.policies
+            for each in self.plan.records
+            if not policy.logged
+        }
+        return {key: pair for key, pair in checked.items() if pair[0] in self.ratios and pair[1] in self.ratios}
+
+    @cached_property
+    def matched(self) -> tuple[list[str], statistics.Resampled] | None:
+        """The policies that ever match the log, and their mean reward in matched rounds, resampled; None if none."""
+        matching = [policy for policy in self.policies if policy.total("match") > 0]
+        if not matching:
+            return None
+        upper, lower = (np.stack([p.blocks(name) for p in matching]) for name in ("match reward", "match"))
+        return [policy.name for policy in matching], statistics.resample(upper, lower)
+
+    def unjudged(self, level: float) -> set[str]:
+        """The policies whose matched rounds alone have no interval, so that nothing tells how wrong a model of them is.
+
+        A policy that never matches rests on the model altogether, and is not among them.
+        """
+        if self.matched is None:
+            return set()
+        names, resampled = self.matched
+        low = resampled.intervals(level).low
+        return {name for name, bound in zip(names, low, strict=True) if not math.isfinite(bound)}
+
+    def evaluation(self, *, interval: str = "bootstrap", level: float = 0.95, seed: int | None = 0) -> Evaluation:
+        """Estimates with intervals of one kind; for "bernstein", the plan must have a reward_range."""
+        level = _checked(interval, level)
+        bootstrap = Bootstrap(self, level, seed) if interval == "bootstrap" or self.checked else None
+        intervals = bootstrap if bootstrap and interval == "bootstrap" else Sequences(self, level)
+        notes = bootstrap.model_notes() if bootstrap else {}
+        estimates = []
+        for policy in self.policies:
+            for each in self.plan.records:
+                key = policy.name, each.name
+                if key in self.refusals:
+                    if not self.plan.usual or each.usual(policy):
+                        estimates.append(Estimate(*key, refusal=self.refusals[key]))
+                    continue
+                upper, lower = self.ratios[key]
+                said = [rule.reason(policy) for rule in each.notes]
+                estimate = Estimate(
+                    *key,
+                    value=float(upper.sum() / lower.sum()),
+                    notes=tuple(note for note in (*said, notes.get(key)) if note is not None),
+                )
+                estimates.append(intervals.complete(estimate, policy, each))
+        return Evaluation(
+            rounds=self.plan.layout.rounds, level=level, interval=interval, features=self.plan.view.map.name,
+            estimates=estimates, diagnostics={policy.name: self._diagnostics(policy) for policy in self.policies},
+        )  # fmt: skip
+
+    def _diagnostics(self, policy: LogSupport) -> Diagnostics:
+        """How well the log supports a policy."""
+        n = self.plan.layout.rounds
+        rejected = policy.rejection.rejects and not policy.logged
+        diagnostics = Diagnostics(
+            rounds=n,
+            matched=policy.total("match") / n,
+            kept=policy.total("kept") if rejected and policy.learns else None,
+            keep=policy.rejection.keep if rejected else None,
+            effective=policy.replayed_rounds if rejected else None,
+            warnings=warnings_of(policy),
+        )
+        if not any(each.weighted for each in self.plan.records) or not (self.survey.sound or policy.logged):
+            return diagnostics
+        return replace(
+            diagnostics,
+            mean_weight=policy.total("weight") / n,
+            largest_weight=policy.data.tally.largest,
+            effective=policy.effective_rounds,
+            smallest_propensity=self.survey.smallest if self.survey.sound else None,
+        )
+
+    def with_bias(self, policy: LogSupport, each: Estimator, low: Any, high: Any) -> tuple[Any, Any]:
+        """Bounds of the mean reward of the rounds kept, made bounds of the policy's value; see `rejection`."""
+        if not each.replayed or not (s := policy.bias_bound):
+            return low, high
+        return (1 - s) * low + s * self.rewards[0], (1 - s) * high + s * self.rewards[1]
+
+    def bias_of_difference(self, policy: LogSupport, each: Estimator) -> float:
+        """A bound of the bias of a difference to the first policy, because choices were left out."""
+        if not each.replayed:
+            return 0.0
+        return (policy.bias_bound + self.policies[0].bias_bound) * (self.rewards[1] - self.rewards[0])
+
+    def running(self, key: Key, level: float, *, banded: bool) -> Running:
+        """The ratio of the sums so far, with a band by the normal approximation that holds at each point by itself.
+
+        The band is NaN where fewer than FEWEST blocks have a numerator other than 0, and everywhere unless `banded`.
+        """
+        (upper, lower), layout = self.ratios[key], self.plan.layout
+        ends = points(layout, lower)
+        whole = upper.sum() / lower.sum()
+        e = upper - whole * lower  # centred, so that squares do not cancel
+        weight = np.cumsum(lower)[ends]
+        d = np.cumsum(e)[ends] / weight
+        squares = [np.cumsum(part)[ends] for part in (e * e, e * lower, lower * lower)]
+        error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
+        half = NormalDist().inv_cdf((1 + level) / 2) * error
+        half[(np.cumsum(upper != 0)[ends] < FEWEST) | (not banded)] = np.nan
+        value, rounds = whole + d, np.minimum((ends + 1) * layout.size, layout.rounds)
+        return Running(rounds=rounds, weight=weight, value=value, low=value - half, high=value + half)
+
+
+def points(layout: BlockLayout, supported: FloatArray) -> np.ndarray:
+    """The blocks after which a running estimate is given, once it has support."""
+    ends = np.unique(np.linspace(0, layout.blocks - 1, min(POINTS, layout.blocks)).round().astype(int))
+    supported_ends: np.ndarray = ends[np.cumsum(supported)[ends] > 0]
+    return supported_ends
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+class Bootstrap:
+    """Bootstrap-t intervals of all ratios, of their differences to the first policy's, and of dm - dr."""
+
+    def __init__(self, gathered: Gathered, level: float, seed: int | None) -> None:
+        self.gathered, self.level = gathered, level
+        self.index = {key: i for i, key in enumerate(gathered.ratios)}
+        pairs = [*gathered.pairs.values(), *gathered.checked.values()]
+        self.pairs = {pair: i for i, pair in enumerate(pairs)}
+        upper, lower = (np.stack([ratio[i] for ratio in gathered.ratios.values()]) for i in (0, 1))
+        indices = [(self.index[one], self.index[other]) for one, other in pairs]
+        resampled = statistics.resample(upper, lower, pairs=indices, seed=seed)
+        self.value, self.bounds = resampled.value, resampled.intervals(level)
+        modelled = any(each.modelled for each in gathered.plan.records)
+        self.unjudged = gathered.unjudged(level) if modelled else set()
+
+    def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
+        """The reason why an estimate has no interval, as far as it is known before one is computed."""
+        reason = first_reason(each.no_interval, policy)
+        if reason is None and each.modelled and policy.name in self.unjudged and not policy.logged:
+            return UNJUDGED_MODEL
+        return reason
+
+    def complete(self, estimate: Estimate, policy: LogSupport, each: Estimator) -> Estimate:
+        """The estimate with its interval, its difference to the first policy and its running values."""
+        gathered, key, first = self.gathered, (policy.name, each.name), self.gathered.policies[0]
+        i = self.index[key]
+        low, high = map(_finite, gathered.with_bias(policy, each, self.bounds.low[i], self.bounds.high[i]))
+        refusal = self.refusal(policy, each) or (TOO_LITTLE_SPREAD if low is None or high is None else None)
+        if refusal is not None:
+            low = high = None
+        difference = None
+        if key in gathered.pairs:
+            j = self.pairs[gathered.pairs[key]]
+            bias = gathered.bias_of_difference(policy, each)
+            ends = _finite(self.bounds.difference_low[j] - bias), _finite(self.bounds.difference_high[j] + bias)
+            known = math.isfinite(self.bounds.low[self.index[first.name, each.name]])
+            if refusal is not None or not known or self.refusal(first, each) is not None:
+                ends = None, None  # where one side's spread is unknown, so is the difference's
+            difference = Difference(first.name, float(self.value[len(self.index) + j]), *ends)
+        # The model of dm has seen all rounds: its error does not shrink along the way.
+        running = gathered.running(key, self.level, banded=low is not None and not each.fitted_model)
+        band = gathered.with_bias(policy, each, running.low, running.high)
+        running = replace(running, low=band[0], high=band[1])
+        return replace(estimate, low=low, high=high, refusal=refusal, difference=difference, running=running)
+
+    def model_notes(self) -> dict[Key, str]:
+        """What to say of estimates by a model that differ from what they are checked by.
+
+        Nothing if chance allows the difference, or if it is small beside the error, as the bias of a ridge is.
+        """
+        notes, bounds, gathered = {}, self.bounds, self.gathered
+        policies = {policy.name: policy for policy in gathered.policies}
+        records = {each.name: each for each in gathered.plan.records}
+        for key, pair in gathered.checked.items():
+            j, (one, other) = self.pairs[pair], (self.index[end] for end in pair)
+            if any(self.refusal(policies[key[0]], records[name]) for _, name in pair) or not (
+                math.isfinite(bounds.low[one]) and math.isfinite(bounds.high[one])
+            ):
+                continue
+            low, high = bounds.difference_low[j], bounds.difference_high[j]
+            gap = float(self.value[len(self.index) + j])
+            width = float(bounds.high[other] - bounds.low[other])
+            if math.isfinite(low) and math.isfinite(high) and not low <= 0.0 <= high and not abs(gap) < NOTABLE * width:
+                notes[key] = (
+                    f"{key[1]} - {pair[1][1]} = {gap:+.3g}, {100 * self.level:g} % interval {low:+.3g} to {high:+.3g}: "
+                    f"more than chance allows. The reward model, with the features {gathered.plan.view.map.name}, is "
+                    f"biased where this policy chooses. Trust {pair[1][1]}, and try other features."
+                )
+        return notes
+
+
+class Sequences:
+    """Confidence sequences of estimates that are means of bounded terms."""
+
+    def __init__(self, gathered: Gathered, level: float) -> None:
+        plan, self.gathered, self.level = gathered.plan, gathered, level
+        if plan.reward_range is None:
+            raise ValueError("interval='bernstein' needs the range of the rewards: give reward_range=(lowest, highest)")
+        self.rewards = plan.reward_range
+        self.largest = min(math.inf if plan.clip is None else plan.clip, 1 / gathered.survey.smallest)
+
+    def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
+        """The reason why an estimate has no confidence sequence."""
+        reason = first_reason(each.no_sequence, policy)
+        if reason is None and each.bounds is None and not policy.logged:
+            return f"No interval: {each.name} is not a mean of bounded terms. Use ips or dr, or interval='bootstrap'."
+        return reason
+
+    def complete(self, estimate: Estimate, policy: LogSupport, each: Estimator) -> Estimate:
+        """The estimate with its interval, its difference to the first policy and its running values."""
+        gathered, key, first = self.gathered, (policy.name, each.name), self.gathered.policies[0]
+        if (refusal := self.refusal(policy, each)) is not None:
+            return replace(estimate, refusal=refusal)
+        ends = points(gathered.plan.layout, gathered.ratios[key][1])
+        low, high = gathered.with_bias(policy, each, *self.sequence(policy, each, self.level, ends))
+        difference = None
+        if key in gathered.pairs and self.refusal(first, each) is None:
+            upper, lower = gathered.ratios[first.name, each.name]
+            bounds = self.difference(policy, first, each, ends[-1:])
+            bias = gathered.bias_of_difference(policy, each)
+            value = float(estimate.value or 0.0) - float(upper.sum() / lower.sum())
+            difference = Difference(first.name, value, float(bounds[0][-1]) - bias, float(bounds[1][-1]) + bias)
+        running = replace(gathered.running(key, self.level, banded=False), low=low, high=high)
+        return replace(estimate, low=float(low[-1]), high=float(high[-1]), difference=difference, running=running)
+
+    def sequence(
+        self, policy: LogSupport, each: Estimator, level: float, at: np.ndarray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bounds of one estimate after the blocks `at`."""
+        a, b, squares, _ = policy.columns(each)
+        low, high = self._range(policy, each)
+        return statistics.bernstein_by_fold(
+            b, a, squares, low=low, high=high, mean=self.rewards, level=level, at=at,
+            apart=each.modelled and not policy.logged,
+        )  # fmt: skip
+
+    def difference(
+        self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the difference of two estimates, from the differences of their terms in every round.
+
+        The rounds that replay keeps differ from policy to policy, and policies that learn are played one by one: there
+        it is the difference of the bounds.
+        """
+        if each.replayed or policy.learns or first.learns:
+            mine, others = (self.sequence(one, each, 1 - (1 - self.level) / 2, at) for one in (policy, first))
+            return mine[0] - others[1], mine[1] - others[0]
+        a, b, squares, products = policy.columns(each)
+        other_a, _, other_squares, _ = first.columns(each)
+        (low, high), (other_low, other_high) = self._range(policy, each), self._range(first, each)
+        width = self.rewards[1] - self.rewards[0]
+        return statistics.bernstein_by_fold(
+            b, a - other_a, squares - 2 * products + other_squares, low=low - other_high, high=high - other_low,
+            mean=(-width, width), level=self.level, at=at, apart=each.modelled,
+        )  # fmt: skip
+
+    def _range(self, policy: LogSupport, each: Estimator) -> tuple[float, float]:
+        if policy.logged or each.bounds is None:
+            return self.rewards
+        return each.bounds(*self.rewards, self.largest)

@@ -1,4 +1,4 @@
-"""What is in a log: rounds, arms over time, rewards, propensities, ranks, and whether diversity can hold."""
+"""A summary of a log: rounds and arms over time, rewards, propensities, and features."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.estimators.eigenvalues import canonical_correlation, rank, smallest_or_zero
+from hybandits.estimators.eigenvalues import rank
 from hybandits.evaluation.fit import RCOND
-from hybandits.evaluation.propensities import is_uniform
+from hybandits.evaluation.parts import Survey
 from hybandits.evaluation.view import View
-from hybandits.features import FeatureMap
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.compiling import kernel
-from hybandits.kernels.features import fill
 from hybandits.logs.store import NO_TIME, Batch
 
 SLICES = 10
@@ -30,7 +27,7 @@ class Slice:
     Attributes
     ----------
     start, rounds : int
-        The first round, and how many there are.
+        The first round, and the number of rounds.
     first_time, last_time : int or None
         When they were, in seconds since 1970, if the log says so.
     reward : float
@@ -90,7 +87,7 @@ class PairFeature:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What `describe` says about a log.
+    """The summary that `describe` makes of a log.
 
     Attributes
     ----------
@@ -108,9 +105,9 @@ class Description:
     without_propensity : int
         Rounds without a propensity.
     lowest_propensity, highest_propensity : float or None
-        The extremes of the others.
+        The extremes of the propensities in (0, 1].
     uniform : bool
-        Whether every propensity is 1 / candidates, up to rounding. Then replay keeps all rounds that match.
+        True if every propensity is 1 / candidates, up to rounding. Then replay keeps all rounds that match.
     display_bias, display_limit : float or None
         For uniform logs: the largest deviation, over arms, of how often an arm was shown from how often it should have
         been, in standard deviations. If the display was fair, it is below the limit in 999 of 1,000 logs.
@@ -120,20 +117,10 @@ class Description:
         The pair features, if the feature map has any.
     features, d1, d2 : str, int, int
         The feature map, and the lengths of x and z.
-    user_rank, arm_rank, x_rank, smallest_z_rank : (int, int)
-        The rank of these vectors and its largest possible value; z has a rank for every arm.
-    rho_x, rho_z : float or None
-        lambda_min(E[x x']), and the least lambda_min(E[z z']) of an arm; None without x or z.
-    correlation : float or None
-        The largest canonical correlation of x and z over the rounds of an arm. The diversity assumption wants 0.
+    user_rank, arm_rank : (int, int)
+        The rank of these vectors and its largest possible value.
     size : float
-        The root mean square of |(x, z)|.
-    mean_norm : float
-        |E[(x, z)]| relative to `size`. The diversity assumption wants 0.
-    diverse : bool
-        Whether nothing speaks against the diversity assumption.
-    guarantee : str
-        What this means for HyLinUCB's regret bound.
+        The root mean square of |(x, z)| of the arms shown.
     """
 
     path: str
@@ -164,182 +151,120 @@ class Description:
     d2: int
     user_rank: tuple[int, int]
     arm_rank: tuple[int, int]
-    x_rank: tuple[int, int]
-    smallest_z_rank: tuple[int, int]
-    rho_x: float | None
-    rho_z: float | None
-    correlation: float | None
     size: float
-    mean_norm: float
-    diverse: bool
-    guarantee: str
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         return asdict(self)
 
 
-class _Tally:
+class _Sums:
     """Sums over the rounds, batch by batch."""
 
     def __init__(self, view: View) -> None:
-        self.view = view
-        size, pairs = view.map.user + 1, view.map.pair
-        self.moments: FloatArray = np.zeros((len(view.group_arm), size + pairs, size + pairs))
-        """Sums of (u, 1, p)(u, 1, p)' over the rounds in which a group is a candidate."""
-        self.pair_extremes = np.array([[np.inf], [-np.inf]]) * np.ones(pairs)
-        self.pair_differs = np.zeros(pairs, np.int64)
-        self.candidate = np.zeros(len(view.group_arm), np.int64)
-        self.shown = np.zeros(len(view.names), np.int64)
-        self.reward = np.zeros(len(view.names))
-        self.fair = np.zeros(len(view.names))
-        self.variance = np.zeros(len(view.names))
-        self.met = np.zeros(len(view.names), bool)
-        self.users: FloatArray = np.zeros((size, size))
-        self.rewards = np.zeros(3)
-        self.extremes = [np.inf, -np.inf]
-        self.propensities: list[float] = [np.inf, -np.inf]
-        self.unknown = 0
-        self.uniform = True
-        self.changes = 0
-        self.last_pool = -1
+        self.view, self.survey = view, Survey.of(view)
+        rounds, pools = view.log.rounds, len(view.sizes)
+        self.cuts = np.unique(np.linspace(0, rounds, SLICES + 1).round().astype(int))
+        slices = len(self.cuts) - 1
+        self.slice_pools = np.zeros((slices, pools), bool)
+        self.slice_rewards = np.zeros(slices)
+        self.times: list[tuple[int, int] | None] = [None] * slices
+        self.pool_counts = np.zeros(pools, np.int64)
+        self.rewards_by_arm = np.zeros(len(view.names))
+        self.rewards = np.zeros(2)
+        self.users: FloatArray = np.zeros((view.map.user, view.map.user))
+        self.squares = 0.0
+        self.pair = np.zeros((3, view.map.pair))
+        self.pair_extremes = np.array([[np.inf], [-np.inf]]) * np.ones(view.map.pair)
+        self.changes, self.last_pool = -1, -1
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Batch, start: int) -> None:
         view = self.view
-        add_moments(batch.user, batch.pool, view.offsets, view.group, self.users, self.moments, self.candidate)
-        add_pair_moments(
-            batch.user, view.pair(batch), batch.pool, view.offsets, view.group, self.moments, self.pair_extremes,
-            self.pair_differs,
-        )  # fmt: skip
-        entries = view.shown(batch)
-        inside = entries >= 0
-        arms = view.arm[entries[inside]]
-        self.shown += np.bincount(arms, minlength=len(view.names))
-        self.reward += np.bincount(arms, batch.reward[inside], len(view.names))
-        self.rewards += [batch.rounds, batch.reward.sum(), (batch.reward**2).sum()]
-        self.extremes = [
-            min(self.extremes[0], float(batch.reward.min())),
-            max(self.extremes[1], float(batch.reward.max())),
-        ]
-        known = ~np.isnan(batch.propensity)
-        self.unknown += int((~known).sum())
-        if known.any():
-            p = batch.propensity[known]
-            self.propensities = [
-                min(self.propensities[0], float(p.min())),
-                max(self.propensities[1], float(p.max())),
-            ]
-        sizes = view.log.pools.sizes[batch.pool]
-        self.uniform &= bool(is_uniform(batch.propensity, sizes).all())
-        pools, times = np.unique(batch.pool, return_counts=True)
-        for p, n in zip(pools, times, strict=True):
-            listed = view.arm[view.offsets[p] : view.offsets[p + 1]]
-            share = 1.0 / len(listed)
-            self.fair[listed] += n * share
-            self.variance[listed] += n * share * (1.0 - share)
+        self.survey.add(view, batch)
+        self.rewards += [batch.reward.sum(), (batch.reward**2).sum()]
+        self.users += batch.user.T @ batch.user
+        part = np.searchsorted(self.cuts, np.arange(start, start + batch.rounds), side="right") - 1
+        self.slice_pools[part, batch.pool] = True
+        self.slice_rewards += np.bincount(part, batch.reward, len(self.slice_rewards))
+        for i in np.unique(part[batch.time != NO_TIME]):
+            times = batch.time[(part == i) & (batch.time != NO_TIME)]
+            self.times[i] = int((self.times[i] or times)[0]), int(times[-1])
+        self.pool_counts += np.bincount(batch.pool, minlength=len(self.pool_counts))
         self.changes += int((np.diff(batch.pool, prepend=self.last_pool) != 0).sum())
         self.last_pool = int(batch.pool[-1])
+        inside = view.shown(batch) >= 0
+        shown = Batch(*(column[inside] for column in batch))
+        self.rewards_by_arm += np.bincount(view.arm[view.shown(shown)], shown.reward, len(view.names))
+        self.squares += sum(float((features**2).sum()) for features in view.rows(shown)[1:])
+        if view.map.pair:
+            self._add_pair(view.pair(batch), view.sizes[batch.pool])
 
-    def slice(self, part: _Slicing, start: int) -> Slice:
-        """The slice that ends here; notes the arms that it has met."""
-        sizes = self.view.sizes[part.pools]
-        arms = np.unique(self.view.arm[np.repeat(part.pools, self.view.sizes)])
-        new = int((~self.met[arms]).sum())
-        self.met[arms] = True
-        return Slice(
-            start=start, rounds=part.rounds, first_time=part.first_time, last_time=part.last_time,
-            reward=part.reward / part.rounds, arms=len(arms), new_arms=new, smallest_pool=int(sizes.min()),
-            largest_pool=int(sizes.max()),
-        )  # fmt: skip
+    def _add_pair(self, pair: FloatArray, sizes: np.ndarray) -> None:
+        inside = np.arange(pair.shape[1]) < sizes[:, None]
+        lowest = np.where(inside[:, :, None], pair, np.inf).min(axis=1)
+        highest = np.where(inside[:, :, None], pair, -np.inf).max(axis=1)
+        values = pair[inside]
+        self.pair += [values.sum(axis=0), (values**2).sum(axis=0), (lowest < highest).sum(axis=0)]
+        self.pair_extremes[0] = np.minimum(self.pair_extremes[0], lowest.min(axis=0))
+        self.pair_extremes[1] = np.maximum(self.pair_extremes[1], highest.max(axis=0))
 
+    def slices(self) -> list[Slice]:
+        """The log over time."""
+        view, slices = self.view, []
+        met = np.zeros(len(view.names), bool)
+        for i, (start, stop) in enumerate(zip(self.cuts[:-1], self.cuts[1:], strict=True)):
+            sizes = view.sizes[self.slice_pools[i]]
+            arms = np.unique(view.arm[np.repeat(self.slice_pools[i], view.sizes)])
+            first, last = self.times[i] or (None, None)
+            slices.append(
+                Slice(
+                    start=int(start), rounds=int(stop - start), first_time=first, last_time=last,
+                    reward=float(self.slice_rewards[i] / (stop - start)), arms=len(arms),
+                    new_arms=int((~met[arms]).sum()), smallest_pool=int(sizes.min()), largest_pool=int(sizes.max()),
+                )
+            )  # fmt: skip
+            met[arms] = True
+        return slices
 
-class _Slicing:
-    """Sums of a slice while it is being read."""
+    def by_arm(self, per_pool: np.ndarray) -> FloatArray:
+        """Sums by arm of what every candidate of a pool gets."""
+        entries = np.repeat(per_pool, self.view.sizes).astype(float)
+        by_arm: FloatArray = np.bincount(self.view.arm, entries, len(self.view.names)).astype(float)
+        return by_arm
 
-    def __init__(self, pools: int) -> None:
-        self.pools = np.zeros(pools, bool)
-        self.rounds = 0
-        self.reward = 0.0
-        self.first_time: int | None = None
-        self.last_time: int | None = None
+    def display(self) -> tuple[float | None, float | None]:
+        """`display_bias` and `display_limit` of `Description`."""
+        share = 1.0 / np.maximum(self.view.sizes, 1)
+        fair, variance = self.by_arm(self.pool_counts * share), self.by_arm(self.pool_counts * share * (1.0 - share))
+        used = variance > 0
+        if self.survey.uneven or not used.any() or self.view.arms_are != "articles":
+            return None, None
+        bias = float(np.abs((self.survey.shown - fair)[used] / np.sqrt(variance[used])).max())
+        return bias, -NormalDist().inv_cdf(1e-3 / int(used.sum()) / 2)
 
-    def add(self, part: Batch) -> None:
-        self.pools[part.pool] = True
-        self.rounds += part.rounds
-        self.reward += float(part.reward.sum())
-        times = part.time[part.time != NO_TIME]
-        if len(times):
-            self.first_time = int(times[0]) if self.first_time is None else self.first_time
-            self.last_time = int(times[-1])
+    def most_shown(self) -> list[ArmCounts]:
+        """The ten arms shown most often."""
+        shown, candidate = self.survey.shown, self.by_arm(self.pool_counts)
+        return [
+            ArmCounts(
+                arm=self.view.names[a], candidate=int(candidate[a]), shown=int(shown[a]),
+                reward=float(self.rewards_by_arm[a] / shown[a]) if shown[a] else None,
+            )
+            for a in np.argsort(-shown, kind="stable")[:10]
+        ]  # fmt: skip
 
-
-@kernel
-def add_moments(user, pool, offsets, group, users, moments, counts):  # type: ignore[no-untyped-def]
-    """Add (u, 1)(u, 1)' of every round to the sum over all users and to those of its candidates' groups.
-
-    Consecutive rounds with the same pool are summed up first. Moments may have further rows and columns, which are left
-    alone.
-    """
-    n, du = user.shape
-    own = np.zeros((du + 1, du + 1))
-    count = 0
-    for t in range(n):
-        for i in range(du):
-            for j in range(du):
-                own[i, j] += user[t, i] * user[t, j]
-            own[i, du] += user[t, i]
-        own[du, du] += 1.0
-        count += 1
-        if t + 1 == n or pool[t + 1] != pool[t]:
-            for i in range(du):
-                own[du, i] = own[i, du]
-            for i in range(du + 1):
-                for j in range(du + 1):
-                    users[i, j] += own[i, j]
-            for e in range(offsets[pool[t]], offsets[pool[t] + 1]):
-                g = group[e]
-                for i in range(du + 1):
-                    for j in range(du + 1):
-                        moments[g, i, j] += own[i, j]
-                counts[g] += count
-            for i in range(du + 1):
-                for j in range(du + 1):
-                    own[i, j] = 0.0
-            count = 0
-
-
-@kernel
-def add_pair_moments(user, pair, pool, offsets, group, moments, extremes, differs):  # type: ignore[no-untyped-def]
-    """Add p (u, 1, p)' of every candidate to the moments of its group, where p stands behind (u, 1), and its mirror.
-
-    Also: extremes (2, dp), the lowest and the highest of every pair feature, and differs (dp), the rounds in which it
-    is not the same for all candidates.
-    """
-    n, du = user.shape
-    dp = pair.shape[2]
-    for t in range(n):
-        first = offsets[pool[t]]
-        count = offsets[pool[t] + 1] - first
-        for a in range(dp):
-            lowest = pair[t, 0, a]
-            highest = lowest
-            for k in range(count):
-                p = pair[t, k, a]
-                lowest = min(lowest, p)
-                highest = max(highest, p)
-                own = moments[group[first + k]]
-                row = du + 1 + a
-                for i in range(du):
-                    own[row, i] += p * user[t, i]
-                    own[i, row] = own[row, i]
-                own[row, du] += p
-                own[du, row] = own[row, du]
-                for b in range(dp):
-                    own[row, du + 1 + b] += p * pair[t, k, b]
-            extremes[0, a] = min(extremes[0, a], lowest)
-            extremes[1, a] = max(extremes[1, a], highest)
-            if lowest < highest:
-                differs[a] += 1
+    def pair_features(self) -> list[PairFeature]:
+        """The pair features of the feature map."""
+        mean, square = self.pair[:2] / (self.pool_counts @ self.view.sizes)
+        lowest, highest = self.pair_extremes
+        return [
+            PairFeature(
+                name=name, mean=float(mean[i]), deviation=float(np.sqrt(max(square[i] - mean[i] ** 2, 0.0))),
+                lowest=float(lowest[i]), highest=float(highest[i]), size=float(np.sqrt(square[i])),
+                differs=float(self.pair[2, i] / self.survey.rounds),
+            )
+            for i, name in enumerate(self.view.log.pair[: self.view.map.pair])
+        ]  # fmt: skip
 
 
 def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: None) -> Description:
@@ -352,11 +277,6 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     progress : callable
         Called with the number of rounds read since the last call.
 
-    Returns
-    -------
-    Description
-        What is in the log. Ranks and moments of features are over all candidates, as if each were played in turn.
-
     Examples
     --------
     >>> from hybandits.logs.formats import opened
@@ -367,178 +287,42 @@ def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: Non
     >>> description.rounds, description.arms, round(description.reward, 3), description.uniform
     (500, 27, 0.082, True)
     """
-    log = view.log
-    tally = _Tally(view)
-    cuts = np.unique(np.linspace(0, log.rounds, SLICES + 1).round().astype(int))
-    slices: list[Slice] = []
-    now = _Slicing(len(view.sizes))
-    start = 0
+    log, sums, start = view.log, _Sums(view), 0
     for batch in log.batches():
-        tally.add(batch)
-        first = 0
-        while first < batch.rounds:
-            end = int(cuts[np.searchsorted(cuts, start, side="right")])
-            part = batch.part(first, min(batch.rounds, first + end - start - now.rounds))
-            now.add(part)
-            first += part.rounds
-            if start + now.rounds == end:
-                slices.append(tally.slice(now, start))
-                now, start = _Slicing(len(view.sizes)), end
+        sums.add(batch, start)
+        start += batch.rounds
         progress(batch.rounds)
-    rounds, total, squares = tally.rewards
-    mean = total / rounds
+    survey, (mean, square) = sums.survey, sums.rewards / sums.survey.rounds
     reading = log.about.get("reading", {})
-    order = np.argsort(-tally.shown, kind="stable")[:10]
-    by_arm = np.bincount(view.group_arm, tally.candidate, len(view.names)).astype(int)
-    shown = [
-        ArmCounts(
-            arm=view.names[a],
-            candidate=int(by_arm[a]),
-            shown=int(tally.shown[a]),
-            reward=float(tally.reward[a] / tally.shown[a]) if tally.shown[a] else None,
-        )
-        for a in order
-    ]
-    used = tally.variance > 0
-    bias = limit = None
-    if tally.uniform and used.any() and view.arms_are == "articles":
-        bias = float(np.abs((tally.shown - tally.fair)[used] / np.sqrt(tally.variance[used])).max())
-        limit = -NormalDist().inv_cdf(1e-3 / int(used.sum()) / 2)
+    bias, limit = sums.display()
     return Description(
         path=log.path.name,
         kind=log.about["kind"],
-        rounds=int(rounds),
+        rounds=survey.rounds,
         sources=len(log.source_starts),
         lines=reading.get("lines", 0),
         skipped=reading.get("skipped", {}),
         arms=len(view.names),
         vectors=len(log.names),
         pools=len(log.pools.sizes),
-        pool_changes=tally.changes - 1,
-        slices=slices,
+        pool_changes=sums.changes,
+        slices=sums.slices(),
         reward=float(mean),
-        reward_error=float(np.sqrt(max(squares / rounds - mean**2, 0.0) / rounds)),
-        lowest_reward=tally.extremes[0],
-        highest_reward=tally.extremes[1],
-        without_propensity=tally.unknown,
-        lowest_propensity=tally.propensities[0] if np.isfinite(tally.propensities[0]) else None,
-        highest_propensity=tally.propensities[1] if np.isfinite(tally.propensities[1]) else None,
-        uniform=tally.uniform,
+        reward_error=float(np.sqrt(max(square - mean**2, 0.0) / survey.rounds)),
+        lowest_reward=survey.lowest,
+        highest_reward=survey.highest,
+        without_propensity=survey.missing,
+        lowest_propensity=survey.smallest if survey.largest else None,
+        highest_propensity=survey.largest or None,
+        uniform=not survey.uneven,
         display_bias=bias,
         display_limit=limit,
-        most_shown=shown,
-        pair=_pair_features(view, tally),
+        most_shown=sums.most_shown(),
+        pair=sums.pair_features(),
         features=view.map.name,
         d1=view.d1,
         d2=view.d2,
-        **_diversity(view, tally),
-    )
-
-
-def _pair_features(view: View, tally: _Tally) -> list[PairFeature]:
-    first = view.map.user + 1
-    total, rounds = tally.candidate.sum(), tally.rewards[0]
-    features = []
-    for i, name in enumerate(view.log.pair[: view.map.pair]):
-        mean = tally.moments[:, first + i, first - 1].sum() / total
-        square = tally.moments[:, first + i, first + i].sum() / total
-        features.append(
-            PairFeature(
-                name=name,
-                mean=float(mean),
-                deviation=float(np.sqrt(max(square - mean**2, 0.0))),
-                lowest=float(tally.pair_extremes[0, i]),
-                highest=float(tally.pair_extremes[1, i]),
-                size=float(np.sqrt(square)),
-                differs=float(tally.pair_differs[i] / rounds),
-            )
-        )
-    return features
-
-
-def _diversity(view: View, tally: _Tally) -> dict[str, Any]:
-    """Ranks, and the eigenvalues behind the diversity assumption, with E over candidates.
-
-    Within group g, x = A_g w and z = B_g w with w = (u, 1, p). With S_g the sum of w w' over the rounds in which the
-    group is a candidate, sum x x' = sum_g A_g S_g A_g', and likewise for z.
-    """
-    du = view.map.user
-    d1, d2 = view.d1, view.d2
-    v_sum, own = np.zeros((d1, d1)), np.zeros((len(view.names), d2, d2))
-    cross = np.zeros((len(view.names), d1, d2))
-    per_arm = np.zeros((len(view.names), d1, d1)) if d1 and d1 * d1 * len(view.names) <= 20_000_000 else None
-    x_mean, z_mean = np.zeros(d1), np.zeros(d2)
-    for g in np.flatnonzero(tally.candidate):
-        a, s = view.group_arm[g], tally.moments[g]
-        of_x, of_z = _linear_maps(view.map, view.vectors[view.group_vector[g]])
-        xx = of_x @ s @ of_x.T
-        v_sum += xx
-        if per_arm is not None:
-            per_arm[a] += xx
-        own[a] += of_z @ s @ of_z.T
-        cross[a] += of_x @ s @ of_z.T
-        x_mean += of_x @ s[:, du]
-        z_mean += of_z @ s[:, du]
-    total = tally.candidate.sum()
-    counts = np.bincount(view.group_arm, tally.candidate, len(view.names))
-    met = np.flatnonzero(counts)
-    z_ranks = [rank(own[a], rcond=RCOND) for a in met] if d2 else [0]
-    rho_x = smallest_or_zero(v_sum / total, rcond=RCOND) if d1 else None
-    rho_z = min(smallest_or_zero(own[a] / counts[a], rcond=RCOND) for a in met) if d2 else None
-    correlation = None
-    if d1 and d2 and per_arm is not None:
-        correlation = max(canonical_correlation(per_arm[a], cross[a], own[a], rcond=RCOND) for a in met)
-    square = (np.trace(v_sum) + sum(np.trace(own[a]) for a in met)) / total
-    mean = float(np.sqrt(((x_mean / total) ** 2).sum() + ((z_mean / total) ** 2).sum()) / np.sqrt(square or 1.0))
-    x_rank = rank(v_sum, rcond=RCOND) if d1 else 0
-    reasons = _against(x_rank, d1, min(z_ranks), d2, correlation, mean)
-    return {
-        "user_rank": (rank(tally.users[:du, :du], rcond=RCOND), du),
-        "arm_rank": (rank(view.log.vectors.T @ view.log.vectors, rcond=RCOND), view.map.arm),
-        "x_rank": (x_rank, d1),
-        "smallest_z_rank": (min(z_ranks), d2),
-        "rho_x": rho_x,
-        "rho_z": rho_z,
-        "correlation": correlation,
-        "size": float(np.sqrt(square)),
-        "mean_norm": mean,
-        "diverse": not reasons,
-        "guarantee": _guarantee(reasons),
-    }
-
-
-def _linear_maps(feature_map: FeatureMap, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A (d1, m) and B (d2, m) with x = A (u, 1, p) and z = B (u, 1, p) for an arm with this v."""
-    du, size = feature_map.user, feature_map.user_and_pair + 1
-    of_x, of_z = np.zeros((size, feature_map.d1)), np.zeros((size, feature_map.d2))
-    for i, unit in enumerate(np.eye(size)):
-        fill(feature_map.code, unit[:du], unit[du + 1 :], v, unit[du], of_x[i], of_z[i])
-    return of_x.T, of_z.T
-
-
-def _against(x_rank: int, d1: int, z_rank: int, d2: int, correlation: float | None, mean: float) -> list[str]:
-    """What speaks against the diversity assumption."""
-    reasons = []
-    if x_rank < d1:
-        reasons.append(f"x spans {x_rank} of {d1} dimensions, so lambda_min(E[x x']) = 0 whatever is played")
-    if z_rank < d2:
-        reasons.append(f"an arm's z spans {z_rank} of {d2} dimensions, so lambda_min(E[z z']) = 0 for that arm")
-    if correlation is not None and correlation > 0.1:
-        reasons.append(f"x and z of an arm are correlated (up to {correlation:.2f}), but E[x z'] should be 0")
-    if mean > 0.1:
-        reasons.append("E[x] and E[z] should be 0, but are not (a constant feature is enough for that)")
-    return reasons
-
-
-def _guarantee(reasons: list[str]) -> str:
-    """What this means for HyLinUCB's theorem."""
-    if not reasons:
-        return (
-            "The diversity assumption holds for these candidates, each played in turn. It is about the arms that are "
-            "played, so HyLinUCB's regret bound is plausible here, but not proven."
-        )
-    listed = "; ".join(reasons)
-    return (
-        f"The diversity assumption does not hold: {listed}. HyLinUCB's regret bound says nothing about this log. "
-        "Estimates and widths are exact all the same."
+        user_rank=(rank(sums.users, rcond=RCOND), view.map.user),
+        arm_rank=(rank(log.vectors.T @ log.vectors, rcond=RCOND), view.map.arm),
+        size=float(np.sqrt(sums.squares / survey.shown.sum())),
     )

@@ -1,4 +1,4 @@
-"""A log cut up for engines: blocks in which rounds are summed up, folds, parts to work on, and what comes back.
+"""A log cut up for engines: parts to work on, blocks in which rounds are summed up, folds, and a survey of the rounds.
 
 Cuts are functions of the rounds alone, never of who does the work: every engine gives the same bits.
 """
@@ -6,18 +6,20 @@ Cuts are functions of the rounds alone, never of who does the work: every engine
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits.evaluation.propensities import is_uniform
-from hybandits.evaluation.rejection import Rejection
-from hybandits.evaluation.reward_model import RewardModel
-from hybandits.evaluation.targets import Learning, Target
-from hybandits.evaluation.view import View
-from hybandits.foundation.checks import FloatArray
-from hybandits.logs.store import Batch
+from hybandits.engines import Engine
+from hybandits.evaluation.view import Recipe, View
+from hybandits.foundation import checks
+from hybandits.logs.store import Batch, LogError
+
+PART_ROUNDS = 1_000_000
+"""Rounds of a part, rounded up to whole row groups."""
 
 BLOCKS = 2000
 """The largest number of blocks; a log of fewer rounds is kept round by round."""
@@ -25,76 +27,106 @@ BLOCKS = 2000
 BINS = 2000
 """Bins in which propensities are counted, each 1 % below the one before: down to 2e-9."""
 
-DEAL = 1024
+FOLD_ROUNDS = 1024
 """Consecutive rounds that go to the same fold."""
+
+ROUNDING = 1e-3
+"""How far a propensity may be off, relatively: logs often give propensities with few digits."""
+
+
+class Part(NamedTuple):
+    """Rounds start..stop-1 of a view, which the worker opens from its recipe."""
+
+    view: Recipe
+    start: int
+    stop: int
+
+
+def round_range(view: View, start: int, stop: int | None) -> tuple[int, int]:
+    """start and stop of the requested rounds, cut off at the end of the log; LogError if there are none."""
+    start = checks.count("start", start, least=0, why="it is the number of the first round")
+    if stop is not None:
+        checks.count("stop", stop, least=1, why="it is the number of the first round to leave out")
+    rounds = view.log.rounds
+    stop = rounds if stop is None else min(stop, rounds)
+    if start >= stop:
+        where = f"from round {start:,} on" if start >= rounds else f"in [{start:,}, {stop:,})"
+        raise LogError(f"The log has {rounds:,} rounds, so there are none {where}.")
+    return start, stop
+
+
+def parts_of(view: View, start: int, stop: int) -> list[Part]:
+    """Rounds start..stop-1 in parts of whole row groups, except at the two ends."""
+    cuts = [start]
+    for shard in view.log.shards:
+        end = shard.start + shard.rounds
+        if cuts[-1] < end < stop and end - cuts[-1] >= PART_ROUNDS:
+            cuts.append(end)
+    return [Part(view.recipe(), a, b) for a, b in zip(cuts, [*cuts[1:], stop], strict=True) if a < b]
+
+
+def in_order(
+    engine: Engine, work: Any, tasks: list[Any], progress: Callable[[int], None] = lambda amount: None
+) -> Iterator[Any]:
+    """Run `work` on every task and yield the results in the order of the tasks, each as soon as its turn has come."""
+    so_far = [0] * len(tasks)
+
+    def report(i: int, amount: int) -> None:
+        progress(amount - so_far[i])
+        so_far[i] = amount
+
+    waiting: dict[int, Any] = {}
+    turn = 0
+    with closing(engine.map(work, tasks, report)) as running:
+        for i, result in running:
+            waiting[i] = result
+            while turn in waiting:
+                yield waiting.pop(turn)
+                turn += 1
 
 
 class BlockLayout(NamedTuple):
-    """How rounds are summed up: in blocks of `size` from round `first` on, with `deal` rounds in a row in one fold."""
+    """Blocks of `size` rounds in which terms are summed up, and folds of `fold_rounds` rounds in a row."""
 
     first: int
     rounds: int
     size: int
-    deal: int
+    fold_rounds: int
     folds: int
 
     @classmethod
     def of(cls, start: int, stop: int, folds: int) -> BlockLayout:
         """The blocks and folds of rounds start..stop-1."""
         n = stop - start
-        return cls(start, n, -(-n // BLOCKS), min(DEAL, max(1, n // (8 * folds))), folds)
+        return cls(start, n, -(-n // BLOCKS), min(FOLD_ROUNDS, max(1, n // (8 * folds))), folds)
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return -(-self.rounds // self.size)
 
-    def touched(self, start: int, stop: int) -> range:
+    def block(self, start: int, rounds: int) -> np.ndarray:
+        """The blocks of so many rounds of the log, from round `start` on."""
+        return np.arange(start - self.first, start - self.first + rounds) // self.size
+
+    def touched(self, start: int, stop: int) -> slice:
         """The blocks that rounds start..stop-1 of the log are in."""
-        return range((start - self.first) // self.size, (stop - 1 - self.first) // self.size + 1)
+        return slice((start - self.first) // self.size, (stop - 1 - self.first) // self.size + 1)
 
     def fold(self, start: int, rounds: int) -> np.ndarray:
         """The folds of so many rounds of the log, from round `start` on."""
-        return (np.arange(start - self.first, start - self.first + rounds) // self.deal) % self.folds
+        return (np.arange(start - self.first, start - self.first + rounds) // self.fold_rounds) % self.folds
 
 
-class LogPart(NamedTuple):
-    """Rounds start..stop-1 of a view, and what is to be done with them.
-
-    The passes over a log take the same part with more and more filled in: nothing for the statistics of the model,
-    then targets and models for the terms, then slopes for the influence of the fit.
-    """
-
-    view: dict[str, Any]
-    start: int
-    stop: int
-    layout: BlockLayout
-    targets: tuple[Target | Learning, ...] = ()
-    models: tuple[RewardModel, ...] = ()
-    slopes: tuple[tuple[RewardModel, ...], ...] = ()
-    clip: float = math.inf
-    low: float = -math.inf
-    high: float = math.inf
-    features: bool = False
-    rejection: Rejection = Rejection()
-
-
-class BlockSums(NamedTuple):
-    """What the rounds of a part sum up to for one policy: `sums` of the blocks from number `block` on."""
-
-    block: int
-    sums: FloatArray
-    mass: FloatArray
-    eligible: np.ndarray
-    tally: FloatArray
-    groups: np.ndarray
-    features: FloatArray
-    """Phi (see `crossfit`) as sums of pi (u, p, 1) per fold and group, for these groups."""
+def is_uniform(propensity: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """True where a propensity is 1 / candidates, up to ROUNDING; False where it is missing."""
+    uniform: np.ndarray = np.abs(propensity * candidates - 1) <= ROUNDING
+    return uniform
 
 
 @dataclass
 class Survey:
-    """What some rounds of a log are like.
+    """Propensities, rewards and lists of some rounds of a log.
 
     Attributes
     ----------
@@ -125,35 +157,51 @@ class Survey:
     longest: int = 0
     histogram: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
 
+    @classmethod
+    def of(cls, view: View) -> Survey:
+        """The survey of no rounds."""
+        return cls(np.zeros(len(view.names), np.int64))
+
+    @property
+    def sound(self) -> bool:
+        """True if all propensities lie in (0, 1]."""
+        return not (self.missing or self.wrong)
+
     def add(self, view: View, batch: Batch) -> None:
         """Add the rounds of a batch."""
         p, sizes = batch.propensity, view.log.pools.sizes[batch.pool]
         missing = np.isnan(p)
         sound = (p > 0) & (p <= 1)
-        self.rounds += batch.rounds
-        self.missing += int(missing.sum())
-        self.wrong += int((~missing & ~sound).sum())
-        self.uneven += int((~is_uniform(p, sizes)).sum())
-        self.smallest = min(self.smallest, float(p[sound].min(initial=math.inf)))
-        self.largest = max(self.largest, float(p[sound].max(initial=0.0)))
-        bins = np.minimum(np.log(p[sound]) / math.log(0.99), BINS - 1).astype(np.int64)
-        self.histogram += np.bincount(bins, minlength=BINS)
-        self.lowest = min(self.lowest, float(batch.reward.min()))
-        self.highest = max(self.highest, float(batch.reward.max()))
-        self.shortest, self.longest = min(self.shortest, int(sizes.min())), max(self.longest, int(sizes.max()))
         entries = view.shown(batch)
-        self.shown += np.bincount(view.arm[entries[entries >= 0]], minlength=len(self.shown))
+        bins = np.minimum(np.log(p[sound]) / math.log(0.99), BINS - 1).astype(np.int64)
+        self.merge(
+            Survey(
+                shown=np.bincount(view.arm[entries[entries >= 0]], minlength=len(self.shown)),
+                rounds=batch.rounds,
+                missing=int(missing.sum()),
+                wrong=int((~missing & ~sound).sum()),
+                uneven=int((~is_uniform(p, sizes)).sum()),
+                smallest=float(p[sound].min(initial=math.inf)),
+                largest=float(p[sound].max(initial=0.0)),
+                lowest=float(batch.reward.min()),
+                highest=float(batch.reward.max()),
+                shortest=int(sizes.min()),
+                longest=int(sizes.max()),
+                histogram=np.bincount(bins, minlength=BINS),
+            )
+        )
+
+    def merge(self, other: Survey) -> None:
+        """Add the survey of other rounds."""
+        for name in ("shown", "rounds", "missing", "wrong", "uneven", "histogram"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("smallest", "lowest", "shortest"):
+            setattr(self, name, min(getattr(self, name), getattr(other, name)))
+        for name in ("largest", "highest", "longest"):
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
 
     def quantile(self, share: float) -> float:
         """A propensity below which at most this share of the propensities lies, to 1 %."""
         below = np.cumsum(self.histogram[::-1])[::-1]  # from bin i on
         few = np.flatnonzero(below <= share * self.rounds)
         return 0.99 ** int(few[0]) if few.size else self.smallest
-
-    def merge(self, other: Survey) -> None:
-        """Add the survey of other rounds."""
-        for name in ("shown", "rounds", "missing", "wrong", "uneven", "histogram"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.smallest, self.lowest = min(self.smallest, other.smallest), min(self.lowest, other.lowest)
-        self.highest, self.largest = max(self.highest, other.highest), max(self.largest, other.largest)
-        self.shortest, self.longest = min(self.shortest, other.shortest), max(self.longest, other.longest)

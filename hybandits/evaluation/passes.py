@@ -1,242 +1,389 @@
-"""The passes over a log: what it is like, the terms of fixed and of learning policies, and how much work that is."""
+"""The passes over a log: its survey, the model of its rewards, the terms of policies, and the influence of the fit.
+
+The model of the rewards is hybrid ridge regression, cross-fitted. Rounds are dealt to folds, consecutive rounds
+together, and q for a fold is fitted on the other folds. So in a dr term the model is independent of the reward, and its
+errors cost no bias. A dm estimate has the model's errors in full, and its interval accounts for them. Let
+phi_t = sum_a pi(a) x~(a), with x~ the features (x, z) placed where theta and the arm's own beta stand, and M_-f the
+ridge matrix without fold f. Then
+
+    dm = (1/n) sum_f Phi_f' (theta, beta)_-f,   Phi_f = sum_{t in f} phi_t,
+
+and row s moves (theta, beta)_-f by M_-f^-1 x~_s e_s, to first order, where e_s = r_s - q(s) with q fitted on the other
+folds. So round s counts with phi_s' (theta, beta)_-h + c_s - mean(c), where h is its fold and
+
+    c_s = g_h' x~_s e_s,   g_h = sum_{f != h} M_-f^-1 Phi_f.
+
+This is right if rewards are linear in the features, as the model assumes. If they are not, dm is biased, and no
+interval computed from the model can know: compare dm with dr.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from hybandits.engines import Engine, Report
-from hybandits.evaluation.crossfit import add_features, cross_fitted, influence_part, slopes_of, stacked
-from hybandits.evaluation.parts import BlockLayout, BlockSums, LogPart, Survey
-from hybandits.evaluation.rejection import rejection_for
-from hybandits.evaluation.support import LogSupport
+from hybandits.estimators.ridge import HybridRidge
+from hybandits.evaluation.estimators import BlockSums, Tally, Terms, TermsOf, columns_of
+from hybandits.evaluation.fit import PackedStatistics, Statistics, ridge_model
+from hybandits.evaluation.log_world import RewardModel
+from hybandits.evaluation.parts import BlockLayout, Part, Survey, in_order
+from hybandits.evaluation.rejection import Rejection
 from hybandits.evaluation.targets import Learning, Logged, Target
-from hybandits.evaluation.tasks import in_order, tasks_of, view_of
-from hybandits.evaluation.terms import (
-    COLUMNS,
-    COUNTS,
-    DM,
-    DR,
-    HIT,
-    IPS,
-    LARGEST,
-    TERMS,
-    add_up,
-    round_terms,
-)
-from hybandits.evaluation.view import Expander, View
+from hybandits.evaluation.view import Expander, View, view_of
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.compiling import kernel
+from hybandits.kernels.features import fill
 from hybandits.logs.store import Batch
-from hybandits.policies.base import Policy
-from hybandits.simulation.rounds import Rounds
 
 
-class Walker:
-    """Goes over rounds and computes the terms of policies. Those that learn need all rounds from the first one on."""
+class LogPart(NamedTuple):
+    """A part of a log and what is to be done with it.
 
-    def __init__(self, view: View, task: LogPart) -> None:
-        self.view, self.task = view, task
-        self._choices = [self._prepared(target) for target in task.targets]
-        wanted = any(isinstance(target, Learning) or target.wants_features for target in task.targets)
-        self._expander = Expander(view) if wanted else None
-        arms, groups, known = len(view.names), len(view.group_arm), view.map.user_and_pair
-        self.modelled = bool(task.models)
-        # Without a model there is no need for folds, and a sum over all rounds of a block keeps its bits.
-        self._alone = not self.modelled and any(isinstance(target, Learning) for target in task.targets)
-        self._weights, self._constant = np.zeros((1, 1, known)), np.zeros((1, 1))
-        if self.modelled:
-            self._weights, self._constant = stacked(task.models, view)
-        many = len(task.targets)
-        self.mass, self.eligible = np.zeros((many, arms)), np.zeros((many, arms), np.int64)
-        self.tally = np.zeros((many, COUNTS))
-        shape = (many, task.layout.folds, groups, known + 1) if task.features else (many, 1, 1, 1)
-        self.features = np.zeros(shape)
+    The passes take the same part with more and more filled in: nothing for the survey and the statistics of the model,
+    then targets and models for the terms, then slopes for the influence of the fit.
+    """
 
-    def _prepared(self, target: Target | Learning) -> Callable[[Batch, Rounds | None, FloatArray], FloatArray]:
-        """Choice probabilities from rounds, and, for a policy that learns, from which of them are kept."""
-        if isinstance(target, Learning):
-            playing: Callable[..., FloatArray] = target.playing(self.view)
-            return playing
-        fixed = target.prepared(self.view)
-        return lambda batch, rounds, kept: fixed(batch, rounds)
-
-    def _pieces(self, batch: Batch, start: int) -> Iterator[tuple[Batch, Rounds | None]]:
-        if self._expander is not None:
-            yield from self._expander(batch, start)
-        else:
-            for first in range(0, batch.rounds, 8192):
-                yield batch.part(first, first + 8192), None
-
-    def __call__(self, batch: Batch, start: int) -> Iterator[tuple[int, Batch, np.ndarray, list[FloatArray]]]:
-        """Yield pieces of the batch: number of the first round, the rounds, their folds, the terms of every policy."""
-        view, task = self.view, self.task
-        for piece, rounds in self._pieces(batch, start):
-            n = piece.rounds
-            counts, first = view.sizes[piece.pool], view.offsets[piece.pool]
-            real = view.log.pools.sizes[piece.pool]
-            shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
-            fold = np.zeros(n, np.int64) if self._alone else task.layout.fold(start, n)
-            chance = task.rejection.chance(piece.propensity)
-            pair = view.pair(piece)
-            every = []
-            for j, target in enumerate(task.targets):
-                if isinstance(target, Logged):
-                    terms = np.ones((n, len(TERMS)))
-                    terms[:, [IPS, DM, DR, HIT]] = piece.reward[:, None]
-                    self.tally[j, LARGEST] = 1.0
-                    every.append(terms)
-                    continue
-                kept = task.rejection.drawn(start, piece.propensity) if isinstance(target, Learning) else chance
-                pi = np.ascontiguousarray(self._choices[j](piece, rounds, kept), dtype=np.float64)
-                if pi.shape != (n, int(counts.max())):
-                    raise ValueError(
-                        f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} "
-                        "candidates: give one row per round and one column per candidate"
-                    )
-                terms = np.empty((n, len(TERMS)))
-                wrong = round_terms(
-                    pi, counts, real, shown, piece.reward, piece.propensity, piece.user, pair, first, view.group,
-                    view.arm, self._weights, self._constant, fold if self.modelled else np.zeros(n, np.int64),
-                    self.modelled, task.low, task.high, task.clip, kept, terms, self.mass[j], self.eligible[j],
-                    self.tally[j],
-                )  # fmt: skip
-                if wrong >= 0:
-                    raise ValueError(
-                        f"{target} gives the candidates of round {start + wrong} the probabilities "
-                        f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
-                    )
-                if task.features:
-                    add_features(pi, counts, piece.user, pair, first, view.group, fold, self.features[j])
-                every.append(terms)
-            yield start, piece, fold, every
-            start += n
+    part: Part
+    layout: BlockLayout
+    terms: tuple[TermsOf, ...] = ()
+    targets: tuple[Target | Learning, ...] = ()
+    models: tuple[RewardModel, ...] = ()
+    slopes: tuple[tuple[RewardModel, ...], ...] = ()
+    clip: float = math.inf
+    low: float = -math.inf
+    high: float = math.inf
+    features: bool = False
+    rejection: Rejection = Rejection()
 
 
-def walk_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
-    """What the rounds are like, and the terms of all policies summed up by block."""
-    view, layout = view_of(**task.view), task.layout
-    walker = Walker(view, task)
-    survey = Survey(np.zeros(len(view.names), np.int64))
-    blocks = layout.touched(task.start, task.stop)
-    sums = np.zeros((len(task.targets), len(blocks), layout.folds, COLUMNS))
-    start = task.start
-    for batch in view.log.batches(task.start, task.stop):
-        survey.add(view, batch)
-        for number, piece, fold, every in walker(batch, start):
-            at = number - layout.first - blocks.start * layout.size
-            for terms, total in zip(every, sums, strict=True):
-                add_up(terms, every[0], piece.reward, at, layout.size, fold, total)
-            report(piece.rounds)
-        start += batch.rounds
-    results = []
-    for j in range(len(task.targets)):
-        groups = np.flatnonzero(walker.features[j, :, :, -1].any(axis=0)) if task.features else np.zeros(0, np.int64)
-        features = walker.features[j][:, groups]
-        results.append(
-            BlockSums(blocks.start, sums[j], walker.mass[j], walker.eligible[j], walker.tally[j], groups, features)
-        )
-    return survey, results
+# ------------------------------------------------------------------ the survey
 
 
 def survey_part(task: LogPart, report: Report) -> Survey:
-    """What the rounds are like."""
-    view = view_of(**task.view)
-    survey = Survey(np.zeros(len(view.names), np.int64))
-    for batch in view.log.batches(task.start, task.stop):
+    """The survey of the rounds of a part."""
+    view = view_of(task.part.view)
+    survey = Survey.of(view)
+    for batch in view.log.batches(task.part.start, task.part.stop):
         survey.add(view, batch)
         report(batch.rounds)
     return survey
 
 
-def read(
-    view: View,
-    policies: list[LogSupport],
-    names: list[str],
-    layout: BlockLayout,
-    ridge: float,
-    clip: float | None,
-    bounds: tuple[float, float] | None,
-    keep: float | None,
-    seed: int | None,
-    engine: Engine,
-    progress: Callable[[int], None] | None,
-) -> tuple[Survey, bool]:
-    """Go over the log as often as it takes and add up what it says about the policies.
+# ------------------------------------------------------------------ terms
 
-    Returns what the log is like, and whether its rounds were too few to fit the models that the estimators need.
-    """
-    progress = progress or (lambda rounds: None)
-    learning = [(policy, policy.target) for policy in policies if isinstance(policy.target, Learning)]
-    fixed = [(policy, policy.target) for policy in policies if not isinstance(policy.target, Learning)]
-    moving = [policy for policy, _ in fixed if not policy.logged]
-    modelled = ("dr" in names and bool(moving or learning)) or ("dm" in names and bool(moving))
-    first, last = layout.first, layout.first + layout.rounds
-    parts = [LogPart(task.view, task.start, task.stop, layout) for task in tasks_of(view, first, last)]
-    survey = Survey(np.zeros(len(view.names), np.int64))
-    surveyed = bool(learning) or "replay" in names
-    if surveyed:
-        for part_survey in in_order(engine, survey_part, parts, progress):
-            survey.merge(part_survey)
-        for policy in policies:
-            policy.rejection = rejection_for(survey, keep, seed, learns=policy.learns)
-    if names == ["dm"] or survey.missing or survey.wrong:
-        learning = []  # nothing can be estimated for them
-    fitted = cross_fitted(view, parts, ridge, engine, progress) if modelled else None
-    direct = fitted is not None and "dm" in names and bool(moving)
-    low, high = bounds or (-math.inf, math.inf)
-    whole = LogPart(
-        view.recipe(), first, last, layout, models=tuple(fitted[0]) if fitted else (),
-        clip=math.inf if clip is None else clip, low=low, high=high,
-    )  # fmt: skip
-    # Learning policies come first: each takes as long as the whole log does.
-    todo = [whole._replace(targets=(target,), rejection=policy.rejection) for policy, target in learning]
-    if fixed:
-        targets = tuple(target for _, target in fixed)
-        share = whole._replace(targets=targets, features=direct, rejection=fixed[0][0].rejection)
-        todo += [share._replace(start=part.start, stop=part.stop) for part in parts]
-    features = np.zeros((len(fixed), layout.folds, len(view.group_arm) if direct else 0, view.map.user_and_pair + 1))
-    for i, (part_survey, part_sums) in enumerate(in_order(engine, walk_part, todo, progress)):
-        if i < len(learning):
-            learning[i][0].add(part_sums[0])
-            continue
-        if not surveyed:
-            survey.merge(part_survey)
-        for (policy, _), sums, its in zip(fixed, part_sums, features, strict=True):
-            policy.add(sums)
-            its[:, sums.groups] += sums.features
-    if fitted is not None and direct:
-        slopes = tuple(
-            slopes_of(view, fitted[1], its)
-            for (policy, _), its in zip(fixed, features, strict=True)
-            if not policy.logged
+ROUND = np.dtype([(name, float) for name in ("total", "match", "padded", "direct", "within", "shown")])
+"""What `add_choices` writes for a round: the sum of pi, pi(shown), pi on filled-up places, and what the model says."""
+
+
+def terms_part(task: LogPart, report: Report) -> tuple[Survey, list[BlockSums]]:
+    """The survey of a part, and the terms of all policies summed up by block."""
+    view, layout, (_, start, stop) = view_of(task.part.view), task.layout, task.part
+    survey = Survey.of(view)
+    modelled, fixed = bool(task.models), not isinstance(task.targets[0], Learning)
+    blocks = layout.touched(start, stop)
+    shape = (len(view.group_arm), view.map.user_and_pair + 1) if task.features else (0, 0)
+    sums = [
+        BlockSums.empty(blocks.stop - blocks.start, layout.folds, len(view.names), len(task.terms), shape)
+        for _ in task.targets
+    ]
+    choices = [
+        target.playing(view, task.rejection) if isinstance(target, Learning) else target.prepared(view)
+        for target in task.targets
+    ]
+    expander = Expander(view) if any(target.wants_features for target in task.targets) else None
+    weights, constant = stacked(task.models, view) if modelled else (np.zeros((1, 1, shape[1])), np.zeros((1, 1)))
+    for batch in view.log.batches(start, stop):
+        if fixed:
+            survey.add(view, batch)
+        for piece, rounds in expander(batch, start) if expander else _pieces(batch):
+            # Without a model there is no need for folds.
+            fold = layout.fold(start, piece.rounds) if modelled else np.zeros(piece.rounds, np.int64)
+            block = layout.block(start, piece.rounds) - blocks.start
+            first: Terms | None = None
+            for target, choose, total in zip(task.targets, choices, sums, strict=True):
+                if isinstance(target, Logged):
+                    terms = logged_terms(piece, total)
+                else:
+                    pi = choose(piece, rounds)
+                    terms = terms_of(task, view, target, piece, pi, start, fold, weights, constant, total)
+                first = first or terms
+                add_up(columns_of(task.terms, terms, first), block, fold, total.sums)
+            start += piece.rounds
+            report(piece.rounds)
+    return survey, sums
+
+
+def _pieces(batch: Batch) -> Iterator[tuple[Batch, None]]:
+    for first in range(0, batch.rounds, 8192):
+        yield batch.part(first, first + 8192), None
+
+
+def logged_terms(piece: Batch, sums: BlockSums) -> Terms:
+    """The terms of the log's own policy, whose value is the mean reward whatever the estimator."""
+    one = np.ones(piece.rounds)
+    sums.tally = sums.tally.plus(Tally(largest=1.0))
+    return Terms(piece.reward, one, one, one, piece.reward, piece.reward, piece.reward)
+
+
+def terms_of(
+    task: LogPart,
+    view: View,
+    target: Target | Learning,
+    piece: Batch,
+    pi: FloatArray,
+    start: int,
+    fold: np.ndarray,
+    weights: FloatArray,
+    constant: FloatArray,
+    sums: BlockSums,
+) -> Terms:
+    """The terms of a policy with choice probabilities pi; what else is counted is added to its sums."""
+    n, counts, first = piece.rounds, view.sizes[piece.pool], view.offsets[piece.pool]
+    pi = np.ascontiguousarray(pi, dtype=np.float64)
+    if pi.shape != (n, int(counts.max())):
+        raise ValueError(
+            f"{target} gives probabilities of shape {pi.shape} for {n} rounds of at most {counts.max()} candidates: "
+            "give one row per round and one column per candidate"
         )
-        again = [part._replace(models=tuple(fitted[0]), slopes=slopes) for part in parts]
-        for block, influences in in_order(engine, influence_part, again, progress):
-            for policy, total in zip(moving, influences, strict=True):
-                policy.influence[block : block + len(total)] += total
-    return survey, modelled and fitted is None
+    shown = np.where(piece.chosen < counts, piece.chosen, -1).astype(np.int64)
+    pair, real = view.pair(piece), view.log.pools.sizes[piece.pool]
+    out = np.zeros(n, ROUND)
+    wrong = add_choices(
+        pi, counts, real, shown, piece.user, pair, first, view.group, view.arm, weights, constant, fold,
+        bool(task.models), task.low, task.high, out, sums.mass, sums.eligible,
+    )  # fmt: skip
+    if wrong >= 0:
+        raise ValueError(
+            f"{target} gives the candidates of round {start + wrong} the probabilities "
+            f"{checks.short(pi[wrong, : counts[wrong]].tolist())}: they must be at least 0 and sum up to 1"
+        )
+    if task.features:
+        add_features(pi, counts, piece.user, pair, first, view.group, fold, sums.features)
+    p, match, total = piece.propensity, out["match"], out["total"]
+    sound = (p > 0) & (p <= 1)
+    weight = np.divide(match, p, out=np.zeros(n), where=sound)
+    clipped = weight > task.clip
+    weight[clipped] = task.clip
+    learns = isinstance(target, Learning)
+    kept = match * (task.rejection.drawn(start, p) if learns else task.rejection.chance(p))
+    others = np.where((p == 1.0) & (total - match > 1e-9), total - match, 0.0)
+    sums.tally = sums.tally.plus(
+        Tally(
+            largest=float(weight.max()),
+            silent=float((total == 0.0).sum()),
+            padded=float(out["padded"].sum()),
+            certain=float(others.sum()),
+            mixed=float(((kept > 0.0) & (kept < 1.0)).sum()),
+            clipped=float(clipped.sum()),
+            squares=float(kept @ kept),
+        )
+    )
+    return Terms(piece.reward, match, weight, kept, out["direct"], out["within"], out["shown"])
 
 
-def progress_total(
-    view: View,
-    targets: Mapping[str, Any],
-    *,
-    estimators: Sequence[str] = ("ips", "snips", "dm", "dr"),
-    start: int = 0,
-    stop: int | None = None,
-) -> int:
-    """How many rounds `evaluate` reports to `progress` in all: those of the log, times the passes over it."""
-    rounds = (view.log.rounds if stop is None else min(stop, view.log.rounds)) - start
-    names = list(estimators)
-    learning = sum(isinstance(t, Learning) or (names == ["replay"] and isinstance(t, Policy)) for t in targets.values())
-    fixed = len(targets) - learning
-    moving = fixed > sum(t == "logged" or isinstance(t, Logged) for t in targets.values())
-    passes = learning * (names != ["dm"]) + (fixed > 0)
-    passes += bool(learning) or "replay" in names
-    passes += ("dr" in names and (moving or learning > 0)) or ("dm" in names and moving)
-    passes += "dm" in names and moving
-    return rounds * passes
+@kernel
+def add_choices(  # type: ignore[no-untyped-def]
+    pi, counts, real, shown, user, pair, first, group, arm, weights, constant, fold, modelled, low, high, out, mass,
+    eligible,
+):  # fmt: skip
+    """Write a ROUND for every round. Returns the first round whose probabilities are invalid, -1 if there is none.
+
+    counts: candidates; real: those that are not filled up; shown: the place of what was shown, -1 if it was cut off;
+    first: entry of the first candidate. The model's mean of group g in fold f is (u, p).weights[f, g] + constant[f, g],
+    p being the pair features, if there are any; `within` and `shown` have it within low..high. Added to for every arm:
+    mass, its probability, and eligible, the rounds with any.
+    """
+    du = user.shape[1]
+    for t in range(pi.shape[0]):
+        f = fold[t]
+        total, direct, within = 0.0, 0.0, 0.0
+        for k in range(counts[t]):
+            p = pi[t, k]
+            if not p >= 0.0:
+                return t
+            e = first[t] + k
+            if p > 0.0:
+                total += p
+                mass[arm[e]] += p
+                eligible[arm[e]] += 1
+                if k >= real[t]:
+                    out[t].padded += p
+            if modelled and (p > 0.0 or k == shown[t]):
+                g = group[e]
+                q = constant[f, g]
+                for i in range(du):
+                    q += user[t, i] * weights[f, g, i]
+                for i in range(pair.shape[2]):
+                    q += pair[t, k, i] * weights[f, g, du + i]
+                limited = min(max(q, low), high)
+                direct += p * q
+                within += p * limited
+                if k == shown[t]:
+                    out[t].shown = limited
+        if total != 0.0 and abs(total - 1.0) > 1e-6:
+            return t
+        out[t].total = total
+        out[t].direct = direct
+        out[t].within = within
+        if shown[t] >= 0:
+            out[t].match = pi[t, shown[t]]
+    return -1
+
+
+@kernel
+def add_up(columns, block, fold, sums):  # type: ignore[no-untyped-def]
+    """Add the columns of every round to the sums (blocks, folds, columns)."""
+    for t in range(columns.shape[0]):
+        for c in range(columns.shape[1]):
+            sums[block[t], fold[t], c] += columns[t, c]
+
+
+# ------------------------------------------------------------------ the model of the rewards
+
+
+def fold_part(task: LogPart, report: Report) -> list[PackedStatistics]:
+    """The statistics of every fold, for the rounds of a part."""
+    view, (_, start, stop) = view_of(task.part.view), task.part
+    folds = [Statistics(view) for _ in range(task.layout.folds)]
+    for batch in view.log.batches(start, stop):
+        fold = task.layout.fold(start, batch.rounds)
+        for f, statistics in enumerate(folds):
+            statistics.add(Batch(*(column[fold == f] for column in batch)))
+        start += batch.rounds
+        report(batch.rounds)
+    return [statistics.packed() for statistics in folds]
+
+
+def cross_fitted(
+    view: View, tasks: list[LogPart], ridge: float, engine: Engine, progress: Callable[[int], None]
+) -> tuple[tuple[RewardModel, ...], list[HybridRidge]] | None:
+    """For every fold the model fitted on the others, and its estimator; None if there are no rounds to fit one to."""
+    folds = [Statistics(view) for _ in range(tasks[0].layout.folds)]
+    for part in in_order(engine, fold_part, tasks, progress):
+        for statistics, packed in zip(folds, part, strict=True):
+            statistics.merge(packed)
+    fitted = []
+    for f in range(len(folds)):
+        others = Statistics(view)
+        for statistics in (*folds[:f], *folds[f + 1 :]):
+            others.merge(statistics.packed())
+        if not others.rounds:
+            return None
+        fitted.append(ridge_model(others, ridge=ridge))
+    return tuple(model for model, _ in fitted), [estimator for _, estimator in fitted]
+
+
+def stacked(models: Sequence[RewardModel], view: View) -> tuple[FloatArray, FloatArray]:
+    """`RewardModel.per_group` of several models: weights (models, groups, m) and constants (models, groups)."""
+    per_model = [model.per_group(view) for model in models]
+    return np.stack([weights for weights, _ in per_model]), np.stack([constant for _, constant in per_model])
+
+
+# ------------------------------------------------------------------ the influence of a row on dm
+
+
+@kernel
+def add_features(pi, counts, user, pair, first, group, fold, sums):  # type: ignore[no-untyped-def]
+    """sums[fold, group] += pi (u, p, 1): all there is to know of Phi, features being linear in it within a group."""
+    du, dp = user.shape[1], pair.shape[2]
+    for t in range(pi.shape[0]):
+        for k in range(counts[t]):
+            p = pi[t, k]
+            if p > 0.0:
+                row = sums[fold[t], group[first[t] + k]]
+                for i in range(du):
+                    row[i] += p * user[t, i]
+                for i in range(dp):
+                    row[du + i] += p * pair[t, k, i]
+                row[du + dp] += p
+
+
+@kernel
+def add_influence(  # type: ignore[no-untyped-def]
+    entry, reward, known, group, weights, constant, slopes, offsets, fold, block, sums
+):  # fmt: skip
+    """sums[policy, block] += c_s of every round (see the module); (slopes, offsets)[policy, fold] stand for g_fold.
+
+    known: (u, p) of what was shown.
+    """
+    for t in range(entry.shape[0]):
+        if entry[t] < 0:
+            continue
+        f, g = fold[t], group[entry[t]]
+        error = reward[t] - constant[f, g]
+        for i in range(known.shape[1]):
+            error -= known[t, i] * weights[f, g, i]
+        for j in range(slopes.shape[0]):
+            slope = offsets[j, f, g]
+            for i in range(known.shape[1]):
+                slope += known[t, i] * slopes[j, f, g, i]
+            sums[j, block[t]] += slope * error
+
+
+@kernel
+def spread_features(code, du, sums, group_vector, group_arm, vectors, x, own):  # type: ignore[no-untyped-def]
+    """Phi from the sums of (u, p, 1) by group: x (d1,), own (arms, d2)."""
+    m = sums.shape[1] - 1
+    some_x, some_z = np.zeros(x.shape[0]), np.zeros(own.shape[1])
+    for g in range(sums.shape[0]):
+        fill(code, sums[g, :du], sums[g, du:m], vectors[group_vector[g]], sums[g, m], some_x, some_z)
+        for k in range(x.shape[0]):
+            x[k] += some_x[k]
+        for k in range(own.shape[1]):
+            own[group_arm[g], k] += some_z[k]
+
+
+def solve(
+    estimator: HybridRidge, x: FloatArray, own: FloatArray, names: Sequence[Hashable]
+) -> tuple[FloatArray, FloatArray]:
+    """M^-1 b for b = (x, own), own (names, d2); 0 for arms without rows in the fit, which no row of it moves.
+
+    With the blocks V, B_i, W_i of M: (V - sum B_i W_i^-1 B_i') y = x - sum B_i W_i^-1 b_i, then W_i^-1 (b_i - B_i' y).
+    """
+    known = [i for i, name in enumerate(names) if name in estimator.learned]
+    v, b, w, eliminated = estimator.design([names[i] for i in known])
+    inner = np.linalg.solve(w, own[known][:, :, None])[:, :, 0]
+    theta = np.linalg.solve(v - eliminated, x - np.einsum("aij,aj->i", b, inner))
+    beta = np.zeros_like(own)
+    beta[known] = np.linalg.solve(w, (own[known] - np.einsum("aij,i->aj", b, theta))[:, :, None])[:, :, 0]
+    return theta, beta
+
+
+def slopes_of(view: View, estimators: list[HybridRidge], features: FloatArray) -> tuple[RewardModel, ...]:
+    """g_h for every fold h: sum over f != h of M_-f^-1 Phi_f."""
+    moved = []
+    for f, estimator in enumerate(estimators):
+        x, own = np.zeros(view.d1), np.zeros((len(view.names), view.d2))
+        spread_features(
+            view.map.code, view.map.user, features[f], view.group_vector, view.group_arm, view.vectors, x, own
+        )
+        moved.append(solve(estimator, x, own, view.names))
+    slopes = []
+    for h in range(len(estimators)):
+        theta = sum((moved[f][0] for f in range(len(moved)) if f != h), np.zeros(view.d1))
+        beta = sum((moved[f][1] for f in range(len(moved)) if f != h), np.zeros((len(view.names), view.d2)))
+        slopes.append(RewardModel(map=view.map, theta=theta, beta=beta, names=view.names))
+    return tuple(slopes)
+
+
+def influence_part(task: LogPart, report: Report) -> FloatArray:
+    """The sums of c by block, for the blocks of a part and every policy."""
+    view, layout, (_, start, stop) = view_of(task.part.view), task.layout, task.part
+    weights, constant = stacked(task.models, view)
+    per_policy = [stacked(models, view) for models in task.slopes]
+    slopes, offsets = np.stack([slope for slope, _ in per_policy]), np.stack([offset for _, offset in per_policy])
+    blocks = layout.touched(start, stop)
+    sums = np.zeros((len(task.slopes), blocks.stop - blocks.start))
+    for batch in view.log.batches(start, stop):
+        add_influence(
+            view.shown(batch), batch.reward, view.user_and_pair(batch), view.group, weights, constant, slopes, offsets,
+            layout.fold(start, batch.rounds), layout.block(start, batch.rounds) - blocks.start, sums,
+        )  # fmt: skip
+        start += batch.rounds
+        report(batch.rounds)
+    return sums

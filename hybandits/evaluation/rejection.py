@@ -1,4 +1,4 @@
-"""Which rounds of a log a replayed policy may learn from: rejection, which makes any log uniform.
+"""Rejection: the rounds of a log that a replayed policy may learn from.
 
 Replay (Li et al. 2011) plays a policy on logged rounds, and where it chooses what was shown, the reward is its reward.
 Such a match has the probability p(a) of what it chooses, so unless the log was uniform, a match says that the choice
@@ -13,51 +13,48 @@ c pi(a) / p(a) instead, which is the same for policies that do not draw, and nee
 
 Where p(a) < c, a match is always kept, which is too seldom: the choice counts p(a) / c < 1 times. With s the mean of
 1 - min(1, p(a) / c) over the policy's choices, the rounds of the policy are a mixture: the share 1 - s is distributed
-as the rounds kept are, the share s in a way that nobody knows. So for rewards in low..high,
+as the rounds kept are, the share s in an unknown way. So for rewards in low..high,
 
     (1 - s) m + s low <= value <= (1 - s) m + s high,    m the mean reward of the rounds kept,
 
 if the policy is fixed. If it learns, it has learned the rounds kept, and without the others it has become another
-policy: nothing bounds what that one's value says about its own. s itself is 1 - E[k] / c, where k is the chance with
-which a round matches and is kept. k lies in 0..1 however small p is, so s has an upper confidence limit.
+policy: nothing bounds its value. s itself is 1 - E[k] / c, where k is the chance with which a round matches and is
+kept. k lies in 0..1 however small p is, so s has an upper confidence limit.
 
 A policy that does not learn needs no draws: its rounds are weighted by k.
 
-Whether a round would be kept is a function of the seed and of its number in the log, and the same for all policies.
+Draws are a function of the seed and of the number of the round in the log, and the same for all policies.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybandits.estimators.random_stream import key_of_seed, stream_of
+from hybandits.evaluation.parts import Survey
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.random import DECIDE, uniform
 
-if TYPE_CHECKING:
-    from hybandits.evaluation.parts import Survey
-
 ENOUGH = 50
-"""Rounds that policies should learn; c is raised above the smallest propensity, if need be, until so many are expected.
-"""
+"""Rounds that policies should learn; c is raised above the smallest propensity until so many are expected."""
 
 RARE = 0.05
 """The share of rounds whose propensities may lie below c, unless the caller sets it."""
 
 
 class Rejection(NamedTuple):
-    """The c of the module, and the key of its random numbers; infinite if all rounds that match are kept."""
+    """The c of the module, infinite if all rounds that match are kept, and the key of the random numbers."""
 
     keep: float = math.inf
     key: int = 0
 
     @property
     def rejects(self) -> bool:
-        """Whether any round may be rejected."""
+        """True if any round may be rejected."""
         return self.keep < math.inf
 
     def chance(self, propensity: FloatArray) -> FloatArray:
@@ -84,23 +81,14 @@ def draw_kept(chance, key, first):  # type: ignore[no-untyped-def]
 
 
 def rejection_for(survey: Survey, keep: float | None, seed: int | None, *, learns: bool) -> Rejection:
-    """How to replay a policy on rounds like these.
+    """The rejection for a policy, given a survey of the rounds.
 
-    Parameters
-    ----------
-    survey : Survey
-        What all the rounds are like.
-    keep : float or None
-        c. By default no round is rejected where choice was uniform. Elsewhere it is the smallest propensity, which is
-        exact. Where a policy would learn fewer than ENOUGH rounds with that, it is ENOUGH / rounds, or the propensity
-        below which the share RARE of the rounds lies if that is smaller. Above the largest propensity, where every
-        round that matches is kept, c is taken to be the largest.
-    seed : int or None
-        Seed of the random numbers.
-    learns : bool
-        Whether the policy learns the rounds that are kept.
+    By default (`keep` is None), no round is rejected where choice was uniform. Elsewhere c is the smallest propensity,
+    which is exact. Where a policy that learns would learn fewer than ENOUGH rounds with that, c is ENOUGH / rounds, or
+    the propensity below which the share RARE of the rounds lies if that is smaller. Above the largest propensity every
+    round that matches is kept, so c is at most the largest.
     """
-    if survey.missing or survey.wrong or (keep is None and not survey.uneven):
+    if not survey.sound or (keep is None and not survey.uneven):
         return Rejection()
     if keep is None:
         keep = survey.smallest

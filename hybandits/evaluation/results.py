@@ -37,7 +37,7 @@ class Running:
         return {name: [None if value != value else value for value in column] for name, column in columns.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Difference:
     """The value of a policy minus that of the first policy (`to`), by the same estimator on the same rounds."""
 
@@ -47,9 +47,9 @@ class Difference:
     high: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Estimate:
-    """What one policy would have earned per round, by one estimator.
+    """The mean reward per round of one policy, by one estimator.
 
     Attributes
     ----------

@@ -1,21 +1,24 @@
-"""What is evaluated: fixed policies, as choice probabilities in every round, and policies that learn."""
+"""Policies to evaluate: fixed ones, as choice probabilities in every round, and policies that learn."""
 
 from __future__ import annotations
 
 import importlib
 import tempfile
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from hybandits.evaluation.rejection import Rejection
 from hybandits.evaluation.view import View
+from hybandits.features import COLUMNS
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.store import Batch
 from hybandits.policies.base import Policy
+from hybandits.policies.by_name import make_policy, parse_policy, with_noise
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
 from hybandits.simulation.loops import compiled_loop, keeps_methods
 from hybandits.simulation.play import play_rounds
@@ -29,6 +32,9 @@ NEXT_DRAW = 2**40
 
 RULE = ("choose", "propensities", "_pick", "_propensities")
 """The methods that say how a policy chooses; a user's subclass that overrides one of them is asked round by round."""
+
+CLICK_NOISE = 0.5
+"""A click is 0 or 1, so its standard deviation is at most 1/2."""
 
 ChoiceProbabilities = Callable[[Batch, Rounds | None], FloatArray]
 """Takes rounds of a log, and returns the probability of every candidate, of shape (rounds, most candidates). Entries
@@ -144,7 +150,7 @@ class _Saved:
         """The view with the policy's own feature map, if it has one."""
         if self.features in (None, view.map.name):
             return view
-        return View(view.log, features=self.features, arms=view.arms_are, ids=view.ids)
+        return View(view.log, features=self.features, arms=view.arms_are)
 
 
 def _modules(policy: Policy) -> set[str]:
@@ -164,23 +170,25 @@ class Learning(_Saved):
         The feature map of the policy. By default the one that it was fitted with, if it was, and otherwise the view's.
     """
 
-    def playing(self, view: View) -> Callable[[Batch, Rounds, FloatArray], FloatArray]:
-        """The function that plays rounds one after the other, in order.
+    wants_features: ClassVar[bool] = True
 
-        It takes rounds of the log, the same to play, and 1 for each that the policy learns if its choice is what was
-        shown. It returns 1 for the choice of each round and 0 for the other candidates.
+    def playing(self, view: View, rejection: Rejection) -> ChoiceProbabilities:
+        """The function that plays rounds one after the other, in order, and learns those that match and are kept.
+
+        It returns 1 for the choice of each round and 0 for the other candidates.
         """
         policy, own = self.policy(), self.viewed(view)
 
-        def choices(batch: Batch, rounds: Rounds, kept: FloatArray) -> FloatArray:
-            n = batch.rounds
+        def choices(batch: Batch, rounds: Rounds | None) -> FloatArray:
+            assert rounds is not None
+            kept = rejection.drawn(rounds.first, batch.propensity)
             rewards = np.full(rounds.index.shape, np.nan)
             learned = np.flatnonzero((batch.chosen < rounds.counts) & (kept > 0))
             rewards[learned, batch.chosen[learned]] = batch.reward[learned]
-            picks = np.empty(n, np.int64)
+            picks = np.empty(batch.rounds, np.int64)
             play_rounds(policy, _with_map_of(rounds, own, batch), rewards, picks)
             chosen = np.zeros(rounds.index.shape)
-            chosen[np.arange(n), picks] = 1.0
+            chosen[np.arange(batch.rounds), picks] = 1.0
             return chosen
 
         return choices
@@ -262,18 +270,16 @@ def _even(counts: np.ndarray, most: int) -> FloatArray:
     return np.where(np.arange(most) < counts[:, None], 1.0 / counts[:, None], 0.0)
 
 
-def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bool) -> Target | Learning:
-    """The target that a value of `targets` stands for; `learns` says what becomes of a bare policy."""
-    target: Any = given
-    if isinstance(given, Policy):
-        target = Learning(given) if learns else Frozen(given)
-    elif isinstance(given, str):
+def target_of(given: Target | Learning | Policy | str, view: View) -> Target | Learning:
+    """The target that a value of `targets` stands for; a bare policy is frozen."""
+    target: Any = Frozen(given) if isinstance(given, Policy) else given
+    if isinstance(given, str):
         word, colon, arm = given.partition(":")
-        if given == "uniform":
+        if given.lower() == "uniform":
             target = UniformChoice()
-        elif given == "logged":
+        elif given.lower() == "logged":
             target = Logged()
-        elif word == "always" and colon:
+        elif word.lower() == "always" and colon:
             target = Always(next((name for name in view.names if str(name) == arm), arm))
         else:
             raise ValueError(
@@ -281,13 +287,7 @@ def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bo
                 "Learning(policy)"
             )
     if isinstance(target, Always) and target.arm not in view.names:
-        twin = checks.twin_of(target.arm)
-        remedy = (
-            f", but it has {twin!r}: pass {twin!r}"
-            if twin in view.names
-            else f": its arms are {checks.short(view.names)}"
-        )
-        raise ValueError(f"the log has no arm {target.arm!r} to show always{remedy}")
+        raise ValueError(f"the log has no arm {target.arm!r} to show always: its arms are {checks.short(view.names)}")
     if isinstance(target, _Saved):
         own = target.viewed(view)
         if (target.d1, target.d2) != (own.d1, own.d2):
@@ -299,3 +299,82 @@ def target_of(given: Target | Learning | Policy | str, view: View, *, learns: bo
     if not isinstance(target, Learning | Target):
         raise TypeError(f"a policy to evaluate cannot be {checks.short(given)}: give a policy, a Target or its name")
     return target
+
+
+# ------------------------------------------------------------------ on the command line
+
+
+def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) -> Policy:
+    """A new policy for the features and arms of a log, such as ``"hylinucb:ridge=2"`` or ``"softmax:Softmax"``."""
+    name, settings = parse_policy(spec)
+    settings = with_noise(name, settings, CLICK_NOISE)
+    return make_policy(name, settings, d1=view.d1, d2=view.d2, arms=len(view.names), horizon=horizon, seed=seed)
+
+
+def target_for(
+    view: View, spec: str, *, saved: Mapping[str, Policy], horizon: int, seed: int | None = None
+) -> Frozen | Learning | str:
+    """The target that a word of the command line names.
+
+    That is a key of `saved` (evaluated as it is), "uniform", "logged", "always:ARM", or a policy that learns, as in
+    `policy_for`.
+    """
+    if spec in saved:
+        return Frozen(saved[spec])
+    if spec.lower() in ("uniform", "logged") or spec.lower().startswith("always:"):
+        return spec
+    return Learning(policy_for(view, spec, horizon=horizon, seed=seed))
+
+
+# ------------------------------------------------------------------ what a policy was fitted to
+
+
+def note_fit(policy: Policy, view: View, rounds: int) -> None:
+    """Note in a policy that it has learned the first `rounds` rounds of a log, and which features it has."""
+    policy.notes = {
+        "features": view.map.name, "user": view.log.user, "arm": view.log.arm,
+        "fitted_to": {"content": view.log.about["content"], "rounds": rounds},
+    }  # fmt: skip
+    if view.map.pair:
+        policy.notes["pair"] = view.log.pair
+    if COLUMNS in view.log.about:
+        named = {what: each for what, each in view.log.about[COLUMNS].items() if what != "pair" or view.map.pair}
+        policy.notes[COLUMNS] = {"map": view.map.name, "interactions": "all", **named}
+
+
+def noted_features(policies: Mapping[str, Policy]) -> dict[str, str]:
+    """The map of features that each of these policies was fitted with; those without a note are left out."""
+    return {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
+
+
+def common_features(policies: Mapping[str, Policy]) -> str | None:
+    """The map of features that all these policies were fitted with; None if they differ or none of them says."""
+    maps = set(noted_features(policies).values())
+    return maps.pop() if len(maps) == 1 else None
+
+
+def check_fitted(policies: Mapping[str, Policy], view: View) -> None:
+    """Raise if a policy was fitted to other columns, or to ids of another type, than the log has."""
+    for name, policy in policies.items():
+        for what, columns in (("user", view.log.user), ("arm", view.log.arm), ("pair", view.log.pair)):
+            fitted = policy.notes.get(what, columns)
+            if fitted != columns:
+                differing = [column for column in (*fitted, *columns) if (column in fitted) != (column in columns)]
+                words = f"differing: {', '.join(differing[:3])}" if differing else "in another order"
+                raise ValueError(
+                    f"{name} was fitted to a log with other {what} features ({words}): evaluate it on a log with the "
+                    "same features"
+                )
+        known = set(policy.arms)
+        twins = [arm for arm in known if checks.twin_of(arm) in view.names]
+        if twins and not known & set(view.names):
+            raise ValueError(
+                f"{name} knows the arms of the log as {type(twins[0]).__name__} ({twins[0]!r}), the log has "
+                f"{checks.twin_of(twins[0])!r}: fit it to a log with ids of the same type"
+            )
+
+
+def rounds_learned(policy: Policy, view: View) -> int:
+    """How many rounds at the start of this very log the policy was fitted to; 0 if it was fitted to another."""
+    fitted_to = policy.notes.get("fitted_to", {})
+    return int(fitted_to.get("rounds", 0)) if fitted_to.get("content") == view.log.about["content"] else 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from hybandits.features import FeatureMap, split_name
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.features import fill
-from hybandits.logs.ids import id_of
 from hybandits.logs.store import Batch, Log, LogError
 from hybandits.simulation.rounds import FeatureSource, Rounds
 from hybandits.simulation.worlds import BLOCK_NUMBERS
@@ -30,9 +30,7 @@ PLACES = 20
 def usual_map(log: Log) -> tuple[str, str]:
     """The feature map that suits a log, by name, and why: "das" if arms differ in their features, otherwise "li".
 
-    If they do not, das says nothing about which arm suits which user: x = vec(u v') is the same for all candidates,
-    and so is z = v, so that the same arm would be the best for everybody. Pair features are added to x if the log has
-    any.
+    If they do not, das gives all candidates the same x and z. Pair features are added to x if the log has any.
     """
     name, why = "li", "the arms have no features that tell them apart, so each learns from the user's"
     if len(log.vectors) and (log.vectors != log.vectors[0]).any():
@@ -43,6 +41,15 @@ def usual_map(log: Log) -> tuple[str, str]:
     return f"{name}+pair", f"{why}; x ends with the pair features ({named})"
 
 
+class Recipe(NamedTuple):
+    """Everything that a worker needs to open a view (`view_of`)."""
+
+    path: str
+    content: str
+    features: str
+    arms: str
+
+
 class View:
     """A log with a feature map and a notion of arms: everything that is needed to play its rounds.
 
@@ -51,14 +58,10 @@ class View:
     log : Log
         The log.
     features : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz", optional
-        How x and z are made from the vectors of a user, an arm and their pair; see `hybandits.features`. By
-        default "das" if the arms have features of their own, otherwise "li", with "+pair" if the log has pair features.
+        How x and z are made from the vectors of a user, an arm and their pair; `usual_map` by default.
     arms : {"articles", "positions"}
         What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's
         released code does; lists are cut to 20 places, and shorter ones are filled up with arms of zero features.
-    ids : {None, "integers", "strings"}
-        None takes the ids of arms as the log has them. The others are for policies that know them as another type:
-        "strings" turns 100 into "100", and "integers" turns "100" into 100 and leaves other strings alone.
 
     Attributes
     ----------
@@ -77,24 +80,14 @@ class View:
         with the user's vector u and the pair features p.
     """
 
-    def __init__(
-        self,
-        log: Log,
-        *,
-        features: str | None = None,
-        arms: str = "articles",
-        ids: Literal["integers", "strings"] | None = None,
-    ) -> None:
+    def __init__(self, log: Log, *, features: str | None = None, arms: str = "articles") -> None:
         if arms not in ARMS:
             raise ValueError(f"arms must be one of {', '.join(ARMS)}, got {arms!r}")
-        if ids not in (None, "integers", "strings"):
-            raise ValueError(f"ids must be None, 'integers' or 'strings', got {ids!r}")
         self.log = log
         self.arms_are = arms
         self.why: str | None = None
         if features is None:
             features, self.why = usual_map(log)
-        self.ids = ids
         base, pair_in = split_name(features)
         if pair_in and not log.pair:
             raise ValueError(f"the log has no pair features for the map {features}: use {base}")
@@ -105,8 +98,6 @@ class View:
             self.offsets, self.vector = log.pools.offsets, log.pools.rows.astype(np.int64)
             index = {name: i for i, name in enumerate(dict.fromkeys(log.names))}
             self.names = list(index)
-            if ids is not None:
-                self.names = [str(name) if ids == "strings" else id_of(str(name)) for name in index]
             self.arm = np.array([index[name] for name in log.names], np.int64)[self.vector]
         else:
             self.names = list(range(PLACES))
@@ -138,20 +129,9 @@ class View:
         """The number of candidates of every pool."""
         return np.diff(self.offsets)
 
-    def recipe(self) -> dict[str, Any]:
-        """What `View.from_recipe` needs to open the same view, in another process perhaps."""
-        return {
-            "log": str(self.log.path.resolve()), "content": self.log.about["content"], "features": self.map.name,
-            "arms": self.arms_are, "ids": self.ids,
-        }  # fmt: skip
-
-    @staticmethod
-    def from_recipe(recipe: dict[str, Any]) -> View:
-        """The view of a recipe; LogError if the log has been replaced since."""
-        log = Log(Path(recipe["log"]))
-        if log.about["content"] != recipe["content"]:
-            raise LogError(f"{log.path} now holds another log than when the view was opened. Open the view again.")
-        return View(log, features=recipe["features"], arms=recipe["arms"], ids=recipe["ids"])
+    def recipe(self) -> Recipe:
+        """The recipe of this view, for workers."""
+        return Recipe(str(self.log.path.resolve()), self.log.about["content"], self.map.name, self.arms_are)
 
     def shown(self, batch: Batch) -> np.ndarray:
         """The entry shown in every round; -1 if the list was cut before it."""
@@ -186,6 +166,15 @@ class View:
         if not self.map.pair:
             return batch.user
         return np.concatenate([batch.user, batch.pair[np.arange(batch.rounds), batch.chosen]], axis=1)
+
+
+@lru_cache(maxsize=2)
+def view_of(recipe: Recipe) -> View:
+    """The view of a recipe, opened once per process; LogError if the log has been replaced since."""
+    log = Log(Path(recipe.path))
+    if log.about["content"] != recipe.content:
+        raise LogError(f"{log.path} now holds another log than when the view was opened. Open the view again.")
+    return View(log, features=recipe.features, arms=recipe.arms)
 
 
 @kernel

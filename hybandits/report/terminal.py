@@ -85,7 +85,7 @@ def first_sentence(text: str) -> str:
 
 
 def print_description(description: Description, console: Console | None = None) -> None:
-    """Print what a log holds, warnings first and the consequence for HyLinUCB's guarantee last."""
+    """Print the summary of a log, warnings first."""
     d = description
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in d.skipped.items())
     skipped = f"{sum(d.skipped.values()):,} skipped{f' ({kinds})' if kinds else ''}"
@@ -98,12 +98,7 @@ def print_description(description: Description, console: Console | None = None) 
         ("propensities", _propensities(d)),
         ("rank of user features", _of(d.user_rank)),
         ("rank of arm features", _of(d.arm_rank)),
-        (f"rank of x ({d.features})", _of(d.x_rank)),
-        (f"least rank of an arm's z ({d.features})", _of(d.smallest_z_rank)),
-        ("lambda_min of E[x x']", _or_dash(d.rho_x)),
-        ("least lambda_min of an arm's E[z z']", _or_dash(d.rho_z)),
-        ("largest correlation of x and z", _or_dash(d.correlation)),
-        ("size of the mean of (x, z)", f"{d.mean_norm:.3g}"),
+        (f"size of (x, z) ({d.features})", f"{d.size:.3g}"),
     ]
     pairs = [
         (p.name, *(f"{value:.4g}" for value in (p.mean, p.deviation, p.lowest, p.highest)), f"{100 * p.differs:.3g} %")
@@ -127,7 +122,7 @@ def print_description(description: Description, console: Console | None = None) 
     columns = ["from round", "rounds", "from (UTC)", "reward", "arms", "new", "candidates"]
     tables.append(Table("Over time", columns, [time], (0, 1, 3, 4, 5, 6)))
     tables.append(Table("Arms shown most", ("arm", "candidate", "shown", "reward"), [arms], (1, 2, 3)))
-    show(_warnings(d), tables, [d.guarantee], console)
+    show(_warnings(d), tables, console=console)
 
 
 def _warnings(d: Description) -> list[str]:
@@ -167,10 +162,6 @@ def _propensities(d: Description) -> str:
 
 def _of(rank: tuple[int, int]) -> str:
     return f"{rank[0]} of {rank[1]}"
-
-
-def _or_dash(value: float | None, form: str = ".3g") -> str:
-    return "-" if value is None else f"{value:{form}}"
 
 
 def _range_text(low: float, high: float) -> str:

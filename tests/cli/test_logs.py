@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import hybandits
@@ -40,30 +39,6 @@ def test_convert_says_what_ids_are(tmp_path: Path) -> None:
         wrote, features = converted.stdout.splitlines()
         assert wrote.endswith(f"2 rounds, 2 arms, 1 pool; {words}")
         assert features.startswith("features: li by default, because ")
-
-
-@pytest.mark.slow
-def test_policies_and_logs_with_ids_of_another_type(folder: Path, tmp_path: Path) -> None:
-    """Policies of earlier versions know the articles of R6A as strings."""
-    log = Log(folder / "log")
-    assert {type(name) for name in log.names} == {int}
-    values = {}
-    for kind in (int, str):
-        policy = hybandits.Greedy(d1=36, d2=6)
-        for name in log.names[:5]:
-            policy.learn(kind(name), np.ones(36), np.ones(6), 1.0)
-        policy.save(tmp_path / f"{kind.__name__}.npz")
-        arguments = ["--rounds", 300, "--estimators", "ips", "--policy", tmp_path / f"{kind.__name__}.npz"]
-        evaluated = run("evaluate", folder / "log", *arguments, "--out", tmp_path / kind.__name__)
-        assert evaluated.exit_code == 0, said(evaluated)
-        assert ("the policies know the arms as strings" in said(evaluated)) == (kind is str)
-        plain = json.loads((tmp_path / kind.__name__ / "evaluation.json").read_text())
-        values[kind] = plain["estimates"][0]["value"]
-    assert values[int] == values[str]
-    both = [word for kind in ("int", "str") for word in ("--policy", tmp_path / f"{kind}.npz")]
-    refused = run("evaluate", folder / "log", *both)
-    assert refused.exit_code == 2
-    assert "str.npz knows the arms of the log as strings, but" in said(refused)
 
 
 def test_convert_does_not_overwrite(folder: Path) -> None:
@@ -100,10 +75,7 @@ def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: P
         (["fit", "LOG", "--out", "missing/policy.npz"], "a folder that exists"),
         (["evaluate", "LOG", "--policy", "always:nobody"], "the log has no arm 'nobody'"),
         (["evaluate", "LOG", "--policy", "nowhere.npz"], "nowhere.npz"),
-        (
-            ["evaluate", "LOG", "--policy", "random"],
-            "no policy 'random': give uniform, logged, always:ARM, a saved policy",
-        ),
+        (["evaluate", "LOG", "--policy", "random"], "no policy 'random'"),
         (["evaluate", "LOG", "--policy", "uniform", "--policy", "uniform"], "uniform is given twice"),
         (
             ["reproduce", "setting-1", "--train", "20", "--out", "OUT"],
@@ -143,7 +115,6 @@ def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> 
     assert raw.exit_code == converted.exit_code == 0
     assert "6,000 from 2 files" in said(raw)
     assert f"{folder / 'raw'} (R6A)" in said(raw)
-    assert "does not hold" in said(converted)
     assert json.loads((tmp_path / "d.json").read_text())["user_rank"] == [5, 6]
 
 
@@ -212,12 +183,12 @@ def test_fit_needs_no_settings_and_says_what_was_learned(folder: Path, tmp_path:
 
 @pytest.mark.slow
 def test_policies_that_learn_are_replayed(folder: Path) -> None:
-    specs = ["HyIDS", "hythompson", "hylinucb:noise=0.3"]
+    specs = ["HyIDS", "HyThompson", "HyLinUCB:noise=0.3"]
     options = [word for spec in specs for word in ("--policy", spec)]
     evaluated = run("evaluate", folder / "log", *options, "--policy", "uniform")
     assert evaluated.exit_code == 0, said(evaluated)
     rows = [line.split()[:2] for line in evaluated.stdout.splitlines()]
-    for spec in ["HyIDS", "HyThompson", "HyLinUCB:noise=0.3"]:
+    for spec in specs:
         assert [spec, "replay"] in rows
         assert [spec, "snips"] in rows
         assert [spec, "dm"] not in rows

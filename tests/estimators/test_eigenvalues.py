@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits.estimators.eigenvalues import (
-    canonical_correlation,
     coupling,
     largest_ratio,
     rank,
@@ -76,26 +75,6 @@ def test_an_absent_direction_has_the_eigenvalue_0() -> None:
     assert smallest_or_zero(a.T @ a, rcond=RCOND) == 0.0
 
 
-def test_canonical_correlation_is_the_coupling_where_nothing_is_absent() -> None:
-    x, z = rows(20, 4), rows(20, 3, 1)
-    correlation = canonical_correlation(x.T @ x, x.T @ z, z.T @ z, rcond=RCOND)
-    assert correlation == pytest.approx(coupling(x.T @ x, x.T @ z, z.T @ z))
-    scaled = x * [1.0, 1e4, 1.0, 1e-4]
-    assert canonical_correlation(scaled.T @ scaled, scaled.T @ z, z.T @ z, rcond=RCOND) == pytest.approx(correlation)
-
-
-def test_canonical_correlation_leaves_absent_directions_out() -> None:
-    x, z = rows(40, 4), rows(40, 2, 1)
-    x[:, 3] = x[:, 0] + x[:, 1]
-    spans = np.linalg.qr(x[:, :3])[0], np.linalg.qr(z)[0]
-    expected = np.linalg.norm(spans[0].T @ spans[1], 2)
-    assert canonical_correlation(x.T @ x, x.T @ z, z.T @ z, rcond=RCOND) == pytest.approx(expected, rel=1e-6)
-    z[:, 0] = x[:, 3]
-    assert canonical_correlation(x.T @ x, x.T @ z, z.T @ z, rcond=RCOND) == pytest.approx(1.0)
-    assert canonical_correlation(x.T @ x, np.zeros((4, 2)), z.T @ z, rcond=RCOND) == 0.0
-
-
 def test_two_features_by_hand() -> None:
     xx, xz, zz = np.array([[4.0]]), np.array([[3.0]]), np.array([[9.0]])
     assert coupling(xx, xz, zz) == pytest.approx(3 / math.sqrt(4 * 9))
-    assert canonical_correlation(xx, xz, zz, rcond=RCOND) == pytest.approx(0.5)

@@ -12,7 +12,7 @@ import pytest
 
 from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyThompson
 from hybandits.engines import Engine, ProcessEngine, Ray, SerialEngine
-from hybandits.evaluation import ESTIMATORS, Frozen, Learning, api, evaluate, fit, gather, tasks, terms_by_round
+from hybandits.evaluation import EvaluationPlan, Frozen, Learning, evaluate, fit, parts
 from hybandits.evaluation.parts import BlockLayout
 from hybandits.evaluation.view import View
 from hybandits.logs.store import LogError
@@ -36,13 +36,13 @@ def test_plain_formulas(view: View, pair_view: View, name: str, features: str, f
     fit.warm_start(trained, fit.collect(view, 0, 150))
     target, propensities = TARGETS[name](trained)
     plain = Plain(view, propensities)
-    gathered = gather(view, {"it": target}, ridge=2.0, folds=folds)
+    gathered = EvaluationPlan(view, {"it": target}, ridge=2.0, folds=folds).gather()
     evaluation = gathered.evaluation()
     w, r, n = plain.weight, plain.reward, plain.n
     assert evaluation.of("it", "ips").value == pytest.approx((w * r).mean())
     assert evaluation.of("it", "snips").value == pytest.approx((w * r).sum() / w.sum())
     layout = BlockLayout.of(0, n, folds)
-    fold = (np.arange(n) // layout.deal) % folds
+    fold = (np.arange(n) // layout.fold_rounds) % folds
     models = plain.models(fold, 2.0)
     direct = np.array([plain.mixed[t] @ models[fold[t]][1] for t in range(n)])
     error = np.array([r[t] - plain.rows[t] @ models[fold[t]][1] for t in range(n)])
@@ -100,8 +100,8 @@ def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest
     view = View(write_log(tmp_path / "log", 3001, parts=7))
     targets = several(view, trained)
     whole = evaluate(view, targets, start=5)
-    monkeypatch.setattr(tasks, "TASK_ROUNDS", 700)
-    assert len(tasks.tasks_of(view, 5, 3001)) > 3
+    monkeypatch.setattr(parts, "PART_ROUNDS", 700)
+    assert len(parts.parts_of(view, 5, 3001)) > 3
     apart = evaluate(view, targets, start=5)
     np.testing.assert_allclose(numbers(whole), numbers(apart), rtol=1e-9)
     assert whole.diagnostics["own"].rounds == 2996
@@ -109,7 +109,7 @@ def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest
 
 def engines_agree(engine: Engine, path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
     view = View(write_log(path, 3000, parts=6, uniform=True, clicks=True, pools=SAME))
-    monkeypatch.setattr(tasks, "TASK_ROUNDS", 700)
+    monkeypatch.setattr(parts, "PART_ROUNDS", 700)
     targets = several(view, trained)
     del targets["own"]  # workers would have to import this file
     targets["learning"] = Learning(HyLinUCB(d1=view.d1, d2=view.d2, seed=0))
@@ -131,7 +131,7 @@ def test_engines_agree_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: 
 @pytest.mark.slow
 def test_engines_agree_on_pair_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     view = View(write_log(tmp_path / "log", 600, parts=6, uniform=True, pools=SAME, pair=2))
-    monkeypatch.setattr(tasks, "TASK_ROUNDS", 150)
+    monkeypatch.setattr(parts, "PART_ROUNDS", 150)
     policy = Greedy(d1=view.d1, d2=view.d2, seed=0)
     fit.warm_start(policy, fit.collect(view, 0, 200, engine=ProcessEngine(2)))
     targets = {"frozen": Frozen(policy), "learning": Learning(policy)}
@@ -148,22 +148,11 @@ def test_ray_agrees_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pyt
     engines_agree(Ray(2), tmp_path / "log", trained, monkeypatch)
 
 
-def test_terms_are_those_of_the_estimates(view: View, trained: Greedy) -> None:
-    evaluation = evaluate(view, {"it": trained, "logged": "logged"}, estimators=["ips", "snips"], clip=3.0)
-    pieces = [t for _, t in terms_by_round(view, {"it": trained, "logged": "logged"}, clip=3.0)]
-    weight = np.concatenate([t["it"]["weight"] for t in pieces])
-    ips = np.concatenate([t["it"]["ips"] for t in pieces])
-    assert weight.max() == 3.0
-    assert evaluation.of("it", "ips").value == pytest.approx(ips.mean())
-    assert evaluation.of("it", "snips").value == pytest.approx(ips.sum() / weight.sum())
-    assert any("clipped" in warning for warning in evaluation.diagnostics["it"].warnings)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["reward", "user"])
 def test_rewards_and_features_that_are_not_finite(tmp_path: Path, name: str, value: float) -> None:
     view = View(write_log(tmp_path / "log", uniform=True, change=spoil(name, value)))
-    for targets, estimators in (({"it": "uniform"}, ["ips"]), ({"it": Greedy(d1=9, d2=3)}, ["replay"])):
+    for targets, estimators in (({"it": "uniform"}, ["ips"]), ({"it": Learning(Greedy(d1=9, d2=3))}, ["replay"])):
         with pytest.raises(LogError, match="finite"):
             evaluate(view, targets, estimators=estimators)
 
@@ -200,11 +189,3 @@ def test_bad_arguments_are_refused(view: View, trained: Greedy) -> None:
         evaluate(view, {"it": "uniform"}, reward_range=(0.0, 0.1))
     with pytest.raises(KeyError, match="no estimate"):
         evaluate(view, {"it": "uniform"}).of("it", "replay")
-    with pytest.raises(ValueError, match="learns has no fixed probabilities"):
-        next(terms_by_round(view, {"it": Learning(trained)}))  # type: ignore[dict-item]
-
-
-def test_names_are_documented() -> None:
-    for name in ESTIMATORS:
-        assert name in str(api.__doc__)
-        assert name in str(evaluate.__doc__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybandits.evaluation import fit, gather
-from hybandits.evaluation.crossfit import add_features, add_influence, solve, spread_features
+from hybandits.evaluation import EvaluationPlan, fit
 from hybandits.evaluation.parts import BlockLayout
+from hybandits.evaluation.passes import add_features, add_influence, solve, spread_features
 from hybandits.evaluation.view import View
 from tests.support.evaluation import Plain
 
@@ -16,14 +16,14 @@ def test_dm_moves_as_its_influence_says(view: View) -> None:
     """Shift one reward by a little: dm moves by c_s / e_s, exactly, the fit being linear in rewards."""
     plain = Plain(view, lambda x, z, arms: np.full(len(arms), 1 / len(arms)))
     n = plain.n
-    fold = (np.arange(n) // BlockLayout.of(0, n, 2).deal) % 2
+    fold = (np.arange(n) // BlockLayout.of(0, n, 2).fold_rounds) % 2
 
     def dm() -> float:
         models = plain.models(fold, 1.0)
         return float(np.mean([plain.mixed[t] @ models[fold[t]][1] for t in range(n)]))
 
     before, models = dm(), plain.models(fold, 1.0)
-    gathered = gather(view, {"it": "uniform"}, estimators=["dm"])
+    gathered = EvaluationPlan(view, {"it": "uniform"}, estimators=["dm"]).gather()
     for s in (0, 123, n - 1):
         error = plain.reward[s] - plain.rows[s] @ models[fold[s]][1]
         plain.reward[s] += 1.0
@@ -85,7 +85,19 @@ def test_influence_plain_and_compiled(view: View) -> None:
     outputs = []
     for function in (add_influence, add_influence.py_func):
         sums = np.zeros((3, 9))
-        function(entry, batch.reward, batch.user, view.group, weights, constant, slopes, offsets, fold, 10, 50, sums)
+        function(
+            entry,
+            batch.reward,
+            batch.user,
+            view.group,
+            weights,
+            constant,
+            slopes,
+            offsets,
+            fold,
+            (10 + np.arange(400)) // 50,
+            sums,
+        )
         outputs.append(sums)
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-10)
     g = view.group[entry]

@@ -1,16 +1,125 @@
-"""Blocks, folds, and what rounds of a log are like."""
+"""A log cut up: every round once, results in the order of the log, blocks, folds, and the survey."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from hybandits.evaluation.parts import BLOCKS, DEAL, BlockLayout, Survey
-from hybandits.evaluation.view import View
+from hybandits.engines import ProcessEngine, SerialEngine
+from hybandits.evaluation import fit, parts
+from hybandits.evaluation.parts import (
+    BLOCKS,
+    FOLD_ROUNDS,
+    BlockLayout,
+    Survey,
+    in_order,
+    is_uniform,
+    parts_of,
+    round_range,
+)
+from hybandits.evaluation.view import View, view_of
+from hybandits.logs import store
+from hybandits.logs.store import LogError
 from tests.support.evaluation import spoil, write_log
+from tests.support.loglike import little_log
+
+
+def test_tasks_cover_every_round_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "rows_per_group", lambda user: 64)
+    view = View(little_log(tmp_path))
+    for start, stop, size in ((0, 600, 100), (0, 600, 1), (17, 599, 64), (0, 600, 10**6), (3, 4, 1)):
+        monkeypatch.setattr(parts, "PART_ROUNDS", size)
+        cut = parts_of(view, start, stop)
+        assert cut[0].start == start
+        assert cut[-1].stop == stop
+        assert all(a.stop == b.start for a, b in itertools.pairwise(cut))
+
+
+def test_a_range_ends_with_the_log(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path))
+    assert round_range(view, 0, None) == (0, 600)
+    assert round_range(view, 5, 10**9) == (5, 600)
+    assert round_range(view, 5, 9) == (5, 9)
+
+
+def test_a_range_without_rounds_is_refused(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path))
+    with pytest.raises(LogError, match=r"The log has 600 rounds, so there are none in \[9, 5\)\."):
+        round_range(view, 9, 5)
+    for stop in (None, 700):
+        with pytest.raises(LogError, match="The log has 600 rounds, so there are none from round 600 on"):
+            round_range(view, 600, stop)
+    with pytest.raises(ValueError, match="start must be at least 0, got -1"):
+        round_range(view, -1, None)
+    with pytest.raises(ValueError, match="stop must be at least 1, got 0"):
+        round_range(view, 0, 0)
+
+
+def test_a_view_is_opened_once_per_process(tmp_path: Path) -> None:
+    view = View(little_log(tmp_path), features="li", arms="positions")
+    opened = view_of(view.recipe())
+    assert view_of(view.recipe()) is opened
+    assert (opened.map, opened.arms_are, opened.log.rounds) == (view.map, "positions", 600)
+
+
+class LastFirst:
+    """An engine that does the last task first."""
+
+    def map(self, work: Any, tasks: list[Any], report: Callable[[int, int], None]) -> Iterator[tuple[int, Any]]:
+        for i in reversed(range(len(tasks))):
+            report(i, 1)
+            report(i, 3)
+            yield i, work(tasks[i], lambda amount: None)
+
+
+def test_results_come_in_the_order_of_the_tasks() -> None:
+    told: list[int] = []
+    assert list(in_order(LastFirst(), lambda task, report: task * 10, [1, 2, 3], told.append)) == [10, 20, 30]  # type: ignore[arg-type]
+    assert told == [1, 2, 1, 2, 1, 2]
+
+
+def test_a_result_is_handed_on_before_the_next_task_is_done() -> None:
+    done: list[int] = []
+    results = in_order(SerialEngine(), lambda task, report: done.append(task) or task, [1, 2])
+    assert next(results) == 1
+    assert done == [1]
+    results.close()  # type: ignore[attr-defined]
+
+
+def killing(task: Any, report: Any) -> Any:
+    """`fit.collect_part`, killed the first time it comes to the second part."""
+    part, mark = task
+    if part.start > 0 and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(10)
+    return fit.collect_part(part, report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_worker_costs_its_part_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """A worker that kills itself once: its part is done again, and the result is the same to the bit."""
+    monkeypatch.setattr(store, "rows_per_group", lambda user: 64)
+    monkeypatch.setattr(parts, "PART_ROUNDS", 100)
+    view = View(little_log(tmp_path))
+    whole = fit.collect(view)
+    todo = [(task, str(tmp_path / "killed")) for task in parts_of(view, 0, view.log.rounds)]
+    assert len(todo) > 3
+    merged = fit.Statistics(view)
+    for part in in_order(ProcessEngine(workers), killing, todo):
+        merged.merge(part)
+    assert (tmp_path / "killed").exists()
+    assert (merged.triangles == whole.triangles).all()
 
 
 @pytest.mark.parametrize(
@@ -21,8 +130,8 @@ def test_every_round_is_in_one_block_and_one_fold(start: int, stop: int, folds: 
     assert layout.rounds == stop - start
     assert layout.blocks <= BLOCKS
     assert (layout.blocks - 1) * layout.size < layout.rounds <= layout.blocks * layout.size
-    assert layout.touched(start, stop) == range(layout.blocks)
-    assert layout.deal <= DEAL
+    assert layout.touched(start, stop) == slice(0, layout.blocks)
+    assert layout.fold_rounds <= FOLD_ROUNDS
     fold = layout.fold(start, stop - start)
     assert set(fold) <= set(range(folds))
     middle = (start + stop) // 2
@@ -34,11 +143,11 @@ def test_every_round_is_in_one_block_and_one_fold(start: int, stop: int, folds: 
 def test_a_short_log_is_kept_round_by_round() -> None:
     layout = BlockLayout.of(100, 100 + BLOCKS, 2)
     assert (layout.size, layout.blocks) == (1, BLOCKS)
-    assert layout.touched(150, 152) == range(50, 52)
+    assert layout.touched(150, 152) == slice(50, 52)
 
 
 def survey_of(view: View, start: int = 0, stop: int | None = None) -> Survey:
-    survey = Survey(np.zeros(len(view.names), np.int64))
+    survey = Survey.of(view)
     for batch in view.log.batches(start, stop):
         survey.add(view, batch)
     return survey
@@ -70,5 +179,15 @@ def test_surveys_of_parts_merge_to_that_of_the_whole(view: View) -> None:
     first.merge(second)
     for name, value in vars(whole).items():
         np.testing.assert_array_equal(getattr(first, name), value)
-    empty = Survey(np.zeros(len(view.names), np.int64))
+    empty = Survey.of(view)
     assert (empty.smallest, empty.longest > empty.shortest) == (math.inf, False)
+
+
+def test_uniform_up_to_the_digits_that_logs_give() -> None:
+    candidates = np.array([20, 20, 3, 3, 34, 34])
+    propensity = np.array([0.05, 0.051, 0.333, 0.334, 0.02941, 0.0294])
+    assert is_uniform(propensity, candidates).tolist() == [True, False, True, False, True, True]
+
+
+def test_a_missing_propensity_is_not_uniform() -> None:
+    assert is_uniform(np.array([np.nan, 1.0, 0.0, np.inf]), np.ones(4, int)).tolist() == [False, True, False, False]

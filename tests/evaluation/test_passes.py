@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hybandits import EpsilonGreedy, Greedy, HyLinUCB
-from hybandits.evaluation import ChoiceProbabilities, Frozen, evaluate, fit, progress_total
+from hybandits.evaluation import ChoiceProbabilities, EvaluationPlan, Frozen, Learning, evaluate, fit
 from hybandits.evaluation.view import View
 from tests.support.evaluation import SAME, D, Plain, Ranked, write_log
 
@@ -21,7 +21,7 @@ from tests.support.evaluation import SAME, D, Plain, Ranked, write_log
 def test_replay_of_a_learning_policy_is_the_loop(tmp_path: Path, pair: int) -> None:
     view = View(write_log(tmp_path / "log", uniform=True, pools=SAME, pair=pair))
     policy = HyLinUCB(d1=view.d1, d2=view.d2, noise=1.0, seed=0)
-    evaluation = evaluate(view, {"it": policy}, estimators=["replay"])
+    evaluation = evaluate(view, {"it": Learning(policy)}, estimators=["replay"])
     assert policy.rounds == 0
     assert not policy.arms
     plain = Plain(view, lambda x, z, arms: np.zeros(len(arms)))
@@ -67,7 +67,7 @@ def test_replay_is_what_the_policy_would_have_earned(tmp_path: Path) -> None:
         log = write_log(tmp_path / str(i), 120, seed=1, pools=SAME[:1], uniform=True, change=fresh(i))
         view = View(log)
         policy = HyLinUCB(d1=view.d1, d2=view.d2, noise=0.5, seed=0)
-        replayed = evaluate(view, {"it": policy}, estimators=["replay"]).of("it", "replay")
+        replayed = evaluate(view, {"it": Learning(policy)}, estimators=["replay"]).of("it", "replay")
         assert replayed.value is not None
         assert replayed.running is not None
         rounds = int(replayed.running.weight[-1])
@@ -125,12 +125,12 @@ def test_plain_and_progress(view: View, trained: Greedy) -> None:
     ):
         told: list[int] = []
         evaluation = evaluate(view, targets, estimators=estimators, progress=told.append)
-        assert sum(told) == progress_total(view, targets, estimators=estimators)
+        assert sum(told) == EvaluationPlan(view, targets, estimators=estimators).total
         assert json.loads(json.dumps(evaluation.plain(), allow_nan=False))["rounds"] == 400
 
 
 def test_progress_of_replay(uniform_view: View) -> None:
     told: list[int] = []
-    targets = {"a": HyLinUCB(d1=9, d2=3), "b": HyLinUCB(d1=9, d2=3), "c": "logged"}
+    targets = {"a": Learning(HyLinUCB(d1=9, d2=3)), "b": Learning(HyLinUCB(d1=9, d2=3)), "c": "logged"}
     evaluate(uniform_view, targets, estimators=["replay"], progress=told.append)
-    assert sum(told) == progress_total(uniform_view, targets, estimators=["replay"]) == 1600
+    assert sum(told) == EvaluationPlan(uniform_view, targets, estimators=["replay"]).total == 1600

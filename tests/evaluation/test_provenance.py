@@ -13,10 +13,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from hybandits import Features, Greedy, load
-from hybandits.evaluation.provenance import (
-    check_columns,
+from hybandits.evaluation.targets import (
+    check_fitted,
     common_features,
-    common_ids,
     note_fit,
     noted_features,
     rounds_learned,
@@ -71,7 +70,7 @@ def test_a_policy_fitted_to_pair_features_takes_them_by_name(tmp_path: Path, fea
     view = View(convert(reader, tmp_path / "shop", Problems()), features=features)
     fitted(view).save(tmp_path / "policy.npz")
     policy = load(tmp_path / "policy.npz")
-    check_columns({"it": policy}, view)
+    check_fitted({"it": policy}, view)
     online = Features.of(policy)
     arms = {"shoe": {"size": 2.5}, "hat": {"size": 1}}
     pairs = {"hat": {"price": 5, "near": 0.3}, "shoe": {"price": 4, "near": 0.4}}
@@ -88,7 +87,7 @@ def test_a_policy_fitted_to_pair_features_takes_them_by_name(tmp_path: Path, fea
         with pytest.raises(
             ValueError, match=r"fitted to a log with other pair features \(differing: price, near, p1\)"
         ):
-            check_columns({"it": policy}, other)
+            check_fitted({"it": policy}, other)
 
 
 def test_policies_with_and_without_pair_features_are_told_apart(tmp_path: Path) -> None:
@@ -98,7 +97,7 @@ def test_policies_with_and_without_pair_features_are_told_apart(tmp_path: Path) 
     assert noted_features(policies) == {"with": "das+pair", "without": "das"}
     assert common_features(policies) is None
     for view in (View(log), View(log, features="das")):
-        check_columns(policies, view)  # each is evaluated with the map of its own
+        check_fitted(policies, view)  # each is evaluated with the map of its own
 
 
 ITEMS: dict[str, dict[str, Any]] = {"hat": {"price": 0.3, "size": 2.0}, "shoe": {"price": 1.1, "size": -1.0}}
@@ -193,14 +192,6 @@ def test_rare_categories_are_other_online_too(tmp_path: Path, monkeypatch: pytes
     assert all(vector[name] == 1.0 for name in others)
 
 
-def test_logs_of_earlier_versions_have_numbers_alone(tmp_path: Path) -> None:
-    view = shop_view(tmp_path, "csv", features=None, constant=True, arms_file=True)
-    del view.log.about["columns"]
-    online = Features.of(fitted(view))
-    assert set(online.user.values()) == {Number()}
-    assert "country=fr" in online.user
-
-
 def test_named_features_are_noted_as_those_of_a_log_are(tmp_path: Path) -> None:
     view = View(little_log(tmp_path))
     names = {"user": view.log.user, "arm": view.log.arm}
@@ -208,13 +199,13 @@ def test_named_features_are_noted_as_those_of_a_log_are(tmp_path: Path) -> None:
     policy = Greedy(d1=features.d1, d2=features.d2)
     features.attach(policy)
     assert common_features({"policy": policy}) == "das"
-    check_columns({"policy": policy}, view)
+    check_fitted({"policy": policy}, view)
     assert policy.notes.items() >= {"features": "das", **names}.items()
     other = Features(user={"age": "number"}, arm={"price": "number"})
     policy = Greedy(d1=other.d1, d2=other.d2)
     other.attach(policy)
     with pytest.raises(ValueError, match="p was fitted to a log with other user features"):
-        check_columns({"p": policy}, view)
+        check_fitted({"p": policy}, view)
 
 
 def test_rounds_of_another_log_are_not_learned(tmp_path: Path) -> None:
@@ -236,28 +227,28 @@ def test_features_are_those_of_the_policies(tmp_path: Path) -> None:
 
 def test_other_columns_are_refused(tmp_path: Path) -> None:
     view = View(little_log(tmp_path))
-    check_columns({"same": fitted(view), "unknown": Greedy(d1=2, d2=1)}, view)
+    check_fitted({"same": fitted(view), "unknown": Greedy(d1=2, d2=1)}, view)
     policy = fitted(view)
     policy.notes["user"] = ["age", *policy.notes["user"][1:]]
     with pytest.raises(ValueError, match=r"p was fitted to a log with other user features \(differing: age, 1\)"):
-        check_columns({"p": policy}, view)
+        check_fitted({"p": policy}, view)
     policy = fitted(view)
     policy.notes["arm"] = policy.notes["arm"][::-1]
     with pytest.raises(
         ValueError, match=r"other arm features \(in another order\): evaluate it on a log with the same"
     ):
-        check_columns({"p": policy}, view)
+        check_fitted({"p": policy}, view)
 
 
-def test_ids_are_those_of_the_policies(tmp_path: Path) -> None:
-    integers, strings = little_log(tmp_path, "new", ids=int), little_log(tmp_path, "old", ids=str)
-    assert integers.about["content"] == strings.about["content"], "the type of ids makes no other log"
+def test_ids_must_have_the_type_of_the_log(tmp_path: Path) -> None:
+    """Otherwise the policy would take every arm for a new one, and its estimate would look well."""
+    integers, strings = (View(little_log(tmp_path, kind.__name__, ids=kind)) for kind in (int, str))
     knows_integers, knows_strings, knows_none = (Greedy(d1=1, d2=1) for _ in range(3))
     knows_integers.learn(3, [1.0], [1.0], 1.0)
     knows_strings.learn("3", [1.0], [1.0], 1.0)
-    assert common_ids({"i": knows_integers, "n": knows_none}, integers) is None
-    assert common_ids({"s": knows_strings, "n": knows_none}, strings) is None
-    assert common_ids({"s": knows_strings}, integers) == "strings"
-    assert common_ids({"i": knows_integers}, strings) == "integers"
-    with pytest.raises(ValueError, match="s knows the arms of the log as strings, but i does not"):
-        common_ids({"s": knows_strings, "i": knows_integers}, integers)
+    check_fitted({"i": knows_integers, "n": knows_none}, integers)
+    check_fitted({"s": knows_strings, "n": knows_none}, strings)
+    with pytest.raises(ValueError, match=r"s knows the arms of the log as str \('3'\), the log has 3"):
+        check_fitted({"s": knows_strings}, integers)
+    with pytest.raises(ValueError, match=r"i knows the arms of the log as int \(3\), the log has '3'"):
+        check_fitted({"i": knows_integers}, strings)

@@ -110,7 +110,7 @@ def test_sound_weights_pass(view: View, trained: Greedy) -> None:
 
 def test_lists_of_different_lengths_are_told_in_replay(tmp_path: Path) -> None:
     view = View(write_log(tmp_path / "log", uniform=True))
-    evaluation = evaluate(view, {"it": Greedy(d1=9, d2=3), "fixed": "uniform"}, estimators=["replay"])
+    evaluation = evaluate(view, {"it": Learning(Greedy(d1=9, d2=3)), "fixed": "uniform"}, estimators=["replay"])
     for name in ("it", "fixed"):
         assert "Lists have 3 to 5 candidates" in evaluation.diagnostics[name].warnings[0]
 

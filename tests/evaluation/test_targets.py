@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from hybandits import DisLinUCB, EpsilonGreedy, Greedy, HyIDS, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB, Uniform
-from hybandits.evaluation import Always, Frozen, Learning, Logged, UniformChoice, evaluate, fit, terms_by_round
-from hybandits.evaluation.provenance import note_fit
-from hybandits.evaluation.targets import target_of
-from hybandits.evaluation.view import View
+from hybandits.estimators.exploration import SelfNormalised
+from hybandits.evaluation import Always, Frozen, Learning, Logged, UniformChoice, evaluate, fit
+from hybandits.evaluation.targets import CLICK_NOISE, note_fit, policy_for, target_for, target_of
+from hybandits.evaluation.view import Expander, View
 from tests.support.evaluation import ARMS, SAME, Plain, Ranked, write_log
 from tests.support.loglike import little_log
+from tests.support.own_classes import WRAPPERS, write_softmax
 
 POLICIES: dict[str, Callable[[int, int], Policy]] = {
     "greedy": lambda d1, d2: Greedy(d1=d1, d2=d2, seed=0),
@@ -50,9 +51,18 @@ def test_thompson_is_frozen_by_draws(view: View) -> None:
     fit.learn_log(policy, view, 0, 200)
     policy.choose(np.zeros((ARMS, view.d1)), np.zeros((ARMS, view.d2)), view.names)
     plain = Plain(view, policy.propensities)
-    matches = [t["it"]["match"] for _, t in terms_by_round(view, {"it": policy})]
     # Two shares of 2000 draws each differ by 5 standard errors (0.08) with a chance of 400 times 1e-6.
-    assert np.abs(np.concatenate(matches) - plain.match).max() < 0.08
+    assert np.abs(matches(view, policy) - plain.match).max() < 0.08
+
+
+def matches(view: View, policy: Policy, start: int = 0) -> np.ndarray:
+    """The probability with which the frozen policy shows what was shown in every round."""
+    choices, expander, probabilities = Frozen(policy).prepared(view), Expander(view), []
+    for batch in view.log.batches(start):
+        for piece, rounds in expander(batch, start):
+            probabilities.append(choices(piece, rounds)[np.arange(piece.rounds), piece.chosen])
+            start += piece.rounds
+    return np.concatenate(probabilities)
 
 
 class ByHand(HyIDS):
@@ -66,9 +76,7 @@ def test_information_directed_choices_are_frozen_by_draws(view: View) -> None:
     looped, by_hand = HyIDS(d1=view.d1, d2=view.d2, seed=0), ByHand(d1=view.d1, d2=view.d2, seed=0)
     for policy in (looped, by_hand):
         fit.learn_log(policy, view, 0, 200)
-    targets = {"loop": looped, "hand": by_hand}
-    pairs = [(terms["loop"]["match"], terms["hand"]["match"]) for _, terms in terms_by_round(view, targets)]
-    loop, hand = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    loop, hand = matches(view, looped), matches(view, by_hand)
     # Both are unbiased in every round, so the mean of their differences is 0. Every one of them is at most 1 in size,
     # and four standard errors are exceeded with a chance below 1e-4.
     difference = loop - hand
@@ -79,8 +87,7 @@ def test_information_directed_choices_are_frozen_by_draws(view: View) -> None:
 def test_the_draws_of_a_round_are_a_function_of_its_number(view: View) -> None:
     policy = HyThompson(d1=view.d1, d2=view.d2, propensity_draws=5, seed=0)
     fit.learn_log(policy, view, 0, 200)
-    whole = np.concatenate([terms["it"]["match"] for _, terms in terms_by_round(view, {"it": policy})])
-    later = np.concatenate([terms["it"]["match"] for _, terms in terms_by_round(view, {"it": policy}, start=37)])
+    whole, later = matches(view, policy), matches(view, policy, 37)
     np.testing.assert_array_equal(whole[37:], later)
     assert len(np.unique(whole)) > 2
 
@@ -122,22 +129,21 @@ def test_rules_as_probabilities(view: View) -> None:
 
 
 def test_what_values_of_targets_stand_for(view: View, trained: Greedy) -> None:
-    assert target_of("uniform", view, learns=False) == UniformChoice()
-    assert target_of("logged", view, learns=False) == Logged()
-    assert target_of("always:a3", view, learns=False) == Always("a3")
-    assert isinstance(target_of(trained, view, learns=False), Frozen)
-    assert isinstance(target_of(trained, view, learns=True), Learning)
+    assert target_of("uniform", view) == UniformChoice()
+    assert target_of("logged", view) == Logged()
+    assert target_of("always:a3", view) == Always("a3")
+    assert isinstance(target_of(trained, view), Frozen)
     own = Ranked(0.5)
-    assert target_of(own, view, learns=True) is own
+    assert target_of(own, view) is own
     places = View(view.log, arms="positions")
-    assert target_of("always:3", places, learns=False) == Always(3)
+    assert target_of("always:3", places) == Always(3)
 
 
 def test_an_arm_is_named_by_its_text_whatever_its_type(tmp_path: Path) -> None:
     view = View(little_log(tmp_path, ids=int))
-    assert target_of("always:3", view, learns=False) == Always(3)
-    with pytest.raises(ValueError, match="the log has no arm '3' to show always, but it has 3: pass 3"):
-        target_of(Always("3"), view, learns=False)
+    assert target_of("always:3", view) == Always(3)
+    with pytest.raises(ValueError, match="the log has no arm '3' to show always"):
+        target_of(Always("3"), view)
 
 
 def test_saved_policies_are_copies(trained: Greedy) -> None:
@@ -177,7 +183,56 @@ def test_learning_policies_with_features_of_their_own(uniform_view: View) -> Non
     li = View(uniform_view.log, features="li")
     policy = HyLinUCB(d1=li.d1, d2=li.d2, seed=0)
     one = evaluate(uniform_view, {"it": Learning(policy, features="li")}, estimators=["replay"]).of("it", "replay")
-    other = evaluate(li, {"it": policy}, estimators=["replay"]).of("it", "replay")
+    other = evaluate(li, {"it": Learning(policy)}, estimators=["replay"]).of("it", "replay")
     assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
     with pytest.raises(ValueError, match="d1 = 9, d2 = 0 by the map shared"):
         evaluate(uniform_view, {"it": Frozen(policy, features="shared")})
+
+
+# ------------------------------------------------------------------ on the command line
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory: pytest.TempPathFactory) -> View:
+    return View(little_log(tmp_path_factory.mktemp("logs"), clicks=True))
+
+
+def test_a_policy_fits_the_log(clicks: View) -> None:
+    policy = policy_for(clicks, "HyThompson:scale=2", horizon=100, seed=3)
+    assert isinstance(policy, HyThompson)
+    assert (policy.d1, policy.d2, policy.scale) == (clicks.d1, clicks.d2, 2.0)
+    with_noise = policy_for(clicks, "HyLinUCB", horizon=100)
+    assert isinstance(with_noise, HyLinUCB)
+    assert with_noise.exploration == SelfNormalised(noise=CLICK_NOISE)
+    learned = policy_for(clicks, "HyIDS", horizon=100)
+    assert isinstance(learned, HyIDS)
+    assert learned.noise is learned.scale is None
+
+
+def test_targets_of_the_command_line(clicks: View) -> None:
+    def target(spec: str, **saved: Any) -> Any:
+        return target_for(clicks, spec, saved=saved, horizon=100, seed=0)
+
+    assert isinstance(target("old", old=Greedy(d1=clicks.d1, d2=clicks.d2)), Frozen)
+    for spec in ("Uniform", "logged", "Always:a3"):
+        assert target(spec) == spec
+    assert target_of("Uniform", clicks) == UniformChoice()
+    assert target_of("Always:a3", clicks) == Always("a3")
+    assert isinstance(target("Greedy"), Learning)
+    for spec, words in (("random", "'random'"), ("HyLinUBC:ridge=2", "HyLinUCB"), ("HyLinUCB:nose=1", "'nose'")):
+        with pytest.raises(ValueError, match=words):
+            target(spec)
+
+
+def test_policies_of_ones_own_and_around_others_are_targets(clicks: View, own_folder: Path) -> None:
+    write_softmax(own_folder)
+    (own_folder / "wrappers.py").write_text(WRAPPERS)
+    specs = ["softmax:Softmax:temperature=0.5", 'epsilongreedy:policy="hylinucb"', "wrappers:Cautious:policy=Greedy"]
+    targets = {spec: target_for(clicks, spec, saved={}, horizon=100) for spec in specs}
+    assert [each.kind for each in targets.values() if isinstance(each, Learning)] == [
+        "Softmax", "EpsilonGreedy", "Cautious",
+    ]  # fmt: skip
+    evaluation = evaluate(clicks, targets, estimators=("replay",))
+    assert all(estimate.value is not None for estimate in evaluation.estimates)
+    with pytest.raises(ValueError, match="softmax:Sofmax cannot be imported"):
+        target_for(clicks, "softmax:Sofmax", saved={}, horizon=100)

@@ -9,7 +9,7 @@ import pytest
 
 from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, LinUCB, SupLinUCB
 from hybandits.evaluation import view as logged
-from hybandits.evaluation.view import Expander, View
+from hybandits.evaluation.view import Expander, View, view_of
 from hybandits.features import MAPS, FeatureMap
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, LogWriter, no_places
@@ -255,7 +255,7 @@ def test_the_map_is_chosen_by_what_the_arms_have(tmp_path):
     log = little_log(tmp_path)
     view = View(log)
     assert (view.map.name, view.why) == ("das", "the arms have features of their own")
-    assert View.from_recipe(view.recipe()).map == view.map
+    assert view_of(view.recipe()).map == view.map
     for given in MAPS:
         view = View(log, features=given)
         assert (view.map.name, view.why) == (given, None)
@@ -266,7 +266,7 @@ def test_pair_features_are_in_x_unless_they_are_left_out(tmp_path):
     view = View(log)
     assert (view.map.name, view.map.pair) == ("das+pair", 2)
     assert view.why == "the arms have features of their own; x ends with the pair features (p1, p2)"
-    assert View.from_recipe(view.recipe()).map == view.map
+    assert view_of(view.recipe()).map == view.map
     many = little_log(tmp_path, "many", pair=5)
     assert View(many).why.endswith("(p1, p2, p3 and 2 more)")
     left_out = View(log, features="das")
@@ -295,14 +295,3 @@ def test_arms_that_nothing_tells_apart_learn_from_the_user(tmp_path, vectors):
 def test_unknown_arms_setting(tmp_path):
     with pytest.raises(ValueError, match="articles, positions, got 'places'"):
         View(little_log(tmp_path), arms="places")
-
-
-@pytest.mark.parametrize("name", [int, str])
-def test_ids_have_the_type_of_the_log_unless_another_is_wanted(tmp_path, name):
-    log = little_log(tmp_path, ids=name)
-    for ids, kind in ((None, name), ("integers", int), ("strings", str)):
-        view = View(log, ids=ids)
-        assert view.names == [kind(i) for i in range(8)]
-        assert View.from_recipe(view.recipe()).names == view.names
-    with pytest.raises(ValueError, match="ids must be None, 'integers' or 'strings', got 'int'"):
-        View(log, ids="int")

@@ -94,7 +94,6 @@ def test_a_description_has_facts_slices_and_arms(description: Description) -> No
     assert "Over time" in lines
     assert "Arms shown most" in lines
     assert any("2009-05-01 06:55" in line for line in lines), "times are shown as dates"
-    assert lines[-1] == description.guarantee
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_pair_features_are_listed_and_warned_of(description: Description) -> Non
 
 def test_times_that_are_no_dates_and_missing_numbers(description: Description) -> None:
     odd = [replace(part, first_time=time) for part, time in zip(description.slices, (None, 10**18), strict=False)]
-    changed = replace(description, slices=odd, lowest_propensity=None, rho_x=None)
+    changed = replace(description, slices=odd, lowest_propensity=None)
     text = "\n".join(lines_of(print_description, changed))
     assert str(10**18) in text
     assert "propensities" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybandits.evaluation.reward_model import RewardModel
+from hybandits.evaluation.log_world import RewardModel
 from hybandits.evaluation.view import View
 from hybandits.logs.problems import Problems
 from hybandits.logs.store import Batch, Log, Tables, convert, no_places

@@ -1,0 +1,627 @@
+"""Estimators of a policy's value: one record each, with its terms, its range, and when it is valid.
+
+To add an estimator, write an `Estimator`; `evaluate` takes it beside the names of `ESTIMATORS`. Its estimate is the
+ratio of two sums over rounds, of its numerators and its denominators; intervals, differences between policies and
+running estimates follow from them. Rules say when there is no estimate (`refused`), no bootstrap interval
+(`no_interval`) and no confidence sequence (`no_sequence`). The first that applies counts. No rule applies to the log's
+own policy, whose value is the mean reward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybandits.evaluation.parts import ROUNDING, BlockLayout, Survey
+from hybandits.evaluation.rejection import Rejection
+from hybandits.evaluation.targets import Learning, Logged, Target
+from hybandits.foundation.checks import FloatArray
+
+GUESSED = 0.001
+"""Share of a policy's choices on arms never shown, above which dm has no interval: nothing tells how wrong it is."""
+
+UNSEEN = 0.05
+"""Share of a policy's choices on arms never shown, above which weights say nothing about its value."""
+
+FEW, SCARCE = 5, 30
+"""Effective rounds below which weighted estimates have no interval, and below which there is a warning."""
+
+SURE = 0.99
+"""Confidence of the upper limit of the share of a policy's choices that rejection leaves out."""
+
+
+# ------------------------------------------------------------------ terms and their sums
+
+
+class Terms(NamedTuple):
+    """Terms of a policy in some rounds, one entry per round, from which estimators are made.
+
+    Let pi(a) be the probability with which the policy shows arm a, p the propensity, and q(a) the mean reward that a
+    model predicts for arm a. A policy that learns has pi = 1 for its choice, having learned the rounds kept before.
+
+    Attributes
+    ----------
+    reward : array
+        r, the reward of what was shown.
+    match : array
+        pi(shown).
+    weight : array
+        pi(shown) / p, at most `clip`; 0 where the propensity is missing.
+    kept : array
+        k: pi(shown) times the chance to be kept in replay (see `rejection`); 0 or 1 for a policy that learns.
+    direct : array
+        sum_a pi(a) q(a).
+    within, shown : array
+        The same and q(shown), with q kept within the range of the rewards.
+    """
+
+    reward: FloatArray
+    match: FloatArray
+    weight: FloatArray
+    kept: FloatArray
+    direct: FloatArray
+    within: FloatArray
+    shown: FloatArray
+
+
+class Tally(NamedTuple):
+    """The largest weight, and counts over all rounds.
+
+    silent: rounds in which the policy shows nothing; padded: its probability on places that are filled up; certain: its
+    probability on other arms where the log's arm was certain; mixed: rounds with 0 < k < 1; clipped: weights that were
+    clipped; squares: the sum of k^2.
+    """
+
+    largest: float = 0.0
+    silent: float = 0.0
+    padded: float = 0.0
+    certain: float = 0.0
+    mixed: float = 0.0
+    clipped: float = 0.0
+    squares: float = 0.0
+
+    def plus(self, other: Tally) -> Tally:
+        """The tally of the rounds of both."""
+        return Tally(max(self[0], other[0]), *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
+
+
+SUMS = ("rounds", "weight", "weight squared", "match", "match reward", "kept")
+"""The first columns of `BlockSums.sums`. Four per estimator follow: numerator A, denominator B, A^2, and the product of
+A with that of the first policy."""
+
+
+TermsOf = Callable[[Terms], tuple[FloatArray, FloatArray]]
+"""Makes the numerator and the denominator of every round."""
+
+
+def columns_of(functions: Sequence[TermsOf], terms: Terms, first: Terms) -> FloatArray:
+    """The columns (rounds, columns) that are summed up; `first` are the terms of the first policy."""
+    w = terms.weight
+    columns = [np.ones(len(w)), w, w * w, terms.match, terms.match * terms.reward, terms.kept]
+    for function in functions:
+        a, b = function(terms)
+        columns += [a, b, a * a, a * function(first)[0]]
+    return np.column_stack(columns)
+
+
+@dataclass
+class BlockSums:
+    """Sums over consecutive blocks of rounds for one policy.
+
+    Attributes
+    ----------
+    sums : array of shape (blocks, folds, columns)
+        Sums of the columns of `columns_of`.
+    mass, eligible : arrays of shape (arms,)
+        The probability with which the policy shows each arm, summed over rounds, and the rounds in which it may.
+    features : array of shape (folds, groups, m + 1)
+        Sums of pi (u, p, 1) by group, from which the influence of the model's fit follows; empty unless it is needed.
+    tally : Tally
+        Counts over all rounds.
+    """
+
+    sums: FloatArray
+    mass: FloatArray
+    eligible: np.ndarray
+    features: FloatArray
+    tally: Tally = field(default_factory=Tally)
+
+    @classmethod
+    def empty(
+        cls, blocks: int, folds: int, arms: int, estimators: int, features: tuple[int, int] = (0, 0)
+    ) -> BlockSums:
+        """The sums of no rounds; `features` are the groups and the length of (u, p, 1)."""
+        return cls(
+            np.zeros((blocks, folds, len(SUMS) + 4 * estimators)), np.zeros(arms), np.zeros(arms, np.int64),
+            np.zeros((folds, *features)),
+        )  # fmt: skip
+
+    def add(self, blocks: slice, other: BlockSums) -> None:
+        """Add the sums of other rounds, which are in these blocks."""
+        self.sums[blocks] += other.sums
+        self.mass += other.mass
+        self.eligible += other.eligible
+        self.features = self.features + other.features if self.features.size else other.features
+        self.tally = self.tally.plus(other.tally)
+
+
+@dataclass
+class LogSupport:
+    """A policy and what the log says about it.
+
+    Attributes
+    ----------
+    name : str
+        The name of the policy.
+    target : Target or Learning
+        The policy.
+    layout : BlockLayout
+        The blocks and folds of the sums.
+    estimators : tuple of Estimator
+        The requested estimators.
+    arms : list
+        The names of the arms.
+    survey : Survey
+        The survey of the rounds.
+    data : BlockSums
+        Sums of terms.
+    influence : array of shape (blocks,)
+        What the errors of the model's fit add to dm; see `passes`.
+    rejection : Rejection
+        The rounds that replay keeps.
+    fitted : bool
+        False if the rounds were too few to fit a model for every fold.
+    """
+
+    name: str
+    target: Target | Learning
+    layout: BlockLayout
+    estimators: tuple[Estimator, ...]
+    arms: Sequence[object]
+    survey: Survey
+    data: BlockSums
+    influence: FloatArray
+    rejection: Rejection = field(default_factory=Rejection)
+    fitted: bool = True
+
+    @property
+    def logged(self) -> bool:
+        """True for the log's own policy."""
+        return isinstance(self.target, Logged)
+
+    @property
+    def learns(self) -> bool:
+        """True for a policy that learns as it goes."""
+        return isinstance(self.target, Learning)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that are evaluated."""
+        return self.layout.rounds
+
+    def blocks(self, name: str) -> FloatArray:
+        """One of the SUMS, by block."""
+        by_block: FloatArray = self.data.sums[:, :, SUMS.index(name)].sum(axis=1)
+        return by_block
+
+    def total(self, name: str) -> float:
+        """One of the SUMS, over all rounds."""
+        return float(self.data.sums[:, :, SUMS.index(name)].sum())
+
+    def columns(self, estimator: Estimator) -> list[FloatArray]:
+        """Numerator, denominator, squared numerator and product with the first policy's, each (blocks, folds)."""
+        first = len(SUMS) + 4 * self.estimators.index(estimator)
+        return [self.data.sums[:, :, first + i] for i in range(4)]
+
+    def ratio(self, estimator: Estimator) -> tuple[FloatArray, FloatArray]:
+        """Numerator and denominator by block, with the influence of the model's fit, which sums to 0."""
+        upper, lower = (column.sum(axis=1) for column in self.columns(estimator)[:2])
+        if estimator.fitted_model:
+            upper = upper + self.influence - lower * (self.influence.sum() / lower.sum())
+        return upper, lower
+
+    @property
+    def effective_rounds(self) -> float:
+        """(sum w)^2 / sum w^2: how many rounds of equal weight would tell as much."""
+        w, squares = self.total("weight"), self.total("weight squared")
+        return w * w / squares if squares else 0.0
+
+    @property
+    def replayed_rounds(self) -> float:
+        """(sum k)^2 / sum k^2: the same for replay; of a policy that learns, the number of rounds kept."""
+        k, squares = self.total("kept"), self.data.tally.squares
+        return k * k / squares if squares else 0.0
+
+    @cached_property
+    def unseen(self) -> np.ndarray:
+        """Arms that the policy shows and the log never did."""
+        return np.flatnonzero((self.survey.shown == 0) & (self.data.mass > 0))
+
+    @property
+    def unseen_share(self) -> float:
+        """The share of its choices that are such arms."""
+        return float(self.data.mass[self.unseen].sum()) / self.rounds
+
+    @property
+    def overlaps(self) -> bool:
+        """False if too many of its choices are such arms.
+
+        Had an arm been shown with the smallest probability of the log whenever the policy may show it, the chance of
+        never seeing it would be below exp(-eligible rounds * smallest).
+        """
+        expected = self.data.eligible[self.unseen] * min(self.survey.smallest, 1.0)
+        hopeless = self.survey.smallest < math.inf and bool((expected > math.log(1000)).any())
+        return not hopeless and self.unseen_share <= UNSEEN
+
+    @property
+    def unseen_words(self) -> str:
+        """Both in words."""
+        arms = self.unseen[np.argsort(-self.data.mass[self.unseen])][:3]
+        examples = ", ".join(str(self.arms[a]) for a in arms)
+        return f"{self.unseen_share:.2%} of its choices are arms that were never shown ({examples})"
+
+    @property
+    def weight_words(self) -> str:
+        """The effective rounds in words."""
+        share = self.data.tally.largest / self.total("weight")
+        return f"weights are worth {self.effective_rounds:.1f} rounds, and a single round has {share:.0%} of the weight"
+
+    @property
+    def kept_words(self) -> str:
+        """The rounds that replay keeps, in words."""
+        matches, worth = f"{self.total('match'):,.0f} of the {self.rounds:,} rounds match", self.replayed_rounds
+        if self.learns:
+            return f"{matches} and {worth:,.0f} are kept, with keep = {self.rejection.keep:.3g}"
+        return f"{matches} in expectation, and weighted they are worth {worth:,.0f}"
+
+    @property
+    def mean_weight(self) -> tuple[float, float]:
+        """The mean weight, which should be 1, and its standard error."""
+        return _mean_and_error(self.blocks("weight"), self.blocks("rounds"))
+
+    @property
+    def exact(self) -> bool:
+        """True if replay leaves out no choice of the policy."""
+        return not self.rejection.rejects or self.rejection.keep <= self.survey.smallest * (1 + ROUNDING)
+
+    @cached_property
+    def shares_left_out(self) -> tuple[float, float]:
+        """s = 1 - E[k] / c of `rejection`, estimated, and its upper confidence limit by the normal approximation."""
+        k, c = self.blocks("kept"), self.rejection.keep
+        mean, error = _mean_and_error(k, self.blocks("rounds"))
+        limit = mean - NormalDist().inv_cdf(SURE) * error
+        return max(0.0, 1 - mean / c), min(1.0, max(0.0, 1 - limit / c))
+
+    @property
+    def bias_bound(self) -> float:
+        """The upper limit of the share that replay of this fixed policy leaves out; 0 if it is exact."""
+        return 0.0 if self.exact or self.logged or self.learns else self.shares_left_out[1]
+
+
+def _mean_and_error(values: FloatArray, rounds: FloatArray) -> tuple[float, float]:
+    """The mean per round of sums over blocks, and its standard error."""
+    n = rounds.sum()
+    mean = values.sum() / n
+    return float(mean), math.sqrt(float(((values - mean * rounds) ** 2).sum())) / n
+
+
+# ------------------------------------------------------------------ records
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition on what the log says about a policy, and a message if it holds.
+
+    In the message, {p} is the `LogSupport` of the policy and {value} what the condition returned.
+    """
+
+    condition: Callable[[LogSupport], Any]
+    message: str
+
+    def reason(self, policy: LogSupport) -> str | None:
+        """The message, if the condition holds; None for the log's own policy."""
+        if policy.logged or not (value := self.condition(policy)):
+            return None
+        return self.message.format(p=policy, value=value)
+
+
+def first_reason(rules: Iterable[Rule], policy: LogSupport) -> str | None:
+    """The message of the first rule that applies."""
+    return next((reason for rule in rules if (reason := rule.reason(policy)) is not None), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimator:
+    """An estimator of a policy's mean reward per round.
+
+    Attributes
+    ----------
+    name, description : str
+        What users call it, and what it is.
+    terms : callable
+        Makes the numerator and the denominator of every round from `Terms`; a function of a module, so that workers
+        can import it.
+    bounds : callable, optional
+        The range of a numerator, from the lowest and the highest reward and the largest weight. None if the estimate
+        is not a mean of bounded terms: then it has no confidence sequence.
+    weighted : bool
+        Weighs rounds by inverse propensities.
+    modelled : bool
+        Needs a model of the rewards.
+    fitted_model : bool
+        Estimates what the model says, so that its interval must contain the error of the fit.
+    replayed : bool
+        Is an average over the rounds that replay keeps.
+    usual_for : tuple of str
+        "fixed" and "learning": the policies for which it is computed by default.
+    checked_by : str or None
+        The name of an estimator without a bias by the model: a note says if both differ by more than chance.
+    refused, no_interval, no_sequence : tuple of Rule
+        Reasons for no estimate, no bootstrap interval, no confidence sequence.
+    notes : tuple of Rule
+        What a reader of the estimate should know.
+    """
+
+    name: str
+    description: str
+    terms: TermsOf
+    bounds: Callable[[float, float, float], tuple[float, float]] | None = None
+    weighted: bool = False
+    modelled: bool = False
+    fitted_model: bool = False
+    replayed: bool = False
+    usual_for: tuple[str, ...] = ("fixed", "learning")
+    checked_by: str | None = None
+    refused: tuple[Rule, ...] = ()
+    no_interval: tuple[Rule, ...] = ()
+    no_sequence: tuple[Rule, ...] = ()
+    notes: tuple[Rule, ...] = ()
+
+    def usual(self, policy: LogSupport) -> bool:
+        """True if it is computed by default for policies of this kind."""
+        return ("learning" if policy.learns else "fixed") in self.usual_for
+
+
+# ------------------------------------------------------------------ rules
+
+NO_CANDIDATE = Rule(
+    lambda p: p.data.tally.silent,
+    "It has no candidate to show in {value:,.0f} of {p.rounds:,} rounds, so it has no value on this log.",
+)
+PROPENSITIES = (
+    Rule(
+        lambda p: p.survey.missing,
+        "Propensities are missing in {value:,} of {p.rounds:,} rounds. Only dm needs no propensities.",
+    ),
+    Rule(
+        lambda p: p.survey.wrong,
+        "Propensities are not in (0, 1] in {value:,} of {p.rounds:,} rounds. Correct the log.",
+    ),
+    Rule(
+        lambda p: p.data.tally.certain,
+        "There is no overlap: in {value:,.0f} of {p.rounds:,} rounds the log's arm was certain (propensity 1), and "
+        "this policy shows others. Only dm needs no overlap.",
+    ),
+    Rule(
+        lambda p: p.data.tally.padded,
+        "There is no overlap: in {value:,.0f} of {p.rounds:,} rounds it picks a place beyond the end of the list, "
+        "where places are filled up with zero features. Use arms='articles'.",
+    ),
+)
+NO_OVERLAP = "There is no overlap: {p.unseen_words}. Only dm gives an estimate: the model guesses their rewards."
+OVERLAP = Rule(lambda p: not p.overlaps, NO_OVERLAP)
+# A policy that learns on a uniform log learns, and is judged by, the rounds that match.
+OVERLAP_IN_REPLAY = Rule(lambda p: not p.overlaps and (p.rejection.rejects or not p.learns), NO_OVERLAP)
+MATCHED = Rule(
+    lambda p: not p.total("match"),
+    "In none of the {p.rounds:,} rounds would the policy have shown what was shown. Give more rounds.",
+)
+WEIGHTS = (*PROPENSITIES, OVERLAP, MATCHED)
+"""Reasons why rounds cannot be weighted by inverse propensities."""
+
+KEPT = Rule(
+    lambda p: p.rejection.rejects and not p.replayed_rounds,
+    "{p.kept_words}. Give more rounds, or a larger keep, which costs a bias.",
+)
+FITTED = Rule(
+    lambda p: not p.fitted,
+    "{p.rounds:,} rounds are too few to fit a model for each of {p.layout.folds} folds. Give more.",
+)
+FIXED = Rule(
+    lambda p: p.learns,
+    "The model is fitted to all rounds and cannot say what a policy that learns would earn before it has. Use replay, "
+    "snips or dr, or freeze the policy with Frozen (on the command line: save it, and evaluate the file).",
+)
+TILTED = Rule(
+    lambda p: p.learns and not p.exact,
+    "No interval: the policy learned from rounds that are tilted (see the notes), and nothing tells how far off its "
+    "value is.",
+)
+FEW_EFFECTIVE = Rule(
+    lambda p: p.effective_rounds < FEW,
+    "No interval: its {p.weight_words}. Only dm needs no weights.",
+)
+FEW_KEPT = Rule(
+    lambda p: p.rejection.rejects and p.replayed_rounds < FEW,
+    "No interval: {p.kept_words}. Give more rounds.",
+)
+GUESSES = Rule(
+    lambda p: p.unseen_share > GUESSED,
+    "No interval: {p.unseen_words}, and the model can only guess their rewards.",
+)
+DRAWN = Rule(
+    lambda p: p.data.tally.mixed,
+    "No interval: a policy that chooses at random has no fixed set of matched rounds. Use ips, or "
+    "interval='bootstrap'.",
+)
+ABOVE = (
+    "keep = {p.rejection.keep:.3g} is above the smallest propensity, {p.survey.smallest:.3g}, so choices that the log "
+    "made less often than keep "
+)
+ROUGH = Rule(
+    lambda p: p.learns and not p.exact and p.rounds * p.survey.smallest,
+    f"A rough number. {ABOVE}are kept too seldom: about {{p.shares_left_out[0]:.0%}} of what the policy chose is left "
+    "out. The policy learned from tilted rounds and may have become another one. Exact: keep={p.survey.smallest:.4g}, "
+    "which leaves about {value:,.0f} rounds to learn from.",
+)
+BIASED = Rule(
+    lambda p: p.bias_bound,
+    f"{ABOVE}count too little: about {{p.shares_left_out[0]:.1%}} of what the policy chooses is left out, and "
+    f"{{value:.1%}} at most ({SURE:.0%} confidence limit). The interval includes this bias of at most {{value:.2g}} "
+    "times the range of the rewards. Without bias: keep={p.survey.smallest:.4g}.",
+)
+UNIFORM, UNEVEN = (
+    Rule(lambda p: p.rejection.rejects and not p.survey.uneven, "The log was uniform: {p.kept_words}."),
+    Rule(lambda p: p.rejection.rejects and p.survey.uneven, "The log was not uniform: {p.kept_words}."),
+)
+CLIPPED = Rule(
+    lambda p: p.data.tally.clipped, "{value:,.0f} weights were clipped, so estimates that use them are biased."
+)
+NEVER_SHOWN = Rule(lambda p: p.unseen.size, "{p.unseen_words}.")
+SCARCE_WEIGHTS = Rule(
+    lambda p: p.effective_rounds < SCARCE,
+    "Its {p.weight_words}. Do not rely on estimates that use weights.",
+)
+SCARCE_MATCHES = Rule(
+    lambda p: p.rejection.rejects and p.replayed_rounds < SCARCE, "Only {p.kept_words}. Do not rely on replay."
+)
+WRONG_WEIGHTS = Rule(
+    lambda p: not p.data.tally.clipped and abs(p.mean_weight[0] - 1) > max(4 * p.mean_weight[1], ROUNDING),
+    "Its weights average {p.mean_weight[0]:.3f}, not 1, with a standard error of {p.mean_weight[1]:.3f}: the "
+    "propensities are wrong, or the log never shows what the policy would.",
+)
+UNEQUAL_LISTS = Rule(
+    lambda p: not p.rejection.rejects and p.survey.longest > p.survey.shortest,
+    "Lists have {p.survey.shortest} to {p.survey.longest} candidates. Replay matches short lists more often, so they "
+    "count more. With keep = 1 / {p.survey.longest} all would count alike, and fewer rounds be left.",
+)
+
+
+def warnings_of(policy: LogSupport) -> tuple[str, ...]:
+    """What a reader of a policy's estimates should know before relying on any of them."""
+    if policy.data.tally.silent:
+        return ()
+    rules = [NEVER_SHOWN, CLIPPED]
+    weighted = any(each.weighted for each in policy.estimators)
+    if first_reason(WEIGHTS, policy) is None:
+        rules += [SCARCE_WEIGHTS] * weighted + [WRONG_WEIGHTS] * (weighted or policy.rejection.rejects)
+    if any(each.replayed and first_reason(each.refused, policy) is None for each in policy.estimators):
+        rules += [SCARCE_MATCHES, UNEQUAL_LISTS]
+    return tuple(reason for rule in rules if (reason := rule.reason(policy)) is not None)
+
+
+# ------------------------------------------------------------------ the estimators
+
+
+def _replay(t: Terms) -> tuple[FloatArray, FloatArray]:
+    return t.kept * t.reward, t.kept
+
+
+def _ips(t: Terms) -> tuple[FloatArray, FloatArray]:
+    return t.weight * t.reward, np.ones(len(t.reward))
+
+
+def _snips(t: Terms) -> tuple[FloatArray, FloatArray]:
+    return t.weight * t.reward, t.weight
+
+
+def _dm(t: Terms) -> tuple[FloatArray, FloatArray]:
+    return t.direct, np.ones(len(t.reward))
+
+
+def _dr(t: Terms) -> tuple[FloatArray, FloatArray]:
+    return t.within + t.weight * (t.reward - t.shown), np.ones(len(t.reward))
+
+
+def _range_of_rewards(low: float, high: float, largest: float) -> tuple[float, float]:
+    return low, high
+
+
+def _range_of_weighted(low: float, high: float, largest: float) -> tuple[float, float]:
+    # A weight may be 0, so 0 is always among the values.
+    return min(low, low * largest, 0.0), max(high, high * largest, 0.0)
+
+
+def _range_of_corrected(low: float, high: float, largest: float) -> tuple[float, float]:
+    return low - largest * (high - low), high + largest * (high - low)
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    each.name: each
+    for each in (
+        Estimator(
+            name="replay",
+            description="mean reward of the rounds in which the policy would have shown what was shown, if kept",
+            terms=_replay,
+            bounds=_range_of_rewards,
+            replayed=True,
+            usual_for=("learning",),
+            refused=(NO_CANDIDATE, *PROPENSITIES, OVERLAP_IN_REPLAY, MATCHED, KEPT),
+            no_interval=(TILTED, FEW_KEPT),
+            no_sequence=(TILTED, DRAWN),
+            notes=(UNIFORM, UNEVEN, BIASED, ROUGH),
+        ),
+        Estimator(
+            name="ips",
+            description="inverse propensity scores",
+            terms=_ips,
+            bounds=_range_of_weighted,
+            weighted=True,
+            usual_for=("fixed",),
+            refused=(NO_CANDIDATE, *WEIGHTS),
+            no_interval=(TILTED, FEW_EFFECTIVE),
+            no_sequence=(TILTED,),
+            notes=(ROUGH,),
+        ),
+        Estimator(
+            name="snips",
+            description="self-normalised inverse propensity scores",
+            terms=_snips,
+            weighted=True,
+            refused=(NO_CANDIDATE, *WEIGHTS),
+            no_interval=(TILTED, FEW_EFFECTIVE),
+            no_sequence=(TILTED,),
+            notes=(ROUGH,),
+        ),
+        Estimator(
+            name="dm",
+            description="direct method: the mean rewards that a model predicts",
+            terms=_dm,
+            modelled=True,
+            fitted_model=True,
+            usual_for=("fixed",),
+            checked_by="dr",
+            refused=(NO_CANDIDATE, FIXED, FITTED),
+            no_interval=(GUESSES,),
+        ),
+        Estimator(
+            name="dr",
+            description="doubly robust: the direct method, corrected by weighted residuals",
+            terms=_dr,
+            bounds=_range_of_corrected,
+            weighted=True,
+            modelled=True,
+            usual_for=("fixed",),
+            refused=(NO_CANDIDATE, FITTED, *WEIGHTS),
+            no_interval=(TILTED, FEW_EFFECTIVE),
+            no_sequence=(TILTED,),
+            notes=(ROUGH,),
+        ),
+    )
+}
+"""The estimators by name."""
+
+
+def records_of(estimators: Sequence[str | Estimator]) -> tuple[Estimator, ...]:
+    """The records of estimators that are given by name or as records."""
+    records = [ESTIMATORS.get(each) if isinstance(each, str) else each for each in estimators]
+    known = tuple(each for each in records if each is not None)
+    if not known or len({each.name for each in known}) < len(records):
+        raise ValueError(f"estimators must be some of {', '.join(ESTIMATORS)}, each once, got {list(estimators)!r}")
+    return known

@@ -1,0 +1,214 @@
+"""Terms of rounds and their sums, plain and compiled, against their formulas; records of estimators and their rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybandits import Greedy
+from hybandits.evaluation import ESTIMATORS, Estimator, EvaluationPlan, Learning, Terms, api, evaluate
+from hybandits.evaluation.api import Sequences
+from hybandits.evaluation.estimators import SUMS, Rule, columns_of, records_of
+from hybandits.evaluation.passes import ROUND, add_choices, add_up
+from hybandits.evaluation.view import View
+from hybandits.foundation.checks import FloatArray
+from hybandits.statistics import bernstein
+from tests.support.evaluation import Plain, Ranked, ranked
+
+ROUNDS, MOST, FOLDS, GROUPS, ARMS = 7, 4, 2, 6, 3
+
+
+class Problem:
+    """Random rounds, with every argument of `add_choices`."""
+
+    def __init__(self, *, low: float = -np.inf, high: float = np.inf, pair: int = 0) -> None:
+        random = np.random.default_rng(0)
+        self.counts = random.integers(2, MOST + 1, ROUNDS)
+        self.pi = random.random((ROUNDS, MOST)) * (np.arange(MOST) < self.counts[:, None])
+        self.pi /= self.pi.sum(axis=1, keepdims=True)
+        self.real = self.counts.copy()
+        self.shown = random.integers(0, self.counts)
+        self.user = random.normal(size=(ROUNDS, 2))
+        self.first = np.arange(ROUNDS) * MOST
+        self.group = random.integers(0, GROUPS, ROUNDS * MOST)
+        self.arm = self.group % ARMS
+        self.weights = random.normal(size=(FOLDS, GROUPS, 2 + pair))
+        self.pair = random.normal(size=(ROUNDS, MOST, pair))
+        self.constant = random.normal(size=(FOLDS, GROUPS))
+        self.fold = np.arange(ROUNDS) % FOLDS
+        self.low, self.high = low, high
+
+    def run(self, function: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+        out, mass, eligible = np.zeros(ROUNDS, ROUND), np.zeros(ARMS), np.zeros(ARMS, np.int64)
+        if function is add_choices.py_func:
+            out = out.view(np.recarray)
+        wrong = function(
+            self.pi, self.counts, self.real, self.shown, self.user, self.pair, self.first, self.group, self.arm,
+            self.weights, self.constant, self.fold, True, self.low, self.high, out, mass, eligible,
+        )  # fmt: skip
+        return wrong, out, mass, eligible
+
+
+@pytest.mark.parametrize("function", [add_choices, add_choices.py_func])
+@pytest.mark.parametrize("options", [{}, {"low": -0.3, "high": 0.4}, {"pair": 3}])
+def test_choices_against_their_formulas(function: Any, options: dict[str, Any]) -> None:
+    problem = Problem(**options)
+    problem.real[2] = 1  # all candidates but the first are filled up
+    problem.shown[4] = -1  # what was shown was cut off
+    problem.pi[5] = 0.0  # shows nothing
+    wrong, out, mass, eligible = problem.run(function)
+    assert wrong == -1
+    arm_mass, candidates = np.zeros(ARMS), 0
+    for t in range(ROUNDS):
+        n, f, s = problem.counts[t], problem.fold[t], problem.shown[t]
+        group, pi = problem.group[problem.first[t] + np.arange(n)], problem.pi[t, :n]
+        known = np.column_stack([np.tile(problem.user[t], (n, 1)), problem.pair[t, :n]])
+        q = (problem.weights[f, group] * known).sum(axis=1) + problem.constant[f, group]
+        within = np.clip(q, problem.low, problem.high)
+        expected = [pi.sum(), pi[s] if s >= 0 else 0, pi[problem.real[t] :].sum(), pi @ q, pi @ within]
+        np.testing.assert_allclose(list(out[t])[:5], expected, rtol=1e-12)
+        if s >= 0:
+            assert out[t]["shown"] == pytest.approx(within[s])
+        np.add.at(arm_mass, group % ARMS, pi)
+        candidates += int((pi > 0).sum())
+    np.testing.assert_allclose(mass, arm_mass)
+    assert eligible.sum() == candidates
+
+
+@pytest.mark.parametrize("function", [add_choices, add_choices.py_func])
+@pytest.mark.parametrize("value", [-0.1, np.nan, 0.9])
+def test_the_first_round_with_invalid_probabilities_is_returned(function: Any, value: float) -> None:
+    problem = Problem()
+    problem.pi[3, 1] += value
+    problem.pi[5] = np.nan
+    assert problem.run(function)[0] == 3
+
+
+def random_terms(rounds: int) -> Terms:
+    random = np.random.default_rng(1)
+    return Terms(*random.normal(size=(len(Terms._fields), rounds)))
+
+
+@pytest.mark.parametrize("function", [add_up, add_up.py_func])
+def test_sums_by_block_and_fold(function: Any) -> None:
+    columns = columns_of([each.terms for each in ESTIMATORS.values()], random_terms(10), random_terms(10))
+    block, fold = (2 + np.arange(10)) // 4, np.arange(10) % 2
+    sums = np.zeros((3, 2, columns.shape[1]))
+    function(columns, block, fold, sums)
+    for b in range(3):
+        for f in range(2):
+            np.testing.assert_allclose(sums[b, f], columns[(block == b) & (fold == f)].sum(axis=0), atol=1e-12)
+
+
+def test_columns_are_numerators_and_denominators() -> None:
+    t, first = random_terms(5), random_terms(9)
+    first = Terms(*(column[4:] for column in first))
+    columns = columns_of([ESTIMATORS["dr"].terms, ESTIMATORS["replay"].terms], t, first)
+    dr = t.within + t.weight * (t.reward - t.shown)
+    others = first.within + first.weight * (first.reward - first.shown)
+    k = len(SUMS)
+    np.testing.assert_allclose(columns[:, 1:6].T, [t.weight, t.weight**2, t.match, t.match * t.reward, t.kept])
+    np.testing.assert_allclose(columns[:, k : k + 4].T, [dr, np.ones(5), dr**2, dr * others])
+    np.testing.assert_allclose(columns[:, k + 4 : k + 6].T, [t.kept * t.reward, t.kept])
+
+
+# ------------------------------------------------------------------ records
+
+
+def half_weight(t: Terms) -> tuple[FloatArray, FloatArray]:
+    return np.sqrt(t.weight) * t.reward, np.sqrt(t.weight)
+
+
+def test_an_estimator_of_ones_own(view: View) -> None:
+    never = Rule(lambda p: p.learns, "Not of {p.name}.")
+    own = Estimator(name="half", description="weights to the power of 1/2", terms=half_weight, refused=(never,))
+    targets = {"logged": "logged", "it": Ranked(0.4), "learning": Learning(Greedy(d1=view.d1, d2=view.d2))}
+    evaluation = evaluate(view, targets, estimators=["ips", own])
+    plain = Plain(view, lambda x, z, arms: ranked(0.4, len(arms)))
+    w = np.sqrt(plain.weight)
+    estimate = evaluation.of("it", "half")
+    assert estimate.value == pytest.approx((w * plain.reward).sum() / w.sum())
+    assert estimate.low < estimate.value < estimate.high
+    assert estimate.difference is not None
+    assert evaluation.of("logged", "half").value == pytest.approx(plain.reward.mean())
+    assert evaluation.of("learning", "half").refusal == "Not of learning."
+    anytime = evaluate(view, targets, estimators=[own], interval="bernstein", reward_range=(-30, 30)).of("it", "half")
+    assert "half is not a mean of bounded terms" in str(anytime.refusal)
+
+
+def test_records_by_name() -> None:
+    assert records_of(["dr", "ips"]) == (ESTIMATORS["dr"], ESTIMATORS["ips"])
+    for wrong in (["magic"], [], ["ips", "ips"], ["ips", ESTIMATORS["ips"]]):
+        with pytest.raises(ValueError, match="estimators must be some of replay, ips, snips, dm, dr, each once"):
+            records_of(wrong)
+    for name in ESTIMATORS:
+        assert name in str(evaluate.__doc__)
+        assert name in str(api.evaluate.__doc__)
+
+
+def test_estimators_suit_the_policies_by_default(uniform_view: View) -> None:
+    learning = Learning(Greedy(d1=uniform_view.d1, d2=uniform_view.d2))
+
+    def names(targets: Any) -> list[str]:
+        return [each.name for each in EvaluationPlan(uniform_view, targets).records]
+
+    assert names({"a": learning}) == ["replay", "snips"]
+    assert names({"a": "uniform"}) == ["ips", "snips", "dm", "dr"]
+    assert names({"a": "uniform", "b": learning}) == ["replay", "ips", "snips", "dm", "dr"]
+    evaluation = evaluate(uniform_view, {"a": "uniform", "b": learning})
+    assert "dm" not in [each.estimator for each in evaluation.estimates if each.policy == "b"]
+    explicit = evaluate(uniform_view, {"a": "uniform", "b": learning}, estimators=["snips", "dm"])
+    assert explicit.of("b", "dm").refusal is not None, "what is asked for and refused is not left out"
+
+
+# ------------------------------------------------------------------ confidence sequences
+
+
+@pytest.fixture(scope="module")
+def sequences(view: View) -> Sequences:
+    targets = {"uniform": "uniform", "own": Ranked(0.4), "logged": "logged"}
+    plan = EvaluationPlan(view, targets, estimators=["ips", "replay", "dr"], reward_range=(-30.0, 30.0))
+    return Sequences(plan.gather(), 0.95)
+
+
+def summed(x: np.ndarray) -> list[np.ndarray]:
+    """The sums of blocks of one round."""
+    return [np.ones(len(x)), x, x**2]
+
+
+def test_ips_is_the_sequence_of_its_terms(view: View, sequences: Sequences) -> None:
+    plain = Plain(view, lambda x, z, arms: ranked(0.4, len(arms)))
+    terms, largest, at = plain.weight * plain.reward, 1 / plain.propensity.min(), np.arange(view.log.rounds)
+    policies = sequences.gathered.policies
+    bounds = sequences.sequence(policies[1], ESTIMATORS["ips"], 0.95, at)
+    low, high = bernstein(*summed(terms), low=-30 * largest, high=30 * largest, mean=(-30, 30))
+    np.testing.assert_allclose(bounds, [low, high])
+    logged = sequences.sequence(policies[2], ESTIMATORS["ips"], 0.95, at)
+    assert logged[1][-1] - logged[0][-1] < high[-1] - low[-1], "rewards have a smaller range than w r"
+    others = Plain(view, lambda x, z, arms: np.full(len(arms), 1 / len(arms)))
+    gap = terms - others.weight * others.reward
+    bounds = sequences.difference(policies[1], policies[0], ESTIMATORS["ips"], at)
+    expected = bernstein(*summed(gap), low=-60 * largest, high=60 * largest, mean=(-60, 60))
+    np.testing.assert_allclose(bounds, expected, atol=1e-9)
+
+
+def test_dr_averages_the_folds_which_hold_at_once(sequences: Sequences) -> None:
+    policy, at = sequences.gathered.policies[1], np.array([399])
+    b, a, squares = (policy.columns(ESTIMATORS["dr"])[i] for i in (1, 0, 2))
+    low, high = ESTIMATORS["dr"].bounds(-30.0, 30.0, sequences.largest)  # type: ignore[misc]
+    each = [
+        bernstein(b[:, f], a[:, f], squares[:, f], low=low, high=high, mean=(-30, 30), level=0.975, at=at)
+        for f in range(2)
+    ]
+    share = b.sum(axis=0) / b.sum()
+    expected = (share[:, None] * np.array(each)[:, :, 0]).sum(axis=0)
+    np.testing.assert_allclose(np.ravel(sequences.sequence(policy, ESTIMATORS["dr"], 0.95, at)), expected)
+
+
+def test_differences_by_replay_are_of_the_bounds(sequences: Sequences) -> None:
+    policies, at, replay = sequences.gathered.policies, np.array([399]), ESTIMATORS["replay"]
+    low, high = sequences.difference(policies[1], policies[0], replay, at)
+    one, other = (sequences.sequence(policies[i], replay, 0.975, at) for i in (1, 0))
+    assert (low[0], high[0]) == (pytest.approx(one[0][0] - other[1][0]), pytest.approx(one[1][0] - other[0][0]))
