@@ -197,7 +197,7 @@ class EvaluationPlan:
         if self.usual:
             words = {"learning" if learns else "fixed" for learns in kinds}
             records = tuple(each for each in records if words & set(each.usual_for))
-        if any(each.replayed for each in records) and any(isinstance(given, Policy) for given in targets.values()):
+        elif any(each.replayed for each in records) and any(isinstance(given, Policy) for given in targets.values()):
             raise ValueError(
                 "a bare policy would be frozen in replay: give Learning(policy), or Frozen(policy) if it learns no more"
             )

@@ -169,6 +169,10 @@ def _range_text(low: float, high: float) -> str:
     return " to ".join(texts)
 
 
+def _or_dash(value: float | None, form: str = ".3g") -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
 def _when(time: int | None) -> str:
     if time is None:
         return ""

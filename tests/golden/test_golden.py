@@ -158,7 +158,10 @@ def evaluation() -> dict[str, Any]:
             "learning": Learning(HyThompson(d1=view.d1, d2=view.d2, noise=0.3, scale=0.3, seed=1)),
         }  # fmt: skip
         for interval in ("bootstrap", "bernstein"):
-            results = evaluate(view, targets, start=1500, interval=interval, clip=20.0, reward_range=(0.0, 1.0))
+            results = evaluate(
+                view, targets, estimators=("ips", "snips", "dm", "dr"), start=1500, interval=interval, clip=20.0,
+                reward_range=(0.0, 1.0),
+            )  # fmt: skip
             for each in results.estimates:
                 outcome[f"{interval} {each.policy} {each.estimator}"] = summary([each.value, each.low, each.high])
         again = Path(folder, "policy.npz")
