@@ -269,51 +269,40 @@ async def reward_batch(service: Service, body: list[GiveReward | Refused]) -> An
 @endpoint("GET", "/v1/decisions/{id}", {200: RecordedDecision}, problems=(404,))
 async def decision(service: Service, id: str) -> Answer:
     """Return a recorded decision: its candidates, their probabilities, and its reward."""
-    writer = service.writer
-    if (await asyncio.to_thread(writer.store.last))[0] > writer.state.row:
+    writer, state = service.writer, service.writer.state
+    if (await asyncio.to_thread(writer.store.last))[0] > state.row:
         await writer.request([])  # another server may have closed the decision
-    found, closed, learned_reward = await asyncio.to_thread(_find, writer, id)
-    if found.decision is None:
+    last_closed = state.closed  # read first, because a reward that came in time is in the log by then
+    row, given = (await asyncio.to_thread(writer.store.find, [id])).get(id, Found())
+    if row is None:
         raise Refused(
             404,
             f"There is no decision with the event id {id!r}. Use the event_id that it was answered with.",
             field="id",
             value=id,
         )
-    made = found.decision.content
-    assert isinstance(made, Decision)
-    given = None if found.reward is None else found.reward.content
-    assert given is None or isinstance(given, Reward)
-    ids = decode_ids(made.candidates)
-    if ids is None:
-        ids = await asyncio.to_thread(_active_at, writer, made.version)
-    body = answer_of(made) | {
-        "row": found.decision.number,
-        "time": found.decision.time / 1e6,
-        "user": made.user,
+    content = row.content
+    assert isinstance(content, Decision)
+    reward = None if given is None else given.content
+    assert reward is None or isinstance(reward, Reward)
+    ids: list[str] = decode_ids(content.candidates) or await asyncio.to_thread(_active_at, writer, content.version)
+    closed = row.number <= last_closed
+    learns = closed or state.bandit.window is None
+    body = answer_of(content) | {
+        "row": row.number,
+        "time": row.time / 1e6,
+        "user": content.user,
         "candidates": ids,
-        "probabilities": probabilities_of(made, ids),
-        "policy": made.policy,
-        "challengers": made.shadows,
-        "arm_version": made.arm_version,
-        "reward": None if given is None else given.reward,
-        "learned": None if given is None else not given.late,
+        "probabilities": probabilities_of(content, ids),
+        "policy": content.policy,
+        "challengers": content.shadows,
+        "arm_version": content.arm_version,
+        "reward": None if reward is None else reward.reward,
+        "learned": None if reward is None else not reward.late,
         "closed": closed,
-        "learned_reward": learned_reward,
+        "learned_reward": await asyncio.to_thread(state.learned_reward, row.number, given) if learns else None,
     }
     return Answer(200, body)
-
-
-def _find(writer: Writer, event: str) -> tuple[Found, bool, float | None]:
-    """Return what the log has of an event, whether its decision is closed, and what was learned of it."""
-    state = writer.state
-    last_closed = state.closed  # read first, because a reward that came in time is in the log by then
-    found = writer.store.find([event]).get(event, Found())
-    if found.decision is None:
-        return found, False, None
-    closed = found.decision.number <= last_closed
-    learns = closed or state.bandit.window is None
-    return found, closed, state.learned_reward(found.decision.number, found.reward) if learns else None
 
 
 def _active_at(writer: Writer, version: int) -> list[str]:
@@ -324,10 +313,10 @@ def _active_at(writer: Writer, version: int) -> list[str]:
     return [arm for arm, is_active in active.items() if is_active]
 
 
-def probabilities_of(made: Decision, ids: list[str]) -> dict[str, float]:
+def probabilities_of(decision: Decision, ids: list[str]) -> dict[str, float]:
     """Return the probability of every candidate, from the policy's own probabilities and the floor."""
-    own, mixed = dict(made.lot), with_floor.py_func  # a few numbers are not worth the time to compile
-    return {arm: mixed(own.get(i, 0.0), made.floor, made.n) for i, arm in enumerate(ids)}
+    own, mixed = dict(decision.lot), with_floor.py_func  # a few numbers are not worth the time to compile
+    return {arm: mixed(own.get(i, 0.0), decision.floor, decision.n) for i, arm in enumerate(ids)}
 
 
 # -------------------------------------------------------------- arms and policies
