@@ -285,7 +285,9 @@ async def decision(service: Service, id: str) -> Answer:
     assert isinstance(content, Decision)
     reward = None if given is None else given.content
     assert reward is None or isinstance(reward, Reward)
-    ids: list[str] = decode_ids(content.candidates) or await asyncio.to_thread(_active_at, writer, content.version)
+    ids = decode_ids(content.candidates)
+    if ids is None:
+        ids = await asyncio.to_thread(_active_at, writer, content.version)
     closed = row.number <= last_closed
     learns = closed or state.bandit.window is None
     body = answer_of(content) | {
