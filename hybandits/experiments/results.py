@@ -1,13 +1,16 @@
-"""Results as files: one Parquet table per unit, and a folder of them read back as `Results`.
+"""Results as files: one Parquet table per unit, a manifest of the folder, and all of them read back as `Results`.
 
-A unit's table has one row per policy and trial and carries its record. Which units a folder holds is in its `manifest`.
+A unit's table has one row per policy and trial and carries its record. The manifest has the records of the folder and
+the SHA-256 of every unit, and says what may be added.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hybandits.experiments.manifest import FORMAT, MANIFEST, read_manifest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
-from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.checks import FloatArray, short
 from hybandits.foundation.files import sha256, write_atomically
 from hybandits.foundation.version import __version__
+
+MANIFEST = "manifest.json"
+
+FORMAT = 1
+"""Version of the layout of manifests and units."""
+
+REMEDY = "give another folder, or remove this one"
+"""What to do about results that must not be mixed with others."""
+
+ABOUT = ("scale", "seed")
+"""What a folder may say of all its records; a later run must say the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +126,8 @@ def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
     return sha256(path)
 
 
-def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """Read a unit's table and its header; ResultsError if the file is not a complete result of this format.
+def read_header(path: Path, digest: str | None = None) -> dict[str, Any]:
+    """Read the header of a unit's file; ResultsError if it is damaged or of another format.
 
     `digest` is the SHA-256 in the manifest. A file that was saved just before its run was killed has none there; then
     the checksums within the file are relied on, although they do not cover every byte.
@@ -122,18 +135,120 @@ def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str
     try:
         if digest is not None and sha256(path) != digest:
             raise ValueError("its SHA-256 is not the one in the manifest")
-        table = pq.read_table(path, page_checksum_verification=True)
-        header = json.loads((table.schema.metadata or {})[b"hybandits"])
-        version = header["format"]
-    except (OSError, pa.ArrowException, KeyError, ValueError) as problem:
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise ResultsError(f"{path} is damaged or was not written by hybandits ({reason}): remove it") from None
-    if version != FORMAT:
+        header: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {})[b"hybandits"])
+        _check_format(path, header)
+    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as problem:
+        raise _damaged(path, problem) from None
+    return header
+
+
+def read_unit(path: Path, digest: str | None = None) -> tuple[pa.Table, dict[str, Any]]:
+    """Read a unit's table and its header; ResultsError if the file is not a complete result of this format."""
+    header = read_header(path, digest)
+    try:
+        return pq.read_table(path, page_checksum_verification=True), header
+    except (OSError, pa.ArrowException) as problem:
+        raise _damaged(path, problem) from None
+
+
+def _check_format(path: Path, content: Mapping[str, Any]) -> None:
+    if content["format"] != FORMAT:
+        raise ResultsError(f"{path} has results format {content['format']}: use hybandits {content.get('version')}")
+
+
+def _damaged(path: Path, problem: Exception) -> ResultsError:
+    reason = str(problem).partition("\n")[0] or type(problem).__name__
+    return ResultsError(f"{path} is damaged or was not written by hybandits ({reason}): remove it")
+
+
+# ------------------------------------------------------------------ the manifest
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read a folder's manifest; ResultsError if there is none of this format."""
+    parts = {"version": str, "versions": dict, "experiments": list, "units": dict, "commands": list}
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text())
+        _check_format(path, manifest)
+        for name, kind in parts.items():
+            if not isinstance(manifest.get(name, kind() if name == "commands" else None), kind):
+                raise ValueError(f"{name} is not a {kind.__name__}")
+    except (FileNotFoundError, NotADirectoryError):
+        raise ResultsError(f"{path.parent} holds no results: run hybandits reproduce or simulate first") from None
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise _damaged(path, problem) from None
+    return manifest
+
+
+def joined_manifest(
+    folder: Path, records: Sequence[Experiment], about: Mapping[str, Any], command: str | None
+) -> dict[str, Any]:
+    """Return the folder's manifest with these records added.
+
+    ResultsError if the folder has results of the same experiments with other records, or of another version, scale or
+    seed: those are never mixed. A record without saved units may be replaced.
+    """
+    known = read_manifest(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
+    kept: dict[str, Any] = {
+        f"{e['name']}/{e['protocol']}": e
+        for e in known.get("experiments", [])
+        if any((folder / "units" / e["name"] / e["protocol"]).glob("*.parquet"))
+    }
+    if known.get("version", __version__) != __version__:
         raise ResultsError(
-            f"{path} has results format {version}, but this version reads {FORMAT}: use hybandits "
-            f"{header.get('version')}"
+            f"{folder} holds results of hybandits {known['version']}, but this is hybandits {__version__}: {REMEDY}"
         )
-    return table, header
+    if not kept:
+        known = {}
+    versions = {"python": platform.python_version(), **{n: version(n) for n in ("numpy", "numba", "pyarrow")}}
+    earlier = {**known.get("versions", {}), **known}
+    for name, value in {"numpy": versions["numpy"], "numba": versions["numba"], **about}.items():
+        if earlier.get(name, value) != value:
+            raise ResultsError(f"{folder} holds results with {name} {earlier[name]}, this run has {value}: {REMEDY}")
+    adds = any(not (folder / unit.path).exists() for record in records for unit in record.units())
+    for record in records:
+        there = kept.setdefault(record.key, record.plain())
+        if there != record.plain():
+            words = difference(there, record.plain())
+            raise ResultsError(f"{folder} holds results of a different {record.key}{words}: {REMEDY}")
+    commands = list(dict.fromkeys([*known.get("commands", []), *([] if command is None else [command])]))
+    # A list of commands that does not give all results would mislead.
+    misleading = (known and "commands" not in known) or (command is None and adds)
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "versions": known.get("versions", versions),
+        **{name: value for name, value in known.items() if name in ABOUT},
+        **about,
+        **({"commands": commands} if commands and not misleading else {}),
+        "experiments": [kept[key] for key in sorted(kept)],
+        "units": {path: digest for path, digest in known.get("units", {}).items() if (folder / path).exists()},
+    }
+
+
+def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Return in which fields a plain record in a folder differs from another, in words within parentheses."""
+    words = []
+    for name in dict.fromkeys([*here, *there]):
+        before, now = there.get(name, ()), here.get(name, ())
+        if before == now:
+            continue
+        if name == "seeds" and len(before) != len(now):
+            words.append(f"environments: {len(before)} there and {len(now)} here")
+        elif name == "origins":
+            words.append("the source of a class has changed")
+        elif name in ("seeds", "policies", "log"):
+            words.append(f"different {name}")
+        else:
+            words.append(f"{name} is {short(before)} there and {short(now)} here")
+    return f" ({', '.join(words)})"
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Put the manifest in its place, with its units sorted."""
+    manifest["units"] = dict(sorted(manifest["units"].items()))
+    text = json.dumps(manifest, indent=1) + "\n"
+    write_atomically(folder / MANIFEST, lambda name: Path(name).write_text(text))
 
 
 # ------------------------------------------------------------------ reading
@@ -295,26 +410,27 @@ def read_results(folder: Path) -> Results:
     except (ResultsError, ValueError, KeyError, TypeError) as problem:
         raise ResultsError(f"{path} holds a record that cannot be read ({problem}): remove it") from None
     outcomes: dict[tuple[str, str], Outcome] = {}
+    found, total = 0, 0
     for experiment in records:
-        whole: dict[int, list[pa.Table] | None] = {}
+        tables: dict[int, list[pa.Table]] = {arms: [] for arms in experiment.arms}
         for unit in experiment.units():
             file = folder / unit.path
-            tables = whole.setdefault(unit.arms, [])
+            total += 1
             if not file.exists():
-                whole[unit.arms] = None
-            elif tables is not None:
+                tables.pop(unit.arms, None)
+                continue
+            found += 1
+            if unit.arms in tables:
                 table, header = read_unit(file, manifest["units"].get(unit.path))
                 if header["unit"] != unit.plain():
                     raise ResultsError(f"{file} belongs to another record than {path} lists: remove it and run again")
-                tables.append(table)
-        cases = {arms: pa.concat_tables(tables) for arms, tables in whole.items() if tables}
+                tables[unit.arms].append(table)
+        cases = {arms: pa.concat_tables(parts) for arms, parts in tables.items()}
         if cases:
             outcomes[experiment.name, experiment.protocol] = Outcome(experiment=experiment, tables=cases)
     if not outcomes:
-        units = [unit for experiment in records for unit in experiment.units()]
-        there = sum((folder / unit.path).exists() for unit in units)
         raise ResultsError(
-            f"{folder} has {there} of {len(units)} units, too few for any number of arms: run the command that filled "
-            "it again"
+            f"{folder} has {found} of {total} units, too few for any number of arms: run the command that filled it "
+            "again"
         )
     return Results(folder=folder, manifest=manifest, outcomes=outcomes)

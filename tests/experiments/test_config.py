@@ -245,7 +245,7 @@ def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(modules: Pat
     (modules / "softmax.py").write_text(source + "\nX = 1\n")
     with pytest.raises(ResultsError, match="the source of softmax:Softmax has changed"):
         run_unit(Job(next(record.units())))
-    with pytest.raises(ResultsError, match=r"a different simulation/own .the source of softmax:Softmax has changed"):
+    with pytest.raises(ResultsError, match=r"a different simulation/own .the source of a class has changed"):
         run([experiment(OWN)], modules / "out", engine=SerialEngine())
     assert contents(modules / "out") == before
     (modules / "softmax.py").write_text(source)

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits import DisLinUCB, HyIDS, HyLinUCB, HyRan, HyThompson, Policy, Uniform
-from hybandits.experiments.design_matrix import measure
+from hybandits.experiments.runner import measure
 
 D1, D2, ARMS, N = 4, 3, 5, 60
 

@@ -11,9 +11,14 @@ import pytest
 
 from hybandits.engines import SerialEngine
 from hybandits.experiments import runner
-from hybandits.experiments.manifest import FORMAT, difference, joined_manifest, read_manifest, write_manifest
 from hybandits.experiments.record import ResultsError, Unit
-from hybandits.experiments.results import read_results
+from hybandits.experiments.results import (
+    FORMAT,
+    joined_manifest,
+    read_manifest,
+    read_results,
+    write_manifest,
+)
 from hybandits.experiments.runner import run
 from hybandits.foundation.version import __version__
 from tests.support.experiments import EIGEN, SMALL, contents
@@ -44,9 +49,9 @@ def test_a_manifest_is_written_sorted_and_read_back(tmp_path: Path) -> None:
         ("{}", "damaged"),
         (
             '{"format": 99, "version": "9.9"}',
-            f"has results format 99, but this version reads {FORMAT}: use hybandits 9.9",
+            "has results format 99: use hybandits 9.9",
         ),
-        (f'{{"format": {FORMAT}, "version": 3}}', "damaged .version is not a str.: remove it"),
+        (f'{{"format": {FORMAT}, "version": 3}}', "damaged .*version is not a str.: remove it"),
     ],
 )
 def test_a_manifest_that_cannot_be_read(text: str, message: str, tmp_path: Path) -> None:
@@ -56,9 +61,9 @@ def test_a_manifest_that_cannot_be_read(text: str, message: str, tmp_path: Path)
 
 
 def test_a_folder_without_a_manifest_names_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match=r"holds no results \(no manifest.json\): run hybandits reproduce"):
+    with pytest.raises(ResultsError, match="holds no results: run hybandits reproduce"):
         read_manifest(tmp_path / "manifest.json")
-    with pytest.raises(ResultsError, match="is not a folder with results: run hybandits reproduce"):
+    with pytest.raises(ResultsError, match="holds no results: run hybandits reproduce"):
         read_manifest(tmp_path / "missing" / "manifest.json")
 
 
@@ -104,7 +109,7 @@ def test_folders_do_not_mix_scales_or_versions(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "numpy": "1.0"}}))
-    with pytest.raises(ResultsError, match=r"computed with numpy 1\.0, but numpy .* is installed: give another folder"):
+    with pytest.raises(ResultsError, match=r"holds results with numpy 1\.0, this run has .*: give another folder"):
         run([SMALL], tmp_path, engine=SerialEngine())
     for bad in ({"units": []}, {"experiments": [{"name": "x"}]}):
         path.write_text(json.dumps({**manifest, **bad}))
@@ -116,24 +121,16 @@ def test_results_of_a_different_record_are_never_overwritten(tmp_path: Path) -> 
     run([EIGEN], tmp_path, engine=SerialEngine())
     before = contents(tmp_path)
     for other, word in (
-        (replace(EIGEN, horizon=50, points=(50,)), "the number of rounds is 40 there and 50 here"),
+        (replace(EIGEN, horizon=50, points=(50,)), "horizon is 40 there and 50 here"),
         (replace(EIGEN, noise=0.5), "noise is .* there and 0.5 here"),
-        (EIGEN.only(["LinUCB"]), "different policies or settings"),
+        (EIGEN.only(["LinUCB"]), "different policies"),
         (replace(EIGEN, seeds=(1,)), "different seeds"),
         (replace(EIGEN, seeds=(1, 2)), "environments: 1 there and 2 here"),
     ):
         with pytest.raises(ResultsError, match=f"different diversity/written.*{word}.*give another folder"):
             run([other], tmp_path, engine=SerialEngine())
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(
-        ResultsError, match=r"results of a different record \(the number of rounds is 40 there and 50 here\)"
-    ):
+    with pytest.raises(ResultsError, match=r"results of a different record \(horizon is 40 there and 50 here"):
         run([replace(EIGEN, horizon=50, points=(50,))], tmp_path, engine=SerialEngine())
     del before["manifest.json"]
     assert {name: data for name, data in contents(tmp_path).items() if name != "manifest.json"} == before
-
-
-def test_how_records_on_logs_differ_is_said() -> None:
-    there = {"experiment": {**EIGEN.plain(), "log": {"start": 7, "kind": "R6A"}}}
-    asked = next(iter(replace(EIGEN, log={"start": 8, "kind": "R6A", "rank": 3}).units()))
-    assert difference(there, asked) == " (a different log (start, rank))"

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from hybandits import __version__, paper
-from hybandits.experiments.manifest import FORMAT
 from hybandits.experiments.record import Experiment, Unit
-from hybandits.experiments.results import Results, Run, read_results, write_unit
+from hybandits.experiments.results import FORMAT, Results, Run, read_results, write_unit
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
 from hybandits.paper.published_numbers import published
 
