@@ -35,8 +35,8 @@ from hybandits.foundation.files import clear_parts, make_writable_folder, naming
 from hybandits.foundation.version import __version__
 from hybandits.policies.base import Policy
 from hybandits.policies.by_name import class_names, is_import_path, make_policy
-from hybandits.policies.ucb import DisLinUCB
 from hybandits.policies.ridge_policy import RidgePolicy
+from hybandits.policies.ucb import DisLinUCB
 from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World
 
