@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybandits import statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Design, Outcome, Results
 from hybandits.foundation.checks import FloatArray
@@ -72,15 +73,6 @@ from hybandits.paper.settings import (
 )
 from hybandits.paper.theorems import COUPLING_LIMIT
 from hybandits.paper.wording import LEVEL, TESTS, join_names, mean, name_a_few, number, percent, summarise
-from hybandits.statistics import (
-    Interval,
-    expected_smallest_eigenvalue,
-    exponents,
-    increment_exponents,
-    interval,
-    interval_within,
-    proportion_floor,
-)
 
 DISJOINT: theorems.Policy = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm, and its burn-in counts pulls of an arm."""
@@ -231,9 +223,9 @@ class JudgedOutcome:
     def regret_exponents(self, policy: str) -> FloatArray:
         """The exponent of every run's regret over the last half of the rounds."""
         t = self.outcome.points
-        return exponents(t[None, :], self.outcome.regret(policy), self.late(t)[None, :])
+        return statistics.exponents(t[None, :], self.outcome.regret(policy), self.late(t)[None, :])
 
-    def describe_interval(self, interval: Interval | None, units: NDArray[Any], *, of: str = "") -> str:
+    def describe_interval(self, interval: statistics.Interval | None, units: NDArray[Any], *, of: str = "") -> str:
         """Describe an interval of the quantity `of`, or why there is none."""
         if interval is None:
             single = f"one {'trial' if self.outcome.has_independent_trials else 'environment'} only"
@@ -265,7 +257,7 @@ class JudgedMean(NamedTuple):
     """The answer on where a mean lies, and its interval at the stated confidence, None if there is none."""
 
     answer: Answer
-    interval: Interval | None
+    interval: statistics.Interval | None
 
 
 def judge_mean(
@@ -290,8 +282,8 @@ def judge_mean(
     parts : int
         Parts of the claim. To contradict it, the interval must lie outside with its error divided by this number.
     """
-    usual = interval(values, units, CONFIDENCE)
-    wide = interval(values, units, 1 - (1 - CONFIDENCE) / parts)
+    usual = statistics.interval(values, units, CONFIDENCE)
+    wide = statistics.interval(values, units, 1 - (1 - CONFIDENCE) / parts)
     if usual is None or wide is None:
         return JudgedMean(OPEN, None)
     if above < usual.low and usual.high < below:
@@ -319,7 +311,7 @@ def compare_regrets(
         f"{mean(a)} against {mean(b)}; {judged.describe_interval(difference, units, of='difference')}; smaller in "
         f"{int((a < b).sum())} of {len(a)} runs"
     )
-    if within := interval_within(a - b, units, CONFIDENCE):
+    if within := statistics.interval_within(a - b, units, CONFIDENCE):
         value += f"; in these {within.units} environments alone {number(within.low)} to {number(within.high)}"
     where = "" if arms is None else f" at K = {arms}"
     return Finding(f"{smaller} < {larger}{where}", value, answer)
@@ -385,7 +377,7 @@ def compare_growth(judged: JudgedOutcome, slower: str, faster: str, parts: int) 
         )
 
     return (
-        compare("as a power of K", *(exponents(arms[None, :], regret) for regret in regrets)),
+        compare("as a power of K", *(statistics.exponents(arms[None, :], regret) for regret in regrets)),
         compare("per added arm", *(regret @ centred / (centred @ centred) for regret in regrets)),
     )
 
@@ -538,11 +530,15 @@ def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Find
             why = "no arm was pulled often enough" if probes else "too few probes in the last half of the rounds"
             return Finding(f"{policy}: {what}", why, OPEN)
         use, three = enough[:, probes[0]], rows[:, probes]
-        answer, exponent = judge_growth(increment_exponents(three, y[:, probes], use), units, linear=True, parts=7)
-        independent = increment_exponents(three, expected_smallest_eigenvalue(dimension, three), use)
+        answer, exponent = judge_growth(
+            statistics.increment_exponents(three, y[:, probes], use), units, linear=True, parts=7
+        )
+        independent = statistics.increment_exponents(
+            three, statistics.expected_smallest_eigenvalue(dimension, three), use
+        )
         value = judged.describe_interval(exponent, units, of="exponent")
         value += f" (independent rows would show {mean(independent)}); log-log slope "
-        value += f"{mean(exponents(rows, y - ridge, enough & judged.late(t)))}{_share_of_arms(use)}"
+        value += f"{mean(statistics.exponents(rows, y - ridge, enough & judged.late(t)))}{_share_of_arms(use)}"
         return Finding(f"{policy}: {what}", value, answer)
 
     def judge_root(what: str, rows: FloatArray, y: FloatArray, dimension: int) -> Finding:
@@ -550,8 +546,8 @@ def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Find
         late = enough & judged.late(t)
         if not late.any():
             return Finding(f"{policy}: {what}", "no arm was pulled often enough", OPEN)
-        answer, exponent = judge_growth(exponents(rows, y, late), units, linear=False, parts=7)
-        last = exponents(rows, y, enough & judged.late(t, 0.25))
+        answer, exponent = judge_growth(statistics.exponents(rows, y, late), units, linear=False, parts=7)
+        last = statistics.exponents(rows, y, enough & judged.late(t, 0.25))
         value = judged.describe_interval(exponent, units, of="exponent")
         value += f"; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
         return Finding(f"{policy}: {what}", value, answer)
@@ -609,9 +605,11 @@ def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -
     counts = t >= min(burn_in, t[-1])
     small = int((z[:, counts] <= COUPLING_LIMIT).all(axis=1).sum())
     goal = 1 - 4 * judged.delta(policy)
-    floor = proportion_floor(small, trials, CONFIDENCE)
-    ceiling = 1 - proportion_floor(trials - small, trials, (1 + CONFIDENCE) / 2)  # two policies: half the error
-    slopes = exponents(t[None, :], z, judged.late(t)[None, :])
+    floor = statistics.proportion_floor(small, trials, CONFIDENCE)
+    ceiling = 1 - statistics.proportion_floor(
+        trials - small, trials, (1 + CONFIDENCE) / 2
+    )  # two policies: half the error
+    slopes = statistics.exponents(t[None, :], z, judged.late(t)[None, :])
     falling = judge_mean(slopes, judged.outcome.independent_units(policy), below=0.0).answer == HOLDS
     answer = HOLDS if floor >= goal and (reached or falling) else OPEN
     if reached and ceiling < goal:
@@ -741,7 +739,7 @@ def _judge_small_growth(judged: JudgedOutcome, case: _Case, parts: int) -> list[
     late = _late_decades(judged, design.t)[None, :, None]
 
     def finding(what: str, rows: FloatArray, y: FloatArray, *, linear: bool) -> Finding:
-        answer, exponent = judge_growth(exponents(rows, y, late), units, linear=linear, parts=parts)
+        answer, exponent = judge_growth(statistics.exponents(rows, y, late), units, linear=linear, parts=parts)
         return Finding(f"{case.name}: {what}", judged.describe_interval(exponent, units, of="exponent"), answer)
 
     cross = finding("sigma_max(B_i)", design.pulls, design.sigma_max_b, linear=False)
@@ -782,8 +780,8 @@ def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tupl
         counts = design.pulls.min(axis=2) >= start
     small = int(((z <= COUPLING_LIMIT) | ~counts).all(axis=1).sum())
     reached = bool(counts[:, -1].all())
-    floor = proportion_floor(small, trials, CONFIDENCE)
-    ceiling = 1 - proportion_floor(trials - small, trials, 1 - (1 - CONFIDENCE) / max(parts, 1))
+    floor = statistics.proportion_floor(small, trials, CONFIDENCE)
+    ceiling = 1 - statistics.proportion_floor(trials - small, trials, 1 - (1 - CONFIDENCE) / max(parts, 1))
     answer: Answer = OPEN
     if reached and floor >= goal:
         answer = HOLDS
@@ -791,7 +789,7 @@ def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tupl
         answer = FAILS
     units = judged.outcome.independent_units(policy, case.arms)
     late = _late_decades(judged, design.t)[None, :]
-    slope = interval(exponents(design.t[None, :], z, late), units, CONFIDENCE)
+    slope = statistics.interval(statistics.exponents(design.t[None, :], z, late), units, CONFIDENCE)
     at_end = f"{number(float(np.median(z[:, -1])))} at T"
     value = f"median {at_end} ({number(float(z[:, -1].min()))} to {number(float(z[:, -1].max()))})"
     value += f"; {judged.describe_interval(slope, units, of='exponent')}"

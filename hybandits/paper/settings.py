@@ -411,13 +411,11 @@ def yahoo_entry(name: str, protocol: Protocol) -> Entry:
 
 def synthetic_log(record: Experiment) -> Mapping[str, Any] | None:
     """The settings of the synthetic log that an experiment plays on; None if its log is real or it has none."""
-    log = record.log or {}
-    settings: Mapping[str, Any] | None = log.get("synthetic", log.get("made"))  # "made" in older records
+    settings: Mapping[str, Any] | None = (record.log or {}).get("synthetic")
     return settings
 
 
 def uniform_choice_regret(record: Experiment) -> float | None:
     """Expected regret of choosing uniformly among the candidates of a click log; None if it is not known."""
-    log = record.log or {}
-    regret = log.get("uniform_choice_regret", log.get("chance_regret"))  # "chance_regret" in older records
+    regret = (record.log or {}).get("uniform_choice_regret")
     return None if regret is None else float(regret)

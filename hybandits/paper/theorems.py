@@ -25,6 +25,7 @@ Some of what is printed does not add up. It is listed here, so that nobody takes
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -36,6 +37,14 @@ Policy = Literal["LinUCB", "HyLinUCB", "DisLinUCB"]
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "arms": lambda k: checks.count("arms", k, least=1, why="it is the number of arms K"),
+    "horizon": lambda t: checks.count("horizon", t, least=1, why="it is the number of rounds T"),
+    "delta": lambda delta: checks.probability("delta", delta, "it is a failure probability, e.g. 0.01"),
+    "bound": lambda s: checks.positive("bound", s, "it bounds the norms of theta and every beta_i (S in the paper)"),
+    "ridge": checks.ridge,
+}
+
 COUPLING_LIMIT = 0.5
 """What the proofs need sigma_max(Z_t), the coupling of shared and own parameters, to be at most."""
 
@@ -46,7 +55,8 @@ def prescribed_ridge(policy: Policy, *, arms: int) -> float:
     >>> prescribed_ridge("HyLinUCB", arms=25), prescribed_ridge("LinUCB", arms=25)
     (25.0, 1.0)
     """
-    return float(_arms(arms)) if _policy(policy) == "HyLinUCB" else 1.0
+    _check(policy, arms=arms)
+    return float(arms) if policy == "HyLinUCB" else 1.0
 
 
 def gamma(
@@ -60,14 +70,12 @@ def gamma(
 
     The proofs take lambda = 1, K and 1; the first term of each says how it depends on lambda.
     """
-    d1, d2 = checks.dimensions(d1, d2)
-    k, t, failure = _arms(arms), _horizon(horizon), _delta(delta)
-    s, lam = _bound(bound), checks.ridge(ridge)
-    if _policy(policy) == "LinUCB":
-        return 2 * s * math.sqrt(lam * k) + math.sqrt(2 * (d1 + d2 * k) * math.log(t / failure))
+    _check(policy, d1=d1, d2=d2, arms=arms, horizon=horizon, ridge=ridge, delta=delta, bound=bound)
+    if policy == "LinUCB":
+        return 2 * bound * math.sqrt(ridge * arms) + math.sqrt(2 * (d1 + d2 * arms) * math.log(horizon / delta))
     if policy == "HyLinUCB":
-        return 2 * (s * math.sqrt(2 * lam) + math.sqrt(2 * (d1 + d2) * math.log(t / failure)))
-    return 2 * math.sqrt(lam * s) + math.sqrt(2 * (d1 + d2) * math.log(k * t / failure))
+        return 2 * (bound * math.sqrt(2 * ridge) + math.sqrt(2 * (d1 + d2) * math.log(horizon / delta)))
+    return 2 * math.sqrt(ridge * bound) + math.sqrt(2 * (d1 + d2) * math.log(arms * horizon / delta))
 
 
 def eigenvalue_burn_in(*, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
@@ -75,10 +83,8 @@ def eigenvalue_burn_in(*, d1: int, d2: int, arms: int, horizon: int, rho: float,
 
     T_m = (16/rho^2 + 8/(3 rho)) log(2 (d1 + d2) K T/delta)
     """
-    d1, d2 = checks.dimensions(d1, d2)
-    r = _rho(rho)
-    logarithm = math.log(2 * (d1 + d2) * _arms(arms) * _horizon(horizon) / _delta(delta))
-    return (16 / r**2 + 8 / (3 * r)) * logarithm
+    _check(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
+    return (16 / rho**2 + 8 / (3 * rho)) * math.log(2 * (d1 + d2) * arms * horizon / delta)
 
 
 def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
@@ -87,29 +93,17 @@ def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: f
     LinUCB, HyLinUCB:  T_o  = max(128/rho^2, 4 T_m) K^2 log((d1 + d2) K/delta)
     DisLinUCB:         T'_o = max(128/rho^2 log((d1 + d2) K/delta), T_m), counted in pulls of an arm
 
-    Parameters
-    ----------
-    policy : {"LinUCB", "HyLinUCB", "DisLinUCB"}
-        The policy; the paper has theorems for no other.
-    d1, d2, arms, horizon : int
-        Numbers of shared and of own features, of arms K and of rounds T.
-    rho : float
-        Diversity: a lower bound of the features' second moments, at most 1.
-    delta : float
-        Failure probability.
-
-    Notes
-    -----
-    See the notes at the top of this module on the 4 T_m and on lambda >= 1/rho.
+    Parameters are those of `regret_bound`. See the notes at the top of this module on the 4 T_m and on lambda >= 1/rho.
 
     Examples
     --------
     >>> round(burn_in("LinUCB", d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, delta=0.01), -6)
     121000000.0
     """
+    _check(policy)
     least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
     logarithm = math.log((d1 + d2) * arms / delta)
-    if _policy(policy) == "DisLinUCB":
+    if policy == "DisLinUCB":
         return max(128 / rho**2 * logarithm, least)
     return max(128 / rho**2, 4 * least) * arms**2 * logarithm
 
@@ -228,9 +222,7 @@ def trivial_bound(*, horizon: int, theta_bound: float, beta_bound: float) -> flo
     >>> trivial_bound(horizon=1000, theta_bound=0.8, beta_bound=0.5)
     2600.0
     """
-    s1 = checks.non_negative("theta_bound", theta_bound, "it bounds the norm of theta")
-    s2 = checks.non_negative("beta_bound", beta_bound, "it bounds the norm of every beta_i")
-    return 2 * (s1 + s2) * _horizon(horizon)
+    return 2 * (theta_bound + beta_bound) * horizon
 
 
 def _root(dimension: int, rounds: float) -> float:
@@ -239,30 +231,18 @@ def _root(dimension: int, rounds: float) -> float:
     return math.sqrt(dimension * rounds * math.log(rounds))
 
 
-def _policy(name: str) -> str:
-    if name not in POLICIES:
-        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, got {name!r}: the paper bounds no other")
-    return name
-
-
-def _arms(value: int) -> int:
-    return checks.count("arms", value, least=1, why="it is the number of arms K")
-
-
-def _horizon(value: int) -> int:
-    return checks.count("horizon", value, least=1, why="it is the number of rounds T")
-
-
-def _delta(value: float) -> float:
-    return checks.probability("delta", value, "it is a failure probability, e.g. 0.01")
-
-
-def _bound(value: float) -> float:
-    return checks.positive("bound", value, "it bounds the norms of theta and every beta_i (S in the paper)")
-
-
-def _rho(value: float) -> float:
-    number = checks.positive("rho", value, "it bounds second moments from below; without diversity there is no bound")
-    if not 1e-50 <= number <= 1:
-        raise ValueError(f"rho must lie between 1e-50 and 1, got {value!r}: features have norms of at most 1")
-    return number
+def _check(policy: str = POLICIES[0], **given: Any) -> None:
+    """Refuse arguments for which the theorems say nothing."""
+    if policy not in POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, got {policy!r}: the paper bounds no other")
+    if "d1" in given:
+        checks.dimensions(given["d1"], given["d2"])
+    for name, check in _CHECKS.items():
+        if name in given:
+            check(given[name])
+    if "rho" in given:
+        checks.positive("rho", given["rho"], "it bounds second moments from below; without diversity there is no bound")
+        if not 1e-50 <= given["rho"] <= 1:
+            raise ValueError(
+                f"rho must lie between 1e-50 and 1, got {given['rho']!r}: features have norms of at most 1"
+            )

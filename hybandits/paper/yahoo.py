@@ -85,7 +85,7 @@ def prepare_log(
     if data is not None and (data / HEADER).exists():
         return PreparedLog(Log(data), None)
     if data is None:
-        data = out / ("made" if (out / "made.json").exists() else "synthetic")  # "made" in older folders
+        data = out / "synthetic"
         synthetic = SyntheticLog(rounds=train + rounds, seed=seed)
         _write_synthetic_log(synthetic, data, days=max(1, (train + rounds) // train), progress=progress)
     if not data.exists():
@@ -219,7 +219,7 @@ def experiments(
     about = {
         "content": log.about["content"],
         "kind": log.about["kind"],
-        "synthetic": log.about.get("synthetic", log.about.get("made")),  # "made" in older logs
+        "synthetic": log.about.get("synthetic"),
         "features": features,
         "arms": arms,
         **split._asdict(),

@@ -142,48 +142,30 @@ def read_out_rows(results: Results) -> list[Row]:
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Excess:
-    """Regret at T beyond HyLinUCB's in the same trial, of one policy on a click log."""
-
-    experiment: str
-    protocol: str
-    policy: str
-    t: int
-    runs: int
-    mean: float
-    low: float | None
-    high: float | None
-    """Interval of the mean over trials at the level `CONFIDENCE`; None with one trial."""
-    lowest: float
-    highest: float
-    published: float | None
-    """Of the figure, which has another fit, positions as arms and a defect; None for a synthetic log."""
-
-
 def on_logs(results: Results) -> list[Outcome]:
     """The outcomes of experiments on a click log."""
     return [outcome for outcome in in_order(results) if outcome.experiment.log is not None]
 
 
-def excess_rows(outcomes: Sequence[Outcome]) -> list[Excess]:
-    """Regret of every other policy beyond HyLinUCB's on click logs; none where that was not run."""
+def excess_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Regret of every other policy beyond HyLinUCB's in the same trial on click logs; none where that was not run.
+
+    Intervals are over trials. The published figure has another fit, positions as arms and a defect.
+    """
     rows = []
-    for outcome in outcomes:
+    for outcome in (outcome for outcome in outcomes if BEST in outcome.policies):
         e = outcome.experiment
-        for policy in outcome.policies if BEST in outcome.policies else ():
-            if policy == BEST:
-                continue
+        real = e.protocol == "released" and not is_synthetic(outcome)
+        for policy in (policy for policy in outcome.policies if policy != BEST):
             values = outcome.final(policy) - outcome.final(BEST)
             interval = statistics.interval(values, np.arange(len(values)), CONFIDENCE)
-            real = e.protocol == "released" and not is_synthetic(outcome)
             rows.append(
-                Excess(
-                    experiment=e.name, protocol=e.protocol, policy=policy, t=e.horizon, runs=len(values),
-                    mean=float(values.mean()), low=interval.low if interval else None,
-                    high=interval.high if interval else None, lowest=float(values.min()), highest=float(values.max()),
-                    published=published(e.name, policy).get(e.horizon) if real else None,
-                )
+                {
+                    "experiment": e.name, "protocol": e.protocol, "policy": policy, "t": e.horizon,
+                    "runs": len(values), "mean": float(values.mean()), "low": interval and interval.low,
+                    "high": interval and interval.high, "lowest": float(values.min()), "highest": float(values.max()),
+                    "published": published(e.name, policy).get(e.horizon) if real else None,
+                }
             )  # fmt: skip
     return rows
 
@@ -331,17 +313,17 @@ def click_log_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
     """Regret at T on a click log, and beyond HyLinUCB's, with intervals where there are several trials."""
     e = outcome.experiment
     own_rows = [row for row in rows if (row.experiment, row.protocol) == (e.name, e.protocol)]
-    beyond = {excess.policy: excess for excess in excess_rows([outcome])}
-    several, known = own_rows[0].runs > 1, any(excess.published is not None for excess in beyond.values())
+    beyond = {excess["policy"]: excess for excess in excess_rows([outcome])}
+    several, known = own_rows[0].runs > 1, any(excess["published"] is not None for excess in beyond.values())
     head = ["policy", "mean", *([INTERVAL] if several else []), BEYOND_BEST]
     head += [*([f"its {INTERVAL}"] if several else []), *(["published beyond it"] if known else [])]
     body = []
     for row in own_rows:
         excess = beyond.get(row.policy)
-        signed = _signed(excess.mean) if excess else "0" if row.policy == BEST else "-"
+        signed = _signed(excess["mean"]) if excess else "0" if row.policy == BEST else "-"
         cells = [row.policy, *row.numbers()[: 2 if several else 1], signed]
-        cells += [interval_text(excess.low, excess.high) if excess else "-"] if several else []
-        cells += [number(excess.published) if excess else "-"] if known else []
+        cells += [interval_text(excess["low"], excess["high"]) if excess else "-"] if several else []
+        cells += [number(excess["published"]) if excess else "-"] if known else []
         body.append(cells)
     if (uniform := paper.uniform_choice_regret(e)) is not None:
         excess_text = _signed(uniform - float(outcome.final(BEST).mean())) if BEST in outcome.policies else "-"
@@ -434,5 +416,5 @@ def summary_of(
             | {name: value for name, value in (o.experiment.log or {}).items() if name != "model"}
             for o in logged
         ]
-        summary["regret_beyond_HyLinUCB_at_T"] = [asdict(row) for row in excess_rows(logged)]
+        summary["regret_beyond_HyLinUCB_at_T"] = excess_rows(logged)
     return summary

@@ -15,10 +15,9 @@ from hybandits.experiments.record import Experiment, Unit
 from hybandits.experiments.results import Outcome
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import HYRAN_RELEASED, theorems
-from hybandits.paper.claims import FAILS, HOLDS, OPEN, Answer, Finding, Verdict
+from hybandits.paper.claims import FAILS, HOLDS, OPEN, Finding, Verdict
 from hybandits.paper.judging import (
     JudgedOutcome,
-    combine_answers,
     compare_growth,
     compare_regrets,
     judge,
@@ -29,7 +28,7 @@ from hybandits.paper.judging import (
     judge_order,
     judge_shape,
 )
-from hybandits.paper.wording import join_names, mean, name_a_few, number, percent, summarise
+from hybandits.paper.wording import summarise
 from hybandits.statistics import Interval
 from tests.support.fabricated_outcomes import (
     ORDER_1,
@@ -588,21 +587,6 @@ def test_nothing_that_was_run_is_nothing_to_judge() -> None:
 # ------------------------------------------------------------------ words
 
 
-@pytest.mark.parametrize(
-    ("parts", "answer"),
-    [
-        ([HOLDS, HOLDS], HOLDS),
-        ([HOLDS, None], HOLDS),
-        ([HOLDS, OPEN], OPEN),
-        ([OPEN, FAILS, HOLDS], FAILS),
-        ([None], OPEN),
-        ([], OPEN),
-    ],
-)
-def test_answers_combine(parts: list[Answer | None], answer: Answer) -> None:
-    assert combine_answers(Finding("part", "value", part) for part in parts) == answer
-
-
 def test_a_summary_names_the_parts_that_decide() -> None:
     findings = [Finding(f"{name} < {name.upper()}", "", HOLDS) for name in "abcdef"]
     assert summarise(findings, "All hold.") == "All hold."
@@ -610,30 +594,3 @@ def test_a_summary_names_the_parts_that_decide() -> None:
     assert summarise(unsettled, "All hold.") == "Not settled: a < A, b < B, c < C and 3 more."
     contradicted = [*unsettled, Finding("x < y", "", FAILS), Finding("z", "for information")]
     assert summarise(contradicted, "All hold.") == "Contradicted: x < y."
-
-
-# ------------------------------------------------------------------ numbers
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, "0"), (-0.0512, "-0.0512"), (99.94, "99.9"), (100.4, "100"), (-123456.0, "-123,456"), (1e6, "1e6"),
-     (2.51e12, "2.5e12"), (-np.inf, "infinite"), (np.nan, "unknown")],
-)  # fmt: skip
-def test_numbers_have_the_digits_that_matter(value: float, text: str) -> None:
-    assert number(value) == text
-
-
-def test_shares_are_percentages() -> None:
-    assert [percent(share) for share in (0.0, 0.005, 1 / 3, 1.0)] == ["0 %", "0.5 %", "33.33 %", "100 %"]
-
-
-def test_a_mean_leaves_out_what_is_not_finite() -> None:
-    assert mean(np.array([1.0, np.nan, 3.0, np.inf])) == "2"
-    assert mean(np.array([np.nan])) == "unknown"
-
-
-def test_long_lists_of_names_are_cut() -> None:
-    assert join_names(["a", "b"]) == "a and b"
-    assert name_a_few(["a", "b", "c", "d"]) == "a, b, c and d"
-    assert name_a_few(list("abcdef")) == "a, b, c and 3 more"

@@ -173,11 +173,7 @@ def test_a_record_says_whether_its_log_is_synthetic_and_what_uniform_choice_woul
     record = paper.experiment("setting-1", "released")
     assert paper.synthetic_log(record) is paper.uniform_choice_regret(record) is None
     settings = {"rounds": 300, "seed": 0}
-    for log in (
-        {"synthetic": settings, "uniform_choice_regret": 25.0},
-        {"made": settings, "chance_regret": 25.0},  # as in older records
-    ):
-        on_a_log = replace(record, log=log)
-        assert paper.synthetic_log(on_a_log) == settings
-        assert paper.uniform_choice_regret(on_a_log) == 25.0
+    on_a_log = replace(record, log={"synthetic": settings, "uniform_choice_regret": 25.0})
+    assert paper.synthetic_log(on_a_log) == settings
+    assert paper.uniform_choice_regret(on_a_log) == 25.0
     assert paper.synthetic_log(replace(record, log={"synthetic": None})) is None

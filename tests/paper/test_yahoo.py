@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,22 +79,6 @@ def test_a_synthetic_log_that_was_left_half_written_is_written_again(tmp_path: P
     prepared = yahoo.prepare_log(tmp_path, None, train=50, rounds=20)
     assert prepared.log.rounds == 70
     assert not (tmp_path / "synthetic" / "rubbish").exists()
-
-
-def test_a_synthetic_log_under_its_older_names_is_used(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(folder, out)
-    (out / "synthetic").rename(out / "made")
-    (out / "synthetic.json").rename(out / "made.json")
-    header = json.loads((out / "log" / "log.json").read_text())
-    header["made"] = header.pop("synthetic")
-    (out / "log" / "log.json").write_text(json.dumps(header))
-    prepared = yahoo.prepare_log(out, None, train=TRAIN, rounds=ROUNDS)
-    assert prepared.problems is None, "nothing was read"
-    assert not (out / "synthetic").exists()
-    split = yahoo.split_log(prepared.log, train=TRAIN, rounds=ROUNDS)
-    (record,) = yahoo.experiments(prepared.log, split, ["released"], policies=("HyLinUCB",))
-    assert paper.synthetic_log(record) == header["made"]
 
 
 def test_a_log_of_other_files_is_refused(tmp_path: Path) -> None:

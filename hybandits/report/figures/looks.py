@@ -53,6 +53,7 @@ SCHEMES: dict[str, dict[Any, Any]] = {
 
 LOOK: dict[Any, Any] = {
     "figure.dpi": 160,
+    "path.simplify_threshold": 0.4,
     "svg.hashsalt": "hybandits",
     "svg.fonttype": "none",  # text stays text: small files that can be searched and read aloud
     "font.family": "DejaVu Sans",
@@ -373,11 +374,12 @@ def _picture(canvas: Canvas) -> Image.Image:
     """The figure drawn with a palette: flat colours need no more, and the file is a third of the size."""
     agg = FigureCanvasAgg(canvas)
     agg.draw()
-    return Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3]).quantize(160, dither=Image.Dither.NONE)
+    return Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3]).quantize(96, dither=Image.Dither.NONE)
 
 
 def _drawing(canvas: Canvas) -> str:
-    """The figure as SVG, with coordinates to two digits."""
+    """The figure as SVG without comments, with coordinates as fine as anybody can see."""
     text = io.StringIO()
     FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
-    return re.sub(r"(?<=[ \"])-?\d+\.\d{3,}(?!\d*e)", lambda number: f"{float(number[0]):.2f}", text.getvalue())
+    drawing = re.sub(r"\s*<!--.*?-->", "", text.getvalue(), flags=re.DOTALL)
+    return re.sub(r"(?<!opacity: )(?<=[ \"])-?\d+\.\d{2,}(?!\d*e)", lambda number: f"{float(number[0]):.1f}", drawing)
