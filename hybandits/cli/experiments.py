@@ -379,5 +379,5 @@ def _report(results: Results) -> None:
     verdicts = judge(results)
     print_summary(results, verdicts)
     with Console(stderr=True).status("drawing figures"):
-        page = write_report(results, verdicts, workers=min(cores(), 4))
+        page = write_report(results, verdicts, workers=min(cores(), len(results.outcomes)))
     typer.echo(f"wrote {page}")

@@ -350,7 +350,7 @@ def test_a_data_set_in_parquet_is_named_on_its_page(own_folder: Path) -> None:
     manifest = json.loads(Path("out/manifest.json").read_text())
     (command,) = manifest["commands"]
     assert "--world classification:data=trees.parquet,label=label" in command
-    assert "trees.parquet, class in the column label, SHA-256" in Path("out/report/index.html").read_text()
+    assert "classification (data trees.parquet, label label)" in Path("out/report/index.html").read_text()
 
 
 def test_list_says_how_ones_own_are_named() -> None:

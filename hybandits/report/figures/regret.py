@@ -16,7 +16,6 @@ from hybandits.report.figures.looks import (
     Curve,
     Figure,
     Plot,
-    is_dark,
     label_axes,
     make_logarithmic,
     put_title,
@@ -256,7 +255,7 @@ def setting_figure(outcome: Outcome) -> Figure:
         f"This is a {SYNTHETIC}." if is_synthetic(outcome) else "",
         "Edged markers: the published figure." if any(dots.values()) else "",
         "Thin lines: baselines that the published figure does not show." if any(n in ASIDE for n in names) else "",
-        f"In the second panel the dotted or dashed grey line has the {slope}.",
+        f"In the second panel the thin line below the others has the {slope}.",
     ]
 
     def draw(plot: Plot) -> None:
@@ -376,7 +375,7 @@ def environments_figure(fresh: Outcome, others: Outcome | None) -> Figure:
                     seeds = [str(seed) for seed in others.experiment.seeds]
                     plot.record(axes, f"{policy}, {own}", seeds, {"regret": known})
                     axes.plot(
-                        known, np.full(len(known), float(place)), "D", color="white", markeredgecolor=_black(plot),
+                        known, np.full(len(known), float(place)), "D", color="white", markeredgecolor=plot.ink,
                         markersize=4.5, zorder=4, label=own,
                     )  # fmt: skip
             axes.set_yticks(range(len(fresh.policies)), fresh.policies)
@@ -416,11 +415,6 @@ def _draw_strip(plot: Plot, axes: Axes, place: int, policy: str, final: FloatArr
     if place == 0:
         axes.plot([], [], ".", color=plot.ink, label="a fresh environment")
         axes.plot([], [], color=plot.ink, linewidth=2, label="median and middle half")
-
-
-def _black(plot: Plot) -> str:
-    """The edge of a white marker."""
-    return "black" if not is_dark() else plot.ink
 
 
 # ------------------------------------------------------------------ the click log
