@@ -19,7 +19,6 @@ from benchmarks.timing import Pair, interleave, no_garbage_collection
 from benchmarks.workloads import WORKLOADS, Plan, training_rows
 from hybandits import HybridRidge, HyIDS, HyThompson
 from hybandits.estimators.learned import LearnedRidge
-from hybandits.kernels import empirical_bayes
 from hybandits.paper.settings import RELEASED_NOISE, THOMPSON_SCALE
 from hybandits.simulation.loops import compiled_loop
 
@@ -203,13 +202,14 @@ def time_rows(d1: int, d2: int, arms: int, rows: int, repeats: int) -> tuple[Any
         with no_garbage_collection():
             for t, arm in enumerate(order):
                 k = t % cycle
-                before = estimator.state[empirical_bayes.PHASE]
-                steps = estimator.state[empirical_bayes.REFRESHES]
+                state = estimator.models[0].state
+                before = state.phase
+                steps = state.refreshes
                 start = time.process_time()
                 estimator.learn(arm, xs[k], zs[k], rs[k])
                 taken = time.process_time() - start
                 least[t] = min(least[t], taken)
-                refreshing[t] = before > 0 or estimator.state[empirical_bayes.REFRESHES] != steps
+                refreshing[t] = before > 0 or state.refreshes != steps
                 if len(estimator.pulls) != room:
                     grew[t], room = True, len(estimator.pulls)
     return least, refreshing, grew

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from hybandits.estimators.memories import MemoryMixture
 
 from benchmarks.learned_cost import SHAPES, prepared, time_loops
 from benchmarks.learned_worlds import Played, World, worlds
@@ -15,7 +16,6 @@ from benchmarks.workloads import WORKLOADS, Plan, training_rows
 from hybandits import HyIDS, HyThompson
 from hybandits.engines import ProcessEngine
 from hybandits.estimators.learned import LearnedRidge
-from hybandits.estimators.memories import MemoryMixture
 from hybandits.paper.settings import RELEASED_BOUND, SETTINGS
 from hybandits.policies.posterior import Memory
 from hybandits.simulation.play import play_rounds

@@ -77,8 +77,9 @@ if TYPE_CHECKING:
     from hybandits.cli.warm_up import warm_up
     from hybandits.estimators.arms import CandidateSet
     from hybandits.estimators.exploration import AsWritten, Constant, SelfNormalised
+    from hybandits.estimators.interface import Prediction
     from hybandits.estimators.policy_file import FileError
-    from hybandits.estimators.ridge import HybridRidge, Prediction
+    from hybandits.estimators.ridge import HybridRidge
     from hybandits.features import Category, Features, Number
     from hybandits.policies import (
         Choice,

@@ -265,11 +265,10 @@ def _run(soak: LearnedSoak, say: Callable[[str], None]) -> LearnedOutcome:
         sums.add(played, x, z, rewards)
         say(f"{soak.name}: {start + n:,} rows learned")
     estimator.refresh()
-    numbers = estimator.numbers
+    state, features = estimator.models[0].state, estimator.models[0].arrays.features
     ours = Settings(
-        mpmath.mpf(float(numbers[evidence.SIGMA2])), mpmath.mpf(float(numbers[evidence.S1])),
-        [mpmath.mpf(float(each)) for each in numbers[evidence.HEAD : evidence.HEAD + d2]],
-        mpmath.mpf(float(numbers[evidence.SM])),
+        mpmath.mpf(float(state.sigma2)), mpmath.mpf(float(state.s1)),
+        [mpmath.mpf(float(each)) for each in features["s2"][d1:]], mpmath.mpf(float(state.sm)),
     )  # fmt: skip
     dense = Dense(sums, [*size_x, *size_z])
     at, m = dense.settle(ours)
@@ -290,7 +289,7 @@ def _run(soak: LearnedSoak, say: Callable[[str], None]) -> LearnedOutcome:
         rows=sums.rows,
         noise=float(scales[0]),
         scales=float(max(scales[1:])),
-        common_mean=_beside_the_largest(estimator.common_mean * size_z, m, size_z),
+        common_mean=_beside_the_largest(estimator.models[0].common_mean * size_z, m, size_z),
         theta=_beside_the_largest(estimator.theta * size_x, estimate[:d1], size_x),
         means=_beside_the_largest(mean, means, np.ones(arms)),
         widths=max(float(abs(float(a) - b) / b) for a, b in zip(width, widths, strict=True)),

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from hybandits.estimators import policy_file
 from hybandits.estimators.arms import ArmTable, Slots, grown
-from hybandits.estimators.inputs import batch, not_finite
+from hybandits.estimators.inputs import not_finite
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError
-from hybandits.estimators.ridge import HybridRidge, Prediction
+from hybandits.estimators.random_stream import RandomStream
+from hybandits.estimators.ridge import (
+    OnlineEstimator,
+    are_sound,
+    beta_of,
+    diagonal_of,
+    multiplied_out,
+    put_back,
+    theta_of,
+)
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import arrow, empirical_bayes, evidence
+from hybandits.kernels import arrow, empirical_bayes, evidence, memories
+
+AUTO: Literal["auto"] = "auto"
+"""Three memories, weighted by how well they predict."""
 
 NEW_ARM = 0
 """The slot whose block is that of an arm before any data."""
 
+BUDGET = 20e6
+"""Floating-point operations, roughly, that one row may spend on a refresh: some ten milliseconds."""
 CONVERGED = 1e-12
 """The relative change of a scale in one step that ends `refresh`; what is left to go is then well below 1e-10."""
 MOST_STEPS = 500
+DERIVED = ("order", "place", "rank")
+"""Arrays that a file does not hold, because the others say what is in them."""
 REMEMBERED = 6
 """Steps that the acceleration of `fixed_point` looks back on."""
 ROUNDING = 1e-10
@@ -45,7 +63,7 @@ class LearnedSettings(NamedTuple):
     common_mean : ndarray of shape (d2,)
         What the arms' own parameters have in common: where a new arm starts.
     effective_parameters : float
-        How many parameters the rewards determine; the others are held by the prior.
+        How many parameters the rewards determine; the others are determined by the prior.
     evidence : float
         The log of the density that the model, at these settings, gives to all rewards learned.
     """
@@ -75,6 +93,25 @@ class Moments(NamedTuple):
     sums: FloatArray
     mean: float
     spread: float
+
+    def check(self, features: int, rows: int) -> None:
+        """Raise unless these can be the moments of so many rows."""
+        seen, sums = np.asarray(self.seen), np.asarray(self.sums, float)
+        if seen.shape != (features,) or seen.dtype.kind != "i" or (seen < 0).any() or (seen > rows).any():
+            raise ValueError(
+                f"moments.seen is {checks.short(seen.tolist())}: give {features} whole numbers between 0 and "
+                f"{rows}, the number of rewards that the rows stand for"
+            )
+        if sums.shape != (features,) or not np.isfinite(sums).all():
+            raise ValueError(
+                f"moments.sums is {checks.short(sums.tolist())}: give {features} finite numbers, the sum of "
+                "each feature of x, then of z"
+            )
+        if not np.isfinite(self.mean) or not 0.0 <= self.spread < np.inf:
+            raise ValueError(
+                f"moments.mean is {self.mean!r} and moments.spread is {self.spread!r}: give a finite mean and "
+                "a sum of squared deviations that is not negative"
+            )
 
 
 def fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
@@ -107,24 +144,456 @@ def fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray) -> 
     return at
 
 
-class LearnedRidge(HybridRidge):
+# ------------------------------------------------------------------ one model
+
+
+class LearnedModel:
+    """Data, settings and posterior of one model (see `kernels/evidence.py`); it knows slots but no ids."""
+
+    def __init__(self, d1: int, d2: int, noise: float | None, scale: float | None, memory: float | None) -> None:
+        self.d1, self.d2 = d1, d2
+        self.fixed = noise is not None, scale is not None
+        none, whole, p = np.zeros(0, np.int64), np.zeros(0), d1 + d2
+        shared, both = arrow.factor_size(d1, 0), arrow.factor_size(p, 0)
+        self.arrays = evidence.Model(
+            evidence.Data(whole, whole, np.zeros(shared), np.zeros(d1), np.zeros(both), np.zeros(p)),
+            evidence.Arms(none, none, none, none, whole, whole),
+            evidence.Posterior(
+                whole, whole, np.zeros(shared), np.zeros(arrow.score_size(d1, 0)), np.zeros(shared), np.zeros(d1)
+            ),
+            np.zeros(1, evidence.STATE),
+            np.zeros(p, evidence.FEATURE),
+            np.zeros((d2, d2)),
+            np.zeros(d2 * (d2 + 1) // 2),
+        )
+        state, features = self.state, self.arrays.features
+        state.next, state.constant = 1, p
+        state.rate = 0.0 if memory is None else 1.0 / memory
+        state.sigma2 = 0.0 if noise is None else noise * noise
+        state.s1 = features["s2"][d1:] = 0.0 if scale is None else scale * scale
+        features["unknown"] = 1
+        features["ridge"] = evidence.UNINFORMED
+        self.reserve(1)
+        self.clear(NEW_ARM)
+        evidence.set_prior_triangle(self.ridges[d1:], np.zeros((d2, d2)), self.arrays.prior)
+        empirical_bayes.prior_block(NEW_ARM, d1, d2, self.arrays)
+        posterior = self.arrays.posterior
+        arrow.reset_block(posterior.shared_factor, 0, posterior.shared_score, 0, d1, 0, evidence.UNINFORMED)
+        if all(self.fixed):
+            state.fixed = state.refreshes = 1
+            self.rebuild()
+
+    # -------------------------------------------------------------- arrays
+
+    @property
+    def state(self) -> Any:
+        """The scalars, as a record; see `evidence.STATE`."""
+        return self.arrays.state[0]
+
+    @property
+    def capacity(self) -> int:
+        """How many slots there is room for."""
+        return len(self.arrays.arms.pulls)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many slots."""
+        d1, d2 = self.d1, self.d2
+        f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
+        data, arms, posterior = self.arrays.data, self.arrays.arms, self.arrays.posterior
+        data = data._replace(arm=grown(data.arm, capacity * f), arm_rhs=grown(data.arm_rhs, capacity * d2))
+        posterior = posterior._replace(
+            arm_factor=grown(posterior.arm_factor, capacity * f), arm_score=grown(posterior.arm_score, capacity * h)
+        )
+        arms = evidence.Arms(*(grown(array, capacity) for array in arms))
+        self.arrays = self.arrays._replace(data=data, arms=arms, posterior=posterior)
+
+    def clear(self, slot: int) -> None:
+        """Let a slot be that of an arm without data."""
+        data, arms = self.arrays.data, self.arrays.arms
+        data.arm.reshape(self.capacity, -1)[slot] = 0.0
+        data.arm_rhs.reshape(self.capacity, -1)[slot] = 0.0
+        arms.place[slot] = -1
+        arms.rank[slot] = arms.pulls[slot] = arms.clock[slot] = arms.weight[slot] = 0
+
+    @property
+    def _whole(self) -> dict[str, np.ndarray]:
+        """Arrays that do not grow with the number of arms."""
+        data, posterior = self.arrays.data, self.arrays.posterior
+        return {
+            "shared_data": data.shared, "shared_rhs": data.shared_rhs, "dropped_data": data.dropped,
+            "dropped_rhs": data.dropped_rhs, "shared_factor": posterior.shared_factor,
+            "shared_score": posterior.shared_score, "next_factor": posterior.next_factor,
+            "next_rhs": posterior.next_rhs, "state": self.arrays.state, "features": self.arrays.features,
+            "mean_spread": self.arrays.mean_spread, "prior": self.arrays.prior,
+        }  # fmt: skip
+
+    @property
+    def _by_slot(self) -> dict[str, np.ndarray]:
+        """Arrays with a row for every slot."""
+        data, arms, posterior, n = self.arrays.data, self.arrays.arms, self.arrays.posterior, self.capacity
+        flat = {
+            "arm_data": data.arm, "arm_rhs": data.arm_rhs, "arm_factor": posterior.arm_factor,
+            "arm_score": posterior.arm_score, **arms._asdict(),
+        }  # fmt: skip
+        return {name: array.reshape(n, -1) for name, array in flat.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, spare room included."""
+        return sum(array.nbytes for array in (*self._whole.values(), *self._by_slot.values()))
+
+    def continue_from(self, other: LearnedModel) -> None:
+        """Become a copy of another model with the same capacity."""
+        for mine, theirs in ((self._whole, other._whole), (self._by_slot, other._by_slot)):
+            for name, array in mine.items():
+                array[...] = theirs[name]
+
+    def copy(self) -> LearnedModel:
+        """Return an independent copy."""
+        other = LearnedModel(self.d1, self.d2, None, None, None)
+        other.fixed = self.fixed
+        other.reserve(self.capacity)
+        other.continue_from(self)
+        return other
+
+    def sound(self, used: int) -> bool:
+        """Return whether all numbers of the slots used are those of positive definite matrices."""
+        return are_sound(*self.arrays.posterior[:4], used, self.d1, self.d2)
+
+    @property
+    def in_order(self) -> Slots:
+        """The slots of arms that have learned, in the order in which they first did."""
+        order: Slots = self.arrays.arms.order[: self.state.arms]
+        return order
+
+    # -------------------------------------------------------------- what has been learned
+
+    @property
+    def ready(self) -> bool:
+        """Whether the posterior is at learned settings: a reward that is not 0 has been worked into all arms."""
+        return bool(self.state.ready)
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise in the posterior; 0 while nothing is known of it."""
+        return math.sqrt(self.state.sigma2_in_use)
+
+    @property
+    def ridges(self) -> FloatArray:
+        """The ridge of every feature of x, then of z, in the posterior."""
+        ridges: FloatArray = self.arrays.features["ridge"].copy()
+        return ridges
+
+    @property
+    def common_mean(self) -> FloatArray:
+        """The prior mean of an arm's own parameters."""
+        mean: FloatArray = self.arrays.features["m_in_use"][self.d1 :].copy()
+        return mean
+
+    @property
+    def theta(self) -> FloatArray:
+        """The shared parameter."""
+        return theta_of(self.arrays.posterior.shared_score, self.d1)
+
+    def beta_at(self, slot: int) -> FloatArray:
+        """Return the own parameter of the arm with this slot; -1 is an arm that has not learned."""
+        return self.common_mean if slot < 0 else beta_of(self.arrays.posterior.arm_score, slot, self.theta, self.d2)
+
+    @property
+    def scoring(self) -> tuple[FloatArray, FloatArray, Any, Any]:
+        """What the kernels that score and choose need: the blocks, the state and the features."""
+        posterior = self.arrays.posterior
+        return posterior.arm_score, posterior.shared_score, self.arrays.state, self.arrays.features
+
+    def score(self, x: FloatArray, z: FloatArray, slots: Slots) -> Prediction:
+        """Return means and widths of checked candidates.
+
+        Where a candidate differs from all rows learned in a feature that never changed, its mean is that of the usual
+        value, and its width is larger.
+        """
+        mean, width = np.empty(len(slots)), np.empty(len(slots))
+        if not empirical_bayes.score_at_learned(x, z, slots, *self.scoring, mean, width):
+            raise not_finite(x, z)
+        return Prediction(mean, width)
+
+    def settings(self) -> LearnedSettings | None:
+        """The settings in use, with the evidence for them; None while there are none."""
+        if not self.ready:
+            return None
+        state = self._explained().state[0]
+        ridges = self.ridges
+        scales: FloatArray = np.where(ridges == evidence.UNINFORMED, np.nan, self.noise / np.sqrt(ridges))
+        return LearnedSettings(
+            self.noise, scales[: self.d1], scales[self.d1 :], self.common_mean, float(state.parameters),
+            float(state.evidence),
+        )  # fmt: skip
+
+    def evidence_for(self, sigma2: float) -> float:
+        """The log evidence for the present scales at this sigma^2."""
+        return float(self._explained(sigma2).state[0].evidence)
+
+    def _explained(self, sigma2: float | None = None) -> evidence.Model:
+        """The arrays after a step, with the evidence for the present settings or another sigma^2; nothing changes."""
+        probe = self.copy() if self.state.clock > 0.0 else self
+        probe.fade_all()
+        arrays = probe._with_settings_of_its_own()
+        if sigma2 is not None:
+            arrays.state[0].sigma2 = sigma2
+        probe._step(arrays)
+        return arrays
+
+    def _with_settings_of_its_own(self) -> evidence.Model:
+        """The same data with a copy of everything that a step changes."""
+        arrays = self.arrays
+        return arrays._replace(
+            state=arrays.state.copy(), features=arrays.features.copy(), mean_spread=arrays.mean_spread.copy()
+        )
+
+    # -------------------------------------------------------------- refreshing
+
+    def _step(self, arrays: evidence.Model) -> None:
+        """One fixed-point step over all arms; their data are up to date."""
+        evidence.step(self.in_order, self.d1, self.d2, arrays, 0.0, self.fixed)
+
+    def fade(self, rows: float) -> None:
+        """Age everything that has been learned by so many rows."""
+        if self.state.rate > 0.0:
+            empirical_bayes.fade(rows, self.d1, self.d2, self.arrays)
+
+    def fade_all(self) -> None:
+        """Bring the data of all arms up to date."""
+        empirical_bayes.fade_arms(self.in_order, self.d1, self.d2, self.arrays)
+
+    def refresh(self) -> None:
+        """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them.
+
+        It starts from the centres, which depend on the data alone, and looks at all arms. It takes as long as that
+        takes: some ten to forty steps.
+        """
+        if self.state.squares == 0.0 and not all(self.fixed):
+            return
+        self.fade_all()
+        arrays = self._with_settings_of_its_own()
+        state = arrays.state[0]
+        learned: list[tuple[Any, str]] = [] if self.fixed[0] else [(state, "sigma2")]
+        if not self.fixed[1]:
+            own = [(arrays.features[k], "s2") for k in range(self.d1, self.d1 + self.d2)]
+            learned += [(state, "s1"), (state, "sm"), *own]
+        for record, name in learned:
+            record[name] = 0.0  # whatever is 0 begins at its centre
+        self._step(arrays)
+        scales = [(record, name) for record, name in learned if record[name] > 0.0]
+        unit = 2.0 ** np.frexp(state.squares)[1]  # a power of two, so that units do not matter to the bit
+
+        def logarithms() -> FloatArray:
+            values: FloatArray = np.log(np.array([record[name] for record, name in scales]) / unit)
+            return values
+
+        def put(values: FloatArray) -> None:
+            for (record, name), value in zip(scales, unit * np.exp(values), strict=True):
+                record[name] = value
+
+        def step(values: FloatArray) -> FloatArray:
+            put(values)
+            self._step(arrays)
+            return logarithms()
+
+        put(fixed_point(step, logarithms()))
+        self.arrays.state[:] = arrays.state
+        self.arrays.features[:] = arrays.features
+        self.arrays.mean_spread[:] = arrays.mean_spread
+        self.state.refreshes += 1
+        self.state.due = 0
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Build the posterior factors from the data, at the present settings if there are any."""
+        self.state.phase = 1
+        self._begin_rebuilding()
+        self.continue_refresh(math.inf)
+
+    def apply(self) -> None:
+        """Use the data as they are: at settings that are estimated anew, if there are any."""
+        if self.state.squares > 0.0:
+            self.refresh()
+        else:
+            self.rebuild()
+
+    def _begin_rebuilding(self) -> None:
+        if self.state.refreshes > 0:
+            empirical_bayes.apply_settings(self.d1, self.d2, self.arrays, self.fixed[1])
+        empirical_bayes.begin_rebuilding(self.d1, self.d2, self.arrays)
+
+    def continue_refresh(self, budget: float) -> None:
+        """Continue a refresh until it is done or the budget of this row is spent: steps first, then arm by arm."""
+        d1, d2, state = self.d1, self.d2, self.state
+        spent = 0.0
+        while state.phase > 1:
+            if all(self.fixed):  # there is nothing to learn but the data
+                state.phase = 1
+                self._begin_rebuilding()
+                break
+            slots, left_out, cost = empirical_bayes.arms_of_step(d1, d2, self.arrays.arms, state, BUDGET)
+            empirical_bayes.fade_arms(slots, d1, d2, self.arrays)
+            evidence.step(slots, d1, d2, self.arrays, left_out, self.fixed)
+            state.phase -= 1
+            spent += cost
+            if state.phase == 1:
+                self._begin_rebuilding()
+            if 2.0 * spent >= budget:  # another step may cost as much
+                return
+        empirical_bayes.rebuild(d1, d2, self.arrays, spent, budget)
+
+    # -------------------------------------------------------------- whole models
+
+    def marginalise(self, slot: int) -> None:
+        """Integrate an arm out of the data, at the settings in use."""
+        d1, d2, state, arms = self.d1, self.d2, self.state, self.arrays.arms
+        at, count = int(arms.place[slot]), int(state.arms)
+        if state.phase == 1 and state.cursor <= at < state.end:
+            empirical_bayes.rebuild_arm(slot, d1, d2, self.arrays)
+        empirical_bayes.marginalise(slot, d1, d2, self.arrays)
+        arms.order[at : count - 1] = arms.order[at + 1 : count]
+        arms.place[arms.order[at : count - 1]] -= 1
+        arms.order[count - 1] = arms.place[slot] = -1
+        state.arms -= 1
+        state.cursor -= at < state.cursor
+        state.end -= at < state.end
+
+    def add_rows(
+        self, slots: Slots, x: FloatArray, z: FloatArray, values: FloatArray, rows: int, moments: Moments
+    ) -> None:
+        """Learn what stands for so many rows, as the first that this model learns; nothing is applied yet."""
+        empirical_bayes.add_data(slots, x, z, values, self.arrays)
+        state, features, arms = self.state, self.arrays.features, self.arrays.arms
+        arms.weight[:] = arms.pulls
+        state.mean_reward, state.spread = moments.mean, moments.spread
+        state.squares = values @ values
+        features["squares"] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
+        features["seen"] = moments.seen
+        squared = rows * features["squares"]
+        features["varied"] = squared - np.asarray(moments.sums) ** 2 > ROUNDING * squared
+        features["usual"] = np.asarray(moments.sums) / rows
+        state.rows = state.weight = rows
+        if state.rate > 0.0:  # on average, rows in random order weigh (1 - exp(-rows rate)) / (rows rate)
+            self.fade(-np.log(-np.expm1(-rows * state.rate) / (rows * state.rate)) / state.rate)
+
+    def add(self, other: LearnedModel, slots: list[tuple[int, int]]) -> None:
+        """Take another model's data in, with their present weights; slots: those of the arms here and there.
+
+        The posterior stays as it is until `apply`.
+        """
+        if other.state.clock > 0.0:
+            other = other.copy()
+            other.fade_all()
+        d1, d2, mine, theirs = self.d1, self.d2, self.state, other.state
+        for slot, source in slots:
+            empirical_bayes.add_arm_of(slot, source, d1, d2, other.arrays.data, self.arrays)
+            self.arrays.arms.pulls[slot] += other.arrays.arms.pulls[source]
+            self.arrays.arms.weight[slot] += other.arrays.arms.weight[source]
+        empirical_bayes.add_shared_of(d1, d2, other.arrays.data, self.arrays)
+        rows, more = mine.weight, theirs.weight
+        mine.residual += theirs.residual
+        if more:
+            difference = theirs.mean_reward - mine.mean_reward
+            mine.mean_reward += difference * more / (rows + more)
+            mine.spread += theirs.spread + difference**2 * rows * more / (rows + more)
+        mine.squares += theirs.squares
+        mine.log_det_dropped += theirs.log_det_dropped
+        features, others = self.arrays.features, other.arrays.features
+        for name in ("squares", "seen", "dropped_squares", "dropped_count"):
+            features[name] += others[name]
+        if mine.rows == 0:
+            features["usual"] = others["usual"]
+        if more:
+            usual = features["usual"]
+            changed = np.abs(others["usual"] - usual) > evidence.CONSTANT * np.abs(usual)
+            features["varied"] |= others["varied"] | changed
+        mine.weight += more
+        mine.rows += theirs.rows
+        mine.next = max(mine.next, mine.rows + 1)
+
+    # -------------------------------------------------------------- saving
+
+    def blocks(self) -> dict[str, np.ndarray]:
+        """Every array that is saved: the block of new arms, then those of arms in the order in which they learned."""
+        slots = np.concatenate(([NEW_ARM], self.in_order)).astype(np.int64)
+        saved = {name: array[slots] for name, array in self._by_slot.items() if name not in DERIVED}
+        return saved | {name: array.copy() for name, array in self._whole.items()}
+
+    def put_back(self, arrays: dict[str, np.ndarray], rounds: int) -> None:
+        """Undo `blocks` on a new model; FileError if the parts do not fit together."""
+        n = len(arrays["pulls"])
+        self.reserve(max(n, 1))
+        for name, array in (self._by_slot | self._whole).items():
+            if name in DERIVED:
+                continue
+            put_back(name, array, arrays[name])
+            parts = [array[field] for field in array.dtype.names] if array.dtype.names else [array]
+            if any(not np.isfinite(part).all() for part in parts):
+                raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
+        arms = self.arrays.arms
+        arms.place[:] = np.arange(-1, n - 1)
+        arms.order[: n - 1] = np.arange(1, n)
+        diagonal = self._by_slot["arm_data"][:, diagonal_of(self.d2, self.d1)]
+        arms.rank[:] = (diagonal != 0.0).sum(axis=1)
+        if not self.sound(n) or (diagonal < 0).any():
+            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
+        self._check_state(rounds, n - 1)
+
+    def _check_state(self, rounds: int, learned: int) -> None:
+        """Raise FileError unless counts, scales and how far a refresh has come fit the arms and each other."""
+        state, features = self.state, self.arrays.features
+        counts = [state[name] for name in state.dtype.names if state.dtype[name] == np.int64]
+        flags = [state.due, state.ready, state.fixed, *features["varied"], *features["unknown"]]
+        if (
+            min(counts) < 0
+            or state.rows != rounds
+            or state.arms != learned
+            or not state.cursor <= state.end <= learned
+            or state.phase > 1 + max(empirical_bayes.STEPS, empirical_bayes.FIRST_STEPS)
+            or state.weight > rounds
+            or any(flag not in (0, 1) for flag in flags)
+            or (features["seen"] > rounds).any()
+            or not features["unknown"].sum() <= state.constant <= len(features)
+        ):
+            raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
+        signed = ("mean_reward", "log_det_dropped", "evidence")
+        scalars = [state[name] for name in state.dtype.names if name not in signed]
+        sums = [features[name] for name in ("seen", "squares", "s2", "ridge")]
+        if min(scalars) < 0 or any((part < 0).any() for part in sums) or (state.ready and state.sigma2_in_use <= 0):
+            raise FileError("a variance is negative: the file is corrupt")
+
+
+# ------------------------------------------------------------------ the estimator
+
+
+class LearnedRidge(OnlineEstimator):
     """The hybrid estimator with noise, scales and a common mean of the arms learned from the rewards.
 
-    It keeps the data as factors without a ridge and, beside them, the factors that `HybridRidge` scores with, which
-    include the prior. Now and then, at fixed numbers of rows, the settings are estimated anew and the second kind is
-    made from the first; a refresh that would take long is spread over the rows that follow.
-    See `kernels/empirical_bayes.py`.
+    It keeps the data as factors without a ridge and, beside them, the factors used for scoring, which include the
+    prior. Now and then, at fixed numbers of rows, the settings are estimated anew and the second kind is built from the
+    first; a refresh that would take long is spread over the rows that follow. See `kernels/empirical_bayes.py`.
 
     Parameters
     ----------
     d1, d2 : int
         The numbers of shared and of arm-specific features.
     noise, scale : float, optional
-        Hold the standard deviation of the noise, or the prior standard deviation of every parameter, instead of
-        learning it. With a scale that is held, arms have no mean in common.
-    memory : float, optional
-        A row of age t, counted in rows, has the weight exp(-t / memory). By default nothing is forgotten, nor with an
-        infinite memory, which may be made finite later.
+        Fix the standard deviation of the noise, or the prior standard deviation of every parameter, instead of
+        learning it. With a fixed scale, arms have no mean in common.
+    memory : float or "auto", optional
+        A row of age t, counted in rows, has the weight exp(-t / memory). By default nothing is forgotten. With "auto"
+        there are three models: one that never forgets, and memories of 16 P and 4 P rows, where
+        P = d1 + d2 x (arms that have learned) is the number of parameters. Weights say how well each has predicted,
+        see `kernels/memories.py`. What is read (`score`, `theta`, `beta`, settings) is that of the heaviest model.
+
+    Attributes
+    ----------
+    models : tuple of LearnedModel
+        The one model, or the three, the one that never forgets first.
+    weights : array of shape (4,) or (0,)
+        The weights of three models, and at how many refreshes running the first has weighed next to nothing.
     """
 
     def __init__(
@@ -134,208 +603,98 @@ class LearnedRidge(HybridRidge):
         d2: int,
         noise: float | None = None,
         scale: float | None = None,
-        memory: float | None = None,
+        memory: float | Literal["auto"] | None = None,
     ) -> None:
-        super().__init__(d1=d1, d2=d2, ridge=1.0)
-        self.noise_held, self.scale_held, self.memory = noise, scale, memory
-        d1, d2 = self.d1, self.d2
-        self.arm_data: FloatArray = np.zeros(0)
-        self.arm_rhs: FloatArray = np.zeros(0)
-        self.shared_data: FloatArray = np.zeros(arrow.factor_size(d1, 0))
-        self.shared_rhs: FloatArray = np.zeros(d1)
-        self.released_data: FloatArray = np.zeros(arrow.factor_size(d1 + d2, 0))
-        self.released_rhs: FloatArray = np.zeros(d1 + d2)
-        self.next_factor: FloatArray = np.zeros(arrow.factor_size(d1, 0))
-        self.next_rhs: FloatArray = np.zeros(d1)
-        self.numbers: FloatArray = np.zeros(evidence.size_of_numbers(d1, d2))
-        self.seen: FloatArray = np.zeros(d1 + d2)
-        self.varied: Slots = np.zeros(d1 + d2, np.int64)
-        self.unknown: Slots = np.ones(d1 + d2, np.int64)
-        self.state: Slots = np.zeros(empirical_bayes.STATE, np.int64)
-        self.state[empirical_bayes.NEXT] = 1
-        self.state[empirical_bayes.UNKNOWN] = d1 + d2
-        self.order: Slots = np.zeros(0, np.int64)
-        self.place: Slots = np.zeros(0, np.int64)
-        self.rank: Slots = np.zeros(0, np.int64)
-        self.arm_clock: FloatArray = np.zeros(0)
-        self.arm_kept: FloatArray = np.zeros(0)
-        if memory is not None:
-            self.numbers[evidence.RATE] = 1.0 / memory
-        if noise is not None:
-            self.numbers[evidence.SIGMA2] = noise * noise
-        if scale is not None:
-            self.numbers[evidence.S1] = scale * scale
-            self.numbers[evidence.HEAD : evidence.HEAD + d2] = scale * scale
+        super().__init__(d1, d2)
+        self.settings = {"noise": noise, "scale": scale, "memory": memory}
+        self.weights: FloatArray = np.zeros(0)
+        if memory == AUTO:
+            models = [LearnedModel(self.d1, self.d2, noise, scale, None) for _ in range(memories.MODELS)]
+            self.weights = np.array([*memories.SHARES, 0.0])
+        else:
+            models = [LearnedModel(self.d1, self.d2, noise, scale, memory)]
+        self.models = tuple(models)
+        if len(models) > 1:
+            memories.set_memories(self.d1, self.d2, self.arrays)
         self._grow(1)
-        self._clear(NEW_ARM)
         self._used = 1
-        a, b, m = evidence.played_ridges(self.numbers, d1, d2)
-        a[:], b[:] = evidence.OUT_OF_PLAY, evidence.OUT_OF_PLAY
-        triangle = evidence.prior_triangle(self.numbers, d1, d2)
-        evidence.set_prior_triangle(b, np.zeros((d2, d2)), triangle)
-        empirical_bayes.prior_block(NEW_ARM, d1, d2, triangle, m, self.arm_factor, self.arm_score)
-        arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, d1, 0, evidence.OUT_OF_PLAY)
-        if all(self.held):
-            self.state[empirical_bayes.TOLD] = self.state[empirical_bayes.REFRESHES] = 1
-            self._sweep()
 
     def __repr__(self) -> str:
+        shares = "".join(f", weight {weight:.2f}" for weight in self.weights[:-1])
         return (
             f"LearnedRidge(d1={self.d1}, d2={self.d2}): {self.known} arms known, "
-            f"{int(self.state[empirical_bayes.COUNT])} have learned, {self.rounds} rows"
+            f"{len(self.models[0].in_order)} have learned, {self.rounds} rows{shares}"
         )
 
-    # -------------------------------------------------------------- what has been learned
+    # -------------------------------------------------------------- the models
 
     @property
-    def tuned(self) -> bool:
-        """Whether there are learned settings to play with: a reward that is not 0 has been worked into all arms."""
-        return bool(self.state[empirical_bayes.SWEPT])
+    def arrays(self) -> tuple[evidence.Model, ...]:
+        """The arrays of every model."""
+        return tuple(model.arrays for model in self.models)
 
     @property
-    def noise(self) -> float:
-        """The standard deviation of the noise that is played with; 0 while nothing is known of it."""
-        return float(np.sqrt(self.numbers[evidence.PLAYED]))
+    def heaviest(self) -> LearnedModel:
+        """The model with the largest weight."""
+        return self.models[int(memories.heaviest(self.weights))]
 
-    @property
-    def common_mean(self) -> FloatArray:
-        """The prior mean of an arm's own parameters."""
-        mean: FloatArray = evidence.played_ridges(self.numbers, self.d1, self.d2)[2]
-        return mean
-
-    def learned_settings(self) -> LearnedSettings | None:
-        """The settings that are played with, with the evidence for them; None while there are none."""
-        if not self.tuned:
-            return None
-        numbers = self._explained()
-        a, b, mean = evidence.played_ridges(self.numbers, self.d1, self.d2)
-        return LearnedSettings(
-            noise=self.noise,
-            shared_scale=self._scale(a),
-            own_scale=self._scale(b),
-            common_mean=mean.copy(),
-            effective_parameters=float(numbers[evidence.GAMMA]),
-            evidence=float(numbers[evidence.EVIDENCE]),
-        )
-
-    def _scale(self, ridges: FloatArray) -> FloatArray:
-        """sigma / sqrt(ridge), NaN for a feature that is not in play."""
-        scale: FloatArray = np.where(ridges == evidence.OUT_OF_PLAY, np.nan, self.noise / np.sqrt(ridges))
-        return scale
-
-    def _step(self, arrays: empirical_bayes.Arrays) -> None:
-        """One fixed-point step over all arms; their data are up to date."""
-        evidence.step(
-            arrays.order[: self.state[empirical_bayes.COUNT]], self.d1, self.d2, arrays.arm_data, arrays.arm_rhs,
-            arrays.shared_data, arrays.shared_rhs, arrays.released_data, arrays.released_rhs, arrays.numbers,
-            arrays.seen, arrays.varied, float(arrays.numbers[evidence.KEPT]), 0.0, self.held,
-        )  # fmt: skip
-
-    def _explained(self, sigma2: float | None = None) -> FloatArray:
-        """The numbers with the evidence for the present settings, or for another sigma^2; nothing changes."""
-        arrays = self.arrays._replace(numbers=self.numbers.copy())
-        if self.numbers[evidence.CLOCK] > 0.0:
-            dated = ("arm_data", "arm_rhs", "arm_clock", "arm_kept")
-            arrays = arrays._replace(**{name: getattr(self, name).copy() for name in dated})
-            empirical_bayes.catch_up_all(self.d1, self.d2, arrays)
-        if sigma2 is not None:
-            arrays.numbers[evidence.SIGMA2] = sigma2
-        self._step(arrays)
-        return arrays.numbers  # type: ignore[no-any-return]
-
-    def evidence_for(self, sigma2: float) -> float:
-        """The log evidence for the present scales at this sigma^2."""
-        return float(self._explained(sigma2)[evidence.EVIDENCE])
-
-    def let_pass(self, rows: float) -> None:
-        """Age everything that has been learned by so many rows."""
-        if self.numbers[evidence.RATE] > 0.0:
-            empirical_bayes.let_pass(rows, self.d1, self.d2, self.arrays)
-
-    @property
-    def held(self) -> tuple[bool, bool]:
-        """Whether the noise and the scale are held."""
-        return self.noise_held is not None, self.scale_held is not None
-
-    def refresh(self) -> None:
-        """Estimate the settings to 1e-10 from all that has been learned, in whatever order, and apply them.
-
-        It starts from the centres, which depend on the data alone, and looks at all arms. It takes as long as that
-        takes: some ten to forty steps.
-        """
-        if self.numbers[evidence.SQUARES] == 0.0 and not all(self.held):
-            return
-        empirical_bayes.catch_up_all(self.d1, self.d2, self.arrays)
-        numbers = self.numbers.copy()
-        learned = [] if self.noise_held is not None else [evidence.SIGMA2]
-        if self.scale_held is None:
-            learned += [evidence.S1, evidence.SM, *range(evidence.HEAD, evidence.HEAD + self.d2)]
-        numbers[learned] = 0.0  # whatever is 0 begins at its centre
-        arrays = self.arrays._replace(numbers=numbers)
-        self._step(arrays)
-        scales = np.array([k for k in learned if numbers[k] > 0.0], np.int64)
-        unit = 2.0 ** np.frexp(numbers[evidence.SQUARES])[1]  # a power of two, so that units do not matter to the bit
-
-        def step(logarithms: FloatArray) -> FloatArray:
-            numbers[scales] = unit * np.exp(logarithms)
-            self._step(arrays)
-            after: FloatArray = np.log(numbers[scales] / unit)
-            return after
-
-        numbers[scales] = unit * np.exp(fixed_point(step, np.log(numbers[scales] / unit)))
-        self.numbers = numbers
-        self.state[empirical_bayes.REFRESHES] += 1
-        self.state[empirical_bayes.DUE] = 0
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Make the factors to play with from the data, at the present settings if there are any."""
-        self.state[empirical_bayes.PHASE] = 1
-        empirical_bayes.start_sweep(self.d1, self.d2, self.arrays, self.held)
-        while self.state[empirical_bayes.PHASE]:
-            empirical_bayes.advance(self.d1, self.d2, self.arrays, self.held, empirical_bayes.BUDGET)
-
-    @property
-    def arrays(self) -> empirical_bayes.Arrays:
-        """Every array, as the kernels of `tuning` take them."""
-        return empirical_bayes.Arrays(
-            self.arm_data, self.arm_rhs, self.shared_data, self.shared_rhs, self.released_data, self.released_rhs,
-            self.numbers, self.seen, self.varied, self.unknown, self.state, self.order, self.place, self.rank,
-            self.pulls, self.arm_factor, self.arm_score, self.shared_factor, self.shared_score, self.next_factor,
-            self.next_rhs, self.arm_clock, self.arm_kept,
-        )  # fmt: skip
+    def drawn(self, stream: RandomStream) -> LearnedModel:
+        """The model that takes a decision."""
+        if len(self.weights) == 0:
+            return self.models[0]
+        return self.models[int(memories.draw_model(self.weights, stream.key, stream.keyed, stream.decision))]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, spare room included (not of the ids)."""
-        return sum(array.nbytes for array in self.arrays)
+        return sum(model.nbytes for model in self.models)
 
-    # -------------------------------------------------------------- blocks
+    def _grow(self, capacity: int) -> None:
+        self._reserve(capacity)
+        self.pulls = self.models[0].arrays.arms.pulls
 
     def _reserve(self, capacity: int) -> None:
-        data = grown(self.arm_data, capacity * arrow.factor_size(self.d2, self.d1))
-        rhs = grown(self.arm_rhs, capacity * self.d2)
-        order, place, rank = (grown(array, capacity) for array in (self.order, self.place, self.rank))
-        dates = [grown(array, 0 if self.memory is None else capacity) for array in (self.arm_clock, self.arm_kept)]
-        super()._reserve(capacity)
-        self.arm_data, self.arm_rhs, self.order, self.place, self.rank = data, rhs, order, place, rank
-        self.arm_clock, self.arm_kept = dates
+        for model in self.models:
+            model.reserve(capacity)
 
     def _clear(self, slot: int) -> None:
-        f = arrow.factor_size(self.d2, self.d1)
-        self.arm_data[slot * f : (slot + 1) * f] = 0.0
-        self.arm_rhs[slot * self.d2 : (slot + 1) * self.d2] = 0.0
-        self.place[slot], self.rank[slot] = -1, 0
-        self.arm_clock[slot : slot + 1] = self.arm_kept[slot : slot + 1] = 0.0
+        for model in self.models:
+            model.clear(slot)
 
     # -------------------------------------------------------------- learning and reading
 
-    def _learn_checked(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> None:
-        if not empirical_bayes.learn_tuned(slot, x, z, reward, self.arrays, self.held):
-            raise not_finite(x, z, reward)
+    def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
+        models = self.models
+        if len(models) == 1:
+            outcome = empirical_bayes.learn_with_settings(slot, x, z, reward, models[0].arrays)
+        else:
+            outcome = memories.learn_by_all(slot, x, z, reward, self.arrays, self.weights)
+        if outcome > 1:
+            self.continue_refreshes(outcome)
+        return bool(outcome)
 
     def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, rewards: FloatArray) -> None:
-        empirical_bayes.learn_rows_tuned(slots, x, z, rewards, self.arrays, self.held)
+        learned = 0
+        while learned < len(slots):
+            learned, outcome = memories.learn_until_refresh(learned, slots, x, z, rewards, self.arrays, self.weights)
+            self.continue_refreshes(outcome)
+
+    def continue_refreshes(self, outcome: int) -> None:
+        """Continue the refreshes of all models, after this outcome of `learn_by_all`; see whether the first is lost."""
+        for model in self.models:
+            if outcome > 1 and model.state.phase > 0:
+                model.continue_refresh(BUDGET / len(self.models))
+        if outcome == 3:
+            weights, lost = self.weights, memories.LOST_TIMES
+            weights[lost] = weights[lost] + 1.0 if weights[0] < memories.LOST else 0.0
+            if weights[lost] >= 2.0:
+                best = memories.heaviest(weights)
+                state = self.models[0].state
+                self.models[0].continue_from(self.models[best])
+                state.rate = 0.0
+                state.next = state.rows + empirical_bayes.rows_between(state)
+                weights[lost] = 0.0
+                weights[0] = weights[best] = 0.5 * (weights[0] + weights[best])  # for now they are the same
 
     def learn_summary(
         self,
@@ -346,109 +705,79 @@ class LearnedRidge(HybridRidge):
         pulls: Mapping[Hashable, int],
         moments: Moments | None,
     ) -> None:
-        """Learn rows that stand for many rewards: the data exactly, then re-estimate the settings.
+        """Learn rows that stand for many rewards: the data exactly, then estimate the settings anew.
 
         Unlike the rows of `learn_batch` they must include what no feature explains, as rows of zero features. With a
         finite memory they weigh as much as rows in random order would on average, because their order is not known.
         """
-        self.merge(self.summary(arms, x, z, rewards, pulls, moments))
-
-    def summary(
-        self,
-        arms: Iterable[Hashable],
-        x: Any,
-        z: Any,
-        rewards: Any,
-        pulls: Mapping[Hashable, int],
-        moments: Moments | None,
-    ) -> LearnedRidge:
-        """An estimator of this kind that has learned nothing but what `learn_summary` is given."""
         if moments is None:
             raise ValueError(
                 "moments is None: an estimator that learns its settings cannot learn rows that stand for many without "
                 "their moments; pass moments=Moments(seen, sums, mean, spread), or use learn_batch on the rows"
             )
-        x, z = self.matrices(x, z)
-        ids, values = batch(arms, rewards, x.shape[0])
-        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
-            raise not_finite(x, z, values)
+        ids, x, z, values = self._checked_rows(arms, x, z, rewards)
         rows = sum(pulls.values())
-        seen = np.asarray(moments.seen)
-        if seen.shape != self.seen.shape or seen.dtype.kind != "i" or (seen < 0).any() or (seen > rows).any():
-            raise ValueError(
-                f"moments.seen is {checks.short(seen.tolist())}: give {len(self.seen)} whole numbers between 0 and "
-                f"{rows}, the number of rewards that the rows stand for"
-            )
-        sums = np.asarray(moments.sums, float)
-        if sums.shape != self.seen.shape or not np.isfinite(sums).all():
-            raise ValueError(
-                f"moments.sums is {checks.short(sums.tolist())}: give {len(self.seen)} finite numbers, the sum of "
-                "each feature of x, then of z"
-            )
-        if not np.isfinite(moments.mean) or not 0.0 <= moments.spread < np.inf:
-            raise ValueError(
-                f"moments.mean is {moments.mean!r} and moments.spread is {moments.spread!r}: give a finite mean and "
-                "a sum of squared deviations that is not negative"
-            )
+        moments.check(self.d1 + self.d2, rows)
         if rows == 0:
             raise ValueError("pulls names no reward that the rows stand for: give the number of rewards of each arm")
-        other = LearnedRidge(
-            d1=self.d1, d2=self.d2, noise=self.noise_held, scale=self.scale_held, memory=self.memory
-        )  # fmt: skip
+        other = type(self)(d1=self.d1, d2=self.d2, **self.settings)  # type: ignore[arg-type]
         for arm in dict.fromkeys(ids):
             slot = other._new_slot(arm)
-            other.pulls[slot] = pulls.get(arm, 0)
-            other.arm_kept[slot : slot + 1] = pulls.get(arm, 0)
-        empirical_bayes.fold_rows(other.lookup(ids), x, z, values, other.arrays)
-        other.numbers[evidence.MEAN], other.numbers[evidence.SPREAD] = moments.mean, moments.spread
-        other.numbers[evidence.SQUARES] = values @ values
-        squares = slice(evidence.HEAD + 2 * self.d2, evidence.HEAD + 3 * self.d2 + self.d1)
-        other.numbers[squares] = np.concatenate([(x * x).sum(axis=0), (z * z).sum(axis=0)])
-        other.seen[:] = seen
-        squared = rows * other.numbers[squares]
-        other.varied[:] = squared - sums**2 > ROUNDING * squared
-        evidence.usual_features(other.numbers, self.d1, self.d2)[:] = sums / rows
-        other.state[empirical_bayes.ROWS] = other.rounds = rows
-        other.numbers[evidence.KEPT] = rows
-        rate = other.numbers[evidence.RATE] = self.numbers[evidence.RATE]
-        if rate > 0.0:  # on average, rows in random order weigh (1 - exp(-rows rate)) / (rows rate)
-            other.let_pass(-np.log(-np.expm1(-rows * rate) / (rows * rate)) / rate)
-        return other
+            for model, mine in zip(other.models, self.models, strict=True):
+                model.arrays.arms.pulls[slot] = pulls.get(arm, 0)
+                model.state.rate = mine.state.rate
+        for model in other.models:
+            model.add_rows(other.lookup(ids), x, z, values, rows, moments)
+        other.rounds = rows
+        self.merge(other)
 
     def score(self, x: FloatArray, z: FloatArray, slots: Slots) -> Prediction:
-        """Means and widths of checked candidates.
+        """Return means and widths of checked candidates, by the heaviest model."""
+        return self.heaviest.score(x, z, slots)
 
-        Where a candidate differs from all rows learned in a feature that never changed, its mean is that of the usual
-        value, and its width is larger.
-        """
-        mean, width = np.empty(len(slots)), np.empty(len(slots))
-        if not empirical_bayes.score_tuned(
-            x, z, slots, self.arm_score, self.shared_score, self.numbers, self.unknown, self.state, mean, width
-        ):
-            raise not_finite(x, z)
-        return Prediction(mean, width)
-
-    def beta(self, arm: Hashable) -> FloatArray:
-        """The arm's own parameter; the common mean, where new arms start, while it has not learned."""
-        return self.beta_at(self.slot(arm))
+    @property
+    def theta(self) -> FloatArray:
+        """The shared parameter of the heaviest model."""
+        return self.heaviest.theta
 
     def beta_at(self, slot: int) -> FloatArray:
-        """The own parameter of the arm with this slot, -1 for one that has not learned."""
-        return self.common_mean.copy() if slot < 0 else super().beta_at(slot)
+        """Return the own parameter of the arm with this slot in the heaviest model; -1: the mean that arms have in
+        common, where new arms start."""
+        return self.heaviest.beta_at(slot)
 
-    # -------------------------------------------------------------- whole estimators
+    @property
+    def ready(self) -> bool:
+        """Whether there are learned settings in use."""
+        return self.heaviest.ready
+
+    @property
+    def fixed(self) -> tuple[bool, bool]:
+        """Whether the noise and the scale are given."""
+        return self.models[0].fixed
+
+    def learned_settings(self) -> LearnedSettings | None:
+        """The settings of the heaviest model; None while there are none."""
+        return self.heaviest.settings()
+
+    def refresh(self) -> None:
+        """`LearnedModel.refresh` of every model."""
+        for model in self.models:
+            model.refresh()
 
     def second_moments(self, arms: Sequence[Hashable]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """As for `HybridRidge`: those of the data, which are kept without the prior.
 
-        Refused with a finite memory, as the data are then brought up to date only now and then.
+        Refused with a memory, as the data are then brought up to date only now and then.
         """
-        if self.memory is not None:
+        if self.settings["memory"] is not None:
             raise ValueError(
-                f"rows that are forgotten have no second moments to read, got memory={self.memory!r}: "
+                f"rows that are forgotten have no second moments to read, got memory={self.settings['memory']!r}: "
                 "measure an estimator that never forgets"
             )
-        return self._multiplied_out(self.arm_data, self.shared_data, 0.0, arms)[:3]
+        data = self.models[0].arrays.data
+        return multiplied_out(self, data.arm, data.shared, 0.0, arms)[:3]
+
+    # -------------------------------------------------------------- whole estimators
 
     def forget(self, arm: Hashable) -> None:
         """Drop an arm. What it taught about the shared part, and about what arms have in common, stays.
@@ -458,271 +787,104 @@ class LearnedRidge(HybridRidge):
         """
         slot = self.slot(arm)
         if slot >= 0:
-            self.release(slot)
+            for model in self.models:
+                model.marginalise(slot)
         super().forget(arm)
 
-    def release(self, slot: int) -> None:
-        """Integrate the arm with this slot out of the data."""
-        empirical_bayes.release_slot(slot, self.d1, self.d2, self.arrays)
-        at, count = int(self.place[slot]), int(self.state[empirical_bayes.COUNT])
-        self.order[at : count - 1] = self.order[at + 1 : count]
-        self.place[self.order[at : count - 1]] -= 1
-        self.order[count - 1] = self.place[slot] = -1
-        self.state[empirical_bayes.COUNT] -= 1
-        for position in (empirical_bayes.CURSOR, empirical_bayes.END):
-            if at < self.state[position]:
-                self.state[position] -= 1
+    def sound(self) -> bool:
+        """Return whether all numbers of all models are those of positive definite matrices."""
+        return all(model.sound(self._used) for model in self.models)
 
-    def raise_ridge(self, ridge: float) -> None:
-        """Refused: the ridges are learned."""
-        raise ValueError("an estimator that learns its settings has no ridge to raise: construct a HybridRidge instead")
+    def merge(self, other: Self) -> None:
+        """Take in all that another estimator has learned: the data exactly, then the settings are estimated anew.
 
-    def merge(self, other: HybridRidge) -> None:
-        """Take in all that another estimator has learned: the data exactly, then the settings are estimated anew."""
-        if not isinstance(other, LearnedRidge):
-            raise TypeError(f"only another LearnedRidge can be merged, got {type(other).__name__}")
-        if (other.d1, other.d2) != (self.d1, self.d2):
+        It counts as if it had come after what is here. Several models are weighed by how well they predict it, all rows
+        together.
+        """
+        if isinstance(other, LearnedRidge) and other.settings != self.settings:
             raise ValueError(
-                f"cannot merge d1={other.d1}, d2={other.d2} into d1={self.d1}, d2={self.d2}: the features must agree"
+                "cannot merge estimators with different fixed settings: give both the same noise, scale and memory"
             )
-        if (other.noise_held, other.scale_held, other.memory) != (self.noise_held, self.scale_held, self.memory):
-            raise ValueError(
-                "cannot merge estimators that hold different settings: give both the same noise, scale and memory"
-            )
-        other = other.copy() if other is self else other
-        merged = self.copy()
-        merged._take_in(other)
-        self._become(merged)
+        super().merge(other)
 
-    def _take_in(self, other: HybridRidge) -> None:
-        assert isinstance(other, LearnedRidge)
-        self.let_pass(float(other.rounds))
-        self.fold(other, matching_slots(self, other, other.in_order))
+    def _take_in(self, other: Self) -> None:
+        slots = matching_slots(self, other, other.models[0].in_order)
+        for model in self.models:
+            model.fade(float(other.rounds))
+        if len(self.models) > 1 and self.rounds == 0:
+            self.weights = other.weights.copy()
+        elif len(self.models) > 1 and all(model.ready for model in self.models):
+            self._weigh(other, slots)
+        for model, theirs in zip(self.models, other.models, strict=True):
+            model.add(theirs, slots)
+            model.apply()
+        if len(self.models) > 1:
+            memories.set_memories(self.d1, self.d2, self.arrays)
         self.admit(other.arms)
         self.rounds += other.rounds
-        self.apply()
 
-    def apply(self) -> None:
-        """Play with the data as they are: at settings that are estimated anew, if there are any."""
-        if self.numbers[evidence.SQUARES] > 0.0:
-            self.refresh()
-        else:
-            self._sweep()
-
-    def fold(self, other: LearnedRidge, slots: list[tuple[int, int]]) -> None:
-        """Take another estimator's data in, with their present weights; slots: those of its arms, here and there.
-
-        What is played with stays as it is until `apply`.
-        """
-        mine, its = self.numbers, other.numbers
-        rows, more = mine[evidence.KEPT], its[evidence.KEPT]
-        arrays = other.arrays
-        if its[evidence.CLOCK] > 0.0:
-            dated = ("arm_data", "arm_rhs", "arm_clock", "arm_kept")
-            arrays = arrays._replace(**{name: getattr(other, name).copy() for name in dated})
-            empirical_bayes.catch_up_all(self.d1, self.d2, arrays)
-        for slot, its_slot in slots:
-            empirical_bayes.fold_arm_data(
-                slot, its_slot, self.d1, self.d2, arrays.arm_data, arrays.arm_rhs, self.arrays
-            )
-            self.pulls[slot] += other.pulls[its_slot]
-            self.arm_kept[slot : slot + 1] += arrays.arm_kept[its_slot : its_slot + 1]
-        empirical_bayes.fold_shared_data(
-            self.d1, self.d2, other.shared_data, other.shared_rhs, other.released_data, other.released_rhs, self.arrays
-        )
-        mine[evidence.REST] += its[evidence.REST]
-        if more:
-            difference = its[evidence.MEAN] - mine[evidence.MEAN]
-            mine[evidence.MEAN] += difference * more / (rows + more)
-            mine[evidence.SPREAD] += its[evidence.SPREAD] + difference**2 * rows * more / (rows + more)
-        mine[evidence.SQUARES] += its[evidence.SQUARES]
-        squares = slice(evidence.HEAD + 2 * self.d2, evidence.HEAD + 3 * self.d2 + self.d1)
-        mine[squares] += its[squares]
-        for mine_of_dropped, its_of_dropped in zip(
-            evidence.differences_of_dropped(mine, self.d1, self.d2),
-            evidence.differences_of_dropped(its, self.d1, self.d2),
-            strict=True,
-        ):
-            mine_of_dropped += its_of_dropped
-        mine[evidence.RELEASED] += its[evidence.RELEASED]
-        usual, its_usual = (evidence.usual_features(each, self.d1, self.d2) for each in (mine, its))
-        if self.state[empirical_bayes.ROWS] == 0:
-            usual[:] = its_usual
-        if more:
-            self.varied |= other.varied
-            self.varied |= np.abs(its_usual - usual) > evidence.CONSTANT * np.abs(usual)
-        self.seen += other.seen
-        mine[evidence.KEPT] += more
-        self.state[empirical_bayes.ROWS] += other.state[empirical_bayes.ROWS]
-        self.state[empirical_bayes.NEXT] = max(
-            int(self.state[empirical_bayes.NEXT]), int(self.state[empirical_bayes.ROWS]) + 1
-        )
-
-    def copy(self) -> LearnedRidge:
-        """An independent copy."""
-        return LearnedRidge.unpack(*self.pack(ids=False), arms=self.arms)
+    def _weigh(self, other: Self, slots: list[tuple[int, int]]) -> None:
+        """Weigh the models by the evidence for all that the other's first model has learned, given what they know."""
+        sigma2 = float(self.heaviest.state.sigma2_in_use)
+        logs = np.empty(memories.MODELS)
+        for k, model in enumerate(self.models):
+            both = model.copy()
+            both.add(other.models[0], slots)
+            logs[k] = both.evidence_for(sigma2) - model.evidence_for(sigma2)
+        weights = self.weights[: memories.MODELS] * np.exp(logs - logs.max())
+        share = other.rounds / (self.rounds + 1.0 + other.rounds)  # what so many shares of 1 / (t + 2) come to
+        self.weights[: memories.MODELS] = (1.0 - share) * weights / weights.sum() + share * np.array(memories.SHARES)
 
     # -------------------------------------------------------------- saving
 
-    @property
-    def in_order(self) -> Slots:
-        """The slots of arms that have learned, in the order in which they first did."""
-        return self.order[: self.state[empirical_bayes.COUNT]]
-
-    def blocks(self) -> dict[str, np.ndarray]:
-        """Every array that is saved; blocks in the order in which the arms first learned."""
-        used = self.in_order
-        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
-        n = len(self.pulls)
-        every = np.concatenate(([NEW_ARM], used)).astype(np.int64)
-        blocks = {
-            "pulls": self.pulls[used],
-            "arm_data": self.arm_data.reshape(n, f)[used],
-            "arm_rhs": self.arm_rhs.reshape(n, self.d2)[used],
-            "arm_factor": self.arm_factor.reshape(n, f)[every],
-            "arm_score": self.arm_score.reshape(n, h)[every],
-            **{name: getattr(self, name).copy() for name in _WHOLE},
-        }
-        if self.memory is not None:
-            blocks |= {"arm_clock": self.arm_clock[used], "arm_kept": self.arm_kept[used]}
-        return blocks
-
     def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything as a JSON-able header and plain arrays."""
-        header: dict[str, Any] = {
-            "d1": self.d1, "d2": self.d2, "rounds": self.rounds, "noise": self.noise_held, "scale": self.scale_held,
-            "memory": self.memory,
-        }  # fmt: skip
+        """Return the whole state as a header that JSON can hold and plain arrays."""
+        header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "rounds": self.rounds, **self.settings}
         if ids:
             header["arms"] = policy_file.plain_ids(self._slots)
-        return header, {"slots": places_of(self, self.place), **self.blocks()}
+        slots = np.fromiter(self._slots.values(), np.int64, self.known)
+        places = np.where(slots >= 0, self.models[0].arrays.arms.place[slots], -1)
+        arrays = {"slots": places, "weights": self.weights.copy()}
+        for k, model in enumerate(self.models):
+            arrays |= {f"{k}.{name}": array for name, array in model.blocks().items()}
+        return header, arrays
 
     @classmethod
-    def unpack(
-        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None
-    ) -> LearnedRidge:
-        """The inverse of `pack`; FileError if the parts do not fit together."""
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
+        """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
         try:
             estimator = cls(
-                d1=header["d1"], d2=header["d2"], noise=header["noise"], scale=header["scale"],
-                memory=header.get("memory"),
-            )  # fmt: skip
-            rounds = policy_file.counter("rounds", header["rounds"])
+                d1=header["d1"], d2=header["d2"], noise=header["noise"], scale=header["scale"], memory=header["memory"]
+            )
+            estimator.rounds = policy_file.counter("rounds", header["rounds"])
             if arms is None:
                 arms = policy_file.arm_ids(header["arms"])
-            rate = estimator.numbers[evidence.RATE]
-            estimator.put_back(arrays, rounds)
-            policy_file.check_slots(arms, arrays["slots"], arrays["pulls"])
+            rates = [model.state.rate for model in estimator.models]
+            for k, model in enumerate(estimator.models):
+                start = f"{k}."
+                blocks = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
+                model.put_back(blocks, estimator.rounds)
+                policy_file.check_slots(arms, arrays["slots"], model.arrays.arms.pulls[1:])
+            weights = arrays["weights"]
         except (KeyError, TypeError) as problem:
             raise policy_file.unfit_part(problem) from None
-        if estimator.numbers[evidence.RATE] != rate:
+        if len(rates) == 1 and estimator.models[0].state.rate != rates[0]:
             raise FileError("the data are not of this memory: the file is corrupt")
-        take_places(estimator, arms, arrays["slots"])
+        put_back("weights", estimator.weights, weights)
+        if len(weights) and not (
+            (weights >= 0).all() and abs(weights[:-1].sum() - 1.0) < 1e-6 and weights[memories.LOST_TIMES] <= 1
+        ):
+            raise FileError(f"weights are {checks.short(weights.tolist())}, which no models have: the file is corrupt")
+        places = arrays["slots"].tolist()
+        # block i is at slot i + 1, behind that of new arms
+        estimator._slots = {arm: place + 1 if place >= 0 else -1 for arm, place in zip(arms, places, strict=True)}
+        estimator.known = len(arms)
+        estimator._used = estimator.models[0].capacity
+        estimator.pulls = estimator.models[0].arrays.arms.pulls
         return estimator
 
-    def put_back(self, arrays: dict[str, np.ndarray], rounds: int) -> None:
-        """Undo `blocks` on a new estimator; FileError if the parts do not fit together."""
-        arrays = _upgraded(arrays, rounds)
-        d1, d2 = self.d1, self.d2
-        f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
-        n = len(arrays["pulls"])
-        expected = {
-            "pulls": (np.dtype(np.int64), (n,)),
-            "arm_data": (checks.FLOAT64, (n, f)),
-            "arm_rhs": (checks.FLOAT64, (n, d2)),
-            "arm_factor": (checks.FLOAT64, (n + 1, f)),
-            "arm_score": (checks.FLOAT64, (n + 1, h)),
-            **{name: (getattr(self, name).dtype, getattr(self, name).shape) for name in _WHOLE},
-        }
-        if self.memory is not None:
-            expected |= dict.fromkeys(("arm_clock", "arm_kept"), (checks.FLOAT64, (n,)))
-        for name, (dtype, shape) in expected.items():
-            array = arrays[name]
-            if array.dtype != dtype or array.shape != shape:
-                raise FileError(
-                    f"{name} has {array.dtype} {array.shape}, expected {dtype} {shape}: the file is corrupt"
-                )
-            if dtype == checks.FLOAT64 and not np.isfinite(array).all():
-                raise FileError(f"{name} holds a number that is not finite: the file is corrupt")
-        _check_refresh(arrays, rounds, n, d1, d2)
-        self._grow(n + 1)
-        self._used = n + 1
-        self.rounds = rounds
-        self.pulls[1:] = arrays["pulls"]
-        self.arm_data[f:] = arrays["arm_data"].reshape(-1)
-        self.arm_rhs[d2:] = arrays["arm_rhs"].reshape(-1)
-        self.arm_factor[:] = arrays["arm_factor"].reshape(-1)
-        self.arm_score[:] = arrays["arm_score"].reshape(-1)
-        if self.memory is not None:
-            self.arm_clock[1:], self.arm_kept[1:] = arrays["arm_clock"], arrays["arm_kept"]
-        self.order[:n] = self.place[1:] = np.arange(n)
-        self.order[:n] += 1
-        for slot in range(1, n + 1):
-            self.rank[slot] = evidence.rank_of(slot, d1, d2, self.arm_data)
-        for name in _WHOLE:
-            setattr(self, name, arrays[name].copy())
-        own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])[:d2]
-        if not self.sound() or (arrays["arm_data"][:, own] < 0).any():
-            raise FileError("a factor is not that of a positive definite matrix: the file is corrupt")
 
-
-def matching_slots(mine: ArmTable, its: ArmTable, in_order: Slots) -> list[tuple[int, int]]:
+def matching_slots(mine: ArmTable, other: ArmTable, in_order: Slots) -> list[tuple[int, int]]:
     """The slots of another table's arms here, where those that have none get one, and there; in the given order."""
-    owner = {slot: arm for arm, slot in its.learned.items()}
-    return [(mine.slot_for(owner[its_slot]), its_slot) for its_slot in in_order.tolist()]
-
-
-def places_of(table: ArmTable, place: Slots) -> Slots:
-    """For each arm of a table, the place of its block among those that are saved, -1 if it has none."""
-    slots = np.fromiter(table._slots.values(), np.int64, table.known)
-    return np.where(slots >= 0, place[slots], -1)
-
-
-def take_places(table: HybridRidge, arms: list[Hashable], places: Slots) -> None:
-    """The inverse of `places_of`: block i is at slot i + 1, behind that of new arms."""
-    table._slots = {arm: place + 1 if place >= 0 else -1 for arm, place in zip(arms, places.tolist(), strict=True)}
-    table.known = len(arms)
-
-
-def _upgraded(arrays: dict[str, np.ndarray], rounds: int) -> dict[str, np.ndarray]:
-    """Files of version 2 counted features in whole numbers, and knew nothing of memories."""
-    if arrays["seen"].dtype == np.int64:
-        at = evidence.KEPT
-        numbers = np.concatenate((arrays["numbers"][:at], [rounds, 0.0, 0.0], arrays["numbers"][at:]))
-        state = np.append(arrays["state"], 0)
-        return {**arrays, "seen": arrays["seen"].astype(float), "numbers": numbers, "state": state}
-    return arrays
-
-
-def _check_refresh(arrays: dict[str, np.ndarray], rounds: int, learned: int, d1: int, d2: int) -> None:
-    """Raise FileError unless counts, scales and how far a refresh has come fit the arms and each other."""
-    state, seen, numbers = arrays["state"], arrays["seen"], arrays["numbers"]
-    flags = arrays["varied"], arrays["unknown"]
-    rows, cursor, end = (int(state[k]) for k in (empirical_bayes.ROWS, empirical_bayes.CURSOR, empirical_bayes.END))
-    variances = [evidence.SIGMA2, evidence.S1, evidence.SM, evidence.REST, evidence.SPREAD, evidence.SQUARES]
-    variances += [evidence.PLAYED, *range(evidence.HEAD, evidence.HEAD + d2)]
-    variances += [evidence.KEPT, evidence.RATE, evidence.CLOCK]
-    squares = range(evidence.HEAD + 2 * d2, evidence.HEAD + 3 * d2 + d1)
-    if (
-        (state < 0).any()
-        or rows != rounds
-        or state[empirical_bayes.COUNT] != learned
-        or not cursor <= end <= learned
-        or state[empirical_bayes.PHASE] > 1 + max(empirical_bayes.STEPS, empirical_bayes.FIRST_STEPS)
-        or max(state[empirical_bayes.DUE], state[empirical_bayes.SWEPT], state[empirical_bayes.TOLD]) > 1
-        or (seen < 0).any()
-        or (seen > rows).any()
-        or numbers[evidence.KEPT] > rows
-        or any(((flag != 0) & (flag != 1)).any() for flag in flags)
-        or not flags[1].sum() <= state[empirical_bayes.UNKNOWN] <= d1 + d2
-    ):
-        raise FileError("the state of the refresh does not fit the arms: the file is corrupt")
-    if (numbers[[*variances, *squares]] < 0).any() or (state[empirical_bayes.SWEPT] and numbers[evidence.PLAYED] <= 0):
-        raise FileError("a variance is negative: the file is corrupt")
-
-
-_WHOLE = (
-    "shared_data", "shared_rhs", "released_data", "released_rhs", "numbers", "seen", "varied", "unknown", "state",
-    "shared_factor", "shared_score", "next_factor", "next_rhs",
-)  # fmt: skip
-"""Arrays that are saved as they are."""
+    owner = {slot: arm for arm, slot in other.learned.items()}
+    return [(mine.slot_for(owner[source]), source) for source in in_order.tolist()]

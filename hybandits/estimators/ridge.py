@@ -2,45 +2,125 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
 from hybandits.estimators import policy_file
 from hybandits.estimators.arms import ArmTable, Slots, grown
 from hybandits.estimators.inputs import batch, checked_vectors, not_finite
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, ready
 from hybandits.kernels import arrow
+from hybandits.kernels.decisions import RidgeRule
 
 
-class Prediction(NamedTuple):
-    """What `predict` returns: the estimated reward of every candidate and how uncertain it is.
+class OnlineEstimator(ArmTable):
+    """Checks and slots of an estimator that learns row by row; subclasses do the arithmetic."""
 
-    Attributes
-    ----------
-    mean : array of shape (n,)
-        The estimated rewards x.theta + z.beta_arm.
-    width : array of shape (n,)
-        sqrt(x~' M^-1 x~): the standard error of each mean, in units of the noise. It is large for candidates unlike
-        anything learned so far, and shrinks as similar rows are learned.
+    def __init__(self, d1: int, d2: int) -> None:
+        d1, d2 = checks.dimensions(d1, d2)
+        super().__init__(d1, d2)
+        self._x_shape, self._z_shape = (d1,), (d2,)
 
-    Examples
-    --------
-    >>> estimator = HybridRidge(d1=1, d2=1)
-    >>> estimator.learn("a", [1.0], [1.0], reward=1.0)
-    >>> mean, width = estimator.predict([[1.0], [1.0]], [[1.0], [1.0]], ["a", "b"])
-    >>> mean.round(2).tolist(), width.round(2).tolist()
-    ([0.67, 0.33], [0.82, 1.29])
-    """
+    @abstractmethod
+    def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
+        """Learn a row of the right shape; return False, with nothing changed, if a number in it is not finite."""
 
-    mean: FloatArray
-    width: FloatArray
+    @abstractmethod
+    def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, rewards: FloatArray) -> None:
+        """Learn checked rows in order."""
+
+    @abstractmethod
+    def score(self, x: FloatArray, z: FloatArray, slots: Slots) -> Prediction:
+        """Return means and widths of candidates that `checked_candidates` has checked."""
+
+    @abstractmethod
+    def beta_at(self, slot: int) -> FloatArray:
+        """Return the own parameter of the arm with this slot; -1 is an arm that has not learned."""
+
+    @abstractmethod
+    def _take_in(self, other: Self) -> None:
+        """Learn what another estimator has learned; the result is dropped if this raises."""
+
+    @classmethod
+    @abstractmethod
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
+        """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
+
+    @abstractmethod
+    def pack(self, *, ids: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the whole state as a header that JSON can hold and plain arrays."""
+
+    def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
+        """Learn one row: the arm's features x (d1,) and z (d2,) and the reward seen for it."""
+        if not (ready(x, self._x_shape) and ready(z, self._z_shape)):
+            x, z = checked_vectors(x, z, self.d1, self.d2)
+        value = reward if type(reward) is float else checks.reward(reward)
+        try:
+            slot = self._slots.get(arm, -1)
+        except TypeError:
+            raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
+        if slot < 0:
+            self.check_new([arm])
+            if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
+                raise not_finite(x, z, value)
+            slot = self._new_slot(arm)
+        if not self._learn_row(slot, x, z, value):
+            raise not_finite(x, z, value)
+        self.rounds += 1
+
+    def learn_batch(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
+        """Learn many rows at once, with the same result as one by one in this order; arms may appear more than once."""
+        ids, x, z, values = self._checked_rows(arms, x, z, rewards)
+        new = [arm for arm in dict.fromkeys(ids) if self._slots.get(arm, -1) < 0]
+        self.check_new(new)
+        for arm in new:
+            self._new_slot(arm)
+        self._learn_rows(self.lookup(ids), x, z, values)
+        self.rounds += len(ids)
+
+    def _checked_rows(
+        self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any
+    ) -> tuple[Sequence[Hashable], FloatArray, FloatArray, FloatArray]:
+        x, z = self.matrices(x, z)
+        ids, values = batch(arms, rewards, x.shape[0])
+        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
+            raise not_finite(x, z, values)
+        return ids, x, z, values
+
+    def predict(self, x: Any, z: Any, arms: Any = None) -> Prediction:
+        """Return means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; this changes nothing."""
+        rows = self.checked_candidates(x, z, arms, admit=False)
+        return self.score(rows.x, rows.z, rows.slots)
+
+    def beta(self, arm: Hashable) -> FloatArray:
+        """Return the arm's own parameter: the prior mean if it has not learned."""
+        return self.beta_at(self.slot(arm))
+
+    def merge(self, other: Self) -> None:
+        """Learn what another estimator has learned, as if its rows had been learned here; the other is not changed."""
+        if not isinstance(other, type(self)):
+            name = type(self).__name__
+            raise TypeError(f"only another {name} can be merged, got {type(other).__name__}")
+        if (other.d1, other.d2) != (self.d1, self.d2):
+            raise ValueError(
+                f"cannot merge d1={other.d1}, d2={other.d2} into d1={self.d1}, d2={self.d2}: the features must agree"
+            )
+        merged = self.copy()
+        merged._take_in(other.copy() if other is self else other)
+        self._become(merged)
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self).unpack(*self.pack(ids=False), arms=self.arms)
 
 
-class HybridRidge(ArmTable):
+class HybridRidge(OnlineEstimator):
     """Ridge regression of rewards on x.theta + z.beta_arm, exact and updated row by row.
 
     This is the estimator behind all policies but HyRan; use it directly for prediction without a rule for choosing. A
@@ -85,15 +165,13 @@ class HybridRidge(ArmTable):
     """
 
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0) -> None:
-        d1, d2 = checks.dimensions(d1, d2)
         super().__init__(d1, d2)
         self.ridge = checks.ridge(ridge)
-        self._x_shape, self._z_shape = (d1,), (d2,)
         self.arm_factor: FloatArray = np.zeros(0)
         self.arm_score: FloatArray = np.zeros(0)
-        self.shared_factor: FloatArray = np.zeros(arrow.factor_size(d1, 0))
-        self.shared_score: FloatArray = np.zeros(arrow.score_size(d1, 0))
-        arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, d1, 0, self.ridge)
+        self.shared_factor: FloatArray = np.zeros(arrow.factor_size(self.d1, 0))
+        self.shared_score: FloatArray = np.zeros(arrow.score_size(self.d1, 0))
+        arrow.reset_block(self.shared_factor, 0, self.shared_score, 0, self.d1, 0, self.ridge)
 
     def __repr__(self) -> str:
         return (
@@ -107,6 +185,20 @@ class HybridRidge(ArmTable):
         arrays = (self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score)
         return sum(array.nbytes for array in arrays)
 
+    @property
+    def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.arm_factor, self.arm_score, self.shared_factor, self.shared_score
+
+    @property
+    def _learning(self) -> tuple[Any, ...]:
+        """What the kernels that learn take behind a row."""
+        return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score, self.rounds
+
+    def rule(self, code: int, noise: float = 1.0, coefficients: FloatArray | None = None) -> RidgeRule:
+        """Return a rule for choosing by this estimator, as kernels for batches and loops take it."""
+        blocks = self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score
+        return RidgeRule(code, *blocks, self.ridge, noise, np.zeros(5) if coefficients is None else coefficients)
+
     def _reserve(self, capacity: int) -> None:
         factor = grown(self.arm_factor, capacity * arrow.factor_size(self.d2, self.d1))
         score = grown(self.arm_score, capacity * arrow.score_size(self.d2, self.d1))
@@ -117,54 +209,19 @@ class HybridRidge(ArmTable):
         score = slot * arrow.score_size(self.d2, self.d1)
         arrow.reset_block(self.arm_factor, factor, self.arm_score, score, self.d2, self.d1, self.ridge)
 
-    # -------------------------------------------------------------- learning
+    # -------------------------------------------------------------- learning and reading
 
-    def learn(self, arm: Hashable, x: Any, z: Any, reward: Any) -> None:
-        """Learn one row: the arm's features x (d1,) and z (d2,) and the reward seen for it."""
-        if not (ready(x, self._x_shape) and ready(z, self._z_shape)):
-            x, z = checked_vectors(x, z, self.d1, self.d2)
-        value = reward if type(reward) is float else checks.reward(reward)
-        try:
-            slot = self._slots.get(arm, -1)
-        except TypeError:
-            raise TypeError(f"arm {checks.short(arm)} is not hashable: use str, int or tuples as ids") from None
-        if slot < 0:
-            self.check_new([arm])
-            if not (arrow.within_limit(x) and arrow.within_limit(z) and abs(value) <= arrow.LIMIT):
-                raise not_finite(x, z, value)
-            slot = self._new_slot(arm)
-        self._learn_checked(slot, x, z, value)
-        self.rounds += 1
-
-    def _learn_checked(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> None:
-        """Learn a row of the right shape; an error, with nothing changed, if a number in it is not finite."""
+    def _learn_row(self, slot: int, x: FloatArray, z: FloatArray, reward: float) -> bool:
         done = arrow.learn_one(
             slot, x, z, reward, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
             self.rounds,
         )  # fmt: skip
-        if done != 1:
-            if not done:
-                raise not_finite(x, z, reward)
-            arrow.refresh_due(
-                slot, self.d1, self.d2, self.arm_factor, self.arm_score, self.pulls, self.shared_factor,
-                self.shared_score, self.rounds,
-            )  # fmt: skip
+        if done > 1:
+            arrow.refresh_due(slot, self.d1, self.d2, *self._learning)
+        return bool(done)
 
-    def learn_batch(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any) -> None:
-        """Learn many rows at once, with the same result as one by one in this order; arms may appear more than once."""
-        x, z = self.matrices(x, z)
-        ids, values = batch(arms, rewards, x.shape[0])
-        if not (arrow.within_limit(x) and arrow.within_limit(z) and arrow.within_limit(values)):
-            raise not_finite(x, z, values)
-        slots = self.lookup(ids)
-        if (slots < 0).any():
-            new = [arm for arm in dict.fromkeys(ids) if self._slots.get(arm, -1) < 0]
-            self.check_new(new)
-            for arm in new:
-                self._new_slot(arm)
-            slots = self.lookup(ids)
-        self._learn_rows(slots, x, z, values)
-        self.rounds += len(ids)
+    def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, rewards: FloatArray) -> None:
+        arrow.learn_rows(slots, x, z, rewards, *self._learning)
 
     def learn_summary(
         self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, pulls: Mapping[Hashable, int], moments: Any
@@ -177,79 +234,33 @@ class HybridRidge(ArmTable):
             self.pulls[slot] = before.get(arm, 0) + pulls.get(arm, 0)
         self.rounds = rounds + sum(pulls.values())
 
-    def _learn_rows(self, slots: Slots, x: FloatArray, z: FloatArray, values: FloatArray) -> None:
-        """Learn checked rows in order."""
-        arrow.learn_rows(
-            slots, x, z, values, self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score,
-            self.rounds,
-        )  # fmt: skip
-
-    # -------------------------------------------------------------- reading
-
     def score(self, x: FloatArray, z: FloatArray, slots: Slots) -> Prediction:
         """Return means and widths of candidates that `checked_candidates` has checked."""
-        mean = np.empty(len(slots))
-        width = np.empty(len(slots))
+        mean, width = np.empty(len(slots)), np.empty(len(slots))
         if not arrow.score_rows(x, z, slots, self.arm_score, self.shared_score, self.ridge, mean, width):
             raise not_finite(x, z)
         return Prediction(mean, width)
 
-    def predict(self, x: Any, z: Any, arms: Any = None) -> Prediction:
-        """Return means x.theta + z.beta_arm and widths sqrt(x~' M^-1 x~) of candidates; this changes nothing."""
-        rows = self.checked_candidates(x, z, arms, admit=False)
-        return self.score(rows.x, rows.z, rows.slots)
-
     @property
     def theta(self) -> FloatArray:
         """The shared parameter, theta = R_0^-1 q_0."""
-        theta = np.empty(self.d1)
-        arrow.transpose_times(self.shared_score, 0, self.d1, self.shared_score[: self.d1], theta)
-        return theta
-
-    def beta(self, arm: Hashable) -> FloatArray:
-        """Return the arm's own parameter: zeros, the prior mean, if it has not learned."""
-        return self.beta_at(self.slot(arm))
+        return theta_of(self.shared_score, self.d1)
 
     def beta_at(self, slot: int) -> FloatArray:
         """Return the own parameter of the arm with this slot; zeros for -1."""
-        beta = np.zeros(self.d2)
-        if slot >= 0:
-            start = slot * arrow.score_size(self.d2, self.d1)
-            arrow.arm_parameters(self.arm_score, start, self.d1, self.d2, self.theta, beta)
-        return beta
+        return np.zeros(self.d2) if slot < 0 else beta_of(self.arm_score, slot, self.theta, self.d2)
 
     def design(self, arms: Sequence[Hashable]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the blocks of M with the ridge: V (d1, d1), B (n, d1, d2), W (n, d2, d2), and sum_i B_i W_i^-1 B_i'.
 
         V and the sum are over all arms that have learned; B and W are those of the arms given.
         """
-        return self._multiplied_out(self.arm_factor, self.shared_factor, self.ridge, arms)
+        return multiplied_out(self, self.arm_factor, self.shared_factor, self.ridge, arms)
 
     def second_moments(self, arms: Sequence[Hashable]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the sums of x x' (d1, d1), and for each of the arms those of x z' and of z z', without any ridge."""
         v, b, w, _ = self.design(arms)
         return v - self.ridge * np.eye(self.d1), b, w - self.ridge * np.eye(self.d2)
-
-    def _multiplied_out(
-        self, arm_factor: FloatArray, shared_factor: FloatArray, ridge: float, arms: Sequence[Hashable]
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """V, B, W and sum_i B_i W_i^-1 B_i' from factors; ridge: what W of an arm that has not learned has."""
-        d1, d2, f = self.d1, self.d2, arrow.factor_size(self.d2, self.d1)
-        upper = np.triu_indices(d2, m=d2 + d1)
-        used = np.fromiter(self.learned.values(), np.int64)
-        rows = np.zeros((len(used), d2, d2 + d1))
-        rows[:, upper[0], upper[1]] = arm_factor[: self._used * f].reshape(self._used, f)[used]
-        r, t = rows[:, :, :d2], rows[:, :, d2:]
-        shared = np.zeros((d1, d1))
-        shared[np.triu_indices(d1)] = shared_factor
-        eliminated = np.einsum("aki,akj->ij", t, t)
-        b, w = np.zeros((len(arms), d1, d2)), np.tile(ridge * np.eye(d2), (len(arms), 1, 1))
-        position = {int(slot): i for i, slot in enumerate(used)}
-        for i, slot in enumerate(self.lookup(arms).tolist()):
-            if slot >= 0:
-                w[i] = r[position[slot]].T @ r[position[slot]]
-                b[i] = t[position[slot]].T @ r[position[slot]]
-        return shared.T @ shared + eliminated, b, w, eliminated
 
     # -------------------------------------------------------------- whole estimators
 
@@ -270,33 +281,13 @@ class HybridRidge(ArmTable):
             )
         if ridge > self.ridge:
             slots = np.fromiter(self.learned.values(), np.int64)
-            arrow.raise_ridge(
-                slots, ridge - self.ridge, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
-                self.shared_score,
-            )  # fmt: skip
+            arrow.add_to_ridge(slots, ridge - self.ridge, self.d1, self.d2, *self._factors)
             self.ridge = ridge
 
-    def merge(self, other: HybridRidge) -> None:
-        """Learn what another estimator has learned, as if its rows had been learned here; the other is not changed."""
-        if not isinstance(other, HybridRidge):
-            raise TypeError(f"only another HybridRidge can be merged, got {type(other).__name__}")
-        if (other.d1, other.d2) != (self.d1, self.d2):
-            raise ValueError(
-                f"cannot merge d1={other.d1}, d2={other.d2} into d1={self.d1}, d2={self.d2}: the features must agree"
-            )
-        if other is self or other.ridge < self.ridge:
+    def _take_in(self, other: Self) -> None:
+        if other.ridge < self.ridge:
             other = other.copy()
             other.raise_ridge(self.ridge)
-        merged = self.copy()
-        merged._take_in(other)
-        if not merged.sound():
-            raise ValueError(
-                "the two estimators cannot be merged: their features differ so much in scale that rounding destroys "
-                "the sum; rescale the features and fit again"
-            )
-        self._become(merged)
-
-    def _take_in(self, other: HybridRidge) -> None:
         self.raise_ridge(other.ridge)
         common: list[int] = []
         f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
@@ -304,36 +295,26 @@ class HybridRidge(ArmTable):
             slot = self._slots.get(arm, -1)
             if slot >= 0:
                 common.append(slot)
-                arrow.fold_arm(
-                    slot, source, self.d1, self.d2, self.arm_factor, self.arm_score, self.shared_factor,
-                    self.shared_score, other.arm_factor, other.arm_score,
-                )  # fmt: skip
+                arrow.merge_arm(slot, source, self.d1, self.d2, *self._factors, other.arm_factor, other.arm_score)
             else:
                 slot = self._new_slot(arm)
                 self.arm_factor[slot * f : (slot + 1) * f] = other.arm_factor[source * f : (source + 1) * f]
                 self.arm_score[slot * h : (slot + 1) * h] = other.arm_score[source * h : (source + 1) * h]
             self.pulls[slot] += other.pulls[source]
-        arrow.fold_shared(self.d1, self.shared_factor, self.shared_score, other.shared_factor, other.shared_score)
-        arrow.remove_second_ridge(
-            np.array(common, np.int64), self.ridge, self.d1, self.d2, self.arm_factor, self.arm_score,
-            self.shared_factor, self.shared_score,
-        )  # fmt: skip
+        arrow.merge_shared(self.d1, self.shared_factor, self.shared_score, other.shared_factor, other.shared_score)
+        # both have the ridge in them, and one is enough
+        arrow.add_to_ridge(np.array(common, np.int64), -self.ridge, self.d1, self.d2, *self._factors)
         self.admit(other._slots)
         self.rounds += other.rounds
+        if not self.sound():
+            raise ValueError(
+                "the two estimators cannot be merged: their features differ so much in scale that rounding destroys "
+                "the sum; rescale the features and fit again"
+            )
 
     def sound(self) -> bool:
         """Return whether every number is finite and every diagonal entry of R_0 and the R_i is positive."""
-        n, d1, d2 = self._used, self.d1, self.d2
-        f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
-        used = self.arm_factor[: n * f], self.arm_score[: n * h], self.shared_factor, self.shared_score
-        own = np.cumsum([0, *(d2 - k + d1 for k in range(d2 - 1))])[:d2]
-        shared = np.cumsum([0, *(d1 - k for k in range(d1 - 1))])[:d1]
-        diagonals = used[0].reshape(n, f)[:, own], self.shared_factor[shared]
-        return all(np.isfinite(part).all() for part in used) and all((part > 0).all() for part in diagonals)
-
-    def copy(self) -> HybridRidge:
-        """Return an independent copy."""
-        return HybridRidge.unpack(*self.pack(ids=False), arms=self.arms)
+        return are_sound(*self._factors, self._used, self.d1, self.d2)
 
     # -------------------------------------------------------------- saving
 
@@ -341,60 +322,103 @@ class HybridRidge(ArmTable):
         """Return the whole state as a header that JSON can hold and plain arrays."""
         slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
         used = slots[slots >= 0]
-        f, h = arrow.factor_size(self.d2, self.d1), arrow.score_size(self.d2, self.d1)
         header: dict[str, Any] = {"d1": self.d1, "d2": self.d2, "ridge": self.ridge, "rounds": self.rounds}
         if ids:
             header["arms"] = policy_file.plain_ids(self._slots)
-        position = np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1)
+        n = len(self.pulls)
         arrays = {
-            "slots": position,
+            "slots": np.where(slots >= 0, np.cumsum(slots >= 0) - 1, -1),
             "pulls": self.pulls[used],
-            "arm_factor": self.arm_factor[: self._used * f].reshape(self._used, f)[used],
-            "arm_score": self.arm_score[: self._used * h].reshape(self._used, h)[used],
+            "arm_factor": self.arm_factor.reshape(n, -1)[used] if n else self.arm_factor,
+            "arm_score": self.arm_score.reshape(n, -1)[used] if n else self.arm_score,
             "shared_factor": self.shared_factor.copy(),
             "shared_score": self.shared_score.copy(),
         }
-        return header, arrays
+        return header, {name: array.reshape(-1) for name, array in arrays.items()}
 
     @classmethod
-    def unpack(
-        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None
-    ) -> HybridRidge:
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], arms: list[Hashable] | None = None) -> Self:
         """Return the estimator that `pack` turned into these; raise FileError if the parts do not fit together."""
         try:
             estimator = cls(d1=header["d1"], d2=header["d2"], ridge=header["ridge"])
             estimator.rounds = policy_file.counter("rounds", header["rounds"])
             if arms is None:
                 arms = policy_file.arm_ids(header["arms"])
-            slots, pulls = arrays["slots"], arrays["pulls"]
-            f, h = arrow.factor_size(estimator.d2, estimator.d1), arrow.score_size(estimator.d2, estimator.d1)
-            n = len(pulls)
-            expected = {
-                "slots": (np.dtype(np.int64), (len(arms),)),
-                "pulls": (np.dtype(np.int64), (n,)),
-                "arm_factor": (checks.FLOAT64, (n, f)),
-                "arm_score": (checks.FLOAT64, (n, h)),
-                "shared_factor": (checks.FLOAT64, estimator.shared_factor.shape),
-                "shared_score": (checks.FLOAT64, estimator.shared_score.shape),
-            }
-            for name, (dtype, shape) in expected.items():
-                array = arrays[name]
-                if array.dtype != dtype or array.shape != shape:
-                    raise FileError(
-                        f"{name} has {array.dtype} {array.shape}, expected {dtype} {shape}: the file is corrupt"
-                    )
-            policy_file.check_slots(arms, slots, pulls)
+            policy_file.check_slots(arms, arrays["slots"], arrays["pulls"])
+            n = len(arrays["pulls"])
+            estimator._grow(n)
+            for name in ("pulls", "arm_factor", "arm_score", "shared_factor", "shared_score"):
+                put_back(name, getattr(estimator, name), arrays[name])
         except (KeyError, TypeError) as problem:
             raise policy_file.unfit_part(problem) from None
-        estimator._slots = dict(zip(arms, slots.tolist(), strict=True))
+        estimator._slots = dict(zip(arms, arrays["slots"].tolist(), strict=True))
         estimator.known = len(arms)
         estimator._used = n
-        estimator._grow(n)
-        estimator.pulls[:] = pulls
-        estimator.arm_factor[:] = arrays["arm_factor"].reshape(-1)
-        estimator.arm_score[:] = arrays["arm_score"].reshape(-1)
-        estimator.shared_factor = arrays["shared_factor"].copy()
-        estimator.shared_score = arrays["shared_score"].copy()
         if not estimator.sound():
             raise FileError("a factor does not belong to a positive definite matrix: the file is corrupt")
         return estimator
+
+
+# ------------------------------------------------------------------ factors
+
+
+def theta_of(shared_score: FloatArray, d1: int) -> FloatArray:
+    """Return theta = R_0^-1 q_0."""
+    theta = np.empty(d1)
+    arrow.transpose_times(shared_score, 0, d1, shared_score[:d1], theta)
+    return theta
+
+
+def beta_of(arm_score: FloatArray, slot: int, theta: FloatArray, d2: int) -> FloatArray:
+    """Return beta_i = R_i^-1 (q_i - T_i theta)."""
+    beta, d1 = np.zeros(d2), len(theta)
+    arrow.arm_parameters(arm_score, slot * arrow.score_size(d2, d1), d1, d2, theta, beta)
+    return beta
+
+
+def multiplied_out(
+    table: ArmTable, arm_factor: FloatArray, shared_factor: FloatArray, ridge: float, arms: Sequence[Hashable]
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return V, B, W and sum_i B_i W_i^-1 B_i' of factors; ridge: what W of an arm that has not learned has."""
+    d1, d2 = table.d1, table.d2
+    used = np.fromiter(table.learned.values(), np.int64)
+    rows = np.zeros((len(used), d2, d2 + d1))
+    upper = np.triu_indices(d2, m=d2 + d1)
+    rows[:, upper[0], upper[1]] = arm_factor.reshape(len(table.pulls), arrow.factor_size(d2, d1))[used]
+    r, t = rows[:, :, :d2], rows[:, :, d2:]
+    shared = np.zeros((d1, d1))
+    shared[np.triu_indices(d1)] = shared_factor
+    eliminated = np.einsum("aki,akj->ij", t, t)
+    b, w = np.zeros((len(arms), d1, d2)), np.tile(ridge * np.eye(d2), (len(arms), 1, 1))
+    position = {int(slot): i for i, slot in enumerate(used)}
+    for i, slot in enumerate(table.lookup(arms).tolist()):
+        if slot >= 0:
+            w[i] = r[position[slot]].T @ r[position[slot]]
+            b[i] = t[position[slot]].T @ r[position[slot]]
+    return shared.T @ shared + eliminated, b, w, eliminated
+
+
+def diagonal_of(d: int, m: int) -> Slots:
+    """Return the places of R's diagonal in a factor block [R | T] of dimension d with m columns beside it."""
+    return np.cumsum([0, *(d - k + m for k in range(d - 1))])[:d]
+
+
+def are_sound(
+    arm_factor: FloatArray, arm_score: FloatArray, shared_factor: FloatArray, shared_score: FloatArray, n: int, d1: int,
+    d2: int,
+) -> bool:  # fmt: skip
+    """Return whether every number is finite and every diagonal entry of R_0 and the first n R_i is positive."""
+    f, h = arrow.factor_size(d2, d1), arrow.score_size(d2, d1)
+    factors = arm_factor[: n * f].reshape(n, f)
+    parts = factors, arm_score[: n * h], shared_factor, shared_score
+    diagonals = factors[:, diagonal_of(d2, d1)], shared_factor[diagonal_of(d1, 0)]
+    return all(np.isfinite(part).all() for part in parts) and all((part > 0).all() for part in diagonals)
+
+
+def put_back(name: str, array: np.ndarray, saved: np.ndarray) -> None:
+    """Copy an array from a file to its place; raise FileError if it is of another type or size."""
+    if saved.dtype != array.dtype or saved.shape != array.shape:
+        raise FileError(
+            f"{name} has {saved.dtype} {saved.shape}, expected {array.dtype} {array.shape}: the file is corrupt"
+        )
+    array[...] = saved

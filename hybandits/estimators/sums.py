@@ -1,4 +1,4 @@
-"""GramTable: the running sums behind HyRan. Its ridge changes every round, so that no factor can be kept."""
+"""RunningSums: the sums behind HyRan. Its ridge changes every round, so that no factor can be kept."""
 
 from __future__ import annotations
 
@@ -9,58 +9,44 @@ import numpy as np
 
 from hybandits.estimators import policy_file
 from hybandits.estimators.arms import ArmTable, Slots, grown
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError, Packed
-from hybandits.estimators.ridge import Prediction
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import gram
-
-NO_ROOM = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0))
-"""The workspace of a round in which nothing is solved."""
+from hybandits.kernels import hyran
 
 
 class SolvedSums(NamedTuple):
-    """theta, the beta of every slot, and the factor they were solved with, all at one ridge."""
+    """The factors of M + ridge I, and the parameters solved with them: theta, and beta of every slot."""
 
+    shared_factor: FloatArray
+    factors: FloatArray
     theta: FloatArray
     beta: FloatArray
-    factor: FloatArray
-    shared_factor: FloatArray
-    ridge: float
 
 
-class GramTable(ArmTable):
-    """V, B_i, W_i and the right-hand sides as sums without the ridge, in the layout of `hybandits.kernels.gram`.
+class RunningSums(ArmTable):
+    """V, B_i, W_i and the right-hand sides as sums without the ridge, in the layout of `hybandits.kernels.hyran`.
 
     With `cross` false the B_i are left out, as in the code that the paper released.
     """
 
     def __init__(self, d1: int, d2: int, *, cross: bool) -> None:
         super().__init__(d1, d2)
-        self.cross = cross
-        self.shared: FloatArray = np.zeros(d1 * gram.padded(d1))
-        self.own: FloatArray = np.zeros(0)
+        self.block = d2, d2 + (d1 if cross else 0) + 1
+        self.shared: FloatArray = np.zeros((d1, d1 + 1))
+        self._blocks: FloatArray = np.zeros(0)
 
     @property
-    def block(self) -> int:
-        """How many entries an arm's block has."""
-        return int(gram.block_size(self.d2, self.d1 if self.cross else 0))
-
-    @property
-    def groups(self) -> int:
-        """How many groups of four arms there is room for."""
-        return (len(self.pulls) + 3) // 4
+    def own(self) -> FloatArray:
+        """[W_i | B_i' | b_i] of every slot; those of free slots are 0."""
+        return self._blocks.reshape(len(self.pulls), *self.block)
 
     def _reserve(self, capacity: int) -> None:
-        self.own = grown(self.own, (capacity + 3) // 4 * 4 * self.block)
-
-    def _entries(self, slots: Slots | list[int]) -> Any:
-        """Return the indices of the arms' blocks in `own`, one row per arm."""
-        arms = np.asarray(slots, np.int64)[:, None]
-        return 4 * (arms // 4 * self.block + np.arange(self.block)) + arms % 4
+        self._blocks = grown(self._blocks, capacity * self.block[0] * self.block[1])
 
     def _clear(self, slot: int) -> None:
-        self.own[self._entries([slot])] = 0.0
+        self.own[slot] = 0.0
 
     def slots_of(self, arms: Sequence[Hashable]) -> Slots:
         """Return the arms' slots; arms that are known but have no slot get one."""
@@ -69,57 +55,48 @@ class GramTable(ArmTable):
                 self._new_slot(arm)
         return self.lookup(arms)
 
-    def workspace(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return room for a factor and the parameters solved with it."""
-        beta = np.zeros((4 * self.groups, self.d2))
-        return np.zeros_like(self.own), np.zeros_like(self.shared), np.zeros(self.d1), beta
+    def workspace(self) -> SolvedSums:
+        """Return room for factors and the parameters solved with them."""
+        beta = np.zeros((len(self.pulls), self.d2))
+        return SolvedSums(np.empty_like(self.shared), np.empty_like(self.own), np.zeros(self.d1), beta)
 
     def estimate(self, ridge: float) -> SolvedSums:
         """Factor M + ridge I and solve for the parameters."""
-        factor, shared_factor, theta, beta = self.workspace()
-        sums = self.shared, self.own, factor, shared_factor
-        if not gram.estimate(self.groups, ridge, self.cross, self.d1, self.d2, *sums, theta, beta):
+        solved = self.workspace()
+        if not hyran.estimate(ridge, self.shared, self.own, *solved):
             raise unsound()
-        return SolvedSums(theta, beta, factor, shared_factor, ridge)
+        return solved
 
     def predict(self, x: FloatArray, z: FloatArray, slots: Slots, ridge: float) -> Prediction:
         """Return means and widths of checked candidates at one ridge."""
         solved = self.estimate(ridge)
-        mean = np.array([gram.mean_of(*row, solved.theta, solved.beta) for row in zip(x, z, slots, strict=True)])
-        return Prediction(mean, np.array([self.width(*row, solved) for row in zip(x, z, slots, strict=True)]))
-
-    def width(self, x: FloatArray, z: FloatArray, slot: int, solved: SolvedSums) -> float:
-        """Return sqrt(x~' (M + ridge I)^-1 x~) for one candidate."""
-        return float(gram.width_of(x, z, slot, solved.ridge, self.cross, solved.factor, solved.shared_factor))
+        rows = list(zip(x, z, slots, strict=True))
+        mean = np.array([hyran.mean_of(*row, solved.theta, solved.beta) for row in rows])
+        width = np.array([hyran.width_of(*row, ridge, solved.shared_factor, solved.factors) for row in rows])
+        return Prediction(mean, width)
 
     def snapshot(self) -> dict[str, Any]:
         """Return a copy of everything that learning changes; `__dict__.update` with it goes back to this state."""
-        kept = {name: getattr(self, name).copy() for name in ("shared", "own", "pulls")}
+        kept = {name: getattr(self, name).copy() for name in ("shared", "_blocks", "pulls")}
         return {**self.__dict__, **kept, "_slots": dict(self._slots), "_free": list(self._free)}
 
     def marginalise(self, arm: Hashable, ridge: float) -> None:
         """Forget an arm, with beta_i integrated out at this ridge: V -= B_i (W_i + ridge I)^-1 B_i', b_0 likewise."""
         slot = self.slot(arm)
-        if slot >= 0 and self.cross:
-            n = self.d2 + self.d1 + 1
-            rows = np.zeros((self.d2, n))
-            rows[np.triu_indices(self.d2, m=n)] = self.own[self._entries([slot])[0]]
-            own = np.triu(rows[:, : self.d2]) + np.triu(rows[:, : self.d2], 1).T + ridge * np.eye(self.d2)
-            cross = rows[:, self.d2 :]
-            shared = self.shared.reshape(self.d1, gram.padded(self.d1))
-            shared[:, : self.d1 + 1] -= np.triu(cross[:, :-1].T @ np.linalg.solve(own, cross))
-        self.forget(arm)
         if slot >= 0:
+            own, cross = self.own[slot, :, : self.d2], self.own[slot, :, self.d2 :]
+            if cross.shape[1] == self.shared.shape[1]:
+                own = np.triu(own) + np.triu(own, 1).T + ridge * np.eye(self.d2)
+                self.shared -= np.triu(cross[:, :-1].T @ np.linalg.solve(own, cross))
             self._clear(slot)  # at once, because all slots enter the sums, free or not
+        self.forget(arm)
 
-    def merge(self, other: GramTable) -> None:
+    def merge(self, other: RunningSums) -> None:
         """Add the sums of another table."""
         self.shared += other.shared
         for arm, source in other.learned.items():
-            slot = self._slots.get(arm, -1)
-            if slot < 0:
-                slot = self._new_slot(arm)
-            self.own[self._entries([slot])] += other.own[other._entries([source])]
+            slot = self.slot_for(arm)
+            self.own[slot] += other.own[source]
             self.pulls[slot] += other.pulls[source]
         self.admit(other._slots)
         self.rounds += other.rounds
@@ -128,9 +105,9 @@ class GramTable(ArmTable):
         """Return the whole state as a header and arrays, free slots included: sums are taken in the order of slots."""
         slots = np.fromiter(self._slots.values(), np.int64, len(self._slots))
         header = {"arms": policy_file.plain_ids(self._slots), "rounds": self.rounds, "free": list(self._free)}
-        own = self.own[self._entries(np.arange(self._used))]
-        arrays = {"own": own, "pulls": self.pulls[: self._used].copy(), "slots": slots, "shared": self.shared.copy()}
-        return header, arrays
+        n = self._used
+        arrays = {"own": self.own[:n].copy(), "pulls": self.pulls[:n].copy(), "slots": slots}
+        return header, {**arrays, "shared": self.shared.copy()}
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Undo `pack` on a new table; raise FileError if the parts do not fit together."""
@@ -141,13 +118,13 @@ class GramTable(ArmTable):
         policy_file.check_slots(
             [*arms, *(("free", slot) for slot in empty)], np.append(slots, empty).astype(np.int64), pulls
         )
-        for name, shape in (("shared", self.shared.shape), ("own", (n, self.block))):
+        for name, shape in (("shared", self.shared.shape), ("own", (n, *self.block))):
             array = arrays[name]
             if array.shape != shape or array.dtype != checks.FLOAT64 or not np.isfinite(array).all():
                 raise FileError(f"{name} is not an array of finite float64 of shape {shape}: the file is corrupt")
         self.shared = arrays["shared"].copy()
         self._grow(n)
-        self.own[self._entries(np.arange(n))] = arrays["own"]
+        self.own[:] = arrays["own"]
         self.pulls[:] = pulls
         self._slots = dict(zip(arms, slots.tolist(), strict=True))
         self.known = len(arms)

@@ -15,7 +15,6 @@ import numpy as np
 from hybandits.engines import Engine, ProcessEngine, Progress, Report
 from hybandits.estimators.eigenvalues import coupling, largest_ratio, smallest
 from hybandits.estimators.learned import LearnedRidge
-from hybandits.estimators.memories import MemoryMixture
 from hybandits.evaluation.log_world import LogWorld
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
 from hybandits.experiments.results import (
@@ -139,10 +138,10 @@ def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, 
     `DisLinUCB` keeps one matrix M_i,t per arm. For it lambda_min_v is NaN, lambda_min_w is lambda_min(M_i,t), and
     z_norm is the largest over arms.
     """
-    if not isinstance(policy, RidgePolicy) or isinstance(policy.estimator, MemoryMixture):
+    if not isinstance(policy, RidgePolicy):
         return None
     estimator = policy.estimator
-    if isinstance(estimator, LearnedRidge) and (ridge is None or estimator.memory is not None):
+    if isinstance(estimator, LearnedRidge) and (ridge is None or estimator.settings["memory"] is not None):
         return None
     ids = range(arms)
     t = max(estimator.rounds, 1)

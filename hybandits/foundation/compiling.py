@@ -12,6 +12,7 @@ from typing import Any
 
 from numba import njit
 from numba.core import event
+from numba.extending import overload
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the whole package: kernels live in several of its rooms."""
@@ -45,6 +46,31 @@ def kernel(function: Callable[..., Any]) -> Any:
     with contextlib.suppress(AttributeError):
         dispatcher._cache._cache_file._source_stamp = SOURCES
     return dispatcher
+
+
+def by_kind(kernels: dict[type, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function be the kernel that belongs to the class of its first argument, a named tuple.
+
+    Kernels may call it, and are compiled once for each class.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def chosen(*args: Any) -> Any:
+            return kernels[type(args[0])].py_func(*args)
+
+        @overload(chosen)
+        def compiled(*args: Any) -> Any:
+            of_kind = kernels[args[0].instance_class]
+
+            def call(*args: Any) -> Any:
+                return of_kind(*args)
+
+            return call
+
+        chosen.__name__, chosen.__doc__ = function.__name__, function.__doc__
+        return chosen
+
+    return decorate
 
 
 class _Notice(event.Listener):  # type: ignore[misc]

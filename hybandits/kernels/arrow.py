@@ -168,7 +168,7 @@ def rotate_row(factor, f, score, h, d, m, row, rhs, c, s):
 
 
 @kernel
-def rotate_both(factor, first, g, rhs, other, second, h, its_rhs, f, d, m, row, its_row, c, s):
+def rotate_both(factor, first, g, rhs, other, second, h, other_rhs, f, d, m, row, other_row, c, s):
     """`rotate_row` of two rows into two factors of the same shape; c and s are those of the second.
 
     Every rotation waits for the one before it. Two independent ones side by side take hardly longer than one alone.
@@ -179,7 +179,7 @@ def rotate_both(factor, first, g, rhs, other, second, h, its_rhs, f, d, m, row, 
         n = d - k + m
         b = load1(row, k)
         a = load1(factor, o)
-        b2 = load1(its_row, k)
+        b2 = load1(other_row, k)
         a2 = load1(other, o)
         ck, sk, c2, s2 = 1.0, 0.0, 1.0, 0.0
         r = math.sqrt(a * a + b * b)
@@ -201,11 +201,11 @@ def rotate_both(factor, first, g, rhs, other, second, h, its_rhs, f, d, m, row, 
             up = load4(factor, o + i)
             down = load4(row, k + i)
             up2 = load4(other, o + i)
-            down2 = load4(its_row, k + i)
+            down2 = load4(other_row, k + i)
             store4(factor, o + i, muladd4(sv, down, mul4(cv, up)))
             store4(row, k + i, muladd4(nv, up, mul4(cv, down)))
             store4(other, o + i, muladd4(sw, down2, mul4(cw, up2)))
-            store4(its_row, k + i, muladd4(nw, up2, mul4(cw, down2)))
+            store4(other_row, k + i, muladd4(nw, up2, mul4(cw, down2)))
             i += 4
         while i < n:
             up1 = load1(factor, o + i)
@@ -213,18 +213,18 @@ def rotate_both(factor, first, g, rhs, other, second, h, its_rhs, f, d, m, row, 
             store1(factor, o + i, ck * up1 + sk * down1)
             store1(row, k + i, ck * down1 - sk * up1)
             up1 = load1(other, o + i)
-            down1 = load1(its_row, k + i)
+            down1 = load1(other_row, k + i)
             store1(other, o + i, c2 * up1 + s2 * down1)
-            store1(its_row, k + i, c2 * down1 - s2 * up1)
+            store1(other_row, k + i, c2 * down1 - s2 * up1)
             i += 1
         q = load1(first, g + k)
         store1(first, g + k, ck * q + sk * rhs)
         rhs = ck * rhs - sk * q
         q = load1(second, h + k)
-        store1(second, h + k, c2 * q + s2 * its_rhs)
-        its_rhs = c2 * its_rhs - s2 * q
+        store1(second, h + k, c2 * q + s2 * other_rhs)
+        other_rhs = c2 * other_rhs - s2 * q
         o += n
-    return rhs, its_rhs
+    return rhs, other_rhs
 
 
 @kernel
@@ -896,12 +896,6 @@ def arm_parameters(score, h, d1, d2, theta, beta):
 
 
 @kernel
-def usable(x, z):
-    """Whether both are `within_limit`. Checked before random numbers are drawn: a refused call changes nothing."""
-    return within_limit(x) and within_limit(z)
-
-
-@kernel
 def eliminate_rows(x, z, slots, arm_score, ridge, y, square, product):
     """`eliminate_arms` for all n candidates, with y as a matrix of at least n rows."""
     n, d1 = x.shape
@@ -936,11 +930,14 @@ def distinct(slots):
 
 
 @kernel
-def raise_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
-    """Add `amount` to lambda in every block by rotating in the rows sqrt(amount) e_k: exact, nothing is subtracted."""
-    root = math.sqrt(amount)
+def add_to_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
+    """Add `amount` to lambda in the shared block and in those of these arms.
+
+    A positive amount is rotated in as the rows sqrt(amount) e_k, a negative one is removed by hyperbolic rotations.
+    """
+    root = math.sqrt(abs(amount))
     start = 0 * d1
-    n = max(d1, d2) + d1
+    n = d1 + d2
     row = np.empty(n)
     c = np.empty(n)
     s = np.empty(n)
@@ -948,22 +945,27 @@ def raise_ridge(slots, amount, d1, d2, arm_factor, arm_score, shared_factor, sha
         f = slot * factor_size(d2, d1)
         h = slot * score_size(d2, d1)
         for k in range(d2):
-            for j in range(d1 + d2):
-                row[j] = 0.0
-            row[k] = root
-            rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0, c, s)
-            rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
+            for j in range(n):
+                row[j] = root if j == k else 0.0
+            if amount > 0.0:
+                rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0, c, s)
+                rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
+            else:
+                rhs = remove_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0)
+                remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs)
         refresh_block(arm_factor, f, arm_score, h, d2, d1)
     for k in range(d1):
         for j in range(d1):
-            row[j] = 0.0
-        row[k] = root
-        rotate_row(shared_factor, start, shared_score, start, d1, start, row, 0.0, c, s)
+            row[j] = root if j == k else 0.0
+        if amount > 0.0:
+            rotate_row(shared_factor, start, shared_score, start, d1, start, row[:d1], 0.0, c, s)
+        else:
+            remove_row(shared_factor, start, shared_score, start, d1, start, row[:d1], 0.0)
     refresh_block(shared_factor, start, shared_score, start, d1, start)
 
 
 @kernel
-def fold_arm(slot, other, d1, d2, arm_factor, arm_score, shared_factor, shared_score, its_factor, its_score):
+def merge_arm(slot, source, d1, d2, arm_factor, arm_score, shared_factor, shared_score, other_factor, other_score):
     """Rotate in the rows [R | T | q] of an arm of another estimator. Call `refresh_block` afterwards."""
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
@@ -971,19 +973,19 @@ def fold_arm(slot, other, d1, d2, arm_factor, arm_score, shared_factor, shared_s
     row = np.empty(d1 + d2)
     c = np.empty(d1 + d2)
     s = np.empty(d1 + d2)
-    o = other * factor_size(d2, d1)
+    o = source * factor_size(d2, d1)
     for k in range(d2):
         for j in range(k):
             row[j] = 0.0
         for j in range(k, d1 + d2):
-            row[j] = its_factor[o]
+            row[j] = other_factor[o]
             o += 1
-        rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, its_score[other * score_size(d2, d1) + k], c, s)
+        rhs = rotate_row(arm_factor, f, arm_score, h, d2, d1, row, other_score[source * score_size(d2, d1) + k], c, s)
         rotate_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs, c, s)
 
 
 @kernel
-def fold_shared(d1, shared_factor, shared_score, its_factor, its_score):
+def merge_shared(d1, shared_factor, shared_score, other_factor, other_score):
     """Rotate in the rows [R_0 | q_0] of another estimator. Call `refresh_block` afterwards."""
     start = 0 * d1
     row = np.empty(d1)
@@ -994,30 +996,6 @@ def fold_shared(d1, shared_factor, shared_score, its_factor, its_score):
         for j in range(k):
             row[j] = 0.0
         for j in range(k, d1):
-            row[j] = its_factor[o]
+            row[j] = other_factor[o]
             o += 1
-        rotate_row(shared_factor, start, shared_score, start, d1, start, row, its_score[k], c, s)
-
-
-@kernel
-def remove_second_ridge(slots, ridge, d1, d2, arm_factor, arm_score, shared_factor, shared_score):
-    """Remove one lambda I from the shared block and from these arms after two estimators were folded together."""
-    root = math.sqrt(ridge)
-    start = 0 * d1
-    row = np.empty(d1 + d2)
-    for slot in slots:
-        f = slot * factor_size(d2, d1)
-        h = slot * score_size(d2, d1)
-        for k in range(d2):
-            for j in range(d1 + d2):
-                row[j] = 0.0
-            row[k] = root
-            rhs = remove_row(arm_factor, f, arm_score, h, d2, d1, row, 0.0)
-            remove_row(shared_factor, start, shared_score, start, d1, start, row[d2:], rhs)
-        refresh_block(arm_factor, f, arm_score, h, d2, d1)
-    for k in range(d1):
-        for j in range(d1):
-            row[j] = 0.0
-        row[k] = root
-        remove_row(shared_factor, start, shared_score, start, d1, start, row, 0.0)
-    refresh_block(shared_factor, start, shared_score, start, d1, start)
+        rotate_row(shared_factor, start, shared_score, start, d1, start, row, other_score[k], c, s)

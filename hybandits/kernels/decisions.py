@@ -1,22 +1,69 @@
-"""The rules of the policies: kernels that turn means and widths, or a posterior sample, into a choice."""
+"""The rules of the policies: kernels that turn means and widths, or a posterior sample, into a choice.
+
+A rule and what it chooses from are a `RidgeRule` or a `LearnedRule`; `decide` has one implementation for each, which
+calls the kernels that the policies call. Compiled loops and batches are written once for both.
+
+A batch has features x (B, n, d1) and z (B, n, d2). slots (B, n), or (1, n) if all decisions share their candidates, and
+mask (B, n), or (0, 0) if every row is a candidate. Kernels decide for the rows first..last-1, so that threads can share
+a batch, and return the first row whose numbers are not finite, -1 if there is none.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import add_shared_one, eliminate_rows, score_rows, transpose_times, usable, within_limit
-from hybandits.kernels.empirical_bayes import COUNT, ROWS, SWEPT, TOLD, UNKNOWN, as_known, with_new_arms
-from hybandits.kernels.evidence import PLAYED
-from hybandits.kernels.gram import mean_of
-from hybandits.kernels.information import chances_by_information, choose_by_information
+from hybandits.foundation.compiling import by_kind, kernel
+from hybandits.kernels.arrow import (
+    add_shared,
+    add_shared_one,
+    eliminate_rows,
+    eliminate_rows_of_arm,
+    score_rows,
+    transpose_times,
+    within_limit,
+)
+from hybandits.kernels.empirical_bayes import as_known, with_new_arms
+from hybandits.kernels.memories import draw_model
+from hybandits.kernels.posterior_sampling import chances_by_information, choose_by_information
 from hybandits.kernels.random import DECIDE, MIX, fill_normals, place_among, uniform
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, sum4
 
-SAMPLING, INFORMATION = range(2)
-"""Rules that choose from a posterior: Thompson sampling, and information-directed sampling."""
+SAMPLING, INFORMATION, BOUNDS, UNIFORM = range(4)
+"""Thompson sampling, information-directed sampling, upper confidence bounds, and uniform choice."""
+
+TOGETHER = 8
+"""How many arms are scored for how many decisions together."""
+
+
+class RidgeRule(NamedTuple):
+    """A rule that chooses from the ridge estimate, at settings that are given."""
+
+    rule: int
+    arm_factor: Any
+    arm_score: Any
+    pulls: Any
+    shared_factor: Any
+    shared_score: Any
+    ridge: float
+    noise: float = 1.0
+    """The standard deviation of rewards, for posteriors."""
+    coefficients: Any = np.zeros(5)
+    """What gamma is made of, for bounds: see `radius`."""
+    by_arm: bool = False
+    """Whether gamma depends on the rewards of each arm instead of on all (the disjoint reduction)."""
+
+
+class LearnedRule(NamedTuple):
+    """A rule that chooses from the posterior at learned settings."""
+
+    rule: int
+    models: Any
+    """A tuple of one or several `evidence.Model`."""
+    weights: Any
+    """Their weights, none if there is one: see `memories`."""
 
 
 @kernel
@@ -35,7 +82,7 @@ def choose_uniform(x, z, key, keyed, decision):
 
     key, keyed and decision say which random number decides, see `hybandits.estimators.random_stream.RandomStream`.
     """
-    if not usable(x, z):
+    if not (within_limit(x) and within_limit(z)):
         return -1
     return place_among(uniform(key, DECIDE + keyed, decision), x.shape[0])
 
@@ -87,17 +134,17 @@ def walk_level(s, x, z, slots, left, count, alpha, least, arm_score, shared_scor
     d2 = z.shape[1]
     rows_x = np.empty((count, d1))
     rows_z = np.empty((count, d2))
-    its = np.empty(count, np.int64)
+    own = np.empty(count, np.int64)
     for a in range(count):
         i = left[a]
-        its[a] = slots[i]
+        own[a] = slots[i]
         for k in range(d1):
             rows_x[a, k] = x[i, k]
         for k in range(d2):
             rows_z[a, k] = z[i, k]
     mean = np.empty(count)
     width = np.empty(count)
-    if not score_rows(rows_x, rows_z, its, arm_score, shared_score, ridge, mean, width):
+    if not score_rows(rows_x, rows_z, own, arm_score, shared_score, ridge, mean, width):
         return -2, s, 0.0, 0.0, count
     best = 0
     widest = 0
@@ -149,9 +196,9 @@ def choose_posterior(rule, x, z, slots, arm_score, shared_score, ridge, noise, e
     extra: see `choose_thompson`.
     """
     if rule == INFORMATION:
-        lot = uniform(key, MIX + keyed, decision)
+        number = uniform(key, MIX + keyed, decision)
         return choose_by_information(
-            x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision, lot
+            x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision, number
         )
     i, mean, width = choose_thompson(
         x, z, slots, arm_score, shared_score, ridge, noise, extra, key, DECIDE + keyed, decision
@@ -164,36 +211,37 @@ NARROWED = 0.3
 
 
 @kernel
-def noise_of_samples(rule, numbers, state, d1, d2):
+def noise_of_samples(rule, state, d1, d2):
     """The noise that scales posterior samples: sigma (1 - 0.3 exp(-n / P)) for SAMPLING after n rewards, else sigma.
 
-    It is sigma too where all settings are told.
+    It is sigma too where all settings are fixed.
 
     While there are fewer rewards than parameters, P = d1 + d2 arms, every choice explores, and samples as wide as the
     posterior choose nearly evenly. That is more than is needed: narrower ones lose less and learn as much.
     """
-    noise = math.sqrt(numbers[PLAYED])
-    if rule == SAMPLING and state[TOLD] == 0:
-        noise *= 1.0 - NARROWED * math.exp(-state[ROWS] / max(d1 + d2 * state[COUNT], 1))
+    noise = math.sqrt(state.sigma2_in_use)
+    if rule == SAMPLING and state.fixed == 0:
+        noise *= 1.0 - NARROWED * math.exp(-state.rows / max(d1 + d2 * state.arms, 1))
     return noise
 
 
 @kernel
-def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decision):
-    """`choose_posterior` at learned settings; by lot until there are any."""
-    if (state[UNKNOWN] > 0 or state[SWEPT] == 0) and not (within_limit(x) and within_limit(z)):
-        return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` looks at every number itself
+def choose_learned(rule, x, z, slots, arm_score, shared_score, states, features, key, keyed, decision):
+    """`choose_posterior` at learned settings; uniform until there are any."""
+    state = states[0]
+    if (state.constant > 0 or state.ready == 0) and not (within_limit(x) and within_limit(z)):
+        return -1, 0.0, 0.0, math.nan  # otherwise `choose_posterior` checks every number itself
     own = with_new_arms(slots)
-    if state[SWEPT] == 1:
+    if state.ready == 1:
         extra = x.reshape(x.size)[:0]
-        if state[UNKNOWN] > 0:
-            x, z, extra = as_known(x, z, unknown, numbers)
-        noise = noise_of_samples(rule, numbers, state, x.shape[1], z.shape[1])
+        if state.constant > 0:
+            x, z, extra = as_known(x, z, state, features)
+        noise = noise_of_samples(rule, state, x.shape[1], z.shape[1])
         return choose_posterior(
             rule, x, z, own, arm_score, shared_score, 1.0, noise, extra, key, keyed, decision
         )  # fmt: skip
     n = slots.shape[0]
-    i = min(int(n * uniform(key, MIX + keyed, decision)), n - 1)
+    i = place_among(uniform(key, MIX + keyed, decision), n)
     mean = np.empty(1)
     width = np.empty(1)
     score_rows(x[i : i + 1], z[i : i + 1], own[i : i + 1], arm_score, shared_score, 1.0, mean, width)
@@ -201,18 +249,19 @@ def choose_tuned(rule, x, z, slots, arm_score, shared_score, numbers, unknown, s
 
 
 @kernel
-def chances_tuned(x, z, slots, arm_score, shared_score, numbers, unknown, state, key, keyed, decision, chances):
+def chances_learned(x, z, slots, arm_score, shared_score, states, features, key, keyed, decision, chances):
     """`chances_by_information` at learned settings; all equal until there are any."""
-    if (state[UNKNOWN] > 0 or state[SWEPT] == 0) and not (within_limit(x) and within_limit(z)):
+    state = states[0]
+    if (state.constant > 0 or state.ready == 0) and not (within_limit(x) and within_limit(z)):
         return False
-    if state[SWEPT] == 0:
+    if state.ready == 0:
         chances[:] = 1.0 / slots.shape[0]
         return True
     extra = x.reshape(x.size)[:0]
     own = with_new_arms(slots)
-    if state[UNKNOWN] > 0:
-        x, z, extra = as_known(x, z, unknown, numbers)
-    noise = noise_of_samples(INFORMATION, numbers, state, x.shape[1], z.shape[1])
+    if state.constant > 0:
+        x, z, extra = as_known(x, z, state, features)
+    noise = noise_of_samples(INFORMATION, state, x.shape[1], z.shape[1])
     return chances_by_information(
         x, z, own, arm_score, shared_score, 1.0, noise, extra, key, DECIDE + keyed, decision, chances
     )
@@ -297,14 +346,163 @@ def highest_of(values):
     return best
 
 
+# ------------------------------------------------------------------ rules of either kind
+
+
 @kernel
-def best_mean(x, z, slots, theta, beta):
-    """argmax_i x_i.theta + z_i.beta_i, of equal candidates the first, and its mean (HyRan's rule)."""
-    best = 0
-    highest = -np.inf
-    for i in range(x.shape[0]):
-        value = mean_of(x[i], z[i], slots[i], theta, beta)
-        if value > highest:
-            highest = value
-            best = i
-    return best, highest
+def decide_by_ridge(policy, x, z, slots, rounds, key, keyed, decision):
+    """The choice of a `RidgeRule`."""
+    if policy.rule == BOUNDS:
+        return choose_ucb(
+            x, z, slots, policy.arm_score, policy.pulls, policy.shared_score, policy.ridge, policy.coefficients,
+            -1 if policy.by_arm else rounds,
+        )  # fmt: skip
+    if policy.rule == UNIFORM:
+        return choose_uniform(x, z, key, keyed, decision), 0.0, 0.0, 1.0 / x.shape[0]
+    return choose_posterior(
+        policy.rule, x, z, slots, policy.arm_score, policy.shared_score, policy.ridge, policy.noise,
+        x.reshape(x.size)[:0], key, keyed, decision,
+    )  # fmt: skip
+
+
+@kernel
+def decide_by_learned(policy, x, z, slots, rounds, key, keyed, decision):
+    """The choice of a `LearnedRule`: `choose_learned` by the only model, or by one drawn for this decision."""
+    model = policy.models[draw_model(policy.weights, key, keyed, decision)]
+    posterior = model.posterior
+    return choose_learned(
+        policy.rule, x, z, slots, posterior.arm_score, posterior.shared_score, model.state, model.features, key, keyed,
+        decision,
+    )  # fmt: skip
+
+
+@by_kind({RidgeRule: decide_by_ridge, LearnedRule: decide_by_learned})
+def decide(policy, x, z, slots, rounds, key, keyed, decision):
+    """index, mean, width and propensity (NaN: not known) of a rule's choice; index -1 if a feature exceeds LIMIT.
+
+    rounds: rewards learned so far; key, keyed and decision say which random numbers decide.
+    """
+
+
+@kernel
+def chances_by_ridge(policy, x, z, slots, key, keyed, decision, chances):
+    """`chances_by_information` of a `RidgeRule`."""
+    return chances_by_information(
+        x, z, slots, policy.arm_score, policy.shared_score, policy.ridge, policy.noise, x.reshape(x.size)[:0], key,
+        DECIDE + keyed, decision, chances,
+    )  # fmt: skip
+
+
+@kernel
+def chances_by_learned(policy, x, z, slots, key, keyed, decision, chances):
+    """`chances_learned` of a `LearnedRule`, by the model that takes the decision."""
+    model = policy.models[draw_model(policy.weights, key, keyed, decision)]
+    posterior = model.posterior
+    return chances_learned(
+        x, z, slots, posterior.arm_score, posterior.shared_score, model.state, model.features, key, keyed, decision,
+        chances,
+    )  # fmt: skip
+
+
+@by_kind({RidgeRule: chances_by_ridge, LearnedRule: chances_by_learned})
+def fill_chances(policy, x, z, slots, key, keyed, decision, chances):
+    """Fill in the probabilities of all candidates by INFORMATION; False if a feature exceeds LIMIT."""
+
+
+# ------------------------------------------------------------------ many decisions
+
+
+@kernel
+def chances_batch(policy, x, z, slots, key, keyed, decisions, chances):
+    """`fill_chances` for each of the decisions, all among the arms in slots (n,); fills chances (B, n)."""
+    for b in range(x.shape[0]):
+        if not fill_chances(policy, x[b], z[b], slots, key, keyed, decisions[b], chances[b]):
+            return b
+    return -1
+
+
+@kernel
+def candidates_of(b, x, z, slots, mask, masked_x, masked_z, masked_slots, places):
+    """The candidates of decision b; places says which rows they were. Without a mask nothing is copied."""
+    n = x.shape[1]
+    row = b if slots.shape[0] > 1 else 0
+    if mask.shape[0] == 0:
+        return x[b], z[b], slots[row]
+    count = 0
+    for i in range(n):
+        if mask[b, i]:
+            for k in range(x.shape[2]):
+                masked_x[count, k] = x[b, i, k]
+            for k in range(z.shape[2]):
+                masked_z[count, k] = z[b, i, k]
+            masked_slots[count] = slots[row, i]
+            places[count] = i
+            count += 1
+    return masked_x[:count], masked_z[:count], masked_slots[:count]
+
+
+@kernel
+def choose_batch(policy, x, z, slots, mask, rounds, key, decision, first, last, index, mean, width, propensity):
+    """`decide` for each of the rows; row b takes decision number decision + b."""
+    _, n, d1 = x.shape
+    unkeyed = 0 * n  # an int variable: for a literal 0 Numba would compile the callee a second time
+    masked_x = np.empty((n, d1))
+    masked_z = np.empty((n, z.shape[2]))
+    masked_slots = np.empty(n, np.int64)
+    places = np.arange(n)
+    for b in range(first, last):
+        xs, zs, own = candidates_of(b, x, z, slots, mask, masked_x, masked_z, masked_slots, places)
+        i, mean[b], width[b], propensity[b] = decide(policy, xs, zs, own, rounds, key, unkeyed, decision + b)
+        if i < 0:
+            return b
+        index[b] = places[i]
+    return -1
+
+
+@kernel
+def choose_together(policy, x, z, slots, rounds, first, last, index, mean, width):
+    """`choose_ucb` for each of the rows, all among the arms in slots (n,), where d2 is at least SHORT.
+
+    Eight arms are scored for eight decisions at a time, as 64 candidates: an arm's block is read once for all of them.
+    """
+    size, n, d1 = x.shape
+    d2 = z.shape[2]
+    flat_x = x.reshape(size * n * d1)
+    flat_z = z.reshape(size * n * d2)
+    stride = 4 * ((d1 + 3) // 4)
+    most = TOGETHER * TOGETHER
+    y = np.zeros(most * stride)
+    means = np.empty(most)
+    widths = np.empty(most)
+    highest = np.empty(TOGETHER)
+    gamma = radius(policy.coefficients, rounds)
+    for start in range(first, last, TOGETHER):
+        count = min(TOGETHER, last - start)
+        if not (within_limit(x[start : start + count]) and within_limit(z[start : start + count])):
+            return start
+        for b in range(count):
+            highest[b] = -np.inf
+        for left in range(0, n, TOGETHER):
+            arms = min(TOGETHER, n - left)
+            rows = 0 * n
+            for i in range(left, left + arms):
+                eliminate_rows_of_arm(
+                    flat_x, flat_z, start * n + i, n, d1, d2, slots[i], count, policy.arm_score, policy.ridge, y, rows,
+                    stride, widths, means,
+                )  # fmt: skip
+                rows += count
+            add_shared(y, stride, d1, 0 * n, rows, policy.shared_score, widths, means)
+            for i in range(arms):
+                slot = slots[left + i]
+                if policy.by_arm:
+                    gamma = radius(policy.coefficients, policy.pulls[slot] if slot >= 0 else 0)
+                for b in range(count):
+                    row = i * count + b
+                    root = math.sqrt(widths[row])
+                    value = means[row] + gamma * root
+                    if value > highest[b]:
+                        highest[b] = value
+                        index[start + b] = left + i
+                        mean[start + b] = means[row]
+                        width[start + b] = root
+    return -1

@@ -1,4 +1,4 @@
-"""One step towards the settings that the rewards speak for: noise, scales and what arms have in common.
+"""One empirical Bayes step: settings that make the rewards more likely (noise, scales and the common mean of arms).
 
 The model (w_k: the mean square of feature k over the rows in which it is not 0)
 
@@ -10,13 +10,14 @@ is linear and Gaussian once its scales are known, with the ridges
     a_k = sigma^2 w_k / s1,      b_k = sigma^2 w_k / s2_k,        g_k = sigma^2 w_k / s_m.
 
 `step` maximises the evidence, the density of all rewards with the parameters integrated out. It takes the data as
-factors without any ridge (`tuning` keeps them) and adds them to the prior's rows by reflections, so nothing is ever
-subtracted.
+factors without any ridge (`empirical_bayes` keeps them) and adds them to the prior's rows by reflections, so nothing
+is ever subtracted.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,58 +25,141 @@ from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import factor_size, invert_triangle, reflect_rows
 from hybandits.kernels.simd import load1, load4, muladd4, splat4, store1, store4, sum4
 
-SIGMA2, S1, SM, REST, MEAN, SPREAD, SQUARES, EVIDENCE, GAMMA, PLAYED, RELEASED, KEPT, RATE, CLOCK = range(14)
-"""Places in `numbers`: the scales, the squares that no factor explains, the rewards' mean, their squared deviations and
-squares summed up, as of the last step the log evidence and the effective number of parameters, the sigma^2 that
-is played with (it changes with the ridges, when a sweep begins), log |C C'| of all arms that were dropped, n, the rows
-learned, by weight, 1 / memory (0: nothing is forgotten), and how many memories have passed. With a finite memory all
-sums are of weighted rows: see `let_pass` in `tuning`."""
-HEAD = 14
-"""Where the vectors begin in `numbers`: s2 (d2), m (d2), the sums of squares of x (d1) and of z (d2), and what is
-played with: a (d1), b (d2), m (d2); then Cov(m) / sigma^2 (d2, d2), the triangle R_p of an arm's prior, the features
-x (d1) and z (d2) of the first row, and of arms that were dropped w_k delta_ik^2 and gamma_2k summed up (d2 each)."""
+_VARIANCES = ["sigma2", "s1", "sm"]
+_SUMS = ["residual", "mean_reward", "spread", "squares", "log_det_dropped", "weight", "rate", "clock"]
+_RESULTS = ["evidence", "parameters", "sigma2_in_use"]
+_COUNTS = ["rows", "next", "due", "phase", "cursor", "end", "arms", "refreshes", "ready", "constant", "fixed"]
+
+STATE = np.dtype(
+    (np.record, [(name, "f8") for name in (*_VARIANCES, *_SUMS, *_RESULTS)] + [(name, "i8") for name in _COUNTS])
+)
+"""The scalars of a model.
+
+sigma2, s1, sm
+    The scales, as of the last step.
+residual
+    The squares that no factor explains.
+mean_reward, spread, squares
+    The rewards' mean, their squared deviations and their squares summed up.
+log_det_dropped
+    log |C C'| of all arms that were dropped.
+weight, rate, clock
+    The number of rows by weight, 1 / memory (0: nothing is forgotten), and how many memories have passed.
+evidence, parameters
+    The log evidence and the effective number of parameters before the last step.
+sigma2_in_use
+    The sigma^2 of the posterior factors used for scoring.
+rows, next, due
+    Rows learned, the row of the next refresh, and whether one is due (1 or 0).
+phase
+    The stage of a refresh (0: none, 1: rebuilding the posterior factors, more: steps that come before that).
+cursor, end
+    The places in `Arms.order` that rebuilding has come to and that it ends at.
+arms, refreshes
+    Arms that have learned, and refreshes so far.
+ready
+    Whether the posterior factors have been built at learned settings (1 or 0).
+constant
+    How many features have never changed, as of the last refresh.
+fixed
+    Whether noise and scale are both given (1 or 0).
+"""
+
+FEATURE = np.dtype(
+    (
+        np.record,
+        [("seen", "f8"), ("squares", "f8"), ("usual", "f8"), ("ridge", "f8"), ("varied", "i8"), ("unknown", "i8"),
+         ("s2", "f8"), ("m", "f8"), ("m_in_use", "f8"), ("dropped_squares", "f8"), ("dropped_count", "f8")],
+    )
+)  # fmt: skip
+"""What is kept of each feature of x, then of z.
+
+seen, squares
+    How often it was not 0, and its sum of squares, by weight.
+usual, varied
+    Its value in the first row, and whether another one has ever come (1 or 0).
+ridge, unknown
+    Its ridge in the posterior factors, and whether nothing is known of it there because it had not changed (1 or 0).
+s2, m, m_in_use
+    Of z only: the scale and the common mean as of the last step, and the mean in the posterior factors.
+dropped_squares, dropped_count
+    Of z only: w_k delta_ik^2 and gamma_2k summed up over arms that were dropped.
+"""
 
 
-def size_of_numbers(d1: int, d2: int) -> int:
-    """The length of `numbers`."""
-    return HEAD + 3 * d1 + 8 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
+class Data(NamedTuple):
+    """The rows learned, as factors without a ridge."""
+
+    arm: Any
+    """[R_i | T_i] of every slot."""
+    arm_rhs: Any
+    shared: Any
+    """The triangle of theta."""
+    shared_rhs: Any
+    dropped: Any
+    """The triangle of (theta, m) that arms which were dropped have left behind."""
+    dropped_rhs: Any
 
 
-@kernel
-def played_ridges(numbers, d1, d2):
-    """a, b and m that the factors are played with, as views."""
-    a = HEAD + d1 + 3 * d2
-    b = a + d1
-    m = b + d2
-    return numbers[a:b], numbers[b:m], numbers[m : m + d2]
+class Arms(NamedTuple):
+    """The arms that have learned."""
+
+    order: Any
+    """Slots in the order in which their arms first learned."""
+    place: Any
+    """The place of a slot in `order`, -1 if its arm has not learned."""
+    rank: Any
+    """How many rows of a slot's data factor are not 0."""
+    pulls: Any
+    clock: Any
+    """How many memories had passed when a slot's data were last brought up to date."""
+    weight: Any
+    """How many rows a slot's data hold, by weight."""
 
 
-@kernel
-def spread_of_mean(numbers, d1, d2):
-    """Cov(m) / sigma^2 as of the last step (d2, d2), as a view."""
-    start = HEAD + 2 * d1 + 5 * d2
-    return numbers[start : start + d2 * d2].reshape((d2, d2))
+class Posterior(NamedTuple):
+    """The factors used for scoring (see `arrow`), with the prior's rows in."""
+
+    arm_factor: Any
+    arm_score: Any
+    """Slot 0 is an arm before any data."""
+    shared_factor: Any
+    shared_score: Any
+    next_factor: Any
+    """The R_0 that is being built."""
+    next_rhs: Any
 
 
-@kernel
-def prior_triangle(numbers, d1, d2):
+class Model(NamedTuple):
+    """Everything that a model with learned settings keeps."""
+
+    data: Data
+    arms: Arms
+    posterior: Posterior
+    state: Any
+    """One record, see STATE."""
+    features: Any
+    """Records of the features of x, then of z, see FEATURE."""
+    mean_spread: Any
+    """Cov(m) / sigma^2 as of the last step, (d2, d2)."""
+    prior: Any
     """R_p, packed row by row: R_p' R_p is the inverse of what an arm's own parameters vary by, in units of sigma^2."""
-    start = HEAD + 2 * d1 + 5 * d2 + d2 * d2
-    return numbers[start : start + d2 * (d2 + 1) // 2]
 
 
-@kernel
-def usual_features(numbers, d1, d2):
-    """The features of x, then of z, in the first row, as a view: those that never vary have been like that since."""
-    start = HEAD + 2 * d1 + 5 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
-    return numbers[start : start + d1 + d2]
+CONSTANT = 1e-3
+"""A feature that differs from its usual value by less than this share of it counts as unchanged."""
+FLOOR_NOISE, ROUNDING = 1e-12, 1e-26
+"""sigma^2 is at least so much of the rewards' variance, and of their mean square."""
+LEAST_ERRORS = 1e-3
+"""This share of the rewards' variance V counts as squared errors beyond those that there are: a prior proportional to
+exp(-0.001 V / (2 sigma^2)). Without it the noise would go to 0 where parameters can explain the few rewards exactly."""
+FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
+"""Variances of parameters lie between so many times their centres."""
+UNINFORMED = 2.0**500
+"""The ridge of a feature of which nothing can be known: its parameter stays 0, whatever the feature's units."""
 
 
-@kernel
-def differences_of_dropped(numbers, d1, d2):
-    """Of all arms that were dropped, w_k delta_ik^2 and gamma_2k summed up: how much they differed, as views."""
-    start = HEAD + 3 * d1 + 6 * d2 + d2 * d2 + d2 * (d2 + 1) // 2
-    return numbers[start : start + d2], numbers[start + d2 : start + 2 * d2]
+# ------------------------------------------------------------------ the prior
 
 
 @kernel
@@ -83,7 +167,7 @@ def set_prior_triangle(b, spread, triangle):
     """R_p = U^-1 with U U' = diag(1 / b) + Cov(m) / sigma^2 and U upper triangular.
 
     An arm's own parameters vary around m by s2 / w, and m itself is known only so well: where features are collinear,
-    or few arms have been played, that is what keeps an arm that was never played in the game.
+    or few arms have learned, that is what keeps an arm without data worth trying.
     """
     d2 = b.shape[0]
     u = np.zeros((d2, d2))
@@ -105,19 +189,6 @@ def set_prior_triangle(b, spread, triangle):
             o += 1
 
 
-CONSTANT = 1e-3
-"""A feature that differs from its usual value by less than this share of it counts as unchanged."""
-FLOOR_NOISE, ROUNDING = 1e-12, 1e-26
-"""sigma^2 is at least so much of the rewards' variance, and of their mean square."""
-LEAST_ERRORS = 1e-3
-"""This share of the rewards' variance V counts as squared errors beyond those that there are: a prior proportional to
-exp(-0.001 V / (2 sigma^2)). Without it the noise would go to 0 where parameters can explain the few rewards exactly."""
-FLOOR_SCALE, CEILING_SCALE = 1e-8, 1e12
-"""Variances of parameters lie between so many times their centres."""
-OUT_OF_PLAY = 2.0**500
-"""The ridge of a feature of which nothing can be known: its parameter stays 0, whatever the feature's units."""
-
-
 @kernel
 def half_cauchy(squares, count, s, c):
     """One fixed-point step for a variance with a half-Cauchy prior of median sqrt(c) on its root.
@@ -132,6 +203,120 @@ def half_cauchy(squares, count, s, c):
 def bounded(scale, centre):
     """A variance of parameters, within its bounds."""
     return min(max(scale, FLOOR_SCALE * centre), CEILING_SCALE * centre)
+
+
+@kernel
+def ridge_of(sigma2, weight, scale):
+    """sigma^2 w / s; UNINFORMED for a feature that was 0 in every row, whose weight is 0."""
+    return sigma2 * weight / scale if weight > 0.0 else UNINFORMED
+
+
+@kernel
+def weight_of(feature):
+    """w_k, the mean square of a feature where it is not 0."""
+    return feature.squares / feature.seen if feature.seen > 0 else 0.0
+
+
+@kernel
+def differs(value, usual):
+    """Return whether a feature is not as usual."""
+    return abs(value - usual) > CONSTANT * abs(usual)
+
+
+@kernel
+def constant_features(state, features):
+    """Return which features are the same in all rows and not 0, and which of them is the intercept (-1: none).
+
+    What they do cannot be told apart: together they are the level of the rewards. The first of them, the intercept,
+    carries it, and the others are UNINFORMED. Without an intercept the level would be shared out among all features,
+    and candidates with an unusual mixture of these would be expected at a level of their own. There must be two rows.
+    """
+    p = features.shape[0]
+    constant = np.zeros(p, np.bool_)
+    intercept = -1
+    if state.weight > 1:
+        for k in range(p):
+            constant[k] = features[k].varied == 0 and features[k].usual != 0.0
+            if constant[k] and intercept < 0:
+                intercept = k
+    return constant, intercept
+
+
+@kernel
+def variance_of_rewards(state):
+    """V; half of the mean square after one row, and all of it where rewards do not differ."""
+    v = state.squares / state.weight
+    spread = v / 2.0 if state.weight == 1 else state.spread / state.weight
+    return spread if spread > 0.0 else v
+
+
+@kernel
+def centres(state, features, d1, constant):
+    """Centres of sigma^2, s1, s2 and s_m: the rewards' variance shared out evenly among noise, x and z.
+
+    That of s_m has the rewards' level to explain as well, unless there is an intercept.
+    """
+    rows = state.weight
+    spread = variance_of_rewards(state)
+    level = state.squares / rows
+    active_x = 0.0
+    active_z = 0.0
+    for k in range(features.shape[0]):
+        if constant[k]:
+            level = spread
+        if k >= d1:
+            active_z += features[k].seen / rows
+        elif not constant[k]:
+            active_x += features[k].seen / rows
+    parts = 1.0
+    if active_x > 0.0:
+        parts += 1.0
+    if active_z > 0.0:
+        parts += 1.0
+    c_1 = spread / (parts * active_x) if active_x > 0.0 else 0.0
+    c_2 = spread / (parts * active_z) if active_z > 0.0 else 0.0
+    c_m = level / (parts * active_z) if active_z > 0.0 else 0.0
+    return spread / parts, c_1, c_2, c_m
+
+
+@kernel
+def start_at(centre, state, features, d1):
+    """Let scales that are 0 begin at their centres."""
+    c_sigma, c_1, c_2, c_m = centre
+    if state.sigma2 == 0.0:
+        state.sigma2 = c_sigma
+    if state.s1 == 0.0:
+        state.s1 = c_1
+    if state.sm == 0.0:
+        state.sm = c_m
+    for k in range(d1, features.shape[0]):
+        if features[k].s2 == 0.0:
+            features[k].s2 = c_2
+
+
+@kernel
+def set_ridges(state, features, d1, fixed_scale, ridge, g):
+    """Fill ridge = (a, b) and g from the scales; with a fixed scale every parameter has the same, and there is no m.
+
+    The variance of the intercept is the mean square of the rewards, so that it can carry their level.
+    """
+    constant, intercept = constant_features(state, features)
+    sigma2 = state.sigma2
+    v = state.squares / max(state.weight, 1.0)
+    for k in range(features.shape[0]):
+        feature = features[k]
+        w = weight_of(feature)
+        common = UNINFORMED
+        if not fixed_scale and (k == intercept or not constant[k]):
+            common = ridge_of(sigma2, w, v if k == intercept else (state.s1 if k < d1 else state.sm))
+        if k < d1:
+            ridge[k] = sigma2 / state.s1 if fixed_scale else common
+        else:
+            ridge[k] = sigma2 / feature.s2 if fixed_scale else ridge_of(sigma2, w, feature.s2)
+            g[k - d1] = common
+
+
+# ------------------------------------------------------------------ rows of factors
 
 
 @kernel
@@ -235,110 +420,6 @@ def whiten_arm(count, d1, d2, b, rows, at, e):
 
 
 @kernel
-def ridge_of(sigma2, weight, scale):
-    """sigma^2 w / s; OUT_OF_PLAY for a feature that was 0 in every row, whose weight is 0."""
-    return sigma2 * weight / scale if weight > 0.0 else OUT_OF_PLAY
-
-
-@kernel
-def weight_of(squares, count):
-    """w_k, the mean square of a feature where it is not 0."""
-    return squares / count if count > 0 else 0.0
-
-
-@kernel
-def differs(value, usual):
-    """Whether a feature is not as usual."""
-    return abs(value - usual) > CONSTANT * abs(usual)
-
-
-@kernel
-def constant_features(numbers, varied, rows, d1, d2):
-    """Which features, of x and then of z, are the same in all rows and not 0, if there are two rows at least.
-
-    What they do cannot be told apart: together they are the level of the rewards. The first of them, the intercept,
-    carries it, and the others stay out of play. Without an intercept the level would be shared out among all features,
-    and candidates with an unusual mixture of these would be expected at a level of their own. Returns which features
-    are constant and which of them is the intercept, -1 if there is none.
-    """
-    usual = usual_features(numbers, d1, d2)
-    constant = np.zeros(d1 + d2, np.bool_)
-    intercept = -1
-    if rows > 1:
-        for k in range(d1 + d2):
-            constant[k] = varied[k] == 0 and usual[k] != 0.0
-            if constant[k] and intercept < 0:
-                intercept = k
-    return constant, intercept
-
-
-@kernel
-def variance_of_rewards(numbers, rows):
-    """V; half of the mean square after one row, and all of it where rewards do not differ."""
-    v = numbers[SQUARES] / rows
-    spread = v / 2.0 if rows == 1 else numbers[SPREAD] / rows
-    return spread if spread > 0.0 else v
-
-
-@kernel
-def centres(numbers, seen, rows, d1, d2, constant):
-    """Centres of sigma^2, s1, s2 and s_m: the rewards' variance shared out evenly among noise, x and z.
-
-    That of s_m has the rewards' level to explain as well, unless there is an intercept.
-    """
-    spread = variance_of_rewards(numbers, rows)
-    active_x = 0.0
-    level = numbers[SQUARES] / rows
-    for k in range(d1 + d2):
-        if constant[k]:
-            level = spread
-        elif k < d1:
-            active_x += seen[k] / rows
-    active_z = 0.0
-    for k in range(d2):
-        active_z += seen[d1 + k] / rows
-    parts = 1.0
-    if active_x > 0.0:
-        parts += 1.0
-    if active_z > 0.0:
-        parts += 1.0
-    c_1 = spread / (parts * active_x) if active_x > 0.0 else 0.0
-    c_2 = spread / (parts * active_z) if active_z > 0.0 else 0.0
-    c_m = level / (parts * active_z) if active_z > 0.0 else 0.0
-    return spread / parts, c_1, c_2, c_m
-
-
-@kernel
-def set_ridges(numbers, seen, varied, rows, d1, d2, hold_scale, a, b, g):
-    """a_k, b_k and g_k from the scales; with a scale that is held, every parameter has the same, and there is no m.
-
-    The variance of the intercept is the mean square of the rewards, so that it can carry their level.
-    """
-    constant, intercept = constant_features(numbers, varied, rows, d1, d2)
-    sigma2 = numbers[SIGMA2]
-    v = numbers[SQUARES] / max(rows, 1.0)
-    sq1 = HEAD + 2 * d2
-    for k in range(d1):
-        if hold_scale:
-            a[k] = sigma2 / numbers[S1]
-        elif constant[k] and k != intercept:
-            a[k] = OUT_OF_PLAY
-        else:
-            a[k] = ridge_of(sigma2, weight_of(numbers[sq1 + k], seen[k]), v if k == intercept else numbers[S1])
-    for k in range(d2):
-        w = weight_of(numbers[sq1 + d1 + k], seen[d1 + k])
-        if hold_scale:
-            b[k] = sigma2 / numbers[HEAD + k]
-            g[k] = OUT_OF_PLAY
-        else:
-            b[k] = ridge_of(sigma2, w, numbers[HEAD + k])
-            if constant[d1 + k] and d1 + k != intercept:
-                g[k] = OUT_OF_PLAY
-            else:
-                g[k] = ridge_of(sigma2, w, v if d1 + k == intercept else numbers[SM])
-
-
-@kernel
 def squared_errors(slot, d1, d2, arm_data, arm_rhs, theta, beta):
     """What the rows of an arm's data factor leave unexplained: |q_i - R_i beta - T_i theta|^2."""
     total = 0.0
@@ -356,92 +437,81 @@ def squared_errors(slot, d1, d2, arm_data, arm_rhs, theta, beta):
 
 
 @kernel
-def reflect_triangle(factor, rhs, p, its_factor, its_rhs, d):
+def reflect_triangle(factor, rhs, p, other, other_rhs, d):
     """Reflect the rows of a packed triangle of dimension d into one of dimension p; returns the squares left over."""
     start = 0 * p
     rows = np.zeros(d * p)
-    left = its_rhs.copy()
+    left = other_rhs.copy()
     o = 0
     for k in range(d):
         for j in range(k, d):
-            rows[k * p + j] = its_factor[o]
+            rows[k * p + j] = other[o]
             o += 1
     reflect_rows(factor, start, rhs, start, p, start, rows, start, d, p, left)
     return dot(left, start, left, start, d)
 
 
-@kernel
-def step(
-    slots, d1, d2, arm_data, arm_rhs, shared_data, shared_rhs, released_data, released_rhs, numbers, seen, varied,
-    rows, left_out, held,
-):  # fmt: skip
-    """One fixed-point step of the marginal likelihood; changes the scales and m in `numbers`.
+# ------------------------------------------------------------------ the step
 
-    slots: the arms that take part; left_out: how many parameters the rows of the other arms determine by themselves.
-    rows: n, their number by weight. seen: how often each feature of x, then of z, was not 0, by weight; varied: whether
-    it has ever changed. held: whether the noise and the scale are given. A scale that is 0 begins at its centre.
-    Evidence and effective parameters left in `numbers` are those before the step.
-    """
-    hold_noise, hold_scale = held
-    p = d1 + d2
-    s2 = HEAD
-    sq1 = HEAD + 2 * d2
-    constant, _ = constant_features(numbers, varied, rows, d1, d2)
-    c_sigma, c_1, c_2, c_m = centres(numbers, seen, rows, d1, d2, constant)
-    if numbers[SIGMA2] == 0.0:
-        numbers[SIGMA2] = c_sigma
-    if numbers[S1] == 0.0:
-        numbers[S1] = c_1
-    if numbers[SM] == 0.0:
-        numbers[SM] = c_m
-    for k in range(d2):
-        if numbers[s2 + k] == 0.0:
-            numbers[s2 + k] = c_2
-    sigma2 = numbers[SIGMA2]
-    a = np.empty(d1)
-    b = np.empty(d2)
-    g = np.empty(d2)
-    set_ridges(numbers, seen, varied, rows, d1, d2, hold_scale, a, b, g)
+
+@kernel
+def whitened_rows(slots, d1, d2, data, b):
+    """The rows of these arms whitened by `whiten_arm`, one after another, their e, where each arm's begin, and the
+    log |C C'| of each arm."""
     n = slots.shape[0]
-    counts = np.empty(n, np.int64)
-    total = 0
-    for i in range(n):
-        counts[i] = rank_of(slots[i], d1, d2, arm_data)
-        total += counts[i]
+    p = d1 + d2
     start = 0 * d1
     size = factor_size(d2, d1)
-    shared = np.zeros(factor_size(p, start))  # of u = (theta, m), beginning with the rows of its prior
-    q0 = np.zeros(p)
-    log_det = numbers[RELEASED]
+    edges = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        edges[i + 1] = edges[i] + rank_of(slots[i], d1, d2, data.arm)
+    rows = np.empty(edges[n] * p)
+    e = np.empty(edges[n])
+    log_dets = np.empty(n)
+    for i in range(n):
+        own = e[edges[i] : edges[i + 1]]
+        at = edges[i] * p
+        count = gather_rows(data.arm, slots[i] * size, data.arm_rhs, slots[i] * d2, d1, d2, rows, at, d1, start, own)
+        log_dets[i] = whiten_arm(count, d1, d2, b, rows, at, own)
+    return rows, e, edges, log_dets
+
+
+@kernel
+def posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale):
+    """The posterior of u = (theta, m), with the arms' own parameters integrated out.
+
+    prior: the ridges (a, g). Returns u, the columns of L_0 as rows, so that inner sums run along memory, the squares
+    that are left over, and the log determinant of the rewards' variance.
+    """
+    rows, e, edges, log_dets = whitened
+    state, data = model.state[0], model.data
+    p = d1 + d2
+    start = 0 * d1
+    shared = np.zeros(factor_size(p, start))
+    q = np.zeros(p)
+    log_det = state.log_det_dropped
     o = 0
     for k in range(p):
-        ridge = a[k] if k < d1 else g[k - d1]
-        shared[o] = math.sqrt(ridge)
-        log_det -= math.log(ridge)
+        shared[o] = math.sqrt(prior[k])
+        log_det -= math.log(prior[k])
         o += p - k
-    rest = numbers[REST]
-    rest += reflect_triangle(shared, q0, p, shared_data, shared_rhs, d1)
-    if released_data.any():
-        rest += reflect_triangle(shared, q0, p, released_data, released_rhs, p)
-    every = np.empty(total * p)
-    e = np.empty(total)
+    rest = state.residual
+    rest += reflect_triangle(shared, q, p, data.shared, data.shared_rhs, d1)
+    if data.dropped.any():
+        rest += reflect_triangle(shared, q, p, data.dropped, data.dropped_rhs, p)
     copied = np.empty(d2 * p)
     left = np.empty(d2)
-    at = 0
-    for i in range(n):
-        slot = slots[i]
-        count = counts[i]
-        e_i = e[at : at + count]
-        gather_rows(arm_data, slot * size, arm_rhs, slot * d2, d1, d2, every, at * p, d1, start, e_i)
-        log_det += whiten_arm(count, d1, d2, b, every, at * p, e_i)
+    for i in range(log_dets.shape[0]):
+        log_det += log_dets[i]
+        at = edges[i]
+        count = edges[i + 1] - at
         for k in range(count):
-            left[k] = e_i[k]
+            left[k] = e[at + k]
             for j in range(p):
-                copied[k * p + j] = 0.0 if hold_scale and j >= d1 else every[(at + k) * p + j]
-        reflect_rows(shared, start, q0, start, p, start, copied, start, count, p, left)
+                copied[k * p + j] = 0.0 if fixed_scale and j >= d1 else rows[(at + k) * p + j]
+        reflect_rows(shared, start, q, start, p, start, copied, start, count, p, left)
         for k in range(count):
             rest += left[k] * left[k]
-        at += count
     dense = np.empty((p, p))
     o = 0
     for k in range(p):
@@ -454,53 +524,59 @@ def step(
     u = np.zeros(p)
     for i in range(p):
         for j in range(i + 1):
-            u[j] += inverse[i, j] * q0[i]
-    columns = inverse.T.copy()  # row j of it is column j of L_0: inner sums then run along memory
-    flat = columns.reshape(p * p)
-    errors = numbers[REST] + squared_errors(start, start, d1, shared_data, shared_rhs, u, u[:d1])
-    if released_data.any():
-        errors += squared_errors(start, start, p, released_data, released_rhs, u, u)
+            u[j] += inverse[i, j] * q[i]
+    return u, inverse.T.copy(), rest, log_det
+
+
+@kernel
+def moments_of_shared(d1, features, constant, prior, u, columns, fixed_scale):
+    """How many parameters (theta, m) the rewards determine, and their weighted squares.
+
+    Returns the effective numbers of constant features, of theta and of m, and the squares of theta and of m.
+    """
+    p = u.shape[0]
     gamma_0 = 0.0
-    gamma_1 = 0.0
-    squares_1 = 0.0
-    for k in range(d1):
+    gammas = np.zeros(2)
+    squares = np.zeros(2)
+    for k in range(p):
         width = 0.0
         for i in range(k, p):
             width += columns[k, i] * columns[k, i]
-        gamma = max(0.0, 1.0 - a[k] * width)
+        gamma = 0.0 if fixed_scale and k >= d1 else max(0.0, 1.0 - prior[k] * width)
         if constant[k]:
             gamma_0 += gamma
         else:
-            gamma_1 += gamma
-            squares_1 += weight_of(numbers[sq1 + k], seen[k]) * u[k] * u[k]
-    gamma_m = 0.0
-    squares_m = 0.0
-    for k in range(d2):
-        width = 0.0
-        for i in range(d1 + k, p):
-            width += columns[d1 + k, i] * columns[d1 + k, i]
-        gamma = 0.0 if hold_scale else max(0.0, 1.0 - g[k] * width)
-        if constant[d1 + k]:
-            gamma_0 += gamma
-        else:
-            gamma_m += gamma
-            squares_m += weight_of(numbers[sq1 + d1 + k], seen[d1 + k]) * u[d1 + k] * u[d1 + k]
-    gamma_2 = np.zeros(d2)
-    squares_2 = np.zeros(d2)
+            kind = 0 if k < d1 else 1
+            gammas[kind] += gamma
+            squares[kind] += weight_of(features[k]) * u[k] * u[k]
+    return gamma_0, gammas[0], gammas[1], squares[0], squares[1]
+
+
+@kernel
+def moments_of_own(slots, d1, d2, data, features, whitened, b, u, columns, last, errors):
+    """For each of the arms' own features how many parameters the rewards determine, and their weighted squares.
+
+    Adds to `errors` what the arms' data leave unexplained. last: how many entries of u there are to know.
+    """
+    rows, e, edges, _ = whitened
+    p = d1 + d2
+    start = 0 * d1
+    flat = columns.reshape(p * p)
+    gamma = np.zeros(d2)
+    squares = np.zeros(d2)
     own = np.empty(d2)
     known_rows = np.empty(d2 * p)
     spread = np.empty(p)
-    last = d1 if hold_scale else p
-    at = 0
-    for i in range(n):
-        count = counts[i]
+    for i in range(slots.shape[0]):
+        at = edges[i]
+        count = edges[i + 1] - at
         for k in range(count):  # e - X u, and L_0 x for every whitened row x
             first = (at + k) * p
-            e[at + k] -= dot(every, first, u, start, last)
+            e[at + k] -= dot(rows, first, u, start, last)
             for j in range(k * p, (k + 1) * p):
                 known_rows[j] = 0.0
             for j in range(last):
-                add_scaled(every[first + j], flat, j * p + j, known_rows, k * p + j, p - j)
+                add_scaled(rows[first + j], flat, j * p + j, known_rows, k * p + j, p - j)
         for f in range(d2):
             root = 1.0 / math.sqrt(b[f])
             known = 0.0
@@ -508,44 +584,93 @@ def step(
             for j in range(p):
                 spread[j] = 0.0
             for k in range(count):
-                y = every[(at + k) * p + d1 + f] * root
+                y = rows[(at + k) * p + d1 + f] * root
                 known += y * y
                 delta += y * e[at + k]
                 add_scaled(y, known_rows, k * p, spread, start, p)
             known -= dot(spread, start, spread, start, p)
             delta *= root
             own[f] = u[d1 + f] + delta
-            gamma_2[f] += max(0.0, known)
-            squares_2[f] += weight_of(numbers[sq1 + d1 + f], seen[d1 + f]) * delta * delta
-        errors += squared_errors(slots[i], d1, d2, arm_data, arm_rhs, u, own)
-        at += count
-    numbers[EVIDENCE] = -0.5 * (rows * math.log(2.0 * math.pi * sigma2) + rest / sigma2 + log_det)
-    numbers[GAMMA] = gamma_0 + gamma_1 + gamma_m + gamma_2.sum()
-    if not hold_noise:
-        free = max(0.0, rows - left_out - numbers[GAMMA])
-        spread_r = variance_of_rewards(numbers, rows)
-        least = FLOOR_NOISE * spread_r + ROUNDING * numbers[SQUARES] / rows
-        numbers[SIGMA2] = max(half_cauchy(errors + LEAST_ERRORS * spread_r, free, sigma2, c_sigma), least)
-    if not hold_scale:
+            gamma[f] += max(0.0, known)
+            squares[f] += weight_of(features[d1 + f]) * delta * delta
+        errors += squared_errors(slots[i], d1, d2, data.arm, data.arm_rhs, u, own)
+    return gamma, squares, errors
+
+
+@kernel
+def set_own_scales(features, d1, gamma, squares, c_2):
+    """s2 of every feature of z, drawn to the scale that they have in common."""
+    d2 = gamma.shape[0]
+    mean = 0.0
+    for k in range(d2):
+        feature = features[d1 + k]
+        mean += feature.s2 / d2
+        squares[k] += feature.dropped_squares
+        gamma[k] += feature.dropped_count
+    common = bounded(half_cauchy(squares.sum(), gamma.sum(), mean, c_2), c_2)
+    for k in range(d2):
+        feature = features[d1 + k]
+        feature.s2 = bounded(half_cauchy(squares[k], gamma[k], feature.s2, common), c_2)
+
+
+@kernel
+def set_common_mean(features, d1, u, columns, mean_spread):
+    """m and Cov(m) / sigma^2."""
+    p = u.shape[0]
+    for k in range(p - d1):
+        features[d1 + k].m = u[d1 + k]
+        for j in range(k + 1):
+            total = 0.0
+            for i in range(d1 + k, p):
+                total += columns[d1 + k, i] * columns[d1 + j, i]
+            mean_spread[k, j] = total
+            mean_spread[j, k] = total
+
+
+@kernel
+def step(slots, d1, d2, model, left_out, fixed):
+    """One fixed-point step of the marginal likelihood; changes the scales and m of a model.
+
+    slots: the arms that take part; left_out: how many parameters the rows of the other arms determine by themselves.
+    fixed: whether the noise and the scale are given. A scale that is 0 begins at its centre. Evidence and effective
+    parameters in `state` are then those before the step.
+    """
+    fixed_noise, fixed_scale = fixed
+    state, features, data = model.state[0], model.features, model.data
+    p = d1 + d2
+    start = 0 * d1
+    constant, _ = constant_features(state, features)
+    centre = centres(state, features, d1, constant)
+    c_sigma, c_1, c_2, c_m = centre
+    start_at(centre, state, features, d1)
+    sigma2 = state.sigma2
+    ridge = np.empty(p)
+    prior = np.empty(p)
+    set_ridges(state, features, d1, fixed_scale, ridge, prior[d1:])
+    prior[:d1] = ridge[:d1]
+    whitened = whitened_rows(slots, d1, d2, data, ridge[d1:])
+    u, columns, rest, log_det = posterior_of_shared(d1, d2, model, whitened, prior, fixed_scale)
+    errors = state.residual + squared_errors(start, start, d1, data.shared, data.shared_rhs, u, u[:d1])
+    if data.dropped.any():
+        errors += squared_errors(start, start, p, data.dropped, data.dropped_rhs, u, u)
+    gamma_0, gamma_1, gamma_m, squares_1, squares_m = moments_of_shared(
+        d1, features, constant, prior, u, columns, fixed_scale
+    )
+    last = d1 if fixed_scale else p
+    gamma_2, squares_2, errors = moments_of_own(
+        slots, d1, d2, data, features, whitened, ridge[d1:], u, columns, last, errors
+    )
+    state.evidence = -0.5 * (state.weight * math.log(2.0 * math.pi * sigma2) + rest / sigma2 + log_det)
+    state.parameters = gamma_0 + gamma_1 + gamma_m + gamma_2.sum()
+    if not fixed_noise:
+        free = max(0.0, state.weight - left_out - state.parameters)
+        spread = variance_of_rewards(state)
+        least = FLOOR_NOISE * spread + ROUNDING * state.squares / state.weight
+        state.sigma2 = max(half_cauchy(errors + LEAST_ERRORS * spread, free, sigma2, c_sigma), least)
+    if not fixed_scale:
         if c_1 > 0.0:
-            numbers[S1] = bounded(half_cauchy(squares_1, gamma_1, numbers[S1], c_1), c_1)
+            state.s1 = bounded(half_cauchy(squares_1, gamma_1, state.s1, c_1), c_1)
         if c_2 > 0.0:
-            differed, counted = differences_of_dropped(numbers, d1, d2)
-            mean_s2 = 0.0
-            for k in range(d2):
-                mean_s2 += numbers[s2 + k] / d2
-                squares_2[k] += differed[k]
-                gamma_2[k] += counted[k]
-            common = bounded(half_cauchy(squares_2.sum(), gamma_2.sum(), mean_s2, c_2), c_2)
-            for k in range(d2):
-                numbers[s2 + k] = bounded(half_cauchy(squares_2[k], gamma_2[k], numbers[s2 + k], common), c_2)
-            numbers[SM] = bounded(half_cauchy(squares_m, gamma_m, numbers[SM], c_m), c_m)
-            spread_m = spread_of_mean(numbers, d1, d2)
-            for k in range(d2):
-                numbers[HEAD + d2 + k] = u[d1 + k]
-                for j in range(k + 1):
-                    total_m = 0.0
-                    for i in range(d1 + k, p):
-                        total_m += columns[d1 + k, i] * columns[d1 + j, i]
-                    spread_m[k, j] = total_m
-                    spread_m[j, k] = total_m
+            set_own_scales(features, d1, gamma_2, squares_2, c_2)
+            state.sm = bounded(half_cauchy(squares_m, gamma_m, state.sm, c_m), c_m)
+            set_common_mean(features, d1, u, columns, model.mean_spread)

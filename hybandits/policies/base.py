@@ -16,10 +16,10 @@ from hybandits.estimators import policy_file
 from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Slots
 from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import check_finite, not_finite
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream, digest_of, digest_of_key, key_of_seed, stream_of
-from hybandits.estimators.ridge import Prediction
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, KeywordsOnly, parameters_of
 from hybandits.kernels.decisions import draw_places
@@ -599,7 +599,7 @@ class Policy(Lockable, KeywordsOnly, ABC):
     def decision_numbers(self, count: int) -> tuple[int, int]:
         """Return the key and the number of the next decision, for a compiled loop that takes `count` of them."""
         first = self._decisions
-        self._decisions += count
+        self._decisions += count if self._draws else 0
         return self._key, first
 
     # -------------------------------------------------------------- settings

@@ -10,13 +10,13 @@ import numpy as np
 from hybandits.estimators.arms import Candidates
 from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
-from hybandits.estimators.ridge import Prediction
-from hybandits.estimators.sums import NO_ROOM, GramTable, unsound
+from hybandits.estimators.sums import RunningSums, unsound
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import arrow, decisions, gram, random
+from hybandits.kernels import arrow, hyran, random
 from hybandits.policies.base import Picked, Policy, check_mergeable, check_receipts
 from hybandits.policies.threads import locked, synchronized
 
@@ -63,14 +63,14 @@ class HyRan(Policy):
         As given.
     arm_count : int or None
         As given.
-    table : GramTable
+    table : RunningSums
         The sums that the estimates are solved from.
 
     Notes
     -----
     HyRan is Algorithm 1 of [1]_ in the hybrid model. In round t, with the matrix V = I + sums:
 
-    - it plays the highest x.theta + z.beta_i of (V + lambda_t I)^-1 Z;
+    - it chooses the highest x.theta + z.beta_i of (V + lambda_t I)^-1 Z;
     - after the reward Y of arm a it draws h, which is a with probability p and otherwise one of the other candidates,
       all equally likely;
     - if h = a, it adds every candidate i with the pseudo-reward (1 - 1{h=i}/pi_i) X_i.check + 1{h=i}/pi_i Y, where
@@ -94,7 +94,7 @@ class HyRan(Policy):
     _cross = True
     _draws = False
     _counts_arms = True
-    _table: GramTable
+    _table: RunningSums
     receipt_is_of_the_round = True
 
     def __init__(
@@ -116,12 +116,12 @@ class HyRan(Policy):
         self.delta = checks.probability("delta", delta, "it is a failure probability, e.g. 0.01")
         why = "it is the number of arms K; leave it out to count the arms met"
         self.arm_count = None if arm_count is None else checks.count("arm_count", arm_count, least=1, why=why)
-        self._table = GramTable(self.d1, self.d2, cross=self._cross)
+        self._table = RunningSums(self.d1, self.d2, cross=self._cross)
         if self.d1:
             self._watch = ConstantFeatures()
 
     @property
-    def table(self) -> GramTable:
+    def table(self) -> RunningSums:
         """The sums that the estimates are solved from."""
         return self._table
 
@@ -154,9 +154,10 @@ class HyRan(Policy):
 
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         x, z, arms, slots = candidates
-        solved = self._table.estimate(self._ridge())
-        index, mean = decisions.best_mean(x, z, slots, solved.theta, solved.beta)
-        width = self._table.width(x[index], z[index], int(slots[index]), solved)
+        ridge = self._ridge()
+        solved = self._table.estimate(ridge)
+        index, mean = hyran.best_mean(x, z, slots, solved.theta, solved.beta)
+        width = hyran.width_of(x[index], z[index], int(slots[index]), ridge, solved.shared_factor, solved.factors)
         return index, mean, width, 1.0, Pool(tuple(arms), x.copy(), z.copy())
 
     def _check_pool(self, arm: Hashable, x: FloatArray, z: FloatArray, receipt: Any) -> Pool:
@@ -216,11 +217,9 @@ class HyRan(Policy):
         slots = table.slots_of(pool.arms)
         played = pool.arms.index(arm)
         _, check = self.ridges(1)
-        room = table.workspace() if draw < self.p else NO_ROOM
-        sound = gram.learn_round(
-            played, self.p, draw, check[0], pool.x, pool.z, slots, reward, self._cross, table.groups, table.shared,
-            table.own, *room,
-        )  # fmt: skip
+        sound = hyran.learn_round(
+            played, self.p, draw, check[0], pool.x, pool.z, slots, reward, table.shared, table.own, *table.workspace()
+        )
         if not sound:
             raise unsound()
         table.pulls[slots[played]] += 1

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybandits.estimators.arms import Candidates, Slots
-from hybandits.estimators.learned import LearnedRidge
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import batches, decisions
+from hybandits.kernels import decisions
 from hybandits.policies.batch import NO_MASK, Batch, in_threads
 from hybandits.policies.choices import Ranking
-from hybandits.policies.posterior import AUTO, Memory, PosteriorPolicy
+from hybandits.policies.posterior import Memory, PosteriorPolicy
 
 
 class HyIDS(PosteriorPolicy):
@@ -118,26 +117,14 @@ class HyIDS(PosteriorPolicy):
         key, _, keyed = streams[0]
         numbers = np.array([stream.decision for stream in streams])
 
+        rule = self.kernel_rule()
+
         def work(first: int, last: int) -> int:
-            refused: int
             part = slice(first, last)
-            x, z = batch.x[part], batch.z[part]
-            model = self._model(streams[first])
-            if self._learns:
-                assert isinstance(model, LearnedRidge)
-                refused = batches.chances_batch_tuned(
-                    x, z, slots, model.arm_score, model.shared_score, model.numbers, model.unknown, model.state, key,
-                    keyed, numbers[part], chances[part],
-                )  # fmt: skip
-            else:
-                refused = batches.chances_batch_told(
-                    x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, key, keyed,
-                    numbers[part], chances[part],
-                )  # fmt: skip
+            refused: int = decisions.chances_batch(
+                rule, batch.x[part], batch.z[part], slots, key, keyed, numbers[part], chances[part]
+            )
             return refused
 
-        if self.memory == AUTO:  # every decision draws its model
-            in_threads(lambda first, last: max(work(b, b + 1) for b in range(first, last)), batch, 1)
-        else:
-            in_threads(work, batch, threads)
+        in_threads(work, batch, threads)
         return chances

@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hybandits.estimators.arms import Candidates, Slots
-from hybandits.estimators.learned import LearnedRidge, LearnedSettings
-from hybandits.estimators.memories import MemoryMixture
+from hybandits.estimators.interface import Prediction
+from hybandits.estimators.learned import AUTO, LearnedRidge, LearnedSettings
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream
-from hybandits.estimators.ridge import HybridRidge, Prediction
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import batches, decisions
+from hybandits.kernels import decisions
 from hybandits.policies.base import Picked
 from hybandits.policies.batch import Batch, in_threads
 from hybandits.policies.choices import Ranking
@@ -24,8 +23,6 @@ from hybandits.policies.threads import synchronized
 
 NOTHING: FloatArray = np.empty(0)
 """No variance beyond that of the estimates, and no weights where there is one model."""
-
-AUTO: Literal["auto"] = "auto"
 
 Memory = float | Literal["auto"] | None
 """How many rounds a policy remembers: None for all, or "auto" to find out."""
@@ -79,9 +76,7 @@ class PosteriorPolicy(RidgePolicy):
         self._learns = self.noise is None or self.scale is None or self.memory is not None
         super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
 
-    def _make_estimator(self, ridge: float) -> HybridRidge:
-        if self.memory == AUTO:
-            return MemoryMixture(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale)
+    def _make_estimator(self, ridge: float) -> Any:
         if self._learns:
             return LearnedRidge(d1=self.d1, d2=self.d2, noise=self.noise, scale=self.scale, memory=self.memory)
         return super()._make_estimator(ridge)
@@ -95,7 +90,7 @@ class PosteriorPolicy(RidgePolicy):
         """
         with self._lock:
             estimator = self._table
-            if not isinstance(estimator, LearnedRidge | MemoryMixture) or all(estimator.held):
+            if not isinstance(estimator, LearnedRidge) or all(estimator.fixed):
                 return None
             return estimator.learned_settings()
 
@@ -106,36 +101,40 @@ class PosteriorPolicy(RidgePolicy):
         It happens by itself now and then. Call it where two policies that have learned the same rewards in different
         orders should agree, or after a large batch. It changes nothing if noise and scale were given.
         """
-        if isinstance(self._table, LearnedRidge | MemoryMixture):
+        if isinstance(self._table, LearnedRidge):
             self._table.refresh()
 
-    def _model(self, stream: RandomStream) -> HybridRidge:
+    def _model(self, stream: RandomStream) -> Any:
         """The model that takes a decision: the only one, or one drawn by weight."""
-        estimator = self._table
-        return estimator.drawn(stream) if type(estimator) is MemoryMixture else estimator
+        estimator: Any = self._table
+        return estimator.drawn(stream) if self._learns else estimator
+
+    def kernel_rule(self) -> decisions.RidgeRule | decisions.LearnedRule:
+        """Return the rule and its estimator, as kernels for batches and loops take them."""
+        if isinstance(self._table, LearnedRidge):
+            return decisions.LearnedRule(self.rule, self._table.arrays, self._table.weights)
+        return self._table.rule(self.rule, self.noise or 1.0)
 
     def _undecided(self, stream: RandomStream) -> bool:
         """Whether nothing has been learned yet that a decision could be based on, so that the choice is uniform."""
-        model = self._model(stream)
-        return isinstance(model, LearnedRidge) and not model.tuned
+        return self._learns and not self._model(stream).ready
 
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
-        return self._model(stream).score(candidates.x, candidates.z, candidates.slots)
+        scored: Prediction = self._model(stream).score(candidates.x, candidates.z, candidates.slots)
+        return scored
 
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         x, z, _, slots = candidates
-        estimator = self._model(stream) if self.memory == AUTO else self._table
+        model = self._model(stream)
         key, decision, keyed = stream
         if self._learns:
-            assert isinstance(estimator, LearnedRidge)
-            index, mean, width, propensity = decisions.choose_tuned(
-                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers,
-                estimator.unknown, estimator.state, key, keyed, decision,
-            )  # fmt: skip
+            index, mean, width, propensity = decisions.choose_learned(
+                self.rule, x, z, slots, *model.scoring, key, keyed, decision
+            )
         else:
             index, mean, width, propensity = decisions.choose_posterior(
-                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
-                NOTHING, key, keyed, decision,
+                self.rule, x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, NOTHING, key,
+                keyed, decision,
             )  # fmt: skip
         return index, mean, width, propensity if propensity == propensity else None  # NaN: not known
 
@@ -151,26 +150,13 @@ class PosteriorPolicy(RidgePolicy):
         estimator, size = self._table, batch.size
         index = np.empty(size, np.int64)
         mean, width, propensity = np.empty(size), np.empty(size), np.empty(size)
-        key, decision = self._key, self._decisions
-        models: tuple[Any, ...] = ()
-        weights = NOTHING
-        if isinstance(estimator, MemoryMixture):
-            models, weights = estimator.arrays, estimator.weights
-        elif isinstance(estimator, LearnedRidge):
-            models = (estimator.arrays,)
+        rule = self.kernel_rule()
 
         def work(first: int, last: int) -> int:
-            refused: int
-            if models:
-                refused = batches.choose_batch_tuned(
-                    self.rule, batch.x, batch.z, slots, batch.mask, models, weights, key, decision, first, last, index,
-                    mean, width, propensity,
-                )  # fmt: skip
-            else:
-                refused = batches.choose_batch_posterior(
-                    self.rule, batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.shared_score,
-                    estimator.ridge, self.noise, key, decision, first, last, index, mean, width, propensity,
-                )  # fmt: skip
+            refused: int = decisions.choose_batch(
+                rule, batch.x, batch.z, slots, batch.mask, estimator.rounds, self._key, self._decisions, first, last,
+                index, mean, width, propensity,
+            )  # fmt: skip
             return refused
 
         in_threads(work, batch, threads)
@@ -179,11 +165,9 @@ class PosteriorPolicy(RidgePolicy):
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         super()._unpack_parts(parts)
         estimator = self._table
-        if isinstance(estimator, LearnedRidge | MemoryMixture):
-            held = estimator.noise_held, estimator.scale_held
-            memory = estimator.memory if isinstance(estimator, LearnedRidge) else AUTO
-            if (*held, memory) != (self.noise, self.scale, self.memory):
-                raise FileError("the estimator's noise, scale or memory is not the policy's: the file is corrupt")
+        given = [self.noise, self.scale, self.memory]
+        if isinstance(estimator, LearnedRidge) and [*estimator.settings.values()] != given:
+            raise FileError("the estimator's noise, scale or memory is not the policy's: the file is corrupt")
 
     def __repr__(self) -> str:
         settings = self.learned

@@ -10,10 +10,10 @@ import numpy as np
 from hybandits.estimators.arms import ArmTable, Candidates
 from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import check_finite
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
-from hybandits.estimators.ridge import Prediction
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
@@ -60,6 +60,10 @@ class Uniform(RidgePolicy):
             return -1, 0.0, 0.0, None
         (mean,), (width,) = self._score(candidates.take(np.array([index])), stream)
         return index, float(mean), float(width), 1.0 / len(candidates.arms)
+
+    def kernel_rule(self) -> decisions.RidgeRule:
+        """Return the rule and its estimator, as the compiled loop takes them."""
+        return self._table.rule(decisions.UNIFORM)
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         check_finite(candidates.x, candidates.z)

@@ -8,10 +8,11 @@ from typing import Any, Self
 from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import id_list
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import Moments
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream
-from hybandits.estimators.ridge import HybridRidge, Prediction
+from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.policies.base import Policy, check_mergeable, check_receipts

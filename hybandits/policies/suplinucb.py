@@ -11,9 +11,10 @@ import numpy as np
 from hybandits.estimators.arms import Candidates
 from hybandits.estimators.constant_features import ConstantFeatures
 from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError, Packed, counter
 from hybandits.estimators.random_stream import RandomStream
-from hybandits.estimators.ridge import HybridRidge, Prediction
+from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions

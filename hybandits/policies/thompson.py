@@ -9,8 +9,7 @@ import numpy as np
 
 from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.inputs import not_finite
-from hybandits.estimators.learned import LearnedRidge
-from hybandits.estimators.memories import MemoryMixture
+from hybandits.estimators.learned import LearnedModel
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
@@ -142,32 +141,35 @@ class HyThompson(PosteriorPolicy):
         draws = self.propensity_draws or DRAWS
         return draws + draws % 2
 
-    def _posterior(self, model: HybridRidge, candidates: Candidates) -> tuple[Any, ...]:
+    def _posterior(self, model: HybridRidge | LearnedModel, candidates: Candidates) -> tuple[Any, ...]:
         """x, z, slots, a model's factors, ridge, noise and what is not known, as the kernels that draw take them."""
         x, z, _, slots = candidates
-        noise, extra = self.noise, NOTHING
-        if isinstance(model, LearnedRidge):
-            noise = decisions.noise_of_samples(self.rule, model.numbers, model.state, self.d1, self.d2)
-            slots = empirical_bayes.with_new_arms(slots)
-            if model.state[empirical_bayes.UNKNOWN]:
-                x, z, extra = empirical_bayes.as_known(x, z, model.unknown, model.numbers)
-        return x, z, slots, model.arm_score, model.shared_score, model.ridge, noise, extra
+        if isinstance(model, HybridRidge):
+            return x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, NOTHING
+        arm_score, shared_score, _, features = model.scoring
+        noise, extra = decisions.noise_of_samples(self.rule, model.state, self.d1, self.d2), NOTHING
+        if model.state.constant:
+            x, z, extra = empirical_bayes.as_known(x, z, model.state, features)
+        return x, z, empirical_bayes.with_new_arms(slots), arm_score, shared_score, 1.0, noise, extra
 
     def _shares(self, candidates: Candidates, stream: RandomStream, m: int = 1) -> FloatArray:
         """The share of further draws in which each candidate (rows) takes each of the first m positions (columns).
 
         Among several models it is the average by their weights.
         """
-        estimator = self._table
-        if not isinstance(estimator, MemoryMixture):
-            return self._shares_of(estimator, candidates, stream, m)
-        shares = [self._shares_of(model, candidates, stream, m) for model in estimator.models]
+        estimator: Any = self._table
+        models = estimator.models if self._learns else (estimator,)
+        shares = [self._shares_of(model, candidates, stream, m) for model in models]
+        if len(shares) == 1:
+            return shares[0]
         average: FloatArray = np.tensordot(estimator.weights[: len(shares)], shares, 1)
         return average
 
-    def _shares_of(self, model: HybridRidge, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+    def _shares_of(
+        self, model: HybridRidge | LearnedModel, candidates: Candidates, stream: RandomStream, m: int
+    ) -> FloatArray:
         n = len(candidates.arms)
-        if isinstance(model, LearnedRidge) and not model.tuned:
+        if isinstance(model, LearnedModel) and not model.ready:
             return np.full((n, m), 1.0 / n)
         counts = np.empty((n, m))
         draws = self._draws_of_estimates
@@ -200,6 +202,6 @@ class HyThompson(PosteriorPolicy):
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
         """Return the share of posterior draws that each candidate wins (of `propensity_draws`, or of 2,000)."""
-        if not arrow.usable(candidates.x, candidates.z):
+        if not (arrow.within_limit(candidates.x) and arrow.within_limit(candidates.z)):
             raise not_finite(candidates.x, candidates.z)
         return self._shares(candidates, stream)[:, 0]

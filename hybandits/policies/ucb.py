@@ -15,7 +15,7 @@ from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import arrow, batches, decisions
+from hybandits.kernels import arrow, decisions
 from hybandits.policies.base import Picked
 from hybandits.policies.batch import Batch, in_threads
 from hybandits.policies.choices import Ranking
@@ -90,20 +90,32 @@ class UCBPolicy(RidgePolicy):
         )  # fmt: skip
         return picked
 
+    def kernel_rule(self) -> decisions.RidgeRule:
+        """Return the rule and its estimator, as kernels for batches and loops take them."""
+        return self._table.rule(decisions.BOUNDS, 1.0, self._coefficients)._replace(by_arm=self._by_arm)
+
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
         estimator, size = self._table, batch.size
         index, mean, width = np.empty(size, np.int64), np.empty(size), np.empty(size)
-        t = -1 if self._by_arm else estimator.rounds
+        propensity = np.ones(size)
+        rule = self.kernel_rule()
+        together = len(batch.mask) == 0 and len(slots) == 1 and batch.z.shape[2] >= arrow.SHORT
 
         def work(first: int, last: int) -> int:
-            refused: int = batches.choose_batch_ucb(
-                batch.x, batch.z, slots, batch.mask, estimator.arm_score, estimator.pulls, estimator.shared_score,
-                estimator.ridge, self._coefficients, t, first, last, index, mean, width,
-            )  # fmt: skip
+            refused: int
+            if together:
+                refused = decisions.choose_together(
+                    rule, batch.x, batch.z, slots[0], estimator.rounds, first, last, index, mean, width
+                )
+            else:
+                refused = decisions.choose_batch(
+                    rule, batch.x, batch.z, slots, batch.mask, estimator.rounds, 0, 0, first, last, index, mean, width,
+                    propensity,
+                )  # fmt: skip
             return refused
 
         in_threads(work, batch, threads)
-        return index, mean, width, np.ones(size)
+        return index, mean, width, propensity
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
         """Order by the bounds."""

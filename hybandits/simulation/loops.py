@@ -1,38 +1,36 @@
-"""Compiled loops over rounds, and the one table that says which policy is played by which.
+"""The compiled loop over rounds, and the one table that says which policy is played by it and how.
 
-Each loop takes the decisions that `choose` and `learn` would take, to the bit, because it calls the same kernels on
-blocks laid out the same way. To give a policy a loop of its own, write the kernel and its caller here and add a line to
-`COMPILED_LOOPS`: simulation, replay and the evaluation of frozen policies all look it up there.
+The loop takes the decisions that `choose` and `learn` would take, to the bit, because it calls the same kernels on
+blocks laid out the same way. To let it play another policy, write a named tuple of what the rule needs, its kernels for
+`pick` and `teach`, and its caller, and add a line to `COMPILED_LOOPS`: simulation, replay and the evaluation of frozen
+policies all look it up there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybandits.estimators.arms import ArmTable
+from hybandits.estimators.arms import ArmTable, Slots
 from hybandits.estimators.learned import LearnedRidge
-from hybandits.estimators.memories import MemoryMixture
 from hybandits.estimators.sums import unsound
 from hybandits.foundation.checks import FloatArray
-from hybandits.foundation.compiling import kernel
-from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, usable
+from hybandits.foundation.compiling import by_kind, kernel
+from hybandits.kernels.arrow import LIMIT, learn_row, refresh_due, within_limit
 from hybandits.kernels.decisions import (
-    best_mean,
-    choose_posterior,
-    choose_tuned,
-    choose_ucb,
-    choose_uniform,
+    LearnedRule,
+    RidgeRule,
+    decide_by_learned,
+    decide_by_ridge,
     walk_level,
 )
-from hybandits.kernels.empirical_bayes import Arrays, learn_row_tuned
 from hybandits.kernels.features import lay_out, lay_side_by_side, room_for
-from hybandits.kernels.gram import estimate, learn_round
-from hybandits.kernels.memories import choose_mixed, go_on, learn_row_mixed
+from hybandits.kernels.hyran import best_mean, estimate, learn_round
+from hybandits.kernels.memories import learn_by_all
 from hybandits.kernels.random import LEARN, uniform
 from hybandits.policies.base import Policy
 from hybandits.policies.hyran import HyRan
@@ -47,8 +45,235 @@ from hybandits.simulation.rounds import Rounds
 Picks = NDArray[np.int64]
 """The place of the candidate played in each round."""
 
+REFUSED, UNSOUND, LEARNED = -1, -2, 1
+"""Outcomes: numbers are out of bounds; HyRan's sums are no longer definite; all is well. Larger ones: see
+`learn_by_all`."""
 
-# ------------------------------------------------------------------ before and after a loop
+
+# ------------------------------------------------------------------ rules
+
+
+class SupRule(NamedTuple):
+    """SupLinUCB: the blocks of every level, stacked."""
+
+    arm_factor: Any
+    arm_score: Any
+    pulls: Any
+    shared_factor: Any
+    shared_score: Any
+    ridge: float
+    alpha: float
+    least: float
+
+
+class HyRanRule(NamedTuple):
+    """HyRan: its ridges for the rounds from `start` on, its sums, and room to solve them."""
+
+    p: float
+    start: int
+    choice_ridge: FloatArray
+    check_ridge: FloatArray
+    pulls: Slots
+    shared: FloatArray
+    own: FloatArray
+    shared_factor: FloatArray
+    factors: FloatArray
+    theta: FloatArray
+    beta: FloatArray
+
+
+@kernel
+def pick_by_ridge(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
+    """`pick` for a `RidgeRule`."""
+    i, _, _, _ = decide_by_ridge(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision)
+    return i, 0
+
+
+@kernel
+def teach_ridge(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
+    """`teach` for a `RidgeRule`."""
+    slot = slots[0, i]
+    blocks = rule.arm_factor, rule.arm_score, rule.pulls, rule.shared_factor, rule.shared_score
+    if learn_row(slot, x[i], z[i], reward, *blocks, rows[0]):
+        refresh_due(slot, x.shape[1], z.shape[1], *blocks, rows[0])
+    return LEARNED
+
+
+@kernel
+def pick_by_learned(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
+    """`pick` for a `LearnedRule`."""
+    i, _, _, _ = decide_by_learned(rule, x, z, slots[0, : x.shape[0]], rows[0], key, 0 * decision, decision)
+    return i, 0
+
+
+@kernel
+def teach_learned(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
+    """`teach` for a `LearnedRule`."""
+    return learn_by_all(slots[0, i], x[i], z[i], reward, rule.models, rule.weights)
+
+
+@kernel
+def pick_by_sup(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
+    """`pick` for a `SupRule`: `walk_level` down the levels. The level is -1 if its reward is not to be learned."""
+    remaining = x.shape[0]
+    left = np.arange(remaining)
+    for s in range(slots.shape[0]):
+        i, level, _, _, remaining = walk_level(
+            s + 1, x, z, slots[s, : x.shape[0]], left, remaining, rule.alpha, rule.least, rule.arm_score[s],
+            rule.shared_score[s], rule.ridge,
+        )  # fmt: skip
+        if i != -1:
+            return i, level - 1
+    return REFUSED, REFUSED
+
+
+@kernel
+def teach_sup(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
+    """`teach` for a `SupRule`, at the level where the walk has ended."""
+    slot = slots[level, i]
+    blocks = (
+        rule.arm_factor[level], rule.arm_score[level], rule.pulls[level], rule.shared_factor[level],
+        rule.shared_score[level],
+    )  # fmt: skip
+    if learn_row(slot, x[i], z[i], reward, *blocks, rows[level]):
+        refresh_due(slot, x.shape[1], z.shape[1], *blocks, rows[level])
+    return LEARNED
+
+
+@kernel
+def pick_by_hyran(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
+    """`pick` for a `HyRanRule`: `estimate` and `best_mean`."""
+    if not (within_limit(x) and within_limit(z)):
+        return REFUSED, 0
+    ridge = rule.choice_ridge[rows[0] - rule.start]
+    if not estimate(ridge, rule.shared, rule.own, rule.shared_factor, rule.factors, rule.theta, rule.beta):
+        return UNSOUND, 0
+    return best_mean(x, z, slots[0], rule.theta, rule.beta)[0], 0
+
+
+@kernel
+def teach_hyran(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
+    """`teach` for a `HyRanRule`: `learn_round`."""
+    u = 1.0
+    if x.shape[0] > 1:
+        u = uniform(key, LEARN, rows[0])
+    if not learn_round(
+        i, rule.p, u, rule.check_ridge[rows[0] - rule.start], x, z, slots[0], reward, rule.shared, rule.own,
+        rule.shared_factor, rule.factors, rule.theta, rule.beta,
+    ):  # fmt: skip
+        return UNSOUND
+    rule.pulls[slots[0, i]] += 1
+    return LEARNED
+
+
+@by_kind({RidgeRule: pick_by_ridge, LearnedRule: pick_by_learned, SupRule: pick_by_sup, HyRanRule: pick_by_hyran})
+def pick(rule, x, z, slots, rows, key, decision):  # type: ignore[no-untyped-def]
+    """Return the candidate that a rule chooses, and the level at which its reward is to be learned.
+
+    slots has the candidates' slots at every level, and rows the number of rewards learned there. The candidate is
+    REFUSED or UNSOUND if there is none.
+    """
+
+
+@by_kind({RidgeRule: teach_ridge, LearnedRule: teach_learned, SupRule: teach_sup, HyRanRule: teach_hyran})
+def teach(rule, level, i, x, z, slots, reward, rows, key):  # type: ignore[no-untyped-def]
+    """Learn the reward of candidate i, whose numbers are within bounds; return an outcome."""
+
+
+# ------------------------------------------------------------------ the loop
+
+
+@kernel
+def play(  # type: ignore[no-untyped-def]
+    rule, disjoint, pools, shown, rewards, slots, fresh, taken, rows, key, first, begin, picks
+):  # fmt: skip
+    """Rounds of `pick` and, unless the reward is NaN, `teach`, from round `begin` on.
+
+    disjoint: no feature is shared, and an arm's own are (x, z). pools: every candidate gets a slot when a reward is
+    learned, not only the one played. slots, fresh, taken, rows: for every level the slots of all arms, fresh slots for
+    those that have none, how many of them are taken, and how many rewards are learned. Round t takes decision number
+    first + t. Returns the number of rounds played, how many of them since `begin` had a reward, and the outcome.
+    """
+    source, x, z, index, counts = shown
+    x, z = room_for(source, x, z)
+    n, most = index.shape
+    _, _, d1 = x.shape
+    here = np.empty((slots.shape[0], most), np.int64)
+    none = np.empty((most, 0))
+    both = np.empty((most, d1 + z.shape[2]))
+    answered = 0
+    for t in range(begin, n):
+        count = counts[t]
+        for s in range(slots.shape[0]):
+            for a in range(count):
+                here[s, a] = slots[s, index[t, a]]
+        if disjoint:
+            lay_side_by_side(source, t, count, x, z, both)
+            xs, zs = none[:count], both[:count]
+        else:
+            row = lay_out(source, t, count, x, z)
+            xs, zs = x[row, :count], z[row, :count]
+        i, level = pick(rule, xs, zs, here, rows, key, first + t)
+        if i < 0:
+            return t, answered, i
+        picks[t] = i
+        reward = rewards[t, i]
+        if math.isnan(reward):
+            continue
+        if abs(reward) > LIMIT:
+            return t, answered, REFUSED
+        if level >= 0:
+            for a in range(count):
+                arm = index[t, a]
+                if pools or a == i:
+                    if slots[level, arm] < 0:
+                        slots[level, arm] = fresh[level, taken[level]]
+                        taken[level] += 1
+                    here[level, a] = slots[level, arm]
+            outcome = teach(rule, level, i, xs, zs, here, reward, rows, key)
+            if outcome < 0:
+                return t, answered, outcome
+            rows[level] += 1
+            if outcome > LEARNED:
+                return t + 1, answered + 1, outcome
+        answered += 1
+    return n, answered, LEARNED
+
+
+def _play(
+    tables: Sequence[ArmTable], make_rule: Callable[[], Any], rounds: Rounds, rewards: FloatArray, picks: Picks,
+    numbers: tuple[int, int] = (0, 0), *, disjoint: bool = False, pools: bool = False,
+) -> tuple[int, int]:  # fmt: skip
+    """Play rounds by the compiled loop; returns how many were played before numbers were out of bounds, and how many of
+    them had a reward.
+
+    make_rule is called when the tables have room for all arms. numbers: the key, and the number of the first decision.
+    """
+    aside = [table.set_aside(rounds.arms) for table in tables]
+    slots, fresh = _stack([slots for slots, _ in aside]), _stack([fresh for _, fresh in aside])
+    rows, taken = np.array([table.rounds for table in tables]), np.zeros(len(tables), np.int64)
+    rule, played, answered, outcome = make_rule(), 0, 0, LEARNED + 1
+    while outcome > LEARNED:
+        played, more, outcome = play(
+            rule, disjoint, pools, rounds.for_kernels, rewards, slots, fresh, taken, rows, *numbers, played, picks
+        )
+        answered += more
+        if outcome > LEARNED:
+            assert isinstance(tables[0], LearnedRidge)
+            tables[0].continue_refreshes(outcome)
+    for s, table in enumerate(tables):
+        table.settle(rounds.arms, slots[s], aside[s][1], int(rows[s]) - table.rounds)
+    if outcome == UNSOUND:
+        raise unsound()
+    return played, answered
+
+
+def _stack(arrays: list[np.ndarray]) -> np.ndarray:
+    """Arrays of different lengths as the rows of one array, padded with 0."""
+    stacked = np.zeros((len(arrays), max(map(len, arrays))), arrays[0].dtype)
+    for row, array in zip(stacked, arrays, strict=True):
+        row[: len(array)] = array
+    return stacked
 
 
 def _admit(table: ArmTable, rounds: Rounds) -> None:
@@ -70,7 +295,8 @@ def _check_played(rounds: Rounds, rewards: FloatArray, picks: Picks, played: int
     """Raise an error that says why, if a loop stopped before the last round."""
     if played == len(picks):
         return
-    if usable(*rounds.features(played)):
+    x, z = rounds.features(played)
+    if within_limit(x) and within_limit(z):
         i = picks[played]
         raise ValueError(
             f"rewards[{played}, {i}] is {float(rewards[played, i])!r}: give a reward of at most {LIMIT:g} in absolute "
@@ -81,419 +307,64 @@ def _check_played(rounds: Rounds, rewards: FloatArray, picks: Picks, played: int
     )
 
 
-@kernel
-def look_up(candidates, count, slots, here):  # type: ignore[no-untyped-def]
-    """here[i] = the slot of candidate i, for each of the `count` candidates of a round."""
-    for i in range(count):
-        here[i] = slots[candidates[i]]
+# ------------------------------------------------------------------ policies
 
 
-@kernel
-def take_slot(arm, slots, fresh, taken):  # type: ignore[no-untyped-def]
-    """Give an arm without a slot the next fresh one; returns how many fresh slots are taken."""
-    if slots[arm] < 0:
-        slots[arm] = fresh[taken]
-        taken += 1
-    return taken
-
-
-@kernel
-def learn_played(  # type: ignore[no-untyped-def]
-    slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds
-):  # fmt: skip
-    """`learn_row`, and the refresh of the blocks when it is due."""
-    if learn_row(slot, x, z, reward, arm_factor, arm_score, pulls, shared_factor, shared_score, rounds):
-        refresh_due(slot, x.shape[0], z.shape[0], arm_factor, arm_score, pulls, shared_factor, shared_score, rounds)
-
-
-# ------------------------------------------------------------------ the loops
-
-
-def _play_ucb(policy: UCBPolicy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
-    disjoint = policy.reduction == "disjoint"
-    estimator = policy.estimator
-    _admit(estimator, rounds)
-    slots, fresh = policy.meet(rounds.arms)
-    played, learned = play_ucb(
-        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
-        estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.coefficients, disjoint,
-        estimator.rounds, picks,
-    )  # fmt: skip
-    estimator.settle(rounds.arms, slots, fresh, learned)
-    _check_played(rounds, rewards, picks, played)
-
-
-@kernel
-def play_ucb(  # type: ignore[no-untyped-def]
-    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
-    coefficients, by_arm, rounds, picks,
-):  # fmt: skip
-    """Rounds of choose (`choose_ucb`) and, unless the reward is NaN, learn (`learn_played`).
-
-    by_arm: the disjoint reduction, in which no feature is shared and an arm's own are (x, z). Returns the number of
-    rounds played, which is short of all only if a number is out of bounds, and the number of rewards learned.
-    """
-    source, x, z, index, counts = shown
-    x, z = room_for(source, x, z)
-    n = counts.shape[0]
-    _, most, d1 = x.shape
-    d2 = z.shape[2]
-    here = np.empty(most, np.int64)
-    none = np.empty((most, 0))
-    both = np.empty((most, d1 + d2))
-    learned = 0
-    taken = 0
-    for t in range(n):
-        count = counts[t]
-        look_up(index[t], count, slots, here)
-        if by_arm:
-            lay_side_by_side(source, t, count, x, z, both)
-            shared, own = none[:count], both[:count]
-        else:
-            row = lay_out(source, t, count, x, z)
-            shared, own = x[row, :count], z[row, :count]
-        i, _, _, _ = choose_ucb(
-            shared, own, here[:count], arm_score, pulls, shared_score, ridge, coefficients,
-            -1 if by_arm else rounds + learned,
-        )  # fmt: skip
-        if i < 0:
-            return t, learned
-        picks[t] = i
-        reward = rewards[t, i]
-        if math.isnan(reward):
-            continue
-        if abs(reward) > LIMIT:
-            return t, learned
-        taken = take_slot(index[t, i], slots, fresh, taken)
-        learn_played(
-            slots[index[t, i]], shared[i], own[i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
-            rounds + learned,
-        )  # fmt: skip
-        learned += 1
-    return n, learned
-
-
-def _play_uniform(policy: Uniform, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
-    estimator = policy.estimator
-    _admit(estimator, rounds)
-    slots, fresh = policy.meet(rounds.arms)
-    key, first = policy.decision_numbers(len(picks))
-    played, learned = play_uniform(
-        rounds.for_kernels, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
-        estimator.shared_factor, estimator.shared_score, key, first, estimator.rounds, picks,
-    )  # fmt: skip
-    estimator.settle(rounds.arms, slots, fresh, learned)
+def _play_estimator(
+    policy: UCBPolicy | Uniform | PosteriorPolicy, rounds: Rounds, rewards: FloatArray, picks: Picks
+) -> None:
+    _admit(policy.estimator, rounds)
+    policy.meet(rounds.arms)
+    numbers = policy.decision_numbers(len(picks))
+    disjoint = isinstance(policy, UCBPolicy) and policy.reduction == "disjoint"
+    played, _ = _play([policy.estimator], policy.kernel_rule, rounds, rewards, picks, numbers, disjoint=disjoint)
     policy.decision_numbers(played - len(picks))
     _check_played(rounds, rewards, picks, played)
-
-
-@kernel
-def play_uniform(  # type: ignore[no-untyped-def]
-    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, key, first, rounds, picks
-):  # fmt: skip
-    """`play_ucb` with the choice by `choose_uniform`; round t takes decision number first + t."""
-    source, x, z, index, counts = shown
-    x, z = room_for(source, x, z)
-    n = counts.shape[0]
-    unkeyed = 0 * n
-    learned = 0
-    taken = 0
-    for t in range(n):
-        count = counts[t]
-        row = lay_out(source, t, count, x, z)
-        i = choose_uniform(x[row, :count], z[row, :count], key, unkeyed, first + t)
-        if i < 0:
-            return t, learned
-        picks[t] = i
-        reward = rewards[t, i]
-        if math.isnan(reward):
-            continue
-        if abs(reward) > LIMIT:
-            return t, learned
-        taken = take_slot(index[t, i], slots, fresh, taken)
-        learn_played(
-            slots[index[t, i]], x[row, i], z[row, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
-            rounds + learned,
-        )  # fmt: skip
-        learned += 1
-    return n, learned
-
-
-def _play_posterior(policy: PosteriorPolicy, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
-    estimator = policy.estimator
-    _admit(estimator, rounds)
-    slots, fresh = policy.meet(rounds.arms)
-    key, first = policy.decision_numbers(len(picks))
-    shown = rounds.for_kernels
-    if isinstance(estimator, LearnedRidge | MemoryMixture):
-        models: tuple[Arrays, ...]
-        if isinstance(estimator, MemoryMixture):
-            models, weights = estimator.arrays, estimator.weights
-        else:
-            models, weights = (estimator.arrays,), np.empty(0)
-        played = learned = taken = 0
-        outcome = 2
-        while outcome > 1:
-            played, learned, taken, outcome = play_tuned(
-                policy.rule, shown, rewards, slots, fresh, key, first, models, weights, played, learned, taken, picks
-            )
-            if outcome > 1:
-                go_on(outcome, estimator.d1, estimator.d2, models, weights, estimator.held)
-    else:
-        played, learned = play_posterior(
-            policy.rule, shown, rewards, slots, fresh, estimator.arm_factor, estimator.arm_score, estimator.pulls,
-            estimator.shared_factor, estimator.shared_score, estimator.ridge, policy.noise, key, first,
-            estimator.rounds, picks,
-        )  # fmt: skip
-    estimator.settle(rounds.arms, slots, fresh, learned)
-    policy.decision_numbers(played - len(picks))
-    _check_played(rounds, rewards, picks, played)
-
-
-@kernel
-def play_posterior(  # type: ignore[no-untyped-def]
-    rule, shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge,
-    noise, key, first, rounds, picks,
-):  # fmt: skip
-    """`play_ucb` with the choice by `choose_posterior`; round t takes decision number first + t."""
-    source, x, z, index, counts = shown
-    x, z = room_for(source, x, z)
-    n = counts.shape[0]
-    here = np.empty(index.shape[1], np.int64)
-    nothing = np.empty(0)
-    unkeyed = 0 * n
-    learned = 0
-    taken = 0
-    for t in range(n):
-        count = counts[t]
-        look_up(index[t], count, slots, here)
-        row = lay_out(source, t, count, x, z)
-        i, _, _, _ = choose_posterior(
-            rule, x[row, :count], z[row, :count], here[:count], arm_score, shared_score, ridge, noise, nothing, key,
-            unkeyed, first + t,
-        )  # fmt: skip
-        if i < 0:
-            return t, learned
-        picks[t] = i
-        reward = rewards[t, i]
-        if math.isnan(reward):
-            continue
-        if abs(reward) > LIMIT:
-            return t, learned
-        taken = take_slot(index[t, i], slots, fresh, taken)
-        learn_played(
-            slots[index[t, i]], x[row, i], z[row, i], reward, arm_factor, arm_score, pulls, shared_factor, shared_score,
-            rounds + learned,
-        )  # fmt: skip
-        learned += 1
-    return n, learned
-
-
-@kernel
-def play_tuned(  # type: ignore[no-untyped-def]
-    rule, shown, rewards, slots, fresh, key, first, models, weights, begin, learned, taken, picks
-):  # fmt: skip
-    """`play_posterior` at settings that are learned on the way: `choose_tuned` and `learn_row_tuned`.
-
-    With several models the one that decides is drawn (`choose_mixed`), and all learn (`learn_row_mixed`). Plays from
-    round `begin` on, with so many rewards learned and fresh slots taken before. Returns the number of rounds played, of
-    rewards learned and of slots taken, and what `learn_row_mixed` returned if that has stopped it, otherwise 1.
-    """
-    only = models[0]
-    alone = len(models) == 1  # handing all models on takes a quarter of a microsecond
-    source, x, z, index, counts = shown
-    x, z = room_for(source, x, z)
-    n = counts.shape[0]
-    here = np.empty(index.shape[1], np.int64)
-    unkeyed = 0 * n
-    for t in range(begin, n):
-        count = counts[t]
-        look_up(index[t], count, slots, here)
-        row = lay_out(source, t, count, x, z)
-        xs, zs, its = x[row, :count], z[row, :count], here[:count]
-        if alone:
-            i, _, _, _ = choose_tuned(
-                rule, xs, zs, its, only.arm_score, only.shared_score, only.numbers, only.unknown, only.state, key,
-                unkeyed, first + t,
-            )  # fmt: skip
-        else:
-            i, _, _, _ = choose_mixed(rule, xs, zs, its, models, weights, key, unkeyed, first + t)
-        if i < 0:
-            return t, learned, taken, 1
-        picks[t] = i
-        reward = rewards[t, i]
-        if math.isnan(reward):
-            continue
-        if abs(reward) > LIMIT:
-            return t, learned, taken, 1
-        taken = take_slot(index[t, i], slots, fresh, taken)
-        if alone:
-            outcome = learn_row_tuned(slots[index[t, i]], xs[i], zs[i], reward, only)
-        else:
-            outcome = learn_row_mixed(slots[index[t, i]], xs[i], zs[i], reward, models, weights)
-        learned += 1
-        if outcome > 1:
-            return t + 1, learned, taken, outcome
-    return n, learned, taken, 1
 
 
 def _play_sup(policy: SupLinUCB, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     levels = policy.levels
     _admit(levels[0], rounds)
-    aside = [level.set_aside(rounds.arms) for level in levels]
-    slots, fresh = _stack([slots for slots, _ in aside]), _stack([fresh for _, fresh in aside])
     parts = ("arm_factor", "arm_score", "pulls", "shared_factor", "shared_score")
-    stacked = [_stack([getattr(level, name) for level in levels]) for name in parts]
-    rows = np.array([level.rounds for level in levels])
-    played, answered = play_sup(
-        rounds.for_kernels, rewards, slots, fresh, *stacked, policy.ridge, policy.width_factor(levels[0].known),
-        policy.least, rows, picks,
-    )  # fmt: skip
-    learned = 0
+    stacked: dict[str, Any] = {}
+
+    def rule() -> SupRule:
+        stacked.update({name: _stack([getattr(level, name) for level in levels]) for name in parts})
+        alpha = policy.width_factor(levels[0].known)
+        return SupRule(**stacked, ridge=policy.ridge, alpha=alpha, least=policy.least)
+
+    before = sum(level.rounds for level in levels)
+    played, answered = _play(levels, rule, rounds, rewards, picks)
     for s, level in enumerate(levels):
-        for name, arrays in zip(parts, stacked, strict=True):
+        for name, arrays in stacked.items():
             own = getattr(level, name)
             own[:] = arrays[s, : len(own)]
-        new = int(rows[s]) - level.rounds
-        level.settle(rounds.arms, slots[s], aside[s][1], new)
-        learned += new
-    policy.count_skipped(answered - learned)
+    policy.count_skipped(answered - (sum(level.rounds for level in levels) - before))
     _check_played(rounds, rewards, picks, played)
-
-
-def _stack(arrays: list[np.ndarray]) -> np.ndarray:
-    """Arrays of different lengths as the rows of one array, padded with 0."""
-    stacked = np.zeros((len(arrays), max(map(len, arrays))), arrays[0].dtype)
-    for row, array in zip(stacked, arrays, strict=True):
-        row[: len(array)] = array
-    return stacked
-
-
-@kernel
-def play_sup(  # type: ignore[no-untyped-def]
-    shown, rewards, slots, fresh, arm_factor, arm_score, pulls, shared_factor, shared_score, ridge, alpha,
-    least, rows, picks,
-):  # fmt: skip
-    """Rounds of SupLinUCB: `walk_level` down the levels, then `learn_played` at the level where the walk ends, if any.
-
-    Level s + 1 is row s of slots, fresh, the blocks, and rows (how many rewards it has learned). Returns the number of
-    rounds played and the number of those that had a reward, learned or not.
-    """
-    source, x, z, index, counts = shown
-    x, z = room_for(source, x, z)
-    n, most = index.shape
-    here = np.empty(most, np.int64)
-    left = np.empty(most, np.int64)
-    taken = np.zeros(slots.shape[0], np.int64)
-    answered = 0
-    for t in range(n):
-        count = counts[t]
-        for i in range(count):
-            left[i] = i
-        row = lay_out(source, t, count, x, z)
-        i, level, remaining = -1, 0, count
-        for s in range(slots.shape[0]):
-            look_up(index[t], count, slots[s], here)
-            i, level, _, _, remaining = walk_level(
-                s + 1, x[row, :count], z[row, :count], here, left, remaining, alpha, least, arm_score[s],
-                shared_score[s], ridge,
-            )  # fmt: skip
-            if i != -1:
-                break
-        if i < 0:
-            return t, answered
-        picks[t] = i
-        reward = rewards[t, i]
-        if math.isnan(reward):
-            continue
-        if abs(reward) > LIMIT:
-            return t, answered
-        answered += 1
-        if level > 0:
-            s = level - 1
-            arm = index[t, i]
-            taken[s] = take_slot(arm, slots[s], fresh[s], taken[s])
-            learn_played(
-                slots[s, arm], x[row, i], z[row, i], reward, arm_factor[s], arm_score[s], pulls[s], shared_factor[s],
-                shared_score[s], rows[s],
-            )  # fmt: skip
-            rows[s] += 1
-    return n, answered
 
 
 def _play_hyran(policy: HyRan, rounds: Rounds, rewards: FloatArray, picks: Picks) -> None:
     table = policy.table
     _admit(table, rounds)
-    slots, fresh = table.set_aside(rounds.arms)
-    choice, check = policy.ridges(len(picks))
-    played, learned, sound = play_hyran(
-        rounds.for_kernels, rewards, slots, fresh, policy.p, policy.key, table.rounds, choice, check, table.cross,
-        table.groups, table.pulls, table.shared, table.own, *table.workspace(), picks,
-    )  # fmt: skip
-    table.settle(rounds.arms, slots, fresh, learned)
-    if not sound:
-        raise unsound()
+
+    def rule() -> HyRanRule:
+        ridges = policy.ridges(len(picks))
+        return HyRanRule(
+            policy.p, table.rounds, *ridges, table.pulls, table.shared, table.own, *table.workspace()
+        )  # fmt: skip
+
+    played, _ = _play([table], rule, rounds, rewards, picks, (policy.key, 0), pools=True)
     _check_played(rounds, rewards, picks, played)
 
 
-@kernel
-def play_hyran(  # type: ignore[no-untyped-def]
-    shown, rewards, slots, fresh, p, key, rounds, choice_ridge, check_ridge, cross, groups, pulls, shared, own,
-    factor, shared_factor, theta, beta, picks,
-):  # fmt: skip
-    """Rounds of HyRan: `estimate` and `best_mean`, then, unless the reward is NaN, `learn_round`.
-
-    There is one ridge per reward learned. Returns the number of rounds played and of rewards learned, and whether the
-    sums are still sound.
-    """
-    source, x, z, index, counts = shown
-    x, z = room_for(source, x, z)
-    n = counts.shape[0]
-    _, most, d1 = x.shape
-    d2 = z.shape[2]
-    here = np.empty(most, np.int64)
-    learned = 0
-    taken = 0
-    for t in range(n):
-        count = counts[t]
-        row = lay_out(source, t, count, x, z)
-        xs, zs = x[row, :count], z[row, :count]
-        if not usable(xs, zs):
-            return t, learned, True
-        if not estimate(groups, choice_ridge[learned], cross, d1, d2, shared, own, factor, shared_factor, theta, beta):
-            return t, learned, False
-        look_up(index[t], count, slots, here)
-        i, _ = best_mean(xs, zs, here, theta, beta)
-        picks[t] = i
-        reward = rewards[t, i]
-        if math.isnan(reward):
-            continue
-        if abs(reward) > LIMIT:
-            return t, learned, True
-        for a in range(count):
-            taken = take_slot(index[t, a], slots, fresh, taken)
-        look_up(index[t], count, slots, here)
-        u = 1.0
-        if count > 1:
-            u = uniform(key, LEARN, rounds + learned)
-        if not learn_round(
-            i, p, u, check_ridge[learned], xs, zs, here, reward, cross, groups, shared, own, factor, shared_factor,
-            theta, beta,
-        ):  # fmt: skip
-            return t, learned, False
-        pulls[here[i]] += 1
-        learned += 1
-    return n, learned, True
-
-
-# ------------------------------------------------------------------ which policy has which loop
+# ------------------------------------------------------------------ which policy is played how
 
 
 class CompiledLoop(NamedTuple):
-    """The loop that plays all policies of one kind."""
+    """How the loop plays all policies of one kind."""
 
     kind: type[Policy]
-    """The class that the loop is for; its subclasses share it as long as they keep the methods that it stands for."""
+    """The class; its subclasses share the loop as long as they keep the methods that it stands for."""
 
     play: Callable[..., None]
     """play(policy, rounds, rewards, picks): see `hybandits.simulation.play.play_rounds`."""
@@ -503,11 +374,11 @@ class CompiledLoop(NamedTuple):
 
 
 COMPILED_LOOPS: tuple[CompiledLoop, ...] = (
-    CompiledLoop(UCBPolicy, _play_ucb),
-    CompiledLoop(DisLinUCB, _play_ucb),
-    CompiledLoop(HyThompson, _play_posterior, samples=True),
-    CompiledLoop(HyIDS, _play_posterior, samples=True),
-    CompiledLoop(Uniform, _play_uniform, samples=True),
+    CompiledLoop(UCBPolicy, _play_estimator),
+    CompiledLoop(DisLinUCB, _play_estimator),
+    CompiledLoop(HyThompson, _play_estimator, samples=True),
+    CompiledLoop(HyIDS, _play_estimator, samples=True),
+    CompiledLoop(Uniform, _play_estimator, samples=True),
     CompiledLoop(SupLinUCB, _play_sup),
     CompiledLoop(HyRan, _play_hyran),
 )
@@ -523,7 +394,7 @@ def compiled_loop(policy: Policy, *, standing_for: Sequence[str] = ("choose", "l
 
 
 def keeps_methods(policy: Policy, kind: type[Policy], methods: Sequence[str]) -> bool:
-    """Whether the policy is of this kind and its class overrides none of these methods, as a user's subclass may."""
+    """Return whether the policy is of this kind and its class overrides none of these methods, as a subclass may."""
     return isinstance(policy, kind) and all(
         getattr(type(policy), name, None) is getattr(kind, name, None) for name in methods
     )

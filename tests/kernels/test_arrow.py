@@ -64,7 +64,6 @@ def test_scores_and_parameters_agree_compiled_and_plain(d1: int, d2: int) -> Non
             "product": product,
             "theta": theta,
             "beta": beta,
-            "usable": arrow.usable(x, z),
         }
 
     compiled = everything()
@@ -90,7 +89,7 @@ def test_a_removed_row_leaves_no_trace(mode: str, d1: int, d2: int) -> None:
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
 def test_raising_the_ridge_equals_starting_with_it(mode: str, d1: int, d2: int) -> None:
     blocks = Blocks(d1, d2).learn()
-    arrow.raise_ridge(np.arange(3), 1.3, d1, d2, blocks.arm_factor, blocks.arm_score, *blocks.state[3:])
+    arrow.add_to_ridge(np.arange(3), 1.3, d1, d2, blocks.arm_factor, blocks.arm_score, *blocks.state[3:])
     other = Blocks(d1, d2)
     for i in range(3):
         arrow.reset_block(other.arm_factor, i * other.f, other.arm_score, i * other.h, d2, d1, RIDGE + 1.3)
@@ -101,15 +100,15 @@ def test_raising_the_ridge_equals_starting_with_it(mode: str, d1: int, d2: int) 
 
 
 @pytest.mark.parametrize(("d1", "d2"), SHAPES)
-def test_folding_two_halves_together_equals_learning_all(mode: str, d1: int, d2: int) -> None:
+def test_merging_two_halves_equals_learning_all(mode: str, d1: int, d2: int) -> None:
     first, second, both = Blocks(d1, d2), Blocks(d1, d2), Blocks(d1, d2).learn()
     for part, rows in ((first, slice(0, 5)), (second, slice(5, None))):
         arrow.learn_rows(part.slots[rows], part.x[rows], part.z[rows], part.rewards[rows], *part.state, 0)
     mine = first.parts
     for i in range(3):
-        arrow.fold_arm(i, i, d1, d2, *mine, second.arm_factor, second.arm_score)
-    arrow.fold_shared(d1, first.shared_factor, first.shared_score, second.shared_factor, second.shared_score)
-    arrow.remove_second_ridge(np.arange(3), RIDGE, d1, d2, *mine)
+        arrow.merge_arm(i, i, d1, d2, *mine, second.arm_factor, second.arm_score)
+    arrow.merge_shared(d1, first.shared_factor, first.shared_score, second.shared_factor, second.shared_score)
+    arrow.add_to_ridge(np.arange(3), -RIDGE, d1, d2, *mine)
     for array, expected in zip(mine, both.parts, strict=True):
         assert_allclose(array, expected, rtol=1e-9, atol=1e-11)
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.estimators.learned import LearnedRidge
-from hybandits.kernels import arrow, decisions, evidence, random
+from hybandits.kernels import arrow, decisions, random
 from tests.support.blocks import RIDGE, SHAPES, Blocks
 
 
@@ -100,13 +100,6 @@ def test_a_posterior_sample_is_its_formula(mode: str, d1: int, d2: int) -> None:
         assert decisions.choose_thompson(*candidates.rows, *state, 5, 0, 9)[0] == -1
 
 
-def test_the_highest_mean_is_chosen_and_of_equals_the_first(mode: str) -> None:
-    theta, beta = np.array([1.0, 2.0]), np.array([[0.0], [5.0]])
-    x, z = np.array([[1.0, 0.0], [0.0, 0.5], [0.0, -2.0]]), np.ones((3, 1))
-    assert decisions.best_mean(x, z, np.array([-1, 0, 1]), theta, beta) == (0, 1.0)
-    assert decisions.best_mean(x, z, np.array([-1, 1, 0]), theta, beta) == (1, 6.0)
-
-
 def test_the_walk_through_levels(mode: str) -> None:
     """Means 0: only widths decide. Level 0 for all narrow, the widest where one is wide, else on with those close."""
     shared = np.zeros(arrow.score_size(1, 0))
@@ -146,37 +139,112 @@ def test_the_walk_goes_on_with_those_close_to_the_highest_bound(mode: str) -> No
         assert decisions.walk_level(2, x, z, np.arange(3), np.arange(3), 3, 1.0, 0.01, score, shared, 1.0)[0] == -2
 
 
-def test_learned_settings_are_played_with_once_there_are_any(mode: str) -> None:
-    estimator = LearnedRidge(d1=2, d2=1)
-    x, z, slots = np.array([[1.0, 2.0], [0.5, -1.0]]), np.ones((2, 1)), np.array([-1, -1])
-
-    def choose(rule: int, decision: int) -> tuple[int, float, float, float]:
-        choice: tuple[int, float, float, float] = decisions.choose_tuned(
-            rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.numbers, estimator.unknown,
-            estimator.state, 5, 0, decision,
-        )  # fmt: skip
-        return choice
-
-    randomize = [choose(decisions.SAMPLING, decision) for decision in range(40)]
-    assert {choice[0] for choice in randomize} == {0, 1}
-    assert {choice[3] for choice in randomize} == {0.5}
-    random_rows = np.random.default_rng(0)
+def taught_estimator() -> LearnedRidge:
+    random = np.random.default_rng(0)
+    estimator = LearnedRidge(d1=3, d2=2)
     for i in range(12):
-        estimator.learn(i % 2, random_rows.standard_normal(2), np.ones(1), float(i % 2) + 0.1 * i)
-    slots = np.array([estimator.slot(0), estimator.slot(1)])
-    sigma = float(np.sqrt(estimator.numbers[evidence.PLAYED]))
+        estimator.learn(i % 3, random.standard_normal(3), random.standard_normal(2), float(random.standard_normal()))
+    return estimator
+
+
+def test_learned_settings_are_used_once_there_are_any(mode: str) -> None:
+    random = np.random.default_rng(3)
+    x, z, slots = random.standard_normal((4, 3)), random.standard_normal((4, 2)), np.full(4, -1)
+    blank = LearnedRidge(d1=3, d2=2).models[0].scoring
+    uniform = [decisions.choose_learned(decisions.SAMPLING, x, z, slots, *blank, 5, 0, t) for t in range(40)]
+    assert {choice[0] for choice in uniform} == {0, 1, 2, 3}
+    assert {choice[3] for choice in uniform} == {0.25}
+    estimator = taught_estimator()
+    model, slots = estimator.models[0], np.array([*(estimator.slot(i) for i in range(3)), 0])
+    arm_score, shared_score, _, _ = model.scoring
+    sigma, parameters = model.noise, 3 + 2 * 3
     for rule, noise in (
-        (decisions.SAMPLING, sigma * (1 - 0.3 * np.exp(-12 / 4))),  # 12 rewards, 2 + 2 parameters
+        (decisions.SAMPLING, sigma * (1 - 0.3 * np.exp(-12 / parameters))),
         (decisions.INFORMATION, sigma),
     ):
-        for decision in range(5):
+        for t in range(5):
             wanted = decisions.choose_posterior(
-                rule, x, z, slots, estimator.arm_score, estimator.shared_score, 1.0, noise, np.empty(0), 5, 0, decision,
-            )  # fmt: skip
-            assert_allclose(choose(rule, decision), wanted, rtol=1e-14)
+                rule, x, z, slots, arm_score, shared_score, 1.0, noise, np.empty(0), 5, 0, t
+            )
+            assert_allclose(decisions.choose_learned(rule, x, z, slots, *model.scoring, 5, 0, t), wanted, rtol=1e-14)
     x[0, 0] = np.nan
     with np.errstate(all="ignore"):
-        assert choose(decisions.SAMPLING, 0)[0] == -1
+        assert decisions.choose_learned(decisions.SAMPLING, x, z, slots, *model.scoring, 5, 0, 0)[0] == -1
+        assert not decisions.chances_learned(x, z, slots, *model.scoring, 5, 0, 0, np.empty(4))
+
+
+class Many:
+    """Five decisions among four candidates, one of a new arm, some of them left out by a mask."""
+
+    def __init__(self, rule: int, kind: str, masked: bool, by_arm: bool = False) -> None:
+        random = np.random.default_rng(3)
+        self.x, self.z = random.standard_normal((5, 4, 3)), random.standard_normal((5, 4, 2))
+        self.mask = random.random((5, 4)) < 0.5
+        self.mask[:, 1] = True
+        self.shown = self.mask if masked else np.zeros((0, 0), bool)
+        self.rule: Any
+        if kind == "learned":
+            estimator = taught_estimator()
+            self.slots = np.array([[*(estimator.slot(i) for i in range(3)), -1]])
+            self.rule = decisions.LearnedRule(rule, estimator.arrays, estimator.weights)
+        else:
+            blocks, self.slots = Blocks(3, 2).learn(), np.array([[0, 1, 2, -1]])
+            parts = blocks.arm_factor, blocks.arm_score, blocks.pulls, blocks.shared_factor, blocks.shared_score
+            coefficients = np.array([0.5, 0.1, 2.0, 5.0, 1.0])
+            self.rule = decisions.RidgeRule(rule, *parts, RIDGE, 0.3, coefficients, by_arm)
+
+    def rows(self, b: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        rows = np.flatnonzero(self.mask[b]) if len(self.shown) else np.arange(4)
+        return rows, (self.x[b][rows], self.z[b][rows], self.slots[0][rows])
+
+
+KINDS = [
+    (decisions.BOUNDS, "ridge", False), (decisions.BOUNDS, "ridge", True), (decisions.UNIFORM, "ridge", False),
+    (decisions.SAMPLING, "ridge", False), (decisions.INFORMATION, "ridge", False),
+    (decisions.SAMPLING, "learned", False), (decisions.INFORMATION, "learned", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("rule", "kind", "by_arm"), KINDS)
+def test_batches_are_single_decisions(mode: str, rule: int, kind: str, by_arm: bool, masked: bool) -> None:
+    many = Many(rule, kind, masked, by_arm)
+    outcome = np.full(5, -1), np.empty(5), np.empty(5), np.empty(5)
+    batch = many.x, many.z, many.slots, many.shown, 10, 7, 100
+    assert decisions.choose_batch(many.rule, *batch, 1, 4, *outcome) == -1
+    for b in range(1, 4):
+        rows, candidates = many.rows(b)
+        i, *wanted = decisions.decide(many.rule, *candidates, 10, 7, 0, 100 + b) if mode == "plain" else (
+            decisions.decide_by_learned if kind == "learned" else decisions.decide_by_ridge
+        )(many.rule, *candidates, 10, 7, 0, 100 + b)  # fmt: skip
+        assert outcome[0][b] == rows[i]
+        assert_allclose([part[b] for part in outcome[1:]], wanted, rtol=1e-12)
+    assert outcome[0][0] == outcome[0][4] == -1
+    if rule == decisions.BOUNDS and not masked:
+        together = np.empty(5, np.int64), np.empty(5), np.empty(5)
+        assert decisions.choose_together(many.rule, many.x, many.z, many.slots[0], 10, 1, 4, *together) == -1
+        for mine, theirs in zip(together, outcome, strict=False):
+            assert_allclose(mine[1:4], theirs[1:4], rtol=1e-12)
+    many.x[3] = np.nan
+    with np.errstate(all="ignore"):
+        assert decisions.choose_batch(many.rule, *batch, 0, 5, *outcome) == 3
+
+
+@pytest.mark.parametrize("kind", ["ridge", "learned"])
+def test_chances_by_information_are_those_of_the_choices(mode: str, kind: str) -> None:
+    """A choice has the chance that it says, and there are at most two that are not 0."""
+    many = Many(decisions.INFORMATION, kind, False)
+    chances, numbers = np.full((5, 4), np.nan), np.arange(200, 205)
+    assert decisions.chances_batch(many.rule, many.x, many.z, many.slots[0], 7, random.KEYED, numbers, chances) == -1
+    assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
+    assert (np.count_nonzero(chances, axis=1) <= 2).all()
+    decide = decisions.decide_by_learned if kind == "learned" else decisions.decide_by_ridge
+    for b in range(5):
+        i, _, _, chance = decide(many.rule, *many.rows(b)[1], 10, 7, random.KEYED, 200 + b)
+        assert chances[b, i] == chance
+    many.x[3] = np.nan
+    with np.errstate(all="ignore"):
+        assert decisions.chances_batch(many.rule, many.x, many.z, many.slots[0], 7, 0, numbers, chances) == 3
 
 
 @pytest.mark.parametrize("function", [decisions.place_drawn, decisions.place_drawn.py_func])

@@ -22,19 +22,20 @@ def test_a_step_is_that_of_dense_algebra(mode: str, d1: int, d2: int, constant: 
     rows = make_rows(1, n=80 if mode == "compiled" else 30, d1=d1, d2=d2, constant=constant)
     estimator = taught(rows, memory=memory)
     before = scales_of(estimator)
-    numbers = estimator._explained()
+    arrays = estimator.models[0]._explained()
+    state, features = arrays.state[0], arrays.features
     wanted, m = step(rows, before, 6, memory)
     solved = solve(rows, before, 6, memory)
-    assert_allclose(numbers[evidence.EVIDENCE], solved.evidence, rtol=1e-11)
+    assert_allclose(state.evidence, solved.evidence, rtol=1e-11)
     # parameters that no feature speaks of are not counted, and a rare arm's are hardly known
-    assert_allclose(numbers[evidence.GAMMA], solved.known.sum(), rtol=1e-9)
-    assert_allclose(numbers[evidence.SIGMA2], wanted.sigma2, rtol=1e-11)
+    assert_allclose(state.parameters, solved.known.sum(), rtol=1e-9)
+    assert_allclose(state.sigma2, wanted.sigma2, rtol=1e-11)
     if d1:
-        assert_allclose(numbers[evidence.S1], wanted.s1, rtol=1e-10)
+        assert_allclose(state.s1, wanted.s1, rtol=1e-10)
     if d2:
-        assert_allclose(numbers[evidence.HEAD : evidence.HEAD + d2], wanted.s2, rtol=1e-10)
-        assert_allclose(numbers[evidence.SM], wanted.sm, rtol=1e-10)
-        assert_allclose(numbers[evidence.HEAD + d2 : evidence.HEAD + 2 * d2], m, rtol=1e-9, atol=1e-11)
+        assert_allclose(features["s2"][d1:], wanted.s2, rtol=1e-10)
+        assert_allclose(state.sm, wanted.sm, rtol=1e-10)
+        assert_allclose(features["m"][d1:], m, rtol=1e-9, atol=1e-11)
 
 
 def test_the_step_of_a_variance_is_its_formula(mode: str) -> None:
@@ -75,40 +76,44 @@ def test_rows_of_an_arm_are_whitened_by_the_root_of_their_variance(mode: str) ->
 def test_squared_errors_are_those_of_the_rows(mode: str) -> None:
     rows = make_rows(2, n=40)
     estimator = taught(rows)
+    data = estimator.models[0].arrays.data
     random = np.random.default_rng(0)
     theta, beta = random.standard_normal(4), random.standard_normal((6, 3))
-    total = estimator.numbers[evidence.REST]
-    total += evidence.squared_errors(0, 0, 4, estimator.shared_data, estimator.shared_rhs, theta, theta)
+    total = estimator.models[0].state.residual
+    total += evidence.squared_errors(0, 0, 4, data.shared, data.shared_rhs, theta, theta)
     for arm in range(6):
-        slot = estimator.slot(arm)
-        total += evidence.squared_errors(slot, 4, 3, estimator.arm_data, estimator.arm_rhs, theta, beta[arm])
+        total += evidence.squared_errors(estimator.slot(arm), 4, 3, data.arm, data.arm_rhs, theta, beta[arm])
     errors = rows.reward - rows.x @ theta - (rows.z * beta[rows.arm]).sum(axis=1)
     assert total == pytest.approx(errors @ errors)
 
 
 def test_the_variance_of_the_rewards_is_shared_out_among_noise_x_and_z(mode: str) -> None:
-    numbers, seen = np.zeros(evidence.size_of_numbers(2, 1)), np.array([10, 5, 10])
-    numbers[evidence.SQUARES], numbers[evidence.SPREAD] = 40.0, 9.0
-    constant = np.array([False, False, False])
-    assert_allclose(evidence.centres(numbers, seen, 10, 2, 1, constant), (0.3, 0.3 / 1.5, 0.3, 4.0 / 3))
-    constant[0] = True  # an intercept carries the level, and has no part in x
-    assert_allclose(evidence.centres(numbers, seen, 10, 2, 1, constant), (0.3, 0.3 / 0.5, 0.3, 0.3))
-    seen[:2] = 0
-    assert_allclose(evidence.centres(numbers, seen, 10, 2, 1, constant), (0.45, 0.0, 0.45, 0.45))
-    assert evidence.variance_of_rewards(numbers, 1) == 20.0
-    numbers[evidence.SPREAD] = 0.0
-    assert evidence.variance_of_rewards(numbers, 10) == 4.0
+    state, features = np.zeros(1, evidence.STATE)[0], np.zeros(3, evidence.FEATURE)
+    features["seen"][:] = 10, 5, 10
+    state.squares, state.spread, state.weight = 40.0, 9.0, 10.0
+    constant = np.zeros(3, bool)
+    assert_allclose(evidence.centres(state, features, 2, constant), (0.3, 0.3 / 1.5, 0.3, 4.0 / 3))
+    constant[0] = True  # an intercept carries the level
+    assert_allclose(evidence.centres(state, features, 2, constant), (0.3, 0.3 / 0.5, 0.3, 0.3))
+    constant[1] = True
+    assert_allclose(evidence.centres(state, features, 2, constant), (0.45, 0.0, 0.45, 0.45))
+    state.spread = 0.0
+    assert evidence.variance_of_rewards(state) == 4.0
+    state.weight, state.squares, state.spread = 1.0, 40.0, 9.0
+    assert evidence.variance_of_rewards(state) == 20.0
 
 
-def test_features_that_never_changed_are_constant_and_the_first_is_the_intercept(mode: str) -> None:
-    numbers = np.zeros(evidence.size_of_numbers(2, 2))
-    evidence.usual_features(numbers, 2, 2)[:] = 0.0, 5.0, 1.0, 2.0
-    constant, intercept = evidence.constant_features(numbers, np.array([0, 0, 1, 0]), 7, 2, 2)
+def test_the_first_of_the_constant_features_is_the_intercept(mode: str) -> None:
+    state, features = np.zeros(1, evidence.STATE)[0], np.zeros(4, evidence.FEATURE)
+    features["usual"][:] = 0.0, 5.0, 1.0, 2.0
+    features["varied"][2] = 1
+    state.weight = 7.0
+    constant, intercept = evidence.constant_features(state, features)
     assert constant.tolist() == [False, True, False, True]
     assert intercept == 1
-    constant, intercept = evidence.constant_features(numbers, np.array([0, 0, 1, 0]), 1, 2, 2)
-    assert not constant.any()
-    assert intercept == -1
+    state.weight = 1.0
+    constant, intercept = evidence.constant_features(state, features)
+    assert (constant.any(), intercept) == (False, -1)
     assert evidence.differs(5.1, 5.0)
     assert not evidence.differs(5.001, 5.0)
     assert evidence.differs(1e-40, 0.0)

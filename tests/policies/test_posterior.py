@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose
 
 from hybandits import HyIDS, HyThompson
 from hybandits.estimators.learned import LearnedRidge
-from hybandits.estimators.memories import MemoryMixture
 from hybandits.estimators.policy_file import FileError
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.policies.posterior import Memory, PosteriorPolicy
@@ -148,8 +147,8 @@ def test_a_memory_is_a_setting_like_any_other(kind: Any) -> None:
     assert kind(d1=2, d2=1).memory is None
     fading, mixed = kind(d1=2, d2=1, memory=500), kind(d1=2, d2=1, memory="auto")
     assert fading.memory == 500.0
-    assert fading.estimator.memory == 500.0
-    assert isinstance(mixed.estimator, MemoryMixture)
+    assert fading.estimator.settings["memory"] == 500.0
+    assert len(mixed.estimator.models) == 3
     assert "memory='auto'" in repr(mixed)
     assert mixed.copy().memory == "auto"
     assert mixed.start_delta().memory == "auto"
@@ -193,7 +192,7 @@ def test_propensities_of_several_models_are_averages_by_weight() -> None:
     policy, page = HyThompson(d1=4, d2=3, memory="auto", propensity_draws=200, seed=0), Page(4, 3)
     page.play(policy, 60)
     mixture = policy.estimator
-    assert isinstance(mixture, MemoryMixture)
+    assert isinstance(mixture, LearnedRidge)
     x, z = page.features()
     weights = np.array([0.2, 0.5, 0.3])
     of_models = []
@@ -209,7 +208,7 @@ def test_the_model_that_decides_is_drawn_anew_for_every_decision() -> None:
     policy, page = HyIDS(d1=4, d2=3, memory="auto", seed=0), Page(4, 3)
     page.play(policy, 60)
     mixture = policy.estimator
-    assert isinstance(mixture, MemoryMixture)
+    assert isinstance(mixture, LearnedRidge)
     mixture.weights[:3] = 0.3, 0.3, 0.4
     x, z = page.features()
     slots = np.array([mixture.slot(arm) for arm in ARMS])

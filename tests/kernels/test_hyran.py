@@ -7,14 +7,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits import FileError
-from hybandits.estimators.sums import GramTable, unsound
-from hybandits.kernels import gram
+from hybandits.estimators.sums import RunningSums, unsound
+from hybandits.kernels import hyran
 from tests.support.oracle import Dense
 
 D1, D2, ARMS = 3, 2, ["a", "b", "c", "d", "e"]
 
+Row = tuple[str, np.ndarray, np.ndarray, float]
 
-def rows(seed: int, n: int = 25) -> list[tuple[str, np.ndarray, np.ndarray, float]]:
+
+def rows(seed: int, n: int = 25) -> list[Row]:
     """Rows of all arms but the last."""
     random = np.random.default_rng(seed)
     return [
@@ -23,51 +25,68 @@ def rows(seed: int, n: int = 25) -> list[tuple[str, np.ndarray, np.ndarray, floa
     ]
 
 
-def summed(*batches: list[tuple[str, np.ndarray, np.ndarray, float]], cross: bool = True) -> GramTable:
-    table = GramTable(D1, D2, cross=cross)
+def summed(*batches: list[Row], cross: bool = True) -> RunningSums:
+    table = RunningSums(D1, D2, cross=cross)
     for arm, x, z, reward in [row for batch in batches for row in batch]:
         table.admit([arm])
         slot = int(table.slots_of([arm])[0])
-        gram.add_row(slot, x, z, reward, cross, table.shared, table.own)
+        hyran.add_row(slot, x, z, reward, table.shared, table.own)
         table.pulls[slot] += 1
         table.rounds += 1
     return table
 
 
-def dense(*batches: list[tuple[str, np.ndarray, np.ndarray, float]], ridge: float) -> Dense:
-    oracle = Dense(D1, D2, ARMS, ridge)
-    for row in [row for batch in batches for row in batch]:
-        oracle.learn(*row)
-    return oracle
-
-
 @pytest.mark.parametrize("ridge", [0.3, 20.0])
-def test_solved_sums_are_the_dense_ridge_regression(ridge: float) -> None:
-    table, oracle = summed(rows(0)), dense(rows(0), ridge=ridge)
+def test_solved_sums_are_the_dense_ridge_regression(mode: str, ridge: float) -> None:
+    table, dense = summed(rows(0)), Dense(D1, D2, ARMS, ridge)
+    for row in rows(0):
+        dense.learn(*row)
     solved = table.estimate(ridge)
-    parameters = oracle.parameters
-    assert_allclose(solved.theta, parameters[:D1], rtol=1e-10)
+    assert_allclose(solved.theta, dense.parameters[:D1], rtol=1e-10)
     for i, arm in enumerate(ARMS[:4]):
-        assert_allclose(solved.beta[table.slot(arm)], parameters[D1 + i * D2 : D1 + (i + 1) * D2], rtol=1e-9)
+        wanted = dense.parameters[D1 + i * D2 : D1 + (i + 1) * D2]
+        assert_allclose(solved.beta[table.slot(arm)], wanted, rtol=1e-9)
     random = np.random.default_rng(9)
-    x, z = random.normal(size=(5, D1)), random.normal(size=(5, D2))
-    mean, width = oracle.score(ARMS, x, z)
-    prediction = table.predict(x, z, table.lookup(ARMS), ridge)
+    x, z, slots = random.normal(size=(5, D1)), random.normal(size=(5, D2)), table.lookup(ARMS)
+    mean, width = dense.score(ARMS, x, z)
+    prediction = table.predict(x, z, slots, ridge)
     assert_allclose(prediction.mean, mean, rtol=1e-9, atol=1e-12)
     assert_allclose(prediction.width, width, rtol=1e-9)
+    best, highest = hyran.best_mean(x, z, slots, solved.theta, solved.beta)
+    assert (best, highest) == (mean.argmax(), pytest.approx(mean.max()))
 
 
-def test_without_cross_blocks_the_parts_are_fitted_apart() -> None:
+def test_without_cross_blocks_the_parts_are_fitted_apart(mode: str) -> None:
     table = summed(rows(0), cross=False)
     solved = table.estimate(1.0)
-    x = np.array([row[1] for row in rows(0)])
-    rewards = np.array([row[3] for row in rows(0)])
+    x, rewards = np.array([row[1] for row in rows(0)]), np.array([row[3] for row in rows(0)])
     assert_allclose(solved.theta, np.linalg.solve(np.eye(D1) + x.T @ x, x.T @ rewards), rtol=1e-10)
     own = [row for row in rows(0) if row[0] == "b"]
     z, mine = np.array([row[2] for row in own]), np.array([row[3] for row in own])
-    assert_allclose(
-        solved.beta[table.slot("b")], np.linalg.solve(np.eye(D2) + z.T @ z, z.T @ mine), rtol=1e-10, atol=1e-13
-    )
+    w = np.eye(D2) + z.T @ z
+    assert_allclose(solved.beta[table.slot("b")], np.linalg.solve(w, z.T @ mine), rtol=1e-10, atol=1e-13)
+    width = table.predict(x[:1], z[:1], table.lookup(["b"]), 1.0).width[0]
+    square = x[0] @ np.linalg.solve(np.eye(D1) + x.T @ x, x[0]) + z[0] @ np.linalg.solve(w, z[0])
+    assert width == pytest.approx(np.sqrt(square))
+
+
+@pytest.mark.parametrize("draw", [0.1, 0.9])
+def test_a_round_adds_pseudo_rewards_or_the_played_arm_alone(mode: str, draw: float) -> None:
+    """draw < p = 0.5: every candidate with its pseudo-reward; else the arm played alone."""
+    table, wanted = summed(rows(0)), summed(rows(0))
+    random = np.random.default_rng(4)
+    x, z, slots = random.normal(size=(5, D1)), random.normal(size=(5, D2)), table.lookup(ARMS)
+    solved = wanted.estimate(2.0)
+    assert hyran.learn_round(3, 0.5, draw, 2.0, x, z, slots, 1.5, table.shared, table.own, *table.workspace())
+    if draw > 0.5:
+        hyran.add_row(slots[3], x[3], z[3], 1.5, wanted.shared, wanted.own)
+    else:
+        check = [hyran.mean_of(x[i], z[i], slots[i], solved.theta, solved.beta) for i in range(5)]
+        check[3] = (1 - 1 / 0.5) * check[3] + 1.5 / 0.5
+        for i in np.flatnonzero(slots >= 0):
+            hyran.add_row(slots[i], x[i], z[i], check[i], wanted.shared, wanted.own)
+    assert_allclose(table.shared, wanted.shared, rtol=1e-12, atol=1e-14)
+    assert_allclose(table.own, wanted.own, rtol=1e-12, atol=1e-14)
 
 
 def test_merged_sums_are_those_of_all_rows() -> None:
@@ -113,7 +132,7 @@ def test_packed_sums_come_back_to_the_bit_free_slots_included() -> None:
     table = summed(rows(0))
     table.marginalise("b", 1.0)
     table.admit(["met"])
-    again = GramTable(D1, D2, cross=True)
+    again = RunningSums(D1, D2, cross=True)
     again.restore(*table.pack())
     assert again.arms == table.arms
     assert again.learned == table.learned
@@ -122,7 +141,7 @@ def test_packed_sums_come_back_to_the_bit_free_slots_included() -> None:
     assert again._new_slot("x") == table._new_slot("x")
     header, arrays = table.pack()
     with pytest.raises(FileError, match=r"shared is not an array of finite float64 of shape"):
-        GramTable(D1, D2, cross=True).restore(header, {**arrays, "shared": arrays["shared"] * np.nan})
+        RunningSums(D1, D2, cross=True).restore(header, {**arrays, "shared": arrays["shared"] * np.nan})
 
 
 def test_sums_that_are_no_longer_definite_are_refused() -> None:
