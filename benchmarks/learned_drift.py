@@ -7,7 +7,6 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from hybandits.estimators.memories import MemoryMixture
 
 from benchmarks.learned_cost import SHAPES, prepared, time_loops
 from benchmarks.learned_worlds import Played, World, worlds
@@ -162,7 +161,7 @@ def run_cost(plan: Plan) -> Section:
         workload = WORKLOADS[name]
         d1, d2 = workload.d1, workload.d2
         grown = []
-        for estimator in (LearnedRidge(d1=d1, d2=d2), MemoryMixture(d1=d1, d2=d2)):
+        for estimator in (LearnedRidge(d1=d1, d2=d2), LearnedRidge(d1=d1, d2=d2, memory="auto")):
             sizes = []
             for first, last in ((0, 1_000), (1_000, 3_000)):
                 estimator.learn_batch(range(first, last), *training_rows(d1, d2, last - first))

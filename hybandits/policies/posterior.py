@@ -46,8 +46,7 @@ class PosteriorPolicy(RidgePolicy):
     """A policy that chooses from the posterior of the hybrid model, at settings that are given or learned.
 
     Subclasses name the rule. With both `noise` and `scale` given, the estimator is a `HybridRidge`; otherwise a
-    `LearnedRidge` learns what is missing. A policy that forgets has a `LearnedRidge` in any case, or several of them
-    with different memories in a `MemoryMixture`.
+    `LearnedRidge` learns what is missing. A policy that forgets has a `LearnedRidge` in any case.
     """
 
     rule: ClassVar[int]

@@ -122,8 +122,10 @@ def pick_by_sup(rule, x, z, slots, rows, key, decision):  # type: ignore[no-unty
             s + 1, x, z, slots[s, : x.shape[0]], left, remaining, rule.alpha, rule.least, rule.arm_score[s],
             rule.shared_score[s], rule.ridge,
         )  # fmt: skip
-        if i != -1:
+        if i >= 0:
             return i, level - 1
+        if i < -1:
+            break
     return REFUSED, REFUSED
 
 

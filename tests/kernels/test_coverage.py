@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from types import FunctionType
 
+from hybandits import features
 from hybandits.estimators import learned
 from tests.support.plain import MODULES, kernels
 
 
 def test_every_kernel_is_called_in_these_tests_or_by_one_that_is() -> None:
-    """Or by `LearnedModel`, whose methods these tests call."""
-    source = "".join(path.read_text() for path in (*Path(__file__).parent.glob("test_*.py"), Path(learned.__file__)))
+    """Or by `LearnedModel` and `FeatureMap`, whose methods these tests call."""
+    callers = *Path(__file__).parent.glob("test_*.py"), Path(learned.__file__), Path(features.__file__)
+    source = "".join(path.read_text() for path in callers)
     every = {name for module in MODULES for name in kernels(module)}
     code = {
         name: getattr(function, "py_func", function).__code__
@@ -19,7 +21,7 @@ def test_every_kernel_is_called_in_these_tests_or_by_one_that_is() -> None:
         for name, function in vars(module).items()
         if name in every or (isinstance(function, FunctionType) and function.__module__ == module.__name__)
     }
-    reached = {name for name in code if f".{name}" in source}
+    reached = {name for name in code if f".{name}" in source or f" {name}(" in source}
     while more := {
         name for name in code if name not in reached and any(name in code[user].co_names for user in reached)
     }:

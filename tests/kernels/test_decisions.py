@@ -239,9 +239,13 @@ def test_chances_by_information_are_those_of_the_choices(mode: str, kind: str) -
     assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
     assert (np.count_nonzero(chances, axis=1) <= 2).all()
     decide = decisions.decide_by_learned if kind == "learned" else decisions.decide_by_ridge
+    fill = decisions.chances_by_learned if kind == "learned" else decisions.chances_by_ridge
     for b in range(5):
-        i, _, _, chance = decide(many.rule, *many.rows(b)[1], 10, 7, random.KEYED, 200 + b)
+        candidates, alone = many.rows(b)[1], np.empty(4)
+        i, _, _, chance = decide(many.rule, *candidates, 10, 7, random.KEYED, 200 + b)
         assert chances[b, i] == chance
+        assert fill(many.rule, *candidates, 7, random.KEYED, 200 + b, alone)
+        assert_array_equal(alone, chances[b])
     many.x[3] = np.nan
     with np.errstate(all="ignore"):
         assert decisions.chances_batch(many.rule, many.x, many.z, many.slots[0], 7, 0, numbers, chances) == 3
