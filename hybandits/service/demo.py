@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import math
-import multiprocessing
 import signal
 import tempfile
 import time
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,12 +47,6 @@ policy = "HyThompson:scale=1"
 
 TOPICS = ("politics", "sport", "culture", "weather")
 INTERESTS = ("politics", "sport", "culture")
-NAMES = {
-    "politics": ("Budget passed", "Talks go on", "Mayor resigns", "Vote on Sunday", "A new treaty"),
-    "sport": ("Cup final tonight", "Record in Oslo", "Coach leaves", "Derby drawn", "Young champion"),
-    "culture": ("Museum reopens", "Film of the week", "Concert sold out", "A lost novel", "Stage prize"),
-    "weather": ("Storm warning", "Heat until Friday", "First snow", "Fog in the valley", "Pollen report"),
-}
 
 BASE = -2.6
 """Log odds of a click on an ordinary article that fits nobody in particular."""
@@ -60,9 +56,6 @@ PAGE = 12
 
 ARTICLE_SECONDS = 30.0
 """After how many seconds the oldest article gives way to a new one."""
-
-STARTING = 300.0
-"""Seconds that a service may take to start."""
 
 PATIENCE = 4.0
 """Mean seconds until a click."""
@@ -89,12 +82,9 @@ class Newsroom:
 
     def write(self) -> Article:
         """A new article."""
-        topic = TOPICS[self._written % len(TOPICS)]
-        names = NAMES[topic]
-        issue, which = divmod(self._written // len(TOPICS), len(names))
         self._written += 1
-        name = names[which] if issue == 0 else f"{names[which]} ({issue + 1})"
-        return Article(name, topic, float(self._random.normal(0, 0.5)), float(self._random.normal(0, 0.5)))
+        topic = TOPICS[self._written % len(TOPICS)]
+        return Article(f"{topic} {self._written}", topic, *self._random.normal(0, 0.5, 2).tolist())
 
     def reader(self) -> dict[str, str | float]:
         """A reader; age is in standard deviations from the mean."""
@@ -112,38 +102,68 @@ class Newsroom:
             return None
         return float(self._random.exponential(PATIENCE))
 
-    def pause(self, rate: float) -> float:
-        """Seconds until the next reader."""
-        return float(self._random.exponential(1 / rate))
 
-
-def visit(url: str, *, rate: float = 30.0, seed: int = 0, seconds: float | None = None) -> int:
+async def visit(url: str, *, rate: float = 30.0, seed: int = 0, seconds: float = math.inf) -> int:
     """Send readers to a service whose bandit is `BANDIT`; returns how many were shown an article.
 
     Parameters
     ----------
     url : str
-        Where the service is.
+        The address of the service.
     rate : float
         Readers per second.
     seed : int
-        What readers, articles and clicks are drawn from.
-    seconds : float, optional
-        How long they come; without end if it is not given, until Ctrl-C.
+        The seed of readers, articles and clicks.
+    seconds : float
+        How long they come.
     """
-    _check(rate, seed)
-    return asyncio.run(_visit(url, rate, seed, math.inf if seconds is None else seconds))
+    newsroom = Newsroom(seed)
+    pauses = np.random.default_rng(seed)
+    page: dict[str, Article] = {}
+    shown = 0
+    async with AsyncClient(url, timeout=30) as client, asyncio.TaskGroup() as readers:
+
+        async def read() -> None:
+            nonlocal shown
+            reader = newsroom.reader()
+            with contextlib.suppress(ServiceError, httpx.HTTPError):  # this reader sees nothing; others come
+                decided = await client.decide(reader)
+                shown += 1
+                after = newsroom.click(reader, page[decided.arm]) if decided.arm in page else None
+                if after is not None and after < seconds:
+                    await asyncio.sleep(after)
+                    await client.reward(decided.event_id, 1.0)
+
+        async def add() -> None:
+            article = newsroom.write()
+            await client.put_arm(article.id, {"topic": article.topic})
+            page[article.id] = article
+
+        for _ in range(PAGE):
+            await add()
+        start = renewed = time.monotonic()
+        while (now := time.monotonic()) - start < seconds:
+            readers.create_task(read())
+            if now - renewed >= ARTICLE_SECONDS:
+                renewed = now
+                with contextlib.suppress(ServiceError, httpx.HTTPError):  # the page stays as it is until the next time
+                    await add()
+                    oldest = next(iter(page))
+                    await client.retire_arm(oldest)
+                    del page[oldest]
+            await asyncio.sleep(pauses.exponential(1 / rate))
+    return shown
 
 
 def demonstrate(*, port: int = 8000, rate: float = 30.0, seed: int = 0) -> None:
     """Serve `BANDIT` at a port of this machine and send readers to it, until Ctrl-C. The log is thrown away."""
-    _check(rate, seed)
-    processes = multiprocessing.get_context("spawn")
-    readers: list[multiprocessing.process.BaseProcess] = []
+    checks.positive("--rate", rate, "it is the number of readers per second")
+    checks.seed(seed)
+    readers: list[BaseProcess] = []
 
     def begin(url: str) -> None:
         print(f"The page is at {url} (Ctrl-C ends it). Readers come now.", flush=True)
-        readers.append(processes.Process(target=_come, args=(url, rate, seed), daemon=True))
+        readers.append(get_context("spawn").Process(target=_come, args=(url, rate, seed), daemon=True))
         readers[0].start()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -159,83 +179,9 @@ def demonstrate(*, port: int = 8000, rate: float = 30.0, seed: int = 0) -> None:
                 process.join()
 
 
-def _check(rate: float, seed: int) -> None:
-    checks.positive("--rate", rate, "it is the number of readers per second")
-    checks.seed(seed)
-
-
 def _come(url: str, rate: float, seed: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that serves ends this one
-    visit(url, rate=rate, seed=seed)
-
-
-async def _visit(url: str, rate: float, seed: int, seconds: float) -> int:
-    newsroom = Newsroom(seed)
-    shown = 0
-    async with AsyncClient(url, timeout=30) as client:
-        await _until_there(client)
-        page = await _open(client, newsroom)
-
-        async def read() -> None:
-            nonlocal shown
-            reader = newsroom.reader()
-            try:
-                decided = await client.decide(reader)
-                shown += 1
-                if decided.arm not in page:
-                    return
-                after = newsroom.click(reader, page[decided.arm])
-                if after is not None and after < seconds:
-                    await asyncio.sleep(after)
-                    await client.reward(decided.event_id, 1.0)
-            except (ServiceError, httpx.HTTPError):
-                pass  # this reader saw nothing; others come
-
-        start = renewed = time.monotonic()
-        async with asyncio.TaskGroup() as readers:
-            while (now := time.monotonic()) - start < seconds:
-                readers.create_task(read())
-                if now - renewed >= ARTICLE_SECONDS:
-                    renewed = now
-                    await _renew(client, newsroom, page)
-                await asyncio.sleep(newsroom.pause(rate))
-    return shown
-
-
-async def _until_there(client: AsyncClient) -> None:
-    """Wait until the service answers; it may have to compile first."""
-    limit = time.monotonic() + STARTING
-    while True:
-        try:
-            await client.arms()
-            return
-        except (ServiceError, httpx.HTTPError):
-            if time.monotonic() > limit:
-                raise
-            await asyncio.sleep(0.5)
-
-
-async def _open(client: AsyncClient, newsroom: Newsroom) -> dict[str, Article]:
-    """Fill the page. Articles of an earlier demonstration on the same log are retired."""
-    page = {article.id: article for article in (newsroom.write() for _ in range(PAGE))}
-    for arm in await client.arms():
-        if arm["active"] and arm["arm"] not in page:
-            await client.retire_arm(arm["arm"])
-    for article in page.values():
-        await client.put_arm(article.id, {"topic": article.topic})
-    return page
-
-
-async def _renew(client: AsyncClient, newsroom: Newsroom, page: dict[str, Article]) -> None:
-    """Let the oldest article give way to a new one."""
-    article, oldest = newsroom.write(), next(iter(page))
-    try:
-        await client.put_arm(article.id, {"topic": article.topic})
-        page[article.id] = article
-        await client.retire_arm(oldest)
-        del page[oldest]
-    except (ServiceError, httpx.HTTPError):
-        pass  # the page stays as it is until the next time
+    asyncio.run(visit(url, rate=rate, seed=seed))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -27,14 +28,6 @@ def test_its_bandit_is_one() -> None:
     bandit = read_bandit(tomllib.loads(BANDIT))
     assert list(bandit.policies) == ["live", "bold"]
     assert bandit.window == 15
-
-
-@pytest.mark.slow
-def test_it_has_help() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "hybandits.service.demo", "--help"], capture_output=True, text=True, check=True
-    )
-    assert "simulated readers" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -77,12 +70,6 @@ def test_everything_follows_from_the_seed() -> None:
     assert one.reader() == same.reader()
 
 
-def test_articles_have_names_of_their_own() -> None:
-    newsroom = Newsroom(0)
-    names = [newsroom.write().id for _ in range(100)]
-    assert len(set(names)) == 100
-
-
 def test_clicks_come_as_often_as_the_model_says() -> None:
     """Seeded; 4 standard errors: a right one fails once in 16,000 seeds."""
     newsroom = Newsroom(1)
@@ -105,10 +92,9 @@ def test_readers_drive_a_real_service(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(demo, "PATIENCE", 0.05)
     service = Writer(SqliteStore(tmp_path / "log.db"), read_bandit(tomllib.loads(BANDIT)))
     with served(service) as web:
-        shown = visit(str(web.base_url), rate=60, seed=5, seconds=3)
+        shown = asyncio.run(visit(str(web.base_url), rate=60, seed=5, seconds=1.5))
         view = web.get("/v1/view").json()
         assert view["decisions"] == shown > 0
         assert view["known_arms"] > view["active_arms"] == demo.PAGE
-        assert visit(str(web.base_url), rate=20, seed=6, seconds=0.5) > 0  # another time, on the same log
     result = verify(service.store, lambda row: None)
     assert result.different == 0
