@@ -237,11 +237,11 @@ def check(store: Store, clients: list[Client], kills: int, problems: list[str]) 
     problems += [problem for client in clients for problem in _missing(client, rows)]
     again = verify(store)
     problems += again.examples
-    fold, whole = ModelState.restored(store), ModelState.based(store)
-    assert fold is not None
+    state, whole = ModelState.restored(store), ModelState.based(store)
+    assert state is not None
     whole.apply(store.rows(whole.row), store)
     for name, policy in whole.policies.items():
-        if fold.policies[name].to_bytes() != policy.to_bytes():
+        if state.policies[name].to_bytes() != policy.to_bytes():
             problems.append(f"{name} differs between snapshot and log")
     closed = sum(isinstance(row.content, Decision) and row.number <= whole.closed for row in rows)
     if not closed == whole.summary.reward.n == whole.policies["live"].rounds:

@@ -14,7 +14,7 @@ from hybandits.cli.shared import bar, plain_errors
 if TYPE_CHECKING:
     from hybandits.service.log.store import Store
 
-service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after the log of a decision service.")
+service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Administer the log of a decision service.")
 
 StoreOption = Annotated[
     str | None,
@@ -41,7 +41,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Serve decisions: ask POST /v1/decisions, give POST /v1/rewards, and look at the page.
+    """Serve decisions: POST /v1/decisions and /v1/rewards, and a dashboard.
 
     The log is a SQLite file beside bandit.toml, or a PostgreSQL database that several servers share. A decision or a
     reward is answered when it is on disk, so the service can be stopped or killed at any time. Ctrl-C ends it after
@@ -122,14 +122,14 @@ def verify(
 
 @service.command()
 def snapshot(bandit: BanditFile, store: StoreOption = None) -> None:
-    """Fold the log and keep the model, so that the next start is fast."""
+    """Learn the log and store the model, so that the next start is fast."""
     with _opened(bandit, store) as log:
         from hybandits.service.model_state import ModelState
 
-        fold = ModelState.restored(log)
-        assert fold is not None
-        log.keep_snapshot(fold.snapshot())
-        typer.echo(f"kept the model at row {fold.row:,}")
+        state = ModelState.restored(log)
+        assert state is not None
+        log.keep_snapshot(state.snapshot())
+        typer.echo(f"stored the model at row {state.row:,}")
 
 
 @service.command()

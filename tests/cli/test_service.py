@@ -95,7 +95,7 @@ def test_serve_and_everything_on_its_log(file: Path, tmp_path: Path, options: tu
     assert run("describe", str(tmp_path / "log"))[0] == 0
     assert run("service", "promote", str(file), "even") == (0, "even decides from now on\n")
     assert run("service", "promote", str(file), "nobody")[0] == 2
-    assert run("service", "snapshot", str(file))[1].startswith("kept the model at row ")
+    assert run("service", "snapshot", str(file))[1].startswith("stored the model at row ")
     new = str(tmp_path / "second.db")
     code, words = run("service", "rotate", str(file), new)
     assert code == 0

@@ -36,21 +36,21 @@ class ServiceReader:
     ----------
     store : Store
         The log.
-    fold : ModelState
-        Its model, which has folded at least what is to be read.
+    state : ModelState
+        Its model, which has learned at least what is to be read.
     """
 
     kind = "service"
     binary_user = False
     pair: Sequence[str] = ()
 
-    def __init__(self, store: Store, fold: ModelState) -> None:
+    def __init__(self, store: Store, state: ModelState) -> None:
         self._store = store
-        self._bandit, self._closed, self._unrewarded = fold.bandit, fold.closed, fold.unrewarded
+        self._bandit, self._closed, self._unrewarded = state.bandit, state.closed, state.unrewarded
         self._begins, self._closed_before = 0, 0
-        if fold.base:
-            self._begins, self._closed_before = fold.base, ModelState.based(store).closed
-        self._features = fold.features
+        if state.base:
+            self._begins, self._closed_before = state.base, ModelState.based(store).closed
+        self._features = state.features
         self.user, self.arm = self._features.user_columns, self._features.arm_columns
         self.size = store.last()[0]
         columns = self._features.to_dict()
@@ -64,7 +64,7 @@ class ServiceReader:
         self._pools: WeakKeyDictionary[Pool, int] = WeakKeyDictionary()  # the tables' numbers of candidates
         lines = rounds = 0
         decisions = walk(self._store, learning=False)
-        all_entered = (self._entered(fold, row, tables) for fold, rows in decisions for row in rows)
+        all_entered = (self._entered(state, row, tables) for state, rows in decisions for row in rows)
         done = 0
         while chunk := list(itertools.islice(all_entered, ROWS)):
             first, last = chunk[0].row.number, chunk[-1].row.number
@@ -88,14 +88,14 @@ class ServiceReader:
         """Whether the decision in this row waits for the end of its window."""
         return self._bandit.window is not None and number > self._closed
 
-    def _entered(self, fold: ModelState, row: Row, tables: Tables) -> _Entered:
+    def _entered(self, state: ModelState, row: Row, tables: Tables) -> _Entered:
         """A decision whose candidates have been entered into the tables."""
         decision = row.content
         assert isinstance(decision, Decision)
-        pool = fold.pool(decision.candidates)
+        pool = state.pool(decision.candidates)
         number = self._pools.get(pool)
         if number is None:
-            vectors = fold.features.arm_vectors(pool.vectors)
+            vectors = state.features.arm_vectors(pool.vectors)
             arms = [tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)]
             number = self._pools[pool] = tables.pool(arms)
         return _Entered(row, decision, number, pool.ids.index(decision.arm))
@@ -140,10 +140,10 @@ def export(
 ) -> tuple[Log, Problems]:
     """Write the decisions of a service's log, with their rewards, as a log of this project."""
     problems = Problems()
-    fold = ModelState.restored(store)
-    if fold is None:
+    state = ModelState.restored(store)
+    if state is None:
         raise LogError("The service's log is empty.")
-    reader = ServiceReader(store, fold)
+    reader = ServiceReader(store, state)
     first = store.first_decisions(0, 1)
     if not first:
         raise LogError("There is nothing to export: the log has no decisions.")

@@ -75,10 +75,10 @@ def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> 
         assert isinstance(begins.content, Continued)
         result.begins_elsewhere = begins.content.fingerprint != fingerprint()
         result.copied = sum(1 for _ in store.rows(0, begins.number, [DECISION]))
-    for fold, rows in walk(store):
+    for state, rows in walk(store):
         events = [Decide(made.user, made.candidates, made.event) for made in map(_decision, rows)]
-        for row, again in zip(rows, fold.decide_batch(events), strict=True):
-            _compare(fold, row, again, result)
+        for row, again in zip(rows, state.decide_batch(events), strict=True):
+            _compare(state, row, again, result)
         progress(rows[-1].number)
     _check_end(store, result)
     return result
@@ -88,10 +88,10 @@ def _check_end(store: Store, result: Verification) -> None:
     """Compare the model with the one that the new log begins with, if the log was rotated."""
     (last,) = store.by_number([store.last()[0]])
     if isinstance(last.content, Ended) and last.content.fingerprint == fingerprint() and not result.begins_elsewhere:
-        fold = ModelState.based(store)
-        fold.apply(store.rows(fold.row, last.number - 1), store)
-        if fold.snapshot().digest != last.content.digest:
-            _differs(result, last, f"the model is {fold.snapshot().digest} and was {last.content.digest}")
+        state = ModelState.based(store)
+        state.apply(store.rows(state.row, last.number - 1), store)
+        if state.snapshot().digest != last.content.digest:
+            _differs(result, last, f"the model is {state.snapshot().digest} and was {last.content.digest}")
 
 
 def _decision(row: Row) -> Decision:
@@ -99,7 +99,7 @@ def _decision(row: Row) -> Decision:
     return row.content
 
 
-def _compare(fold: ModelState, row: Row, again: Decision | Refused, result: Verification) -> None:
+def _compare(state: ModelState, row: Row, again: Decision | Refused, result: Verification) -> None:
     made = _decision(row)
     result.decisions += 1
     if isinstance(again, Refused):
@@ -109,7 +109,7 @@ def _compare(fold: ModelState, row: Row, again: Decision | Refused, result: Veri
         if again != made:
             _differs(result, row, _words(made, again))
     elif not _is_same(made, again):
-        if _is_near_tie(fold, made, again):
+        if _is_near_tie(state, made, again):
             result.near_ties += 1
         else:
             _differs(result, row, f"{_words(made, again)}, which is no near tie")
@@ -136,34 +136,29 @@ def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
     return max((abs(one.get(i, 0.0) - other.get(i, 0.0)) for i in one.keys() | other.keys()), default=0.0)
 
 
-def _is_near_tie(fold: ModelState, made: Decision, again: Decision) -> bool:
+def _is_near_tie(state: ModelState, made: Decision, again: Decision) -> bool:
     """Whether the decision as it was made is what this model decides for features that hardly differ.
 
-    Rounding can let a rule prefer another arm, a posterior draw be won by another arm, or the last draw fall on the
-    other side of a limit. All of these are jumps, and how far the model was from one is known to each policy alone. So
-    the numbers of all candidates' vectors are moved by up to 1e-9 of their size (of 1, if they are smaller), at random
-    and many times, with the same draws: the decision is a near tie if the same arm with the same chances comes out
-    once, and for each challenger once the same chance of that arm, because each may be at a tie of its own. Rounding
-    moves scores by much less than this, and to either side of a tie equally well, so that a tie is hardly ever
-    overlooked. A decision that was changed later passes only if it lies within 1e-9 of a jump.
+    Rounding can make a decision jump, and only the policy knows how far it was from a jump. So all vectors are moved by
+    up to 1e-9 of their size (of 1, if they are smaller), many times, with the same draws. The decision is a near tie if
+    the same arm with the same chances comes out once, and for each challenger once the same chance of that arm, because
+    each may be at a tie of its own. A decision that was changed later passes only if it lies within 1e-9 of a jump.
 
-    Every second time, numbers that are 0 or 1 stay: a policy that learns its settings takes a feature that has never
-    changed, such as a constant, for another one as soon as it does. Two cases are reported as different although they
-    are ties: where such a policy has no other features, and where a model amplifies rounding beyond 1e-9, because its
-    features are almost dependent.
+    Every second time, numbers that are 0 or 1 stay: for a policy that learns its settings, a feature that has never
+    changed, such as a constant, becomes another one as soon as it does.
     """
     if _asked(made) != _asked(again):
         return False
-    pool = fold.pool(made.candidates)
-    if made.arm not in pool.ids or made.arm_version != fold.arms[made.arm].version:
+    pool = state.pool(made.candidates)
+    if made.arm not in pool.ids or made.arm_version != state.arms[made.arm].version:
         return False
     place = pool.ids.index(made.arm)
-    x, z = (_nudged(vectors) for vectors in fold.features.crossed([made.user], pool.vectors))
+    x, z = (_nudged(vectors) for vectors in state.features.crossed([made.user], pool.vectors))
     draws = {
         name: policy.randomize_batch(x, z, pool.ids, keys=[made.event] * NUDGES, floor=made.floor)
-        for name, policy in fold.policies.items()
+        for name, policy in state.policies.items()
     }
-    drawn = draws.pop(fold.live)
+    drawn = draws.pop(state.live)
     return any(
         index == place
         and abs(made.chance - chances[place]) <= NUDGED_TOLERANCE

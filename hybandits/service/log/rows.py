@@ -71,7 +71,7 @@ class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit
     candidates : JSON
         The candidates that the request named; `ALL` for the arms that were active at the row `version`.
     version : int
-        The row that the model had folded when it decided.
+        The last row that the model had learned when it decided.
     n : int
         The number of candidates.
     arm, arm_version : str, int
