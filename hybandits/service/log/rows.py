@@ -189,9 +189,6 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Content)
-_rows_decoder = msgspec.json.Decoder(list[Row])
-_outcomes_decoder = msgspec.json.Decoder(list[tuple[Row, Row | None]])
 
 
 def encode(content: Content) -> bytes:
@@ -211,26 +208,3 @@ def encode_ids(ids: Sequence[str] | None) -> Candidates:
 def decode_ids(candidates: Candidates) -> list[str] | None:
     """The ids of candidates; None for `ALL`."""
     return msgspec.json.decode(candidates, type=list[str] | None)
-
-
-def decode(text: bytes | str) -> Any:
-    """The content of a row from its JSON.
-
-    >>> decode(encode(Retired("a17")))
-    Retired(arm='a17')
-    """
-    return _decoder.decode(text)
-
-
-def decode_rows(text: bytes | str) -> list[Row]:
-    """Rows from a JSON list of their number, time and content.
-
-    >>> decode_rows('[[7,0,{"is":"retire","arm":"a17"}]]')
-    [Row(number=7, time=0, content=Retired(arm='a17'))]
-    """
-    return _rows_decoder.decode(text)
-
-
-def decode_outcomes(text: bytes | str) -> list[tuple[Row, Row | None]]:
-    """Decisions with their rewards, from a JSON list of pairs."""
-    return _outcomes_decoder.decode(text)

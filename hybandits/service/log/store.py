@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
 from hybandits.service.log.rows import (
     DECISION,
     EVENTLESS,
@@ -22,8 +24,6 @@ from hybandits.service.log.rows import (
     SCHEMA,
     Decision,
     Row,
-    decode_outcomes,
-    decode_rows,
     encode,
 )
 
@@ -32,6 +32,9 @@ SNAPSHOTS = 3
 
 PAGE = 1_000
 """Rows that are read at a time. A WAL of SQLite cannot be reset while somebody reads."""
+
+_ROWS = msgspec.json.Decoder(list[Row])
+_OUTCOMES = msgspec.json.Decoder(list[tuple[Row, Row | None]])
 
 Values = Sequence[Any]
 Result = list[tuple[Any, ...]]
@@ -132,7 +135,7 @@ class Reading(ABC):
 
     def _rows(self, query: str, values: Values) -> list[Row]:
         ((text,),) = self._fetch(f"SELECT string_agg({_ROW.format('r')}, ',') FROM ({query}) AS r", values)
-        return sorted(decode_rows(f"[{text or ''}]"), key=attrgetter("number"))
+        return sorted(_ROWS.decode(f"[{text or ''}]"), key=attrgetter("number"))
 
     def _among(self, column: str, values: Values) -> list[Row]:
         condition, values = self.dialect.among(values)
@@ -167,7 +170,7 @@ class Reading(ABC):
         )
         while True:
             ((text,),) = self._fetch(query, [after, upto, DECISION, REWARD])
-            page = sorted(decode_outcomes(f"[{text or ''}]"), key=lambda pair: pair[0].number)
+            page = sorted(_OUTCOMES.decode(f"[{text or ''}]"), key=lambda pair: pair[0].number)
             yield from page
             if len(page) < PAGE:
                 return
