@@ -68,7 +68,7 @@ def _keep(coefficient: Any, **values: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AsWritten(checks.KeywordsOnly):
+class AsWritten:
     """The coefficient of the paper's theorems (sections 3.1 and 3.2), which comes with a ridge of its own.
 
     It does not change over time and needs to know the number of rounds. It usually explores far more than
@@ -139,7 +139,7 @@ class AsWritten(checks.KeywordsOnly):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfNormalised(checks.KeywordsOnly):
+class SelfNormalised:
     """The default coefficient: it grows slowly over time and is scaled by the noise of the rewards.
 
     Parameters
@@ -212,7 +212,7 @@ class SelfNormalised(checks.KeywordsOnly):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant(checks.KeywordsOnly):
+class Constant:
     """A coefficient that never changes, tuned by hand (Li et al. 2010).
 
     Parameters

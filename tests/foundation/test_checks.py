@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -165,28 +164,6 @@ def test_a_text_column_is_named_where_columns_have_names() -> None:
 def test_rewards_that_are_text() -> None:
     with pytest.raises(TypeError, match=r"rewards\[0\] is 'yes', expected a number: .* 1 for yes and 0 for no"):
         checks.array("rewards", ["yes", "no"], 1, 2, "shape (2,)")
-
-
-class Kept(checks.KeywordsOnly):
-    def __init__(self, first: int, *, second: int = 0, third: int = 0) -> None:
-        self.settings = first, second, third
-
-
-class Loose(checks.KeywordsOnly):
-    def __init__(self, *settings: int) -> None:
-        self.settings = settings
-
-
-def test_settings_without_their_names_are_refused_with_the_call_as_it_should_be() -> None:
-    assert Kept(1, third=3).settings == (1, 0, 3)
-    assert Loose(1, 2).settings == (1, 2)
-    assert copy.copy(Kept(1)).settings == (1, 0, 0)
-    with pytest.raises(
-        TypeError, match=r"^Kept takes its settings by name, got 2 without one: write Kept\(first, second=2\)$"
-    ):
-        Kept(1, 2)  # type: ignore[misc]
-    with pytest.raises(TypeError, match=r"got 3 without one: write Kept\(first, third=3, second=2\)$"):
-        Kept(1, 3, second=2)  # type: ignore[misc]
 
 
 def test_ready_arrays_are_those_that_kernels_take_as_they_are() -> None:

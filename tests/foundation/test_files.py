@@ -21,7 +21,6 @@ from hybandits.foundation.files import (
     part_of,
     read_toml,
     sha256,
-    sync_folder,
     write_atomically,
 )
 
@@ -175,22 +174,6 @@ def test_alive(dead: int) -> None:
     assert alive(1)  # may be another user's
     assert not alive(dead)
     assert not alive(10**30)
-
-
-def test_a_folder_is_synced_with_all_that_is_in_it_and_its_parents(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "new" / "log"
-    (folder / "rounds").mkdir(parents=True)
-    (folder / "rounds" / "1").write_text("one")
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
-    monkeypatch.chdir(tmp_path)
-    sync_folder(Path("new/log"))
-    for path in (folder, folder / "rounds", folder / "rounds" / "1", folder.parent, tmp_path):
-        assert path.stat().st_ino in synced
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        sync_folder(tmp_path / "nowhere")
 
 
 def test_sha256(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_policies_with_different_settings_are_not_merged() -> None:
 
 
 def test_settings_are_passed_by_name() -> None:
-    with pytest.raises(TypeError, match=r"^HyLinUCB takes its settings by name, .* write HyLinUCB\(d1=3, d2=2\)$"):
+    with pytest.raises(TypeError, match="positional argument"):
         HyLinUCB(3, 2)  # type: ignore[misc]
-    with pytest.raises(TypeError, match=r"write EpsilonGreedy\(policy, epsilon=0\.2\)$"):
+    with pytest.raises(TypeError, match="positional argument"):
         EpsilonGreedy(Greedy(d1=1, d2=1), 0.2)  # type: ignore[misc]
