@@ -23,11 +23,11 @@ LINEAR = (0.9, 1.1)
 linear), 0.76 (HyRan in setting 1, called somewhat sublinear) and 0.35 to 0.55 (the others)."""
 
 ROOT_TOLERANCE = 0.05
-"""How far above 0.5 an exponent still agrees with sqrt(T): the theorems' sqrt(T log(T/delta)) has the exponent
+"""The distance above 0.5 at which an exponent agrees with sqrt(T): the theorems' sqrt(T log(T/delta)) has the exponent
 0.5 + 1/(2 log(T/delta)) at T, which is 0.538 at T = 5,000 and delta = 0.01."""
 
 GROWTH_TOLERANCE = 0.1
-"""How far an exponent may be from that of eigenvalues (1) and of singular values (1/2)."""
+"""The largest distance of an exponent from that of eigenvalues (1) and of singular values (1/2)."""
 
 BETWEEN = 0.75
 """Where an exponent is as near to linear as to a square root: across it, a claim of either is contradicted."""

@@ -123,7 +123,7 @@ class JudgedOutcome:
 
     @property
     def fresh(self) -> bool:
-        """Whether these are fresh environments, beside the paper's own."""
+        """True if these are fresh environments, beside the paper's own."""
         return self.experiment.name in FRESH_NAMES.values()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hybandits.paper.settings import HYRAN_RELEASED, YAHOO_EXPERIMENTS
 
 READ_OUT_ERRORS = {"setting-1": 10.0, "setting-2": 10.0, "setting-3": 15.0, "yahoo": 200.0, "yahoo-positions": 200.0}
-"""How far a published number may be off, panel by panel: it was read off the figure's pixels. A pixel of the panel of
+"""The error of a published number, panel by panel: it was read off the figure's pixels. A pixel of the panel of
 setting 3 is 12.8 units high, and markers and grid lines are snapped to whole pixels there."""
 
 TOLERANCE = 0.01

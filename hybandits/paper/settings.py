@@ -55,7 +55,7 @@ that are told nothing."""
 FRESH_ARMS = {"setting-1": (25,), "setting-2": (25,), "setting-3": (10, 100, 400)}
 """The settings that are also played in fresh environments, and the numbers of arms there."""
 FRESH_NAMES = {name: f"{name}-fresh" for name in FRESH_ARMS}
-"""What the experiments in fresh environments are called, by the name of the setting."""
+"""Names of the experiments in fresh environments, by the name of the setting."""
 SMALL_DIVERSITY = "diversity-small"
 """Name of the diversity experiment on a problem that is small enough to be played beyond the burn-in."""
 UNIFORM = "Uniform"
@@ -207,10 +207,8 @@ def experiment(
         }
     else:
         world = {"noise": WRITTEN_NOISE, "law": "ball"}
-    if name == SMALL_DIVERSITY:
-        return _small_diversity(protocol, world, short, seed)
     trials = setting.quick_trials if short else setting.trials
-    return Experiment(
+    record = Experiment(
         name=name,
         protocol=protocol,
         d1=setting.d1,
@@ -227,46 +225,37 @@ def experiment(
         trials_per_unit=min(25, trials) if diversity else 0,
         **world,
     )
+    return _small_diversity(record, short) if name == SMALL_DIVERSITY else record
 
 
-def _small_diversity(protocol: Protocol, world: Mapping[str, Any], short: bool, seed: int) -> Experiment:
+def _small_diversity(record: Experiment, short: bool) -> Experiment:
     """The diversity experiment where the burn-in can be reached.
 
     Features are unit vectors in all directions, under both protocols: rho = 1/d is the largest that |x|, |z| <= 1
     allows, hence the burn-in the smallest. Norms of parameters are at their bounds, so the draw of the parameters is a
     choice of coordinates and nothing else. Noise, bounds and gamma are those of the protocol.
     """
-    setting = SETTINGS[SMALL_DIVERSITY]
-    horizon = setting.quick_horizon if short else setting.horizon
-    decades = np.log10(horizon / 100)
-    probes = np.geomspace(100, horizon, 1 + round(20 * decades)).round()
-    return Experiment(
-        name=SMALL_DIVERSITY,
-        protocol=protocol,
-        d1=setting.d1,
-        d2=setting.d2,
-        arms=setting.arms,
-        horizon=horizon,
-        seeds=environment_seeds(seed, setting.environments),
-        trials=setting.quick_trials if short else setting.trials,
+    probes = np.geomspace(100, record.horizon, 1 + round(20 * np.log10(record.horizon / 100))).round()
+    return replace(
+        record,
+        law="sphere",
         fresh_contexts=True,
-        policies=tuple(_small_entry(policy, protocol) for policy in setting.policies),
-        points=grid(horizon, 40, keep=()),
+        policies=tuple(_small_entry(policy.name, record.protocol) for policy in record.policies),
+        points=grid(record.horizon, 40, keep=()),
         probes=tuple(int(t) for t in probes),
         by_arm=True,
         design_ridge=SMALL_RIDGE,
         trials_per_unit=3 if short else 5,
-        **{**world, "law": "sphere"},
     )
 
 
 def _small_entry(name: str, protocol: Protocol) -> Entry:
     """A policy with the ridge and the delta of the small diversity experiment."""
-    made = entry(name, protocol, ridge=SMALL_RIDGE)
-    if "exploration" not in made.settings:
-        return made
+    usual = entry(name, protocol, ridge=SMALL_RIDGE)
+    if "exploration" not in usual.settings:
+        return usual
     return replace(
-        made, settings={**made.settings, "exploration": {**made.settings["exploration"], "delta": SMALL_DELTA}}
+        usual, settings={**usual.settings, "exploration": {**usual.settings["exploration"], "delta": SMALL_DELTA}}
     )
 
 

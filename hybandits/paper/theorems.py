@@ -46,7 +46,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 }
 
 COUPLING_LIMIT = 0.5
-"""What the proofs need sigma_max(Z_t), the coupling of shared and own parameters, to be at most."""
+"""The largest sigma_max(Z_t), the coupling of shared and own parameters, that the proofs allow."""
 
 
 def prescribed_ridge(policy: Policy, *, arms: int) -> float:

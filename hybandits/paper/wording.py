@@ -150,4 +150,4 @@ TESTS = {
     "8": _CLICK_LOG,
     "8 (synthetic log)": f"{_CLICK_LOG} This log is synthetic, so the claim is undecided whatever comes out.",
 }
-"""How the verdict on a claim is reached."""
+"""The test that leads to the verdict on a claim."""

@@ -50,7 +50,7 @@ def in_order(results: Results) -> list[Outcome]:
 
 
 def of_the_paper(results: Results) -> bool:
-    """Whether any of the paper's experiments is among the results."""
+    """True if any of the paper's experiments is among the results."""
     return any(protocol != "own" for protocol in results.protocols)
 
 
@@ -71,17 +71,17 @@ def twins(outcome: Outcome) -> dict[str, str]:
 
 
 def is_synthetic(outcome: Outcome) -> bool:
-    """Whether the experiment is on a synthetic log."""
+    """True if the experiment is on a synthetic log."""
     return paper.synthetic_log(outcome.experiment) is not None
 
 
 def many_arms(outcome: Outcome) -> bool:
-    """Whether the experiment has several numbers of arms."""
+    """True if the experiment has several numbers of arms."""
     return len(outcome.experiment.arms) > 1
 
 
 def has_several_runs(outcome: Outcome) -> bool:
-    """Whether there is more than one run, so that bands can be drawn."""
+    """True if there is more than one run, so that bands can be drawn."""
     return len(outcome.experiment.seeds) * outcome.experiment.trials > 1
 
 
@@ -139,7 +139,7 @@ def runs_in_words(outcome: Outcome) -> str:
 
 
 def shortened(results: Results) -> list[str]:
-    """How far the runs fall short of the paper's lengths, one phrase per experiment."""
+    """Lengths that fall short of the paper's, one phrase per experiment."""
     phrases = []
     for outcome in in_order(results):
         e, setting = outcome.experiment, paper.setting_of(outcome.experiment.name)

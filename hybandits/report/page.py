@@ -147,14 +147,14 @@ class Score(NamedTuple):
 
 def scores(verdicts: Sequence[Verdict]) -> list[Score]:
     """Count verdicts by protocol: those on the paper's own runs, then further ones by their basis."""
-    found: dict[tuple[str, str], Score] = {}
+    tallies: dict[tuple[str, str], Score] = {}
     for protocol in dict.fromkeys(verdict.protocol for verdict in verdicts):
         for verdict in sorted(verdicts, key=lambda verdict: verdict.aside):
             if verdict.protocol == protocol:
                 basis = verdict.basis if verdict.aside else ""
-                score = found.setdefault((protocol, basis), Score(protocol, basis, {}))
+                score = tallies.setdefault((protocol, basis), Score(protocol, basis, {}))
                 score.answers[verdict.verdict] = score.answers.get(verdict.verdict, 0) + 1
-    return list(found.values())
+    return list(tallies.values())
 
 
 def leaders(rows: Sequence[Row]) -> list[list[Row]]:

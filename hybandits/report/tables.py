@@ -53,7 +53,7 @@ class Row:
     ratio: float | None = None
     """Ours over published."""
     within: bool | None = None
-    """Whether the two agree; None where they are not of the same environments."""
+    """Agreement of the two; None where they are not of the same environments."""
 
     @property
     def interval(self) -> str:
@@ -112,7 +112,7 @@ def regret_interval(regrets: FloatArray, units: NDArray[Any]) -> statistics.Inte
 
 
 def _comparable(outcome: Outcome) -> bool:
-    """Whether the published figure is of the same environments."""
+    """True if the published figure is of the same environments."""
     e = outcome.experiment
     known = e.protocol == "released" and e.log is None
     return known and e.seeds == environment_seeds(paper.RELEASED_SEED, len(e.seeds))
@@ -248,7 +248,7 @@ def columns_used(rows: Sequence[Row]) -> int:
 
 
 def has_published(rows: Sequence[Row]) -> bool:
-    """Whether there are published numbers to compare with; they are all of the released protocol."""
+    """True if there are published numbers to compare with; they are all of the released protocol."""
     return any(row.published is not None and row.protocol == "released" for row in rows)
 
 

@@ -121,7 +121,7 @@ def styles_of(policies: Sequence[str]) -> dict[str, Style]:
 
 
 def is_dark() -> bool:
-    """Whether the dark scheme is being drawn."""
+    """True while the dark scheme is being drawn."""
     return bool(rcParams["figure.facecolor"] == SCHEMES["dark"]["figure.facecolor"])
 
 
@@ -336,7 +336,7 @@ class Drawn:
     caption: str
     alt: str
     wide: bool
-    """Whether it has panels side by side."""
+    """True if it has panels side by side."""
     files: tuple[Path, ...]
     """PNG, SVG and the numbers as CSV."""
     pictures: Mapping[str, bytes]
