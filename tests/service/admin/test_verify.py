@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,13 @@ def test_a_decision_that_was_tampered_with_is_found_under_another_fingerprint(tm
         assert f"{next(iter(changed))} was " in result.examples[0]
 
 
+def around_the_jump(low: float, high: float, jumps: Callable[[float, float], bool]) -> tuple[float, float]:
+    """The two neighbouring numbers between which something jumps."""
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if jumps(low, middle) else (middle, high)
+    return low, high
+
+
 @pytest.mark.parametrize("policy", ["HyIDS", "HyThompson", "HyThompson:scale=1,noise=1", "HyLinUCB:noise=0.5"])
 def test_a_decision_beside_a_jump_is_a_near_tie_elsewhere_only(tmp_path: Path, policy: str) -> None:
     """An age is looked for at which the decision jumps; the one from the other side of the jump is put into the log."""
@@ -101,8 +108,7 @@ def test_a_decision_beside_a_jump_is_a_near_tie_elsewhere_only(tmp_path: Path, p
 
     low, high = -3.0, 3.0
     event = next(event for event in map(str, range(100)) if jumps(decided(event, low), decided(event, high)))
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if jumps(decided(event, low), decided(event, middle)) else (middle, high)
+    low, high = around_the_jump(low, high, lambda one, other: jumps(decided(event, one), decided(event, other)))
     decide(service, event, user={**USER, "age": low})
     store = SqliteStore(tmp_path / "log.db")
     row, made = last_decision(store)
@@ -135,8 +141,7 @@ def test_a_challenger_may_be_at_a_tie_of_its_own(tmp_path: Path) -> None:
         for low, high in itertools.pairwise(ages.tolist())
         if jumps(decided(low), decided(high)) and decided(low).arm == decided(high).arm
     )
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if jumps(decided(low), decided(middle)) else (middle, high)
+    low, high = around_the_jump(low, high, lambda one, other: jumps(decided(one), decided(other)))
     decide(service, "tie", user={**USER, "age": low})
     store = SqliteStore(tmp_path / "log.db")
     row, made = last_decision(store)
