@@ -293,20 +293,13 @@ def _stretches(curves: Curves, span: tuple[float, float]) -> list[tuple[float, f
     return [(x(each - curves.seconds), x(each)) for each in curves.ends]
 
 
-def _lines(curves: Curves, stretches: Sequence[tuple[float, float]], axis: Axis) -> dict[str, Any]:
-    """Return paths of the curves and their bands, and of every stretch alone."""
-    alone = [
-        f"M{left} {axis.y(value)}H{right}"
-        for (left, right), value in zip(stretches, curves.alone, strict=True)
-        if value is not None
-    ]
+def _lines(curves: Curves, stretches: Sequence[tuple[float, float]], axis: Axis) -> dict[str, str]:
+    """Return paths of the curves and their bands."""
     return {
         "live": _path(stretches, curves.live.mean, axis),
         "live_band": _area(stretches, curves.live, axis),
         "uniform": _path(stretches, curves.uniform.mean, axis),
         "uniform_band": _area(stretches, curves.uniform, axis),
-        "alone": "".join(alone),
-        "beyond": any(value is not None and not axis.low <= value <= axis.high for value in curves.alone),
     }
 
 

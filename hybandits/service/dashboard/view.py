@@ -18,7 +18,6 @@ from hybandits.service.dashboard.estimates import (
     compared,
     live_rewards,
     so_far,
-    unit_of,
     weighted,
 )
 from hybandits.service.log.store import StoreError
@@ -73,8 +72,6 @@ class Curves(msgspec.Struct, frozen=True):
         When each ends (seconds since 1970), and how long all are.
     live, uniform : Band
         Reward per decision by then, and under uniform choice.
-    alone : list of float
-        Reward per decision in the stretch alone.
     arms, shares : list of str, list of list of float
         Some arms in the order of their first rows, and in each stretch their shares of decisions, and the others'.
     """
@@ -83,7 +80,6 @@ class Curves(msgspec.Struct, frozen=True):
     seconds: float
     live: Band
     uniform: Band
-    alone: list[float | None]
     arms: list[str]
     shares: list[list[float]]
 
@@ -213,7 +209,6 @@ def _curves(summary: Summary, places: Mapping[str, int]) -> Curves:
         bins.setdefault(number // together, Bin()).add(summary.bins[number])
     width = summary.width * together
     arms = sorted(_most({arm: sums.decisions for arm, sums in summary.arms.items()}, SHARES), key=places.__getitem__)
-    start, unit = unit_of(summary)
     shares = []
     for each in bins.values():
         counts = [each.arms.get(arm, 0) for arm in arms]
@@ -224,7 +219,6 @@ def _curves(summary: Summary, places: Mapping[str, int]) -> Curves:
         seconds=width / 1e6,
         live=_band(live_rewards(summary, so_far([each.reward for each in bins.values()]))),
         uniform=_band(weighted(summary, uniform, summary.uniform_weights)),
-        alone=[start + unit * each.reward.total / each.reward.n if each.reward.n else None for each in bins.values()],
         arms=arms,
         shares=shares,
     )

@@ -105,7 +105,7 @@ def a_view(**changes: Any) -> View:
     """A view of ten stretches of one second, in which two arms shared the decisions."""
     band = Band([0.5] * 10, [0.4] * 10, [0.6] * 10)
     curves = Curves(
-        ends=[1_000.0 + i for i in range(1, 11)], seconds=1.0, live=band, uniform=band, alone=[0.5] * 10,
+        ends=[1_000.0 + i for i in range(1, 11)], seconds=1.0, live=band, uniform=band,
         arms=["a", "b"], shares=[[0.6, 0.4, 0.0]] * 10,
     )  # fmt: skip
     estimate = Estimate(10, 0.5, 0.4, 0.6)
