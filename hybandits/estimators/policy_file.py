@@ -19,18 +19,13 @@ Packed = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What a policy or a part of one is saved as: a header that JSON can hold, and plain arrays."""
 
 FORMAT = "hybandits-policy"
-VERSION = 3
-READABLE = (1, 2, 3)
-"""Versions that can be read; files of version 1 hold the state of another random generator, those before version 3 know
-nothing of memories."""
+VERSION = 4
 
 
 class FileError(ValueError):
-    """The error that `load` raises for a file that does not hold a policy that it can restore.
+    """The error that `load` raises for a file that is truncated, corrupt, foreign, or holds a class not imported.
 
-    The file is truncated or corrupt, was not written by `Policy.save`, has a format that this version does not read, or
-    holds a policy of a class that has not been imported or is not the one asked for. The message says which of these it
-    is and what to do. A file that does not exist raises FileNotFoundError instead.
+    The message says which of these it is and what to do. A file that does not exist raises FileNotFoundError instead.
 
     Examples
     --------
@@ -118,8 +113,6 @@ def write(file: str | os.PathLike[str] | BinaryIO, header: dict[str, Any], array
         raise IsADirectoryError(f"{target} is a folder: give the name of a file, e.g. {target / 'policy.npz'}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist: create it first")
-    if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"the folder {target.parent} is not writable: save elsewhere or change its permissions")
 
     def write_content(name: str) -> None:
         with open(name, "wb") as opened:  # given the name alone, NumPy would append .npz to it
@@ -162,9 +155,9 @@ def _read(stream: BinaryIO, source: str) -> tuple[dict[str, Any], dict[str, np.n
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise foreign
-    if type(header.get("version")) is not int or header["version"] not in READABLE:
+    if header.get("version") != VERSION:
         raise FileError(
-            f"{source} has format version {header.get('version')!r}, this hybandits reads versions 1 to {VERSION}: "
-            "load it with the release that wrote it"
+            f"{source} has format version {header.get('version')!r}, this hybandits reads version {VERSION}: load it "
+            "with the release that wrote it"
         )
     return header, arrays

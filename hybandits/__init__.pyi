@@ -1,0 +1,31 @@
+"""The public names, listed once: `__init__.py` imports each when it is first used."""
+
+from hybandits.cli.warm_up import warm_up as warm_up
+from hybandits.estimators.arms import CandidateSet as CandidateSet
+from hybandits.estimators.exploration import AsWritten as AsWritten
+from hybandits.estimators.exploration import Constant as Constant
+from hybandits.estimators.exploration import SelfNormalised as SelfNormalised
+from hybandits.estimators.interface import Prediction as Prediction
+from hybandits.estimators.policy_file import FileError as FileError
+from hybandits.estimators.ridge import HybridRidge as HybridRidge
+from hybandits.features import Category as Category
+from hybandits.features import Features as Features
+from hybandits.features import Number as Number
+from hybandits.foundation.version import __version__ as __version__
+from hybandits.policies import Choice as Choice
+from hybandits.policies import Choices as Choices
+from hybandits.policies import DisLinUCB as DisLinUCB
+from hybandits.policies import EpsilonGreedy as EpsilonGreedy
+from hybandits.policies import Greedy as Greedy
+from hybandits.policies import HyIDS as HyIDS
+from hybandits.policies import HyLinUCB as HyLinUCB
+from hybandits.policies import HyRan as HyRan
+from hybandits.policies import HyRanWithoutCrossBlocks as HyRanWithoutCrossBlocks
+from hybandits.policies import HyThompson as HyThompson
+from hybandits.policies import LiHybrid as LiHybrid
+from hybandits.policies import LinUCB as LinUCB
+from hybandits.policies import Policy as Policy
+from hybandits.policies import Ranking as Ranking
+from hybandits.policies import SupLinUCB as SupLinUCB
+from hybandits.policies import Uniform as Uniform
+from hybandits.policies import load as load
