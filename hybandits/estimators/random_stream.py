@@ -1,4 +1,4 @@
-"""Where the random numbers of a decision come from: a key, a purpose and the number of the decision."""
+"""The random stream of a decision: numbers by a key, a purpose and the number of the decision."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RandomStream(NamedTuple):
     keyed: int = 0
 
     def at_place(self, place: int) -> RandomStream:
-        """The numbers for another place of the same page; those of the first place are the lot's own."""
+        """Return the stream of another position of the same ranking; the first has the stream itself."""
         return self._replace(keyed=self.keyed + random.PLACE * place)
 
     def uniforms(self, n: int, purpose: int = random.DECIDE) -> FloatArray:

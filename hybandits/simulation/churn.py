@@ -10,11 +10,11 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.simulation.rounds import Block, Rounds
-from hybandits.simulation.worlds import every_arm
+from hybandits.simulation.worlds import SharedRounds, check_world, every_arm
 
 
 @dataclass(frozen=True, kw_only=True)
-class Churn:
+class Churn(SharedRounds):
     """A pool of arms of which a tenth is replaced by new ones every so many rounds.
 
     Rewards are x.theta + z.beta_arm + noise. The arms' parameters have a mean in common, so that much can be known of a
@@ -46,14 +46,11 @@ class Churn:
     noise: float = 0.1
     every: int = 250
     seed: int = 0
-    fresh_contexts = False
 
     def __post_init__(self) -> None:
-        checks.dimensions(self.d1, self.d2)
-        checks.count("arms", self.arms, least=1, why="a round needs a candidate")
+        check_world(self.d1, self.d2, self.arms, self.seed)
         checks.count("every", self.every, least=1, why="it is the number of rounds between two replacements")
         checks.non_negative("noise", self.noise, "it is a standard deviation")
-        checks.seed(self.seed)
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks, the same for every trial; a block ends where arms are replaced."""
@@ -74,7 +71,3 @@ class Churn:
             z[..., :1] = 1.0
             means = x @ theta + np.einsum("tkd,kd->tk", z, beta)
             yield Block(Rounds(x, z, list(ids), *every_arm(n, pool)), means, means.max(axis=1))
-
-    def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """The generator of a trial's noise, of which every round takes one standard normal."""
-        return np.random.default_rng((self.seed, 3, trial))

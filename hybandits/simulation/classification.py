@@ -12,7 +12,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels.arrow import LIMIT
 from hybandits.simulation.rounds import Block, Rounds
-from hybandits.simulation.worlds import BLOCK, every_arm
+from hybandits.simulation.worlds import BLOCK, SharedRounds, every_arm
 
 TERRAIN = "terrain"
 """The name of the data set that is made (`terrain`)."""
@@ -21,7 +21,7 @@ Table = tuple[Any, Any]
 """Features and labels, as `Classification` takes them."""
 
 
-class Classification:
+class Classification(SharedRounds):
     """A data set as a world: a round shows one row, z = (1, its standardised features) for all arms, and there is no x.
 
     Parameters
@@ -47,8 +47,6 @@ class Classification:
     >>> block.rounds.z.shape, sorted(block.means[:, 1].tolist())
     ((3, 2, 2), [0.0, 1.0, 1.0])
     """
-
-    fresh_contexts = False
 
     def __init__(self, *, features: Any, labels: Any, seed: int = 0) -> None:
         raw = checks.array("features", features, 2, np.shape(features)[-1], "shape (rows, features)")
@@ -83,10 +81,6 @@ class Classification:
             z = np.repeat(self._features[shown][:, None, :], arms, axis=1)
             means = (self._labels[shown][:, None] == np.arange(arms)).astype(float)
             yield Block(Rounds(np.empty((n, arms, 0)), z, range(arms), *every_arm(n, arms)), means, np.ones(n))
-
-    def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """A generator that nothing is drawn from."""
-        return np.random.default_rng((self.seed, 3, trial))
 
     def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
         """The means themselves: an answer is right or wrong, and there is no noise."""

@@ -11,11 +11,11 @@ import numpy as np
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.simulation.rounds import Block, Rounds
-from hybandits.simulation.worlds import BLOCK, every_arm
+from hybandits.simulation.worlds import BLOCK, SharedRounds, check_world, every_arm
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clicks:
+class Clicks(SharedRounds):
     """Clicks: log odds = log(rate / (1 - rate)) + x.theta + z.beta_arm, where z = (1, user) is shared by all arms.
 
     Parameters
@@ -45,16 +45,13 @@ class Clicks:
     rate: float = 0.05
     spread: float = 0.5
     seed: int = 0
-    fresh_contexts = False
 
     def __post_init__(self) -> None:
-        checks.dimensions(self.d1, self.d2)
+        check_world(self.d1, self.d2, self.arms, self.seed)
         checks.count("d2", self.d2, least=1, why="the first of the user's features is a 1")
-        checks.count("arms", self.arms, least=1, why="a round needs a candidate")
         if not 0 < checks.real("rate", self.rate) < 1:
             raise ValueError(f"rate must lie in (0, 1), got {self.rate!r}: it is the share of clicks")
         checks.non_negative("spread", self.spread, "it is a standard deviation")
-        checks.seed(self.seed)
 
     @property
     def noise(self) -> float:
@@ -86,10 +83,6 @@ class Clicks:
 
     def _users(self, random: np.random.Generator) -> FloatArray:
         return np.concatenate((np.ones((BLOCK, 1)), random.standard_normal((BLOCK, self.d2 - 1))), axis=1)
-
-    def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """The generator of a trial's clicks, of which every round takes one uniform."""
-        return np.random.default_rng((self.seed, 3, trial))
 
     def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
         """Clicks: the same uniform for all candidates of a round, so a likelier one is clicked whenever another is."""

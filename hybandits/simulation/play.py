@@ -149,12 +149,14 @@ def play(
     regret = np.empty((len(players), len(marks)))
     total = np.zeros(len(players))
     t = 0
-    its_class = _own_class(world)
     for block in world.rounds(horizon, trials[0]):
-        if its_class is None:
-            block.rounds.check(world.d1, world.d2)
-        else:
-            _check_own_block(its_class, world, block, t, horizon)
+        n = len(block.rounds.counts)
+        try:
+            if t + n > horizon:
+                raise ValueError(f"it gave more than {horizon} rounds: let rounds({horizon}) yield no more")
+            block.check(world.d1, world.d2)
+        except ValueError as problem:
+            raise ValueError(f"{_named(world)}, in the block of round {t}: {problem}") from None
         for part in _split(block, t, probes):
             n = len(part.best)
             kept = slice(*np.searchsorted(marks, [t + 1, t + n + 1]))
@@ -182,60 +184,14 @@ def play(
                 for i, player in enumerate(players):
                     probe(i, t, player.policy)
     if t < horizon:
-        raise ValueError(
-            f"{named(world) if its_class is None else its_class} gave {t} rounds of {horizon}: let rounds({horizon}) "
-            "yield as many"
-        )
+        raise ValueError(f"{_named(world)} gave {t} rounds of {horizon}: let rounds({horizon}) yield as many")
     return regret
 
 
-ROUNDING = 1e-9
-"""How far, in units of the largest mean of a block, `best` may be from the largest mean of its round."""
-
-
-def named(value: object) -> str:
-    """The class of an object, as a user names it."""
-    return f"{type(value).__module__}:{type(value).__qualname__}"
-
-
-def _own_class(world: Any) -> str | None:
-    """The name of the class if the world, or the one that it relays, is not one of hybandits."""
-    if not type(world).__module__.startswith("hybandits."):
-        return named(world)
-    return _own_class(world.world) if hasattr(world, "world") else None
-
-
-def _check_own_block(its_class: str, world: World, block: Block, t: int, horizon: int) -> None:
-    """Raise unless a block of a world of one's own, the rounds from t on, is as it should be; the error names it."""
-    rounds, means, best = block
-    try:
-        rounds.check(world.d1, world.d2)
-    except ValueError as problem:
-        raise ValueError(f"{its_class}, in the block of round {t}: {problem}") from None
-    n = len(rounds.counts)
-    if t + n > horizon:
-        raise ValueError(f"{its_class} gave more than {horizon} rounds: let rounds({horizon}) yield no more")
-    if np.shape(means) != rounds.index.shape or np.shape(best) != (n,):
-        raise ValueError(
-            f"{its_class} gave means of shape {np.shape(means)} and best of shape {np.shape(best)} in the block of "
-            f"round {t}: let them have the shapes {rounds.index.shape} and {(n,)}"
-        )
-    candidate = np.arange(rounds.index.shape[1]) < rounds.counts[:, None]
-    wrong = ~(np.isfinite(means) | ~candidate).all(axis=1)
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise ValueError(
-            f"{its_class} has a mean that is not a finite number in round {t + at}, got "
-            f"{checks.short(np.asarray(means)[at].tolist())}: mend its rounds()"
-        )
-    largest = np.where(candidate, means, -np.inf).max(axis=1)
-    off = ~(np.abs(best - largest) <= ROUNDING * np.abs(largest).max(initial=0.0))
-    if off.any():
-        at = int(off.argmax())
-        raise ValueError(
-            f"{its_class} says that the best mean of round {t + at} is {best[at]:g}, but the largest of its candidates "
-            f"is {largest[at]:g}: let best be the largest mean of every round"
-        )
+def _named(world: Any) -> str:
+    """The class of a world, or of the world that it relays, as a user names it."""
+    inner = getattr(world, "world", None)
+    return _named(inner) if inner is not None else f"{type(world).__module__}:{type(world).__qualname__}"
 
 
 def _split(block: Block, start: int, at: Sequence[int]) -> list[Block]:

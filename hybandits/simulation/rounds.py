@@ -18,6 +18,9 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.features import GIVEN, lay_out, room_for
 
+ROUNDING = 1e-9
+"""How far, in units of the largest mean of a block, `best` may be from the largest mean of its round."""
+
 
 class FeatureSource(NamedTuple):
     """What the features of rounds are computed from while they are played, so that memory for one round is enough.
@@ -184,6 +187,30 @@ class Block(NamedTuple):
     rounds: Rounds
     means: FloatArray
     best: FloatArray
+
+    def check(self, d1: int, d2: int) -> None:
+        """Raise unless the rounds are sound, all means are finite and `best` is the largest mean of every round."""
+        rounds, means, best = self
+        rounds.check(d1, d2)
+        n = len(rounds.counts)
+        if np.shape(means) != rounds.index.shape or np.shape(best) != (n,):
+            raise ValueError(
+                f"means has shape {np.shape(means)} and best has shape {np.shape(best)}: let them have the shapes "
+                f"{rounds.index.shape} and {(n,)}"
+            )
+        candidate = np.arange(rounds.index.shape[1]) < rounds.counts[:, None]
+        largest = np.where(candidate, means, -np.inf).max(axis=1)
+        finite = (np.isfinite(means) | ~candidate).all(axis=1)
+        equal = np.abs(best - largest) <= ROUNDING * np.abs(largest).max(initial=0.0)
+        if not finite.all():
+            t = int(np.argmin(finite))
+            raise ValueError(f"a mean of its round {t} is not finite, got {checks.short(means[t].tolist())}")
+        if not equal.all():
+            t = int(np.argmin(equal))
+            raise ValueError(
+                f"best of its round {t} is {best[t]:g}, but the largest mean is {largest[t]:g}: let best be the "
+                "largest mean of every round"
+            )
 
 
 def check_array(name: str, value: np.ndarray, dtype: type, shape: tuple[int, ...]) -> None:

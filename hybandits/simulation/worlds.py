@@ -43,6 +43,7 @@ OWN = {
 """What arms may have of their own."""
 
 _CUBE_DIRECTION, _BALL, _INSCRIBED, _SPHERE = range(4)
+_LAW_CODES = dict(zip(LAWS, range(4), strict=True))
 
 WALK_STEP = 50
 """Rounds between two steps of parameters that walk."""
@@ -113,6 +114,24 @@ def delay_of(world: World) -> int:
 def every_arm(rounds: int, arms: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """`index` and `counts` of rounds in which all arms are candidates."""
     return np.tile(np.arange(arms), (rounds, 1)), np.full(rounds, arms)
+
+
+class SharedRounds:
+    """What worlds have in common whose trials all see the same rounds and differ by their noise."""
+
+    seed: int
+    fresh_contexts = False
+
+    def noise_stream(self, trial: int = 0) -> np.random.Generator:
+        """The generator of a trial's noise."""
+        return np.random.default_rng((self.seed, 3, trial))
+
+
+def check_world(d1: int, d2: int, arms: int, seed: int) -> None:
+    """Raise unless numbers of features and arms and a seed can be those of a world."""
+    checks.dimensions(d1, d2)
+    checks.count("arms", arms, least=1, why="a round needs a candidate")
+    checks.seed(seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,10 +259,8 @@ class Synthetic:
     heavy_tails: bool = False
 
     def __post_init__(self) -> None:
-        checks.dimensions(self.d1, self.d2)
-        checks.count("arms", self.arms, least=1, why="a round needs a candidate")
+        check_world(self.d1, self.d2, self.arms, self.seed)
         checks.non_negative("noise", self.noise, "it is a standard deviation")
-        checks.seed(self.seed)
         checks.count("jumps", self.jumps, least=0, why="it is how often all parameters are drawn anew")
         checks.non_negative("walk", self.walk, "it is a number of rounds, or 0 for parameters that stay")
         if self.law not in LAWS:
@@ -255,24 +272,12 @@ class Synthetic:
 
     def parameters(self) -> tuple[FloatArray, FloatArray]:
         """theta (d1,) and beta (arms, d2) of the first round."""
-        theta, beta, _ = self._start()
-        return theta, beta
-
-    def _start(self) -> tuple[FloatArray, FloatArray, np.random.Generator]:
-        """theta, beta, and their generator, from which the released code goes on to draw contexts."""
-        random = np.random.default_rng(self.seed)
-        return *self._draw_parameters(random), random
+        return self._draw_parameters(np.random.default_rng(self.seed))
 
     def _draw_parameters(self, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        if self.law == "cube-direction":
-            theta = self.theta_bound * _cube_direction(random.random(self.d1 + 1))
-            beta = self.beta_bound * _cube_direction(random.random((self.arms, self.d2 + 1)))
-        elif self.law == "sphere":
-            theta = self.theta_bound * _sphere(random, (self.d1,))
-            beta = self.beta_bound * _sphere(random, (self.arms, self.d2))
-        else:
-            theta = self.theta_bound * _ball(random, (self.d1,))
-            beta = self.beta_bound * _ball(random, (self.arms, self.d2))
+        draw = _POINTS[self.law]
+        theta = self.theta_bound * draw(random, (self.d1,))
+        beta = self.beta_bound * draw(random, (self.arms, self.d2))
         if self.own != "drawn":
             beta[:] = beta[0] if self.own == "alike" else 0.0
         return theta, beta
@@ -286,13 +291,13 @@ class Synthetic:
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
-        theta, beta, random = self._start()
+        random = np.random.default_rng(self.seed)
+        theta, beta = self._draw_parameters(random)  # the released code goes on to draw contexts
         if self.fresh_contexts:
             random = np.random.default_rng((self.seed, 1, trial))
         radii = np.random.default_rng((self.seed, 2, trial if self.fresh_contexts else 0))
         d1, d2, arms = self.d1, self.d2, self.arms
         size = max(1, BLOCK_NUMBERS // (arms * (d1 + d2 + 2)))
-        laws = {"cube-direction": _CUBE_DIRECTION, "ball": _BALL, "inscribed-cube": _INSCRIBED, "sphere": _SPHERE}
         wide = min(size, horizon), arms, d1 + d2 + (2 if self.law == "cube-direction" else 0)
         room = np.empty(wide)
         index, counts = every_arm(wide[0], arms)
@@ -313,7 +318,7 @@ class Synthetic:
             for begin, last in itertools.pairwise([0, *within, n]):
                 part = slice(begin, last)
                 place(
-                    laws[self.law], raw[part], lengths[part], first, theta, beta, self.constant, x[part], z[part],
+                    _LAW_CODES[self.law], raw[part], lengths[part], first, theta, beta, self.constant, x[part], z[part],
                     means[part], best[part],
                 )  # fmt: skip
                 if last in within:
@@ -400,26 +405,31 @@ def scale_to_law(law, u, squares, d):  # type: ignore[no-untyped-def]
     return u / math.sqrt(squares)
 
 
-def _cube_direction(u: FloatArray) -> FloatArray:
-    """Points from uniforms (.., d + 1): the first d give the direction, the last the radius."""
+def _cube_direction(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Directions of uniform points of a cube, times radii uniform in [0, 1]."""
+    u = random.random((*shape[:-1], shape[-1] + 1))
     cube = 2.0 * u[..., :-1] - 1.0
-    norm = np.linalg.norm(cube, axis=-1, keepdims=True)
-    point: FloatArray = cube * (u[..., -1:] / np.where(norm == 0, 1.0, norm))
-    return point
+    return cube * (u[..., -1:] / _norms(cube))
 
 
 def _ball(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Points uniform in the unit ball of dimension shape[-1]."""
     direction = random.standard_normal(shape)
-    norm = np.linalg.norm(direction, axis=-1, keepdims=True)
     radius = random.random((*shape[:-1], 1)) ** (1.0 / max(shape[-1], 1))
-    point: FloatArray = direction * (radius / np.where(norm == 0, 1.0, norm))
-    return point
+    return direction * (radius / _norms(direction))
 
 
 def _sphere(random: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Points uniform on the unit sphere in dimension shape[-1]."""
     direction = random.standard_normal(shape)
-    norm = np.linalg.norm(direction, axis=-1, keepdims=True)
-    point: FloatArray = direction / np.where(norm == 0, 1.0, norm)
-    return point
+    return direction / _norms(direction)
+
+
+def _norms(points: FloatArray) -> FloatArray:
+    """The norms of points, 1 for those at the origin."""
+    norms = np.linalg.norm(points, axis=-1, keepdims=True)
+    return np.where(norms == 0, 1.0, norms)
+
+
+_POINTS = {"cube-direction": _cube_direction, "ball": _ball, "inscribed-cube": _ball, "sphere": _sphere}
+"""How parameters are drawn by each law."""
