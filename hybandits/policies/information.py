@@ -24,35 +24,20 @@ class HyIDS(PosteriorPolicy):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
-    noise : float, optional
-        The standard deviation of the reward around its mean, in the units of the reward. By default it is learned.
-    scale : float, optional
-        How large you expect the entries of theta and of every beta to be: their standard deviation before any reward
-        has been seen. By default it is learned.
-    memory : float or "auto", optional
-        How many rounds the policy remembers, for worlds that change: a reward that came t rewards ago counts
-        exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
-        trusts the one that predicts best. By default it never forgets.
-    seed : int, optional
-        The seed of the random draws. The default draws fresh entropy.
+    d1, d2, noise, scale, memory, seed
+        As for `HyThompson`.
 
     Attributes
     ----------
-    noise, scale, memory : float, "auto" or None
-        As given.
-    learned : LearnedSettings or None
-        What the policy has learned about noise and scales.
+    noise, scale, memory, learned
+        As for `HyThompson`.
 
     Notes
     -----
     Let D be the expected regret of a choice and v the variance of its mean reward that knowing the best arm would
     explain. The rule mixes the greedy arm and one other so that D^1.5 / v is smallest; [1]_ has D^2 and all mixtures of
-    two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is the
-    probability of the lot that was really drawn, given those draws and, with ``memory="auto"``, the model that was
+    two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is its
+    probability in this mixture, given those draws and, with ``memory="auto"``, the model that was
     drawn to decide. The posterior, its settings and its memory are those of `HyThompson`.
 
     References

@@ -67,8 +67,8 @@ class HyThompson(PosteriorPolicy):
     The prior of theta is N(0, s1 / w) and that of every beta N(m, s2 / w), where w is the mean square of the feature.
     So rewards or features may be multiplied by a power of two without changing a decision. s1, s2, m and the noise
     maximise the marginal likelihood, and are estimated anew whenever the number of rewards has grown by a quarter (by
-    a half after the first thousand). Until the first reward that is not 0 the policy chooses by lot. A feature that
-    never changed teaches nothing of its own: a candidate that differs in it is expected where the others are, with a
+    a half after the first thousand). Until the first reward that is not 0 the choice is uniformly random. A feature
+    that never changed is not learned by itself: a candidate that differs in it is expected where the others are, with a
     larger width.
 
     The draw is from the exact joint posterior. Where settings are learned, the first draws are narrower: their standard

@@ -356,16 +356,10 @@ class LiHybrid(_ConstantPolicy):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
+    d1, d2, ridge, seed
+        As for `HyLinUCB`; the default of `ridge` is 1.0.
     alpha : float, default=1.0
         How many widths are added to the mean. A larger value explores more.
-    ridge : float, default=1.0
-        How strongly the estimates are drawn towards zero (lambda).
-    seed : int, optional
-        The seed of the random state; this rule does not draw random numbers.
 
     Attributes
     ----------
@@ -402,14 +396,8 @@ class Greedy(_ConstantPolicy):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
-    ridge : float, default=1.0
-        How strongly the estimates are drawn towards zero (lambda).
-    seed : int, optional
-        The seed of the random state; this rule does not draw random numbers.
+    d1, d2, ridge, seed
+        As for `HyLinUCB`; the default of `ridge` is 1.0.
 
     Attributes
     ----------

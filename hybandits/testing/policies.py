@@ -119,7 +119,7 @@ class PolicyConformance:
         """Make a policy that counts its arms itself; override it where `make` fixes their number."""
         return self.make(d1, d2, seed)
 
-    @pytest.fixture(params=[(4, 3), (3, 0), (0, 3), (1, 1)], ids=lambda shape: f"d1={shape[0]},d2={shape[1]}")
+    @pytest.fixture(params=[(4, 3), (3, 0), (0, 3)], ids=lambda shape: f"d1={shape[0]},d2={shape[1]}")
     def page(self, request: pytest.FixtureRequest) -> Page:
         return Page(*request.param)
 
@@ -180,16 +180,13 @@ class PolicyConformance:
             policy.learn(choice.arm, x[choice.index], z[choice.index], reward=1.0, receipt=choice.receipt)
         assert len(policy.arms) == sum(1 + step % 4 for step in range(10))
 
-    def test_arms_left_out_are_numbered(self, policy: Policy, page: Page) -> None:
-        x, z = page.features(3)
-        assert policy.choose(x, z).arm in (0, 1, 2)
-        assert policy.arms == [0, 1, 2]
-
     def test_feedback_may_come_for_an_arm_that_was_never_chosen(self, policy: Policy, page: Page) -> None:
         x, z = page.features(1)
         policy.learn("from a log", x[0], z[0], reward=0.5)
-        assert "from a log" in policy.arms
+        assert policy.arms == ["from a log"]
         assert policy.rounds == 1
+        assert policy.choose(*page.features(3)).arm in (0, 1, 2)
+        assert policy.arms == ["from a log", 0, 1, 2]
 
     def test_candidate_sets_choose_what_plain_ids_choose(self, page: Page) -> None:
         one, two = (self.make(page.d1, page.d2, seed=3) for _ in range(2))
@@ -218,32 +215,25 @@ class PolicyConformance:
         two.learn(a.arm, x[a.index], z[a.index], reward=1)
         assert_array_equal(one.predict(x.tolist(), z, ARMS), two.predict(x, z, ARMS))
 
-    def test_a_batch_equals_one_by_one(self, page: Page) -> None:
+    @pytest.mark.parametrize("with_receipts", [False, True])
+    def test_a_batch_equals_one_by_one(self, page: Page, with_receipts: bool) -> None:
         one, two = (self.make(page.d1, page.d2, seed=5) for _ in range(2))
-        x, z = page.features(12)
-        arms = [ARMS[i % 5] for i in range(12)]
-        rewards = np.linspace(-1, 1, 12)
-        for arm, row, own, reward in zip(arms, x, z, rewards, strict=True):
-            one.learn(arm, row, own, reward=reward)
-        two.learn_batch(arms, x, z, rewards)
-        assert fingerprint(one) == fingerprint(two)
-        two.learn_batch([], x[:0], z[:0], [])
-        assert fingerprint(one) == fingerprint(two)
-
-    def test_a_batch_with_receipts_equals_one_by_one(self, page: Page) -> None:
-        one, two = (self.make(page.d1, page.d2, seed=5) for _ in range(2))
-        rounds = []
-        for _ in range(8):
+        arms, xs, zs, rewards, receipts = [], [], [], [], []
+        for t in range(12):
             x, z = page.features()
-            choice = one.choose(x, z, ARMS)
-            assert two.choose(x, z, ARMS)[:5] == choice[:5]
-            rounds.append((choice, x[choice.index], z[choice.index], 0.1))
-        for choice, row, own, reward in rounds:
-            one.learn(choice.arm, row, own, reward, receipt=choice.receipt)
-        choices, xs, zs, rewards = zip(*rounds, strict=True)
-        two.learn_batch(
-            [c.arm for c in choices], np.array(xs), np.array(zs), rewards, receipts=[c.receipt for c in choices]
-        )
+            choice, same = (policy.choose(x, z, ARMS) for policy in (one, two))
+            assert same[:5] == choice[:5]
+            i = choice.index if with_receipts else t % 5
+            arms.append(ARMS[i])
+            xs.append(x[i])
+            zs.append(z[i])
+            rewards.append(t / 6 - 1)
+            receipts.append(choice.receipt if with_receipts else None)
+        for arm, row, own, reward, receipt in zip(arms, xs, zs, rewards, receipts, strict=True):
+            one.learn(arm, row, own, reward, receipt=receipt)
+        two.learn_batch(arms, np.array(xs), np.array(zs), rewards, receipts=receipts if with_receipts else None)
+        assert fingerprint(one) == fingerprint(two)
+        two.learn_batch([], np.empty((0, page.d1)), np.empty((0, page.d2)), [])
         assert fingerprint(one) == fingerprint(two)
 
     def test_relabelled_arms_make_the_same_choices(self, page: Page) -> None:
@@ -315,7 +305,7 @@ class PolicyConformance:
             p = policy.propensities(x, z, arms)
             assert p[policy.choose(x, z, arms).index] == 1.0
 
-    def test_a_choice_by_lot_is_drawn_from_the_probabilities_that_it_says(self, policy: Policy, page: Page) -> None:
+    def test_a_randomized_choice_is_drawn_from_its_stated_probabilities(self, policy: Policy, page: Page) -> None:
         page.play(policy, 10)
         x, z = page.features()
         before = fingerprint(policy)
@@ -506,35 +496,22 @@ class PolicyConformance:
             spoiled[2, 0] = number
             return spoiled
 
-        cases: list[tuple[tuple[Any, Any, Any], type[Exception], str]] = [
+        return [
             ((x[:4], z[:4], ARMS), ValueError, "arms has 5 ids but the features have 4 rows"),
-            ((x, z, ARMS[:4]), ValueError, "arms has 4 ids but the features have 5 rows"),
             ((x, z, [*ARMS[:4], "a17"]), ValueError, "'a17' more than once"),
             ((x[:0], z[:0], []), ValueError, "arms is empty"),
-            ((x[:0], z[:0], None), ValueError, "arms is empty"),
             ((x, z, set(ARMS)), TypeError, "arms must be a list of ids"),
-            ((x, z, np.array(5)), TypeError, "arms must be a list of ids"),
-            ((*put(np.array(5.0)), ARMS), ValueError, f"{name} must have 2 dimension"),
-            ((*put(np.ma.masked_equal(good, 0.0)), ARMS), TypeError, f"{name} is a masked array"),
-            ((*put(with_one(1e51)), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+51.*rescale"),
             ((x, z, [None, *ARMS[:4]]), TypeError, "arm is None"),
-            ((x, z, "abcde"), TypeError, "arms must be a list of ids"),
             ((x, z, [[1], [2], [3], [4], [5]]), TypeError, "not hashable"),
-            ((x, z, 5), TypeError, "arms must be a list of ids"),
             ((*put(good[0]), ARMS), ValueError, rf"{name} must have 2 dimension.*\[None, :\]"),
             ((*put(np.hstack([good, good[:, :1]])), ARMS), ValueError, f"{name} has .* columns, expected"),
             ((*put(None), ARMS), TypeError, f"{name} is missing"),
-            ((*put(good.astype(object)), ARMS), TypeError, f"{name} has dtype object"),
             ((*put(good.astype(str)), ARMS), TypeError, f"{name} has dtype <U"),
-            ((*put(good.astype(complex)), ARMS), TypeError, f"{name} has dtype complex128"),
-            ((*put([[1.0], [1.0, 2.0]]), ARMS), ValueError, f"{name} is not a rectangular array"),
+            ((*put(np.ma.masked_equal(good, 0.0)), ARMS), TypeError, f"{name} is a masked array"),
             ((*put(with_one(np.nan)), ARMS), ValueError, rf"{name}\[2, 0\] is nan"),
             ((*put(with_one(-np.inf)), ARMS), ValueError, rf"{name}\[2, 0\] is -inf"),
-            ((*put(with_one(1e300)), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+300.*rescale"),
+            ((*put(with_one(1e51)), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+51.*rescale"),
         ]
-        if page.d1 and page.d2:
-            cases.append(((x[:4], z, ARMS), ValueError, "x has 4 rows and z has 5"))
-        return cases
 
     def bad_feedback(self, page: Page) -> list[tuple[tuple[Any, Any, Any, Any], type[Exception], str]]:
         """Arguments (arm, x, z, reward) of a call that must fail, the error, and what its message must say."""
@@ -549,21 +526,16 @@ class PolicyConformance:
         return [
             (("a9", *put(np.append(good, 1.0)), 1.0), ValueError, f"{name} has .* entries, expected"),
             (("a9", *put(good[None]), 1.0), ValueError, f"{name} must have 1 dimension"),
+            (("a9", *put(None), 1.0), TypeError, f"{name} is missing"),
             (("a9", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
             (("new", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
-            (("a9", *put(good.astype(str)), 1.0), TypeError, f"{name} has dtype"),
-            (("a9", *put(None), 1.0), TypeError, f"{name} is missing"),
             (("a9", x, z, np.nan), ValueError, "reward.* is nan"),
             (("new", x, z, np.inf), ValueError, "reward.* is inf"),
             (("a9", x, z, "1"), TypeError, "reward must be a number"),
-            (("a9", x, z, 10**400), ValueError, "reward.* is inf"),
-            (("a9", *put(np.array(5.0)), 1.0), ValueError, f"{name} must have 1 dimension"),
-            (("a9", x, z, None), TypeError, "reward must be a number"),
             (("a9", x, z, np.ones(2)), TypeError, "reward must be a number"),
             (([1], x, z, 1.0), TypeError, "not hashable"),
             ((Choice("a9", 0, 0.0, 1.0, 1.0), x, z, 1.0), TypeError, r"pass choice\.arm"),
             ((None, x, z, 1.0), TypeError, "arm is None"),
-            ((float("nan"), x, z, 1.0), ValueError, "arm is nan"),
         ]
 
     def test_bad_candidates_are_refused_with_nothing_changed(self, policy: Policy, page: Page) -> None:

@@ -263,9 +263,9 @@ def test_an_interrupted_run_goes_on_and_a_changed_source_is_refused(modules: Pat
         ({"policies": ["failing:Cautious"]}, LookupError, "no such thing"),
         ({"world": "failing:Shut"}, IndexError, "nothing left"),
         ({"world": "failing:Short"}, ValueError, r"failing:Short gave 30 rounds of 60"),
-        ({"world": "failing:Long"}, ValueError, r"failing:Long, in the block of round 0: it gave more than 2 rounds"),
-        ({"world": "failing:Holes"}, ValueError, r"failing:Holes, in the block of round 0: a mean of its round 1 is not finite"),
-        ({"world": "failing:Modest"}, ValueError, r"failing:Modest, in the block of round 0: best of its round 0 is .*"),
+        ({"world": "failing:Long"}, ValueError, r"failing:Long, in .* round 0: it gave more than 2 rounds"),
+        ({"world": "failing:Holes"}, ValueError, r"failing:Holes, .* a mean of its round 1 is not finite"),
+        ({"world": "failing:Modest"}, ValueError, r"failing:Modest, .* best of its round 0 is "),
         ({"world": "failing:Twice"}, ValueError, r"failing:Twice, in the block of round 0: round 0 has counts 3"),
     ],
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import pytest
 
 from hybandits import (
@@ -22,200 +26,62 @@ from hybandits import (
 )
 from hybandits.testing import PolicyConformance
 
-
-def variant(conformance: type[PolicyConformance]) -> type[PolicyConformance]:
-    """Mark a relative of a policy that is tested anyway: `make quick` leaves it out; one worker tests them all."""
-    return pytest.mark.slow(pytest.mark.xdist_group("variants of policies")(conformance))
-
-
-class TestHyLinUCB(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyLinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
-
-
-@variant
-class TestHyLinUCBAsWritten(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyLinUCB(d1=d1, d2=d2, exploration=AsWritten(horizon=1000, arms=5), seed=seed)
-
-    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyLinUCB(d1=d1, d2=d2, exploration=AsWritten(horizon=1000), seed=seed)
-
-
-class TestLinUCB(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return LinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
-
-
-class TestDisLinUCB(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return DisLinUCB(d1=d1, d2=d2, noise=0.1, seed=seed)
-
-
-@variant
-class TestLiHybrid(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return LiHybrid(d1=d1, d2=d2, alpha=0.5, seed=seed)
-
-
-class TestHyRan(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyRan(d1=d1, d2=d2, arm_count=8, seed=seed)
-
-    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyRan(d1=d1, d2=d2, seed=seed)
-
-
-@variant
-class TestHyRanTheory(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyRan(d1=d1, d2=d2, p=0.8, ridge_schedule="theory", arm_count=8, seed=seed)
-
-
-@variant
-class TestHyRanWithoutCrossBlocks(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyRanWithoutCrossBlocks(d1=d1, d2=d2, arm_count=8, seed=seed)
-
-
-class TestSupLinUCB(PolicyConformance):
-    exact_merge = False  # which level a row without receipt goes to depends on what was learned before it
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return SupLinUCB(d1=d1, d2=d2, horizon=200, arm_count=8, seed=seed)
-
-    def make_open(self, d1: int, d2: int, seed: int) -> Policy:
-        return SupLinUCB(d1=d1, d2=d2, horizon=200, seed=seed)
-
-
-class TestHyThompson(PolicyConformance):
-    deterministic = False
-    merge_tolerance = 1e-8
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, seed=seed)
-
-
-class TestHyThompsonTold(PolicyConformance):
-    deterministic = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=1.0, seed=seed)
-
-
-@variant
-class TestHyThompsonToldTheNoise(PolicyConformance):
-    deterministic = False
-    merge_tolerance = 1e-8
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, noise=0.1, seed=seed)
-
-
-@variant
-class TestHyThompsonWithPropensities(PolicyConformance):
-    deterministic = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=2.0, propensity_draws=20, seed=seed)
-
-
-class TestHyIDS(PolicyConformance):
-    deterministic = False
-    merge_tolerance = 1e-8
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyIDS(d1=d1, d2=d2, seed=seed)
-
-
-@variant
-class TestHyIDSToldTheScale(PolicyConformance):
-    deterministic = False
-    merge_tolerance = 1e-8
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyIDS(d1=d1, d2=d2, scale=0.5, seed=seed)
-
-
-class TestHyIDSTold(PolicyConformance):
-    deterministic = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyIDS(d1=d1, d2=d2, noise=0.1, scale=0.5, seed=seed)
-
-
-class TestHyThompsonWithMemory(PolicyConformance):
-    deterministic = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, memory=15, seed=seed)
-
-
-class TestHyThompsonWithMemories(PolicyConformance):
-    deterministic = False
-    exact_merge = False  # what is remembered depends on the number of arms that have learned
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, memory="auto", propensity_draws=20, seed=seed)
-
-
-@variant
-class TestHyThompsonToldWithMemory(PolicyConformance):
-    deterministic = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=1.0, memory=15, seed=seed)
-
-
-@variant
-class TestHyThompsonToldWithMemories(PolicyConformance):
-    deterministic = False
-    exact_merge = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyThompson(d1=d1, d2=d2, noise=0.1, scale=1.0, memory="auto", seed=seed)
-
-
-class TestHyIDSWithMemory(PolicyConformance):
-    deterministic = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyIDS(d1=d1, d2=d2, memory=15, seed=seed)
-
-
-class TestHyIDSWithMemories(PolicyConformance):
-    deterministic = False
-    exact_merge = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return HyIDS(d1=d1, d2=d2, memory="auto", seed=seed)
-
-
-class TestGreedy(PolicyConformance):
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return Greedy(d1=d1, d2=d2, seed=seed)
-
-
-class TestUniform(PolicyConformance):
-    deterministic = False
-    exact_propensities = True
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return Uniform(d1=d1, d2=d2, seed=seed)
-
-
-class TestEpsilonGreedy(PolicyConformance):
-    deterministic = False
-    exact_propensities = True
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        return EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=seed), epsilon=0.3, seed=seed)
-
-
-@variant
-class TestEpsilonAroundThompson(PolicyConformance):
-    deterministic = False
-
-    def make(self, d1: int, d2: int, seed: int) -> Policy:
-        inner = HyThompson(d1=d1, d2=d2, noise=0.1, propensity_draws=10, seed=seed)
-        return EpsilonGreedy(inner, epsilon=0.3, seed=seed)
+Make = Callable[..., Policy]
+
+
+def suite(make: Make, make_open: Make | None = None, **switches: Any) -> type[PolicyConformance]:
+    """The suite for a policy, and for one that counts its arms itself where `make` fixes their number."""
+    makers = {"make": make, "make_open": make_open or make}
+    methods = {
+        name: lambda self, d1, d2, seed, maker=maker: maker(d1=d1, d2=d2, seed=seed) for name, maker in makers.items()
+    }
+    return type("Suite", (PolicyConformance,), {**methods, **switches})
+
+
+def variant(make: Make, make_open: Make | None = None, **switches: Any) -> Any:
+    """The suite for a relative of a policy that is tested anyway: `make quick` leaves it out."""
+    return pytest.mark.slow(pytest.mark.xdist_group("variants of policies")(suite(make, make_open, **switches)))
+
+
+draws: dict[str, Any] = {"deterministic": False}
+exact: dict[str, Any] = {"deterministic": False, "exact_propensities": True}
+mixed: dict[str, Any] = {"deterministic": False, "exact_merge": False}  # memories depend on the arms that have learned
+
+TestHyLinUCB = suite(partial(HyLinUCB, noise=0.1))
+TestHyLinUCBAsWritten = variant(
+    partial(HyLinUCB, exploration=AsWritten(horizon=1000, arms=5)),
+    partial(HyLinUCB, exploration=AsWritten(horizon=1000)),
+)
+TestLinUCB = suite(partial(LinUCB, noise=0.1))
+TestDisLinUCB = suite(partial(DisLinUCB, noise=0.1))
+TestLiHybrid = variant(partial(LiHybrid, alpha=0.5))
+TestGreedy = suite(Greedy)
+TestHyRan = suite(partial(HyRan, arm_count=8), HyRan)
+TestHyRanTheory = variant(partial(HyRan, p=0.8, ridge_schedule="theory", arm_count=8))
+TestHyRanWithoutCrossBlocks = variant(partial(HyRanWithoutCrossBlocks, arm_count=8))
+TestSupLinUCB = suite(  # the level of a row without receipt depends on what was learned before it
+    partial(SupLinUCB, horizon=200, arm_count=8), partial(SupLinUCB, horizon=200), exact_merge=False
+)
+TestHyThompson = suite(HyThompson, **draws)
+TestHyThompsonGiven = suite(partial(HyThompson, noise=0.1, scale=1.0), **draws)
+TestHyThompsonGivenTheNoise = variant(partial(HyThompson, noise=0.1), **draws)
+TestHyThompsonWithPropensities = variant(partial(HyThompson, noise=0.1, scale=2.0, propensity_draws=20), **draws)
+TestHyThompsonWithMemory = suite(partial(HyThompson, memory=15), **draws)
+TestHyThompsonWithMemories = suite(partial(HyThompson, memory="auto", propensity_draws=20), **mixed)
+TestHyThompsonGivenWithMemory = variant(partial(HyThompson, noise=0.1, scale=1.0, memory=15), **draws)
+TestHyThompsonGivenWithMemories = variant(partial(HyThompson, noise=0.1, scale=1.0, memory="auto"), **mixed)
+TestHyIDS = suite(HyIDS, **draws)
+TestHyIDSGiven = suite(partial(HyIDS, noise=0.1, scale=0.5), **draws)
+TestHyIDSGivenTheScale = variant(partial(HyIDS, scale=0.5), **draws)
+TestHyIDSWithMemory = suite(partial(HyIDS, memory=15), **draws)
+TestHyIDSWithMemories = suite(partial(HyIDS, memory="auto"), **mixed)
+TestUniform = suite(Uniform, **exact)
+TestEpsilonGreedy = suite(
+    lambda d1, d2, seed: EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=seed), epsilon=0.3, seed=seed), **exact
+)
+TestEpsilonAroundThompson = variant(
+    lambda d1, d2, seed: EpsilonGreedy(
+        HyThompson(d1=d1, d2=d2, noise=0.1, propensity_draws=10, seed=seed), epsilon=0.3, seed=seed
+    ),
+    **draws,
+)

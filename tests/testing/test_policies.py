@@ -55,7 +55,7 @@ def test_a_policy_that_goes_by_the_order_of_candidates_is_caught() -> None:
 
 def test_a_policy_whose_batches_differ_is_caught() -> None:
     with pytest.raises(AssertionError):
-        Suite(CountsTwice).test_a_batch_equals_one_by_one(Page(2, 1))
+        Suite(CountsTwice).test_a_batch_equals_one_by_one(Page(2, 1), False)
 
 
 def test_what_does_not_apply_is_skipped_with_a_reason() -> None:
