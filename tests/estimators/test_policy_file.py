@@ -26,7 +26,6 @@ from hybandits import (
     Greedy,
     HyLinUCB,
     HyRan,
-    HyThompson,
     LinUCB,
     Policy,
     SelfNormalised,
@@ -173,18 +172,6 @@ def test_another_kind_of_policy_is_refused_by_name(saved: Path) -> None:
     assert isinstance(hybandits.load(saved), HyLinUCB)
 
 
-def test_settings_survive(tmp_path: Path) -> None:
-    for policy in (
-        HyLinUCB(d1=2, d2=3, exploration=AsWritten(horizon=50, delta=0.1, bound=2.0), seed=1),
-        HyLinUCB(
-            d1=2, d2=3, exploration=SelfNormalised(noise=0.3, bound=(1.0, 2.0), feature_bound=(3.0, 4.0)), ridge=2.0
-        ),
-        EpsilonGreedy(HyThompson(d1=2, d2=3, noise=0.2, scale=3.0, seed=4), epsilon=0.25, seed=5),
-    ):
-        policy.save(tmp_path / "p.npz")
-        assert repr(hybandits.load(tmp_path / "p.npz")) == repr(policy)
-
-
 def test_a_failed_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = saved.read_bytes()
     policy = HyLinUCB.load(saved)
@@ -248,14 +235,6 @@ def test_a_class_defined_again_is_the_one_loaded(tmp_path: Path) -> None:
     first(d1=1, d2=1).save(tmp_path / "p.npz")
     assert type(second.load(tmp_path / "p.npz")) is second
     assert type(first.load(tmp_path / "p.npz")) is first
-
-
-def test_the_name_is_taken_as_given(tmp_path: Path) -> None:
-    policy = Greedy(d1=1, d2=1)
-    policy.save(tmp_path / "no-suffix")
-    assert (tmp_path / "no-suffix").is_file()
-    policy.save(str(tmp_path / "text.npz"))
-    assert isinstance(Greedy.load(str(tmp_path / "text.npz")), Greedy)
 
 
 class Colour(StrEnum):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hybandits
-from hybandits import Choice, FileError, Greedy, HyLinUCB, LinUCB, Policy, Uniform
-from hybandits.policies.base import check_mergeable, check_receipts, one_hot
+from hybandits import FileError, Greedy, HyLinUCB, LinUCB, Policy, Uniform
+from hybandits.policies.base import check_mergeable, check_receipts
 
 
 def test_load_finds_the_class_by_itself_and_a_class_loads_only_its_own(tmp_path: Path) -> None:
@@ -49,13 +49,6 @@ def test_classes_draw_from_different_streams() -> None:
     assert draws(Uniform) != draws(Other)
 
 
-def test_a_choice_can_be_unpacked_and_has_no_receipt_by_default() -> None:
-    choice = Choice("a", 0, 0.5, 1.0, None)
-    assert choice.receipt is None
-    arm, index, *_ = choice
-    assert (arm, index) == ("a", 0)
-
-
 def test_there_is_one_receipt_per_row() -> None:
     assert list(check_receipts(None, 3)) == [None, None, None]
     assert list(check_receipts(iter([1, None]), 2)) == [1, None]  # type: ignore[arg-type]
@@ -72,7 +65,3 @@ def test_only_policies_alike_can_be_merged() -> None:
         check_mergeable(greedy, Greedy(d1=1, d2=2))
     with pytest.raises(TypeError, match="only another Greedy can be merged, got int"):
         check_mergeable(greedy, 3)
-
-
-def test_certain_choices_have_propensity_one() -> None:
-    assert one_hot(3, 1).tolist() == [0.0, 1.0, 0.0]

@@ -76,11 +76,6 @@ def test_bad_settings_are_refused(make: Any, error: type[Exception], message: st
         make()
 
 
-def test_hyper_parameters_are_keyword_only() -> None:
-    with pytest.raises(TypeError):
-        HyLinUCB(3, 2)  # type: ignore[misc]
-
-
 # ------------------------------------------------------------------ what a file holds
 
 SAVED: list[tuple[Policy, dict[str, Any]]] = [
@@ -202,13 +197,6 @@ def test_an_argument_that_is_not_kept_is_named(tmp_path: Path) -> None:
     policy = Forgetful(d1=1, d2=1, mood="fine")
     with pytest.raises(AttributeError, match=r"Forgetful has no attribute 'mood'.*self\.mood = "):
         policy.save(tmp_path / "policy.npz")
-
-
-def test_policies_with_different_settings_are_not_merged() -> None:
-    with pytest.raises(ValueError, match=r"different alpha: 0\.5 here, 1\.0 there"):
-        LiHybrid(d1=1, d2=1, alpha=0.5).merge(LiHybrid(d1=1, d2=1))
-    with pytest.raises(TypeError, match="only another Greedy can be merged, got LiHybrid"):
-        Greedy(d1=1, d2=1).merge(LiHybrid(d1=1, d2=1))  # type: ignore[arg-type]
 
 
 def test_settings_are_passed_by_name() -> None:
