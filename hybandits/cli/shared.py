@@ -145,7 +145,8 @@ class Bars:
         self._progress.advance(self._tasks[name], amount)
         if not self._console.is_terminal and time.monotonic() - self._last_line >= self._every:
             self._last_line = time.monotonic()
-            typer.echo(f"hybandits: {', '.join(self._parts())}", file=self._console.file)
+            if parts := list(self._parts()):
+                typer.echo(f"hybandits: {', '.join(parts)}", file=self._console.file)
 
     def _parts(self) -> Iterator[str]:
         """How far everything is that has begun and is not finished."""
