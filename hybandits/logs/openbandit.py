@@ -13,26 +13,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from hybandits.features import Feature, Number
 from hybandits.foundation.checks import FloatArray
-from hybandits.logs.columns import ColumnsReader, Mapping
-from hybandits.logs.columns.categories import one_hots
-from hybandits.logs.columns.cells import Sheet
-from hybandits.logs.columns.mapping import ARM
-from hybandits.logs.columns.reader import KnownArms, read_arms
-from hybandits.logs.columns.tabular import DamagedError, TableFile, open_table, require
-from hybandits.logs.input_files import given_paths, list_files
+from hybandits.logs.columns import ARM, ColumnsReader, KnownArms, Mapping, one_hots, read_arms
+from hybandits.logs.files import Paths, given_paths, list_files
 from hybandits.logs.store import LogError
+from hybandits.logs.tables import Rows, TableFile, open_table, require
 
 ITEMS = "item_context.csv"
 """The file that marks a campaign's folder."""
 
-_CHARACTERS = 8  # of a hash, in the name of a feature
 _AFFINITY = "user-item_affinity_"
 
 
@@ -52,83 +46,75 @@ class OpenBanditReader(ColumnsReader):
 
     kind = "openbandit"
     _named_by = "the format openbandit"
-    _unknown_arm = f"item not in {ITEMS}", ""
 
-    def __init__(self, path: Path | str) -> None:
-        campaign = find_campaign(path)
-        self._items = campaign.items
-        file = open_table(campaign.rounds)
+    def __init__(self, path: Paths) -> None:
+        rounds, self._items = find_campaign(path)
+        file = open_table(rounds)
         user = _numbered(file, "user_feature")
         affinities = any(column.startswith(_AFFINITY) for column in file.columns)
         mapping = Mapping(
             arm="item_id", reward="click", time="timestamp", propensity="propensity_score", place="position",
             user=user, categorical=user, pair={"affinity": _AFFINITY + ARM} if affinities else {},
         )  # fmt: skip
-        require(file, mapping.columns, "the format openbandit")
-        super().__init__(campaign.rounds, mapping=mapping)
+        super().__init__(rounds, mapping=mapping)
+
+    @staticmethod
+    def recognises(path: Path, start: bytes) -> bool:
+        """Return whether a file lies in the folder of a campaign."""
+        return (path.parent / ITEMS).is_file()
 
     def _known_arms(self) -> KnownArms:
         file = open_table(self._items)
-        require(file, ["item_id"], "the format openbandit")
         number, *others = _numbered(file, "item_feature")
-        names, values = read_arms(file, "item_id", [number], integers=self._integers)
-        scale = values.std()
-        features, parts = [number], [np.ones((len(names), 1)), (values - values.mean()) / (scale or 1.0)]
-        texts: dict[str, list[str]] = {name: [] for name in others}
-        try:
-            for block in file.blocks(others):  # read_arms has seen that every line is a row
-                sheet = Sheet(block)
-                for name in others:
-                    texts[name] += sheet.text(name).to_pylist()
-                if faults := sheet.faults():
-                    raise LogError(f"{file.path}, line {faults[0].line:,}: {faults[0].kind} ({faults[0].detail})")
-        except DamagedError as problem:
-            raise LogError(f"{file.path} cannot be read to its end ({problem}): copy it again") from None
-        counts = {name: Counter(texts[name]) for name in others}
+        rows = read_arms(file, "item_id", [number], others, self._named_by)
+        values = rows.numbers[number]
+        features = [number]
+        parts = [np.ones((len(values), 1)), ((values - values.mean()) / (values.std() or 1.0))[:, None]]
         named: dict[str, Feature] = {number: Number()}
-        for hot in one_hots(counts, drop_first=True, label=self._label):
+        counts = {name: Counter(rows.texts[name]) for name in others}
+        for hot in one_hots(counts, drop_first=True, label=type(self)._label):
             features += hot.names
             if (feature := hot.feature(integers=False)) is not None:
                 named[hot.column] = feature
-            parts.append(hot.matrix(pa.array(texts[hot.column], pa.string())))
-        return KnownArms(features, dict(zip(names, np.concatenate(parts, axis=1), strict=True)), named)
+            parts.append(hot.matrix(pa.array(rows.texts[hot.column], pa.string())))
+        return KnownArms(features, dict(zip(rows.names, np.concatenate(parts, axis=1), strict=True)), named)
 
-    def _label(self, category: str) -> str:
-        return category[:_CHARACTERS]
+    @staticmethod
+    def _label(category: str) -> str:
+        """The first characters of a hash."""
+        return category[:8]
 
-    def _verify(self, sheet: Sheet, reward: FloatArray, place: FloatArray) -> None:
+    def _unknown_arm(self) -> tuple[str, str]:
+        return f"item not in {ITEMS}", ""
+
+    def _verify(self, rows: Rows, reward: FloatArray, place: FloatArray) -> None:
         clicks = (reward == 0) | (reward == 1)
-        sheet.fault(~clicks, "click not 0 or 1", lambda i: f"got {reward[i]:g}")
-        sheet.fault(~np.isin(place, (1, 2, 3)), "position not 1, 2 or 3", lambda i: f"got {place[i]:g}")
+        rows.fault(~clicks, "click not 0 or 1", lambda i: f"got {reward[i]:g}")
+        rows.fault(~np.isin(place, (1, 2, 3)), "position not 1, 2 or 3", lambda i: f"got {place[i]:g}")
 
 
-class Campaign(NamedTuple):
-    """The two files of a campaign: the CSV of rounds and that of items."""
-
-    rounds: Path
-    items: Path
-
-
-def find_campaign(path: Path | str) -> Campaign:
-    """The files of a campaign, by its folder or its CSV of rounds."""
-    (path,) = given_paths(path)
+def find_campaign(paths: Paths) -> tuple[Path, Path]:
+    """Find the CSV of rounds and that of items, by a campaign's folder or by its CSV of rounds."""
+    path, *others = given_paths(paths)
+    if others:
+        raise ValueError(
+            f"a campaign is one folder or one CSV file, got {path} and {others[0]}: convert them one by one"
+        )
     folder = path if path.is_dir() else path.parent
     items = folder / ITEMS
-    if path.name == ITEMS:
-        raise LogError(f"{path} holds the items: give the folder it is in, or the CSV of rounds")
-    if not items.is_file():
-        campaigns = sorted(inside.parent.name for inside in folder.glob(f"*/{ITEMS}"))
-        remedy = "give a campaign's folder, which holds this file and the CSV of rounds"
-        if campaigns:
-            remedy = f"give one of its folders {', '.join(campaigns)}"
-        raise LogError(f"there is no {ITEMS} in {folder}: {remedy}")
-    if path is not folder:
-        return Campaign(path, items)
-    rounds = list_files(folder, lambda name: name.endswith((".csv", ".csv.gz")) and name != ITEMS).files
+    if path == items or not items.is_file():
+        campaigns = ", ".join(sorted(inside.parent.name for inside in folder.glob(f"*/{ITEMS}")))
+        raise LogError(
+            f"{path} is not a campaign: give a folder that holds {ITEMS} and the CSV of rounds"
+            f"{f', such as {campaigns} in it' if campaigns else ''}"
+        )
+    if path != folder:
+        return path, items
+    rounds = list_files(folder, lambda name: name.endswith((".csv", ".csv.gz")) and name != ITEMS, "all.csv").files
     if len(rounds) != 1:
-        names = ", ".join(file.name for file in rounds) or "none"
+        names = ", ".join(file.name for file in rounds)
         raise LogError(f"{folder} should have one CSV beside {ITEMS}, but it has {names}: give the one with the rounds")
-    return Campaign(rounds[0], items)
+    return rounds[0], items
 
 
 def _numbered(file: TableFile, stem: str) -> list[str]:

@@ -6,7 +6,7 @@
     LOG/pools.parquet     arms (list of rows of arms.parquet): one row per list of candidates, in the order shown
     LOG/rounds/*.parquet  one row per round, one file per source file:
         time        seconds since 1970 (null: not known)
-        arm         the id of the arm shown, for other tools
+        arm         the arm shown: a row of arms.parquet
         pool        the candidates: a row of pools.parquet
         chosen      the arm shown: its place in the pool's list, from 0
         reward      the reward of the arm shown
@@ -26,10 +26,11 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -38,15 +39,10 @@ import pyarrow.parquet as pq
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import clear_parts, discard, naming, part_of
 from hybandits.foundation.version import __version__
-from hybandits.logs.ids import Id
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 
-FORMAT, PAIR_FORMAT = 1, 2
-"""The versions of this layout: a log with pair features is of the second, so that earlier versions refuse it instead of
-overlooking them."""
-
-GROUP_NUMBERS = 1 << 20
-"""About how many numbers a row group has."""
+FORMAT = 3
+"""The version of this layout."""
 
 NO_TIME = np.iinfo(np.int64).min
 """Stands for a missing time in arrays."""
@@ -54,31 +50,38 @@ NO_TIME = np.iinfo(np.int64).min
 NO_PLACE = -1
 """Stands for a missing place in arrays."""
 
+NO_PAIRS = np.empty((0, 0, 0))
+"""The pair features of a batch that has none."""
+
 LARGEST = 1e20
 """Larger features and rewards are taken for mistakes: products of them must stay finite."""
 
 HEADER = "log.json"
 """The file that marks a converted log."""
 
+Id = str | int
+
 
 class LogError(Exception):
     """A log that cannot be read or used."""
 
 
-class _Columns(NamedTuple):
-    """The columns of a batch."""
+def id_of(text: str) -> Id:
+    """The id that a text stands for: an integer if it is a whole number of 64 bits, else the text itself.
 
-    time: np.ndarray
-    pool: np.ndarray
-    chosen: np.ndarray
-    reward: FloatArray
-    propensity: FloatArray
-    place: np.ndarray
-    user: FloatArray
-    pair: FloatArray
+    A text is a whole number if it is written as Python writes one: turned into a number and back, it reads as before.
+
+    Examples
+    --------
+    >>> id_of("100"), id_of("007"), id_of("id-7"), id_of("9223372036854775808")
+    (100, '007', 'id-7', '9223372036854775808')
+    """
+    if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    return text
 
 
-class Batch(_Columns):
+class Batch(NamedTuple):
     """Consecutive rounds of a log, column by column.
 
     Attributes
@@ -102,21 +105,14 @@ class Batch(_Columns):
         the log has none.
     """
 
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        time: np.ndarray,
-        pool: np.ndarray,
-        chosen: np.ndarray,
-        reward: FloatArray,
-        propensity: FloatArray,
-        place: np.ndarray,
-        user: FloatArray,
-        pair: FloatArray | None = None,
-    ) -> Self:
-        pairs = np.empty((len(pool), 0, 0)) if pair is None else pair
-        return super().__new__(cls, time, pool, chosen, reward, propensity, place, user, pairs)
+    time: np.ndarray
+    pool: np.ndarray
+    chosen: np.ndarray
+    reward: FloatArray
+    propensity: FloatArray
+    place: np.ndarray
+    user: FloatArray
+    pair: FloatArray = NO_PAIRS
 
     @property
     def rounds(self) -> int:
@@ -132,12 +128,8 @@ class Batch(_Columns):
         """Several batches in one; pair features are padded to the same number of candidates."""
         *columns, pairs = zip(*batches, strict=True)
         widest = max(pair.shape[1] for pair in pairs)
-        pair = np.zeros((sum(map(len, pairs)), widest, pairs[0].shape[2]))
-        start = 0
-        for part in pairs:
-            pair[start : start + len(part), : part.shape[1]] = part
-            start += len(part)
-        return Batch(*(np.concatenate(parts) for parts in columns))._replace(pair=pair)
+        padded = [np.pad(pair, ((0, 0), (0, widest - pair.shape[1]), (0, 0))) for pair in pairs]
+        return Batch(*map(np.concatenate, (*columns, padded)))
 
 
 def no_places(n: int) -> np.ndarray:
@@ -157,10 +149,6 @@ class Pools(NamedTuple):
         return np.diff(self.offsets)
 
 
-_KINDS = (np.int64, np.int32, np.int32, np.float64, np.float64, np.int8, np.float64)
-"""The types of a batch's columns, for the digest."""
-
-
 class Tables:
     """The arms and pools that a reader has met so far, each vector and each list of candidates once.
 
@@ -174,8 +162,6 @@ class Tables:
         self._ends = array("q", [0])
         self.names: list[Id] = []
         self.vectors: list[FloatArray] = []
-        self.integers = True
-        """Whether all ids so far are integers."""
 
     def arm(self, name: Id, vector: FloatArray) -> int:
         """The row of an arm with this feature vector; it is entered if it is new."""
@@ -186,13 +172,17 @@ class Tables:
         if row == len(self.names):
             self.names.append(name)
             self.vectors.append(np.array(vector, np.float64))
-            self.integers = self.integers and not isinstance(name, str)
         return row
 
     @property
     def ids(self) -> list[Id]:
         """The names as the log keeps them: integers if all of them are, otherwise strings."""
-        return list(self.names) if self.integers else list(map(str, self.names))
+        if all(isinstance(name, int) for name in self.names):
+            return list(self.names)
+        twice = next((name for name in self.names if isinstance(name, int) and str(name) in self.names), None)
+        if twice is not None:
+            raise LogError(f"the arms {twice} and {str(twice)!r} differ only in their type: use one of them for both")
+        return list(map(str, self.names))
 
     def pool(self, rows: Sequence[int] | np.ndarray) -> int:
         """The row of a list of candidates, given as rows of arms; it is entered if it is new."""
@@ -204,12 +194,6 @@ class Tables:
             self._ends.append(len(self._listed))
         return row
 
-    def sizes(self, pools: np.ndarray) -> np.ndarray:
-        """How many candidates each of these pools has."""
-        ends = np.frombuffer(self._ends, np.int64)
-        sizes: np.ndarray = ends[pools + 1] - ends[pools]
-        return sizes
-
     @property
     def pools(self) -> Pools:
         """All lists of candidates so far."""
@@ -217,22 +201,20 @@ class Tables:
 
 
 class Reader(Protocol):
-    """What every reader of a log format has.
+    """A reader of a log format.
 
     Attributes
     ----------
     kind : str
         The name of the format.
-    user, arm : sequence of str
-        The names of the users' and of the arms' features.
+    user, arm, pair : sequence of str
+        The names of the users' and of the arms' features, and of those of a user and a candidate together.
     binary_user : bool
         Whether all user features are 0 or 1.
     size : int
         How many bytes there are to read in all.
-    pair : sequence of str, optional
-        The names of the features of a user and a candidate together.
-    about : mapping, optional
-        What else the log's header should say.
+    about : mapping
+        Further entries of the log's header.
     """
 
     @property
@@ -245,18 +227,24 @@ class Reader(Protocol):
     def arm(self) -> Sequence[str]: ...
 
     @property
+    def pair(self) -> Sequence[str]: ...
+
+    @property
     def binary_user(self) -> bool: ...
 
     @property
     def size(self) -> int: ...
 
+    @property
+    def about(self) -> Mapping[str, Any]: ...
+
     def batches(
-        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+        self, tables: Tables, report: ReadReport, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         """The rounds in order, each batch with the name of the source file it is from.
 
-        A reader enters arms and pools into `tables`, reports to `problems` what becomes of every line, and calls
-        `progress` with the bytes read since the last call.
+        A reader enters arms and pools into `tables`, counts every line in `report`, and calls `progress` with the bytes
+        read since the last call.
         """
         ...
 
@@ -264,7 +252,7 @@ class Reader(Protocol):
 def convert(
     reader: Reader,
     out: Path | str,
-    problems: Problems,
+    report: ReadReport,
     progress: Callable[[int], None] = lambda read: None,
     beside: Callable[[Path], object] = lambda folder: None,
 ) -> Log:
@@ -276,8 +264,8 @@ def convert(
         The reader of the raw log; see `hybandits.logs.formats.reader_of`.
     out : path
         The folder to write, which must not exist yet. If anything fails, nothing is left behind.
-    problems : Problems
-        Keeps the account of what became of every line.
+    report : ReadReport
+        Counts what became of every line.
     progress : callable
         Called with the bytes read since the last call; `reader.size` bytes are read in all.
     beside : callable
@@ -291,55 +279,25 @@ def convert(
     Raises
     ------
     LogError
-        If `out` exists, or if not one round could be read.
+        If `out` exists, if a file is damaged, or if not one round could be read.
     ReadError
-        If `problems` is strict and a line cannot be used.
+        If `report` is strict and a line cannot be used.
     """
-    with LogWriter(
-        out, kind=reader.kind, user=reader.user, arm=reader.arm, pair=getattr(reader, "pair", ()),
-        binary_user=reader.binary_user,
-    ) as writer:  # fmt: skip
+    names: dict[str, Any] = {"user": reader.user, "arm": reader.arm, "pair": reader.pair}
+    with LogWriter(out, kind=reader.kind, **names, binary_user=reader.binary_user) as writer:
         beside(writer.folder)
         last = None
-        for source, batch in reader.batches(writer.tables, problems, progress):
+        for source, batch in reader.batches(writer.tables, report, progress):
             if source != last:
                 writer.source(source)
                 last = source
             writer.write(batch)
-        return writer.finish(problems, getattr(reader, "about", None))
+        return writer.finish(report, reader.about)
 
 
-def rows_per_group(user: int) -> int:
-    """How many rounds a row group of a log without pair features has: those of about a million numbers."""
-    return max(4096, 1 << (20 - (user + 1).bit_length()))
-
-
-def group_ends(rows: int, widest: int, sizes: np.ndarray, user: int, pair: int) -> tuple[int, int]:
-    """After how many of these further rounds a row group is complete, and its most candidates by then.
-
-    Parameters
-    ----------
-    rows, widest : int
-        Rounds that the group has already, and their most candidates.
-    sizes : array
-        The numbers of candidates of the further rounds.
-    user, pair : int
-        How many features there are of each kind.
-
-    Returns
-    -------
-    int, int
-        The number of further rounds, 0 if the group is not complete after all of them; and the most candidates. With
-        pair features, batches are padded to the most candidates, so padding counts. Where batches end makes no
-        difference.
-    """
-    if not pair:
-        end = rows_per_group(user) - rows
-        return (end if end <= len(sizes) else 0), 0
-    most = np.maximum.accumulate(np.append(widest, sizes))[1:]
-    full = np.arange(rows + 1, rows + len(sizes) + 1) * (user + 1 + pair * most) >= GROUP_NUMBERS
-    end = int(full.argmax()) + 1 if full.any() else 0
-    return end, int(most[end - 1])
+def rows_per_group(user: int, pair: int = 0) -> int:
+    """How many rounds a row group has: those of about a million numbers, for some 32 candidates with pair features."""
+    return max(4096, 1 << (20 - (user + 1 + 32 * pair).bit_length()))
 
 
 class LogWriter:
@@ -376,7 +334,7 @@ class LogWriter:
     ...         time=np.array([1_700_000_000, 1_700_000_060]), pool=np.array([pool, pool]), chosen=np.array([0, 1]),
     ...         reward=np.array([1.0, 0.0]), propensity=np.array([0.5, 0.5]), place=no_places(2), user=np.ones((2, 1)),
     ...     ))
-    ...     writer.finish(Problems())
+    ...     writer.finish(ReadReport())
     Log('two-rounds'): 2 rounds, 2 arms, 1 pool
     """
 
@@ -396,23 +354,25 @@ class LogWriter:
         self.tables = Tables()
         self.kind, self.user, self.arm, self.pair = kind, list(user), list(arm), list(pair)
         self.rounds = 0
+        repeated: list[tuple[str, pa.DataType]] = [
+            ("time", pa.int64()), ("arm", pa.int32()), ("pool", pa.int32()), ("chosen", pa.int32()),
+            ("reward", pa.float64()), ("propensity", pa.float64()), ("place", pa.int8()),
+        ]  # fmt: skip
         number = pa.bool_() if binary_user else pa.float64()
-        self._schema = pa.schema(
-            [
-                ("time", pa.int64()), ("arm", pa.int64()), ("pool", pa.int32()), ("chosen", pa.int32()),
-                ("reward", pa.float64()), ("propensity", pa.float64()), ("place", pa.int8()),
-                *((f"user_{name}", number) for name in self.user),
-                *((f"pair_{name}", pa.list_(pa.float64())) for name in self.pair),
-            ]
-        )  # fmt: skip
-        self._integers = True
+        users = [(f"user_{name}", number) for name in self.user]
+        pairs = [(f"pair_{name}", pa.list_(pa.float64())) for name in self.pair]
+        self._schema = pa.schema([*repeated, *users, *pairs])
+        split = [f"{name}.list.element" for name, _ in pairs] + [name for name, _ in users if not binary_user]
+        self._options = {
+            "compression": "zstd", "compression_level": 1, "use_dictionary": [name for name, _ in repeated],
+            "use_byte_stream_split": split, "write_page_checksum": True,
+        }  # fmt: skip
         self._waiting: list[Batch] = []
-        self._widest = 0
-        """The most candidates among the rounds that wait to be written, if there are pair features."""
+        self._unwritten = 0
         # One digest per column, so that it does not depend on how the rounds are cut into batches.
-        self._digests = [hashlib.blake2b(digest_size=16) for _ in (*_KINDS, *self.pair)]
+        self._digests = [hashlib.blake2b(digest_size=16) for _ in range(7 + len(self.pair))]
         self._file: pq.ParquetWriter | None = None
-        self._sources: list[str] = []
+        self._sources = 0
         self.folder = part_of(self.path)
 
     def __enter__(self) -> Self:
@@ -432,35 +392,29 @@ class LogWriter:
     def source(self, name: str) -> None:
         """Begin with the rounds of a source file."""
         self._end_source()
-        self._sources.append(name)
+        self._sources += 1
 
     def write(self, batch: Batch) -> None:
         """Write the next rounds of the current source file."""
-        listed = self._listed(batch)
-        for digest, column, kind in zip(
-            self._digests, (*batch[:-1], *listed), _KINDS + (np.float64,) * len(listed), strict=True
-        ):
-            digest.update(np.ascontiguousarray(column, kind).data)
-        sizes = self._sizes(batch)
-        while batch.rounds:
-            rows = sum(b.rounds for b in self._waiting)
-            end, self._widest = group_ends(rows, self._widest, sizes, len(self.user), len(self.pair))
-            if not end:
-                self._waiting.append(batch)
-                return
-            self._write_group(Batch.joined([*self._waiting, batch.part(0, end)]))
-            self._waiting, self._widest = [], 0
-            batch, sizes = batch.part(end, batch.rounds), sizes[end:]
+        kinds = (np.int64, np.int32, np.int32, np.float64, np.float64, np.int8, np.float64)
+        columns = [np.ascontiguousarray(column, kind) for column, kind in zip(batch[:-1], kinds, strict=True)]
+        for digest, column in zip(self._digests, columns + self._pairs_in_a_row(batch), strict=True):
+            digest.update(column.data)
+        self._waiting.append(batch)
+        self._unwritten += batch.rounds
+        size = rows_per_group(len(self.user), len(self.pair))
+        if self._unwritten >= size:
+            joined = Batch.joined(self._waiting)
+            ends = range(size, joined.rounds + 1, size)
+            for end in ends:
+                self._write_group(joined.part(end - size, end))
+            self._waiting = [joined.part(ends[-1], joined.rounds)]
 
-    def _sizes(self, batch: Batch) -> np.ndarray:
-        """How many candidates each round has."""
-        return self.tables.sizes(batch.pool) if self.pair else np.zeros(batch.rounds, np.int64)
-
-    def _listed(self, batch: Batch) -> list[FloatArray]:
+    def _pairs_in_a_row(self, batch: Batch) -> list[FloatArray]:
         """The pair features without padding, one after the other."""
         if not self.pair:
             return []
-        sizes = self._sizes(batch)
+        sizes = self.tables.pools.sizes[batch.pool]
         inside = np.arange(batch.pair.shape[1]) < sizes[:, None]
         if batch.pair.shape[2] != len(self.pair) or int(inside.sum()) != int(sizes.sum()):
             raise LogError(
@@ -470,118 +424,64 @@ class LogWriter:
         return [batch.pair[:, :, i][inside] for i in range(len(self.pair))]
 
     def _write_group(self, batch: Batch) -> None:
-        if self._integers and not self.tables.integers:
-            self._change_ids_to_strings()
         pools = self.tables.pools
-        shown = pools.rows[pools.offsets[batch.pool] + batch.chosen]
         columns = [
             pa.array(batch.time, mask=batch.time == NO_TIME),
-            self._ids_of(shown),
-            pa.array(batch.pool, pa.int32()),
-            pa.array(batch.chosen, pa.int32()),
-            pa.array(batch.reward),
+            pools.rows[pools.offsets[batch.pool] + batch.chosen],
+            batch.pool,
+            batch.chosen,
+            batch.reward,
             pa.array(batch.propensity, mask=np.isnan(batch.propensity)),
             pa.array(batch.place, pa.int8(), mask=batch.place == NO_PLACE),
-            *(pa.array(batch.user[:, i]).cast(self._schema.types[7 + i]) for i in range(len(self.user))),
+            *batch.user.T,
         ]
+        columns = [pa.array(column).cast(kind) for column, kind in zip(columns, self._schema.types, strict=False)]
         if self.pair:
-            ends = pa.array(np.append(0, np.cumsum(self._sizes(batch))).astype(np.int32))
-            columns += [pa.ListArray.from_arrays(ends, pa.array(numbers)) for numbers in self._listed(batch)]
+            ends = pa.array(np.append(0, np.cumsum(pools.sizes[batch.pool])).astype(np.int32))
+            columns += [pa.ListArray.from_arrays(ends, pa.array(numbers)) for numbers in self._pairs_in_a_row(batch)]
         with naming(self.path):
             if self._file is None:
-                self._file = self._open(self.folder / "rounds" / f"{len(self._sources):05d}.parquet")
-            self._file.write_table(
-                pa.Table.from_arrays(columns, schema=self._schema), row_group_size=max(batch.rounds, 1)
-            )
+                path = self.folder / "rounds" / f"{self._sources:05d}.parquet"
+                self._file = pq.ParquetWriter(path, self._schema, **self._options)
+            self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=batch.rounds)
         self.rounds += batch.rounds
-
-    def _ids_of(self, rows: np.ndarray) -> pa.Array:
-        """The ids of these rows of arms."""
-        if self._integers:
-            return pa.array(np.array(self.tables.names, np.int64)[rows])
-        names: dict[Id, int] = {}
-        index = np.array([names.setdefault(name, len(names)) for name in self.tables.ids], np.int32)
-        return pa.DictionaryArray.from_arrays(index[rows], pa.array(list(names), pa.string()))
-
-    def _open(self, path: Path) -> pq.ParquetWriter:
-        repeated = ["time", "arm", "pool", "chosen", "reward", "propensity", "place"]
-        split = [n for n in self._schema.names[len(repeated) :] if self._schema.field(n).type == pa.float64()]
-        split += [f"pair_{name}.list.element" for name in self.pair]
-        return pq.ParquetWriter(
-            path, self._schema, compression="zstd", compression_level=1, use_dictionary=repeated,
-            use_byte_stream_split=split, write_page_checksum=True,
-        )  # fmt: skip
-
-    def _change_ids_to_strings(self) -> None:
-        """An id is not an integer, so all are strings: write the column of ids again where it has been written."""
-        self._integers = False
-        self._schema = self._schema.set(1, pa.field("arm", pa.dictionary(pa.int32(), pa.string())))
-        with naming(self.path):
-            unfinished = self._file is not None
-            if self._file is not None:
-                self._file.close()
-            for path in sorted((self.folder / "rounds").glob("*.parquet")):
-                if self._file is not None:
-                    self._file.close()
-                old = path.rename(path.with_suffix(".integers"))
-                self._file = self._open(path)
-                with pq.ParquetFile(old) as written:
-                    for group in range(written.num_row_groups):
-                        table = written.read_row_group(group)
-                        ids = table.column(1).cast(pa.string()).dictionary_encode()
-                        self._file.write_table(
-                            table.set_column(1, self._schema.field(1), ids), row_group_size=len(table)
-                        )
-                old.unlink()
-            if not unfinished and self._file is not None:
-                self._file.close()
-                self._file = None
+        self._unwritten -= batch.rounds
 
     def _end_source(self) -> None:
-        if self._waiting:
+        if self._unwritten:
             self._write_group(Batch.joined(self._waiting))
-        self._waiting, self._widest = [], 0
+        self._waiting = []
         if self._file is not None:
             file, self._file = self._file, None
             with naming(self.path):
                 file.close()
 
-    def finish(self, problems: Problems, about: Mapping[str, Any] | None = None) -> Log:
+    def finish(self, report: ReadReport, about: Mapping[str, Any] | None = None) -> Log:
         """Move the log into place and open it; LogError if it has no rounds. `about` is added to its header."""
         self._end_source()
         if not self.rounds:
-            raise LogError(
-                f"no round could be read{problems.in_words()}: check that the log is in the format {self.kind}"
-            )
-        ids = self.tables.ids
-        if len(set(ids)) < len(set(self.tables.names)):
-            twice = next(name for name in self.tables.names if isinstance(name, int) and str(name) in self.tables.names)
-            raise LogError(f"the arms {twice} and {str(twice)!r} differ only in their type: use one of them for both")
-        if self._integers and not self.tables.integers:
-            self._change_ids_to_strings()
-        vectors = pa.array([v.tolist() for v in self.tables.vectors], pa.list_(pa.float64()))
-        kind = pa.int64() if self._integers else pa.string()
-        arms = pa.table({"arm": pa.array(ids, kind), "features": vectors})
-        pools = self.tables.pools
+            first = next(iter(report.examples.values()), "")
+            read = f" ({report.lines:,} lines read; first problem: {first})" if first else ""
+            raise LogError(f"no round could be read{read}: check that the log is in the format {self.kind}")
+        ids, pools, vectors = self.tables.ids, self.tables.pools, self.tables.vectors
+        arms = pa.table({"arm": ids, "features": pa.array([v.tolist() for v in vectors], pa.list_(pa.float64()))})
         listed = pa.ListArray.from_arrays(pa.array(pools.offsets.astype(np.int32)), pa.array(pools.rows))
-        # Ids count as text, so that the digest of a log is the same as when all ids were text.
-        names = list(map(str, ids))
         pair = [self.pair] if self.pair else []
-        content = hashlib.blake2b(json.dumps([names, self.user, self.arm, *pair]).encode(), digest_size=16)
-        for row in (*self.tables.vectors, pools.offsets, pools.rows):
+        names = json.dumps([list(map(str, ids)), self.user, self.arm, *pair])
+        content = hashlib.blake2b(names.encode(), digest_size=16)
+        for row in (*vectors, pools.offsets, pools.rows):
             content.update(np.ascontiguousarray(row).data)
         for digest in self._digests:
             content.update(digest.digest())
         header = {
-            "format": PAIR_FORMAT if self.pair else FORMAT, "version": __version__, "kind": self.kind,
-            "content": content.hexdigest(), "rounds": self.rounds, "user": self.user, "arm": self.arm,
-            **({"pair": self.pair} if self.pair else {}), "reading": problems.plain(), **(about or {}),
+            "format": FORMAT, "version": __version__, "kind": self.kind, "content": content.hexdigest(),
+            "rounds": self.rounds, "user": self.user, "arm": self.arm, "pair": self.pair, "reading": report.plain(),
+            **(about or {}),
         }  # fmt: skip
         with naming(self.path):
             pq.write_table(arms, self.folder / "arms.parquet", compression="zstd", write_page_checksum=True)
-            pq.write_table(
-                pa.table({"arms": listed}), self.folder / "pools.parquet", compression="zstd", write_page_checksum=True
-            )
+            pools_path = self.folder / "pools.parquet"
+            pq.write_table(pa.table({"arms": listed}), pools_path, compression="zstd", write_page_checksum=True)
             (self.folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
         try:
             os.replace(self.folder, self.path)
@@ -623,8 +523,6 @@ class Log:
         The lists of candidates, as rows of `vectors`.
     shards : list of Shard
         The parts in which the log is read and work on it is shared out.
-    source_starts : list of int
-        The first round of every source file that has any.
     about : dict
         The content of `log.json`.
 
@@ -633,7 +531,7 @@ class Log:
     >>> from hybandits.logs.formats import reader_of
     >>> from hybandits.logs.synthetic import SyntheticLog
     >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> log = convert(reader_of("clicks"), "log", Problems())
+    >>> log = convert(reader_of("clicks"), "log", ReadReport())
     >>> log
     Log('log'): 500 rounds, 27 arms, 9 pools
     >>> sum(int(batch.reward.sum()) for batch in log.batches())
@@ -642,29 +540,19 @@ class Log:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        header = self.path / HEADER
         self._opened = self._stamp()
+        if not self.path.is_dir() or self._opened is None:
+            raise LogError(f"{self.path} is not a converted log: convert your log with hybandits convert")
         try:
-            self.about: dict[str, Any] = json.loads(header.read_text())
-            version = self.about["format"]
-        except FileNotFoundError:
-            remedy = "convert your log with hybandits convert"
-            raise LogError(f"{self.path} is not a converted log (it has no {HEADER}): {remedy}") from None
-        except NotADirectoryError:
-            remedy = "convert it with hybandits convert"
-            raise LogError(f"{self.path} is a file, not a converted log: {remedy}") from None
-        except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise LogError(f"{header} is damaged ({problem}): convert the log again") from None
-        if version not in (FORMAT, PAIR_FORMAT):
-            writer = self.about.get("version")
-            raise LogError(
-                f"{self.path} has log format {version}, but this version reads {FORMAT} and {PAIR_FORMAT}: use "
-                f"hybandits {writer}"
-            )
-        try:
+            self.about: dict[str, Any] = json.loads((self.path / HEADER).read_text())
+            if self.about["format"] != FORMAT:
+                raise LogError(
+                    f"{self.path} has log format {self.about['format']}, but this version reads {FORMAT}: convert the "
+                    "log again"
+                )
             self.user: list[str] = list(self.about["user"])
             self.arm: list[str] = list(self.about["arm"])
-            self.pair: list[str] = list(self.about.get("pair", ()))
+            self.pair: list[str] = list(self.about["pair"])
             arms = pq.read_table(self.path / "arms.parquet")
             pools = pq.read_table(self.path / "pools.parquet")["arms"].combine_chunks()
             self.names: list[Id] = arms["arm"].to_pylist()
@@ -677,16 +565,13 @@ class Log:
                 raise ValueError("a pool is empty or refers to rows that arms.parquet does not have")
             if not np.abs(self.vectors).max(initial=0.0) <= LARGEST:
                 raise ValueError(f"arms.parquet holds features that are not finite or larger than {LARGEST:g}")
-        except (OSError, pa.ArrowException, KeyError, ValueError) as problem:
-            first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-            raise LogError(f"{self.path} is damaged ({first}): convert the log again") from None
-        if self.rounds != self.about.get("rounds"):
-            raise LogError(
-                f"{self.path} has {self.rounds} rounds, but {HEADER} says {self.about.get('rounds')}: convert it again"
-            )
+            if self.rounds != self.about["rounds"]:
+                raise ValueError(f"it has {self.rounds} rounds, but {HEADER} says {self.about['rounds']}")
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as problem:
+            raise LogError(f"{self.path} is damaged ({first_line(problem)}): convert the log again") from None
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        """What tells this log from another that is written in its place."""
+        """What tells this log from another that is written in its place; None if there is no log."""
         try:
             header = os.stat(self.path / HEADER)
         except OSError:
@@ -714,7 +599,7 @@ class Log:
 
     @property
     def integer_ids(self) -> bool:
-        """Whether the ids of the arms are integers. Logs that earlier versions converted have strings only."""
+        """Whether the ids of the arms are integers."""
         return isinstance(self.names[0], int)
 
     @property
@@ -729,35 +614,35 @@ class Log:
         """The rounds of a shard."""
         names = ["time", "pool", "chosen", "reward", "propensity", "place"]
         names += [*(f"user_{name}" for name in self.user), *(f"pair_{name}" for name in self.pair)]
+        path = self.path / "rounds" / shard.file
         if self._stamp() != self._opened:
             raise LogError(f"{self.path} has been replaced since it was opened: open it again")
         try:
-            with pq.ParquetFile(self.path / "rounds" / shard.file, page_checksum_verification=True) as file:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 table = file.read_row_group(shard.group, columns=names, use_threads=False)
-        except (OSError, pa.ArrowException) as problem:
-            first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-            raise LogError(f"{self.path / 'rounds' / shard.file} is damaged ({first}): convert the log again") from None
-        n = len(table)
-        time, pool, chosen, reward, propensity, place = (table.column(i).combine_chunks() for i in range(6))
-        user = np.empty((n, len(self.user)))
-        for i in range(len(self.user)):
-            user[:, i] = table.column(6 + i).to_numpy()
-        batch = Batch(
-            time=time.fill_null(NO_TIME).to_numpy(),
-            pool=pool.to_numpy(),
-            chosen=chosen.to_numpy(),
-            reward=reward.to_numpy(),
-            propensity=propensity.fill_null(np.nan).to_numpy(),
-            place=place.fill_null(NO_PLACE).to_numpy(),
-            user=user,
-        )
-        self._check(batch, shard)
-        if self.pair:
-            lists = [table.column(6 + len(self.user) + i).combine_chunks() for i in range(len(self.pair))]
-            batch = batch._replace(pair=self._padded(lists, self.pools.sizes[batch.pool], shard))
+            time, pool, chosen, reward, propensity, place = (table.column(i).combine_chunks() for i in range(6))
+            user = np.empty((len(table), len(self.user)))
+            for i in range(len(self.user)):
+                user[:, i] = table.column(6 + i).to_numpy()
+            batch = Batch(
+                time=time.fill_null(NO_TIME).to_numpy(),
+                pool=pool.to_numpy(),
+                chosen=chosen.to_numpy(),
+                reward=reward.to_numpy(),
+                propensity=propensity.fill_null(np.nan).to_numpy(),
+                place=place.fill_null(NO_PLACE).to_numpy(),
+                user=user,
+                pair=np.empty((len(table), 0, 0)),
+            )
+            self._check(batch)
+            if self.pair:
+                lists = [table.column(6 + len(self.user) + i).combine_chunks() for i in range(len(self.pair))]
+                batch = batch._replace(pair=self._padded(lists, self.pools.sizes[batch.pool]))
+        except (OSError, pa.ArrowException, ValueError) as problem:
+            raise LogError(f"{path} is damaged ({first_line(problem)}): convert the log again") from None
         return batch
 
-    def _padded(self, lists: list[pa.ListArray], sizes: np.ndarray, shard: Shard) -> FloatArray:
+    def _padded(self, lists: list[pa.ListArray], sizes: np.ndarray) -> FloatArray:
         """Lists of pair features as an array (rounds, most candidates, features), 0 beyond a list's last."""
         most = int(sizes.max())
         inside = np.arange(most) < sizes[:, None]
@@ -765,28 +650,21 @@ class Log:
         for i, column in enumerate(lists):
             numbers = column.flatten().to_numpy(zero_copy_only=False)
             if column.null_count or (np.diff(column.offsets.to_numpy()) != sizes).any():
-                self._refuse(shard, f"pair_{self.pair[i]} must have one number for every candidate")
+                raise ValueError(f"pair_{self.pair[i]} must have one number for every candidate")
             if not np.abs(numbers).max(initial=0.0) <= LARGEST:
-                self._refuse(shard, f"pair_{self.pair[i]} must be finite and at most {LARGEST:g}")
+                raise ValueError(f"pair_{self.pair[i]} must be finite and at most {LARGEST:g}")
             pair[:, :, i][inside] = numbers
         return pair
 
-    def _check(self, batch: Batch, shard: Shard) -> None:
+    def _check(self, batch: Batch) -> None:
         """Kernels do not check what they are given, and somebody may have edited the tables."""
         pools = len(self.pools.sizes)
-        wrong = ""
         if batch.pool.min() < 0 or batch.pool.max() >= pools:
-            wrong = f"pool must be at least 0 and below {pools}"
-        elif batch.chosen.min() < 0 or (batch.chosen >= self.pools.sizes[batch.pool]).any():
-            wrong = "chosen must be a place in the pool's list"
-        elif not (np.abs(batch.reward).max() <= LARGEST and np.abs(batch.user).max(initial=0.0) <= LARGEST):
-            wrong = f"rewards and user features must be finite and at most {LARGEST:g}"
-        if wrong:
-            self._refuse(shard, wrong)
-
-    def _refuse(self, shard: Shard, wrong: str) -> NoReturn:
-        where = f"rounds {shard.start:,} to {shard.start + shard.rounds - 1:,}"
-        raise LogError(f"{self.path / 'rounds' / shard.file}, {where}: {wrong}; convert the log again")
+            raise ValueError(f"pool must be at least 0 and below {pools}")
+        if batch.chosen.min() < 0 or (batch.chosen >= self.pools.sizes[batch.pool]).any():
+            raise ValueError("chosen must be a place in the pool's list")
+        if not (np.abs(batch.reward).max() <= LARGEST and np.abs(batch.user).max(initial=0.0) <= LARGEST):
+            raise ValueError(f"rewards and user features must be finite and at most {LARGEST:g}")
 
     def batches(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """Read the rounds start..stop-1 in order, one row group at a time."""
@@ -795,3 +673,8 @@ class Log:
             first, last = max(start - shard.start, 0), min(stop - shard.start, shard.rounds)
             if first < last:
                 yield self.read(shard).part(first, last)
+
+
+def first_line(problem: Exception) -> str:
+    """The first line of an error's message, or its type where it has none."""
+    return str(problem).splitlines()[0] if str(problem) else type(problem).__name__

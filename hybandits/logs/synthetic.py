@@ -14,25 +14,20 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import compress, groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from isal import isal_zlib
 
 from hybandits.features import FeatureMap
 from hybandits.foundation.checks import FloatArray, positive
-from hybandits.foundation.compiling import kernel
 from hybandits.foundation.files import naming
 from hybandits.logs.store import LogError
-
-_deflate: Any = zlib
-with contextlib.suppress(ImportError):  # without isal the text is the same, but packing takes longer
-    from isal import isal_zlib as _deflate
 
 LOWEST, HIGHEST = 0.005, 0.95
 """The bounds to which click probabilities are clipped."""
@@ -82,7 +77,7 @@ class _Text(NamedTuple):
     rounds: int
     clicks: int
     clipped: int
-    lines: np.ndarray
+    lines: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,7 +336,7 @@ class SyntheticLog:
         clicks = clipped = 0
         for day, texts in groupby(self._texts(len(paths)), lambda text: text.day):
             # A compressor object writes a header with time 0, so the same log gives the same bytes.
-            packer = _deflate.compressobj(1, zlib.DEFLATED, 31)
+            packer = isal_zlib.compressobj(1, isal_zlib.DEFLATED, 31)
             with paths[day].open("wb") as file:
                 for text in texts:
                     file.write(packer.compress(text.lines))
@@ -355,7 +350,6 @@ class SyntheticLog:
         bounds = [day * self.rounds // days for day in range(days + 1)]
         starts = self._pools[0].tolist()
         cuts = sorted({*range(0, self.rounds, BLOCK), *bounds, *starts})
-        ids = np.zeros((self.pool + 2, 16), np.uint8)
         day = turn = -1
         for first, stop in pairwise(cuts):
             if first % BLOCK == 0:
@@ -363,19 +357,29 @@ class SyntheticLog:
             if turn + 1 < len(starts) and first == starts[turn + 1]:
                 turn += 1
                 listed = self.schedule[turn][1]
-                pool = np.frombuffer(self._pool_text(listed), np.uint8)
-                for place, i in enumerate(listed):
-                    ids[place] = np.frombuffer(self.names[i].encode().ljust(16, b"\0"), np.uint8)
+                pool = self._pool_text(listed)
+                ids = [self.names[i].encode() for i in listed]
             if first == bounds[day + 1]:
                 day += 1
             in_day = np.arange(first - bounds[day], stop - bounds[day])
             times = FIRST_SECOND + day * DAY + in_day * DAY // (bounds[day + 1] - bounds[day])
             part = slice(first % BLOCK, first % BLOCK + stop - first)
-            clicks, users = rounds.clicks[part], rounds.users[part]
-            # A line has 32 bytes for time, id and click, and at most 11 for each of the user's features.
-            out = np.empty((stop - first) * (len(pool) + 48 + 11 * (1 + users.shape[1])), np.uint8)
-            size = format_lines(out, times, ids, rounds.shown[part], clicks, users, pool, self.kind == "R6B")
-            yield _Text(day, stop - first, int(clicks.sum()), int(rounds.clipped[part].sum()), out[:size])
+            clicks = rounds.clicks[part]
+            heads = zip(times.tolist(), rounds.shown[part].tolist(), clicks.tolist(), strict=True)
+            lines = [
+                b"%d %s %d |user%s%s\n" % (time, ids[place], click, user, pool)
+                for (time, place, click), user in zip(heads, self._user_texts(rounds.users[part]), strict=True)
+            ]
+            yield _Text(day, stop - first, int(clicks.sum()), int(rounds.clipped[part].sum()), b"".join(lines))
+
+    def _user_texts(self, users: np.ndarray) -> Iterator[bytes]:
+        """The features of users, as they stand in a line."""
+        if self.kind == "R6B":
+            keys = [b" %d" % (key + 1) for key in range(ACTIVE_IDS)]
+            return (b"".join(compress(keys, user)) for user in map(bytes, users))
+        text = b"".join(b" %d:%%d.%%06d" % (key + 2) for key in range(MEMBERSHIPS)) + b" 1:1.000000"
+        shares = np.stack(np.divmod(users, MICRO), axis=2).reshape(len(users), -1)
+        return (text % tuple(user) for user in shares.tolist())
 
     def _truth(self, clipped: int, clicks: int) -> dict[str, Any]:
         theta, beta = self.parameters
@@ -392,67 +396,3 @@ def _simplex(random: np.random.Generator, n: int, concentration: float) -> np.nd
     shares: np.ndarray = np.rint(gammas * (MICRO / gammas.sum(axis=1))[:, None]).astype(np.int64)
     shares[np.arange(n), shares.argmax(axis=1)] += MICRO - shares.sum(axis=1)
     return shares
-
-
-@kernel
-def format_lines(out, times, ids, shown, clicks, users, pool, binary):  # type: ignore[no-untyped-def]
-    """Write lines of consecutive rounds with one pool to `out`; how many bytes they take."""
-    at = 0
-    for t in range(times.shape[0]):
-        at = put_number(out, at, times[t])
-        out[at] = 32
-        at += 1
-        for k in range(ids.shape[1]):
-            if ids[shown[t], k] == 0:
-                break
-            out[at] = ids[shown[t], k]
-            at += 1
-        out[at] = 32
-        out[at + 1] = 48 + clicks[t]
-        for k, letter in enumerate((32, 124, 117, 115, 101, 114)):  # " |user"
-            out[at + 2 + k] = letter
-        at += 8
-        if binary:
-            for k in range(users.shape[1]):
-                if users[t, k]:
-                    out[at] = 32
-                    at = put_number(out, at + 1, k + 1)
-        else:
-            for k in range(users.shape[1] + 1):
-                last = k == users.shape[1]
-                at = put_share(out, at, 1 if last else k + 2, MICRO if last else users[t, k])
-        for k in range(pool.shape[0]):
-            out[at + k] = pool[k]
-        at += pool.shape[0]
-        out[at] = 10
-        at += 1
-    return at
-
-
-@kernel
-def put_number(out, at, value):  # type: ignore[no-untyped-def]
-    """Write the digits of an integer; where they end."""
-    digits = 1
-    bound = 10
-    while value >= bound:
-        digits += 1
-        bound *= 10
-    for k in range(digits - 1, -1, -1):
-        out[at + k] = 48 + value % 10
-        value //= 10
-    return at + digits
-
-
-@kernel
-def put_share(out, at, key, value):  # type: ignore[no-untyped-def]
-    """Write a space and "key:value" with six decimals, for a value in units of 1/MICRO; where it ends."""
-    out[at] = 32
-    out[at + 1] = 48 + key
-    out[at + 2] = 58
-    out[at + 3] = 48 + value // MICRO
-    out[at + 4] = 46
-    rest = value % MICRO
-    for k in range(5, -1, -1):
-        out[at + 5 + k] = 48 + rest % 10
-        rest //= 10
-    return at + 11

@@ -1,0 +1,648 @@
+"""Reads a user's own log: CSV (also gzipped) or Parquet files, and a `Mapping` that says what the columns mean.
+
+Rows are read in blocks and checked column by column. A cell that cannot be used costs only its own row, and every row
+that is lost is counted with its line. Neither the header nor blank lines count as lines read.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hybandits.features import COLUMN, COLUMNS, ZERO, Category, Feature, Number, plain_features
+from hybandits.foundation.checks import FloatArray, nearest, short
+from hybandits.logs.files import InputFiles, Paths, list_files, source_names
+from hybandits.logs.report import ReadReport
+from hybandits.logs.store import NO_PLACE, NO_TIME, Batch, Id, LogError, Tables, id_of
+from hybandits.logs.tables import Rows, TableFile, is_text, open_table, require
+
+ARM = "{arm}"
+"""Stands for the id of an arm in the names of columns."""
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+"""The endings of the names of files that are read from a folder."""
+
+WIDEST = 200
+"""Columns that all categorical columns of a log may become together."""
+
+DISTINCT = 100_000
+"""A column with more distinct values than this is not taken for categorical."""
+
+_ROLES = ("arm", "reward", "time", "propensity", "place", "candidates")
+
+
+# ------------------------------------------------------------------ the meaning of columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mapping:
+    """What the columns of a log mean.
+
+    Parameters
+    ----------
+    arm, reward : str
+        The columns with the arm that was shown and with its reward.
+    time : str, optional
+        Seconds since 1970, or ISO timestamps, which are in UTC unless they say otherwise. An empty cell means that the
+        time is not known.
+    propensity : str, optional
+        The probability with which the arm was chosen. See `uniform`.
+    place : str, optional
+        Where on the page the arm was shown, 0 to 127. An empty cell means that the place is not known.
+    candidates : str, optional
+        The arms that could have been shown: a list column of Parquet, or text that holds a JSON list, or names with
+        `separator` or else with spaces between them. If it is left out, the candidates are all arms of `arms_file`, or
+        all arms of the log.
+    separator : str
+        The text between two candidates.
+    user : list of str
+        Columns with the user's features, which are numbers.
+    categorical : list of str
+        Columns with further features of the user, or some of those in `user`, whose values are categories. Every
+        category becomes a column of 0 and 1.
+    pair : mapping of str to str
+        Features of a user and a candidate together, which are numbers: the name of each, and where it is. That is a
+        pattern such as "affinity_{arm}", for a column per arm, or the name of a column that holds a list with one
+        number per candidate, in their order: a list column of Parquet, or text as for `candidates`.
+    arms_file : path, optional
+        A CSV or Parquet file with the arms' features, one row per arm.
+    arm_id : str, optional
+        The column of `arms_file` with the arm's name; the first column unless given.
+    arm_features : list of str, optional
+        The columns of `arms_file` with features, which are numbers; unless given, all other columns that have a name.
+    constant : bool
+        Put a feature that is always 1 before the user's and before the arm's features.
+    uniform : bool
+        The arm was chosen uniformly: its propensity is 1 / number of candidates.
+
+    Examples
+    --------
+    >>> Mapping(arm="item", reward="click", user=["age", "country"], categorical=["country"]).features
+    ('age', 'country')
+    """
+
+    arm: str
+    reward: str
+    time: str | None = None
+    propensity: str | None = None
+    place: str | None = None
+    candidates: str | None = None
+    separator: str = "|"
+    user: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    pair: collections.abc.Mapping[str, str] = field(default_factory=dict)
+    arms_file: Path | str | None = None
+    arm_id: str | None = None
+    arm_features: Sequence[str] | None = None
+    constant: bool = True
+    uniform: bool = False
+
+    def __post_init__(self) -> None:
+        for key in (*_ROLES, "arm_id", "arms_file", "separator"):
+            value = getattr(self, key)
+            optional = key not in ("arm", "reward", "separator")
+            if not ((isinstance(value, str) and value) or (optional and value is None) or isinstance(value, Path)):
+                raise ValueError(f"{key} must be a text, got {short(value)}")
+        for key in ("constant", "uniform"):
+            if not isinstance(getattr(self, key), bool):
+                raise ValueError(f"{key} must be true or false, got {short(getattr(self, key))}")
+        for key in ("user", "categorical", "arm_features"):
+            value = getattr(self, key)
+            if value is None:
+                continue
+            if isinstance(value, str) or not all(isinstance(name, str) and name for name in value):
+                raise ValueError(f"{key} must be a list of column names, got {short(value)}")
+            if len(set(value)) < len(value):
+                raise ValueError(f"{key} names a column twice, got {short(value)}: name it once")
+            object.__setattr__(self, key, tuple(value))
+        if not all(isinstance(text, str) and text for item in dict(self.pair).items() for text in item):
+            raise ValueError(f"pair must name features and their columns, as price = 'prices', got {short(self.pair)}")
+        if self.uniform and self.propensity:
+            raise ValueError(f"propensity ({self.propensity!r}) and uniform are both given: leave out one of them")
+        if self.arms_file is None and (self.arm_id is not None or self.arm_features is not None):
+            raise ValueError("arm_id and arm_features name columns of arms_file, but arms_file is missing: give it too")
+        roles = {getattr(self, role): role for role in reversed(_ROLES) if getattr(self, role) is not None}
+        if self.arm == self.reward:
+            raise ValueError(f"arm and reward are both the column {self.arm!r}: name two different columns")
+        for column in (*self.features, *self.pair.values()):
+            if roles.get(column) in ("arm", "reward", "place") or (column in roles and column in self.pair.values()):
+                raise ValueError(
+                    f"the feature {column!r} is the {roles[column]}: a feature must be known before the arm is shown"
+                )
+        if self.constant and "constant" in (*self.features, *(self.arm_features or ())):
+            raise ValueError("a column is called 'constant': leave it out, or pass constant=False")
+        if not self.features and not self.constant:
+            raise ValueError("there are no user features: name columns in user, or leave constant at True")
+        if self.pair_lists and self.candidates is None and self.arms_file is None:
+            raise ValueError(
+                f"pair gives {next(iter(self.pair_lists))!r} as lists in the order of the candidates, and nothing says "
+                f"which order that is: name the column of candidates, give arms_file, or use a column per arm ({ARM})"
+            )
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> Self:
+        """Build a mapping from plain settings, such as a TOML table.
+
+        >>> Mapping.of({"arm": "item"})
+        Traceback (most recent call last):
+        ValueError: the mapping does not say which column is the reward: give reward
+        """
+        keys = [field.name for field in dataclasses.fields(cls)]
+        for key in settings:
+            if key not in keys:
+                raise ValueError(f"a mapping has no setting {key!r}{nearest(key, keys)}: it may have {', '.join(keys)}")
+        for key in ("arm", "reward"):
+            if key not in settings:
+                raise ValueError(f"the mapping does not say which column is the {key}: give {key}")
+        return cls(**settings)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that the user's features come from, categorical ones included."""
+        return tuple(dict.fromkeys((*self.user, *self.categorical)))
+
+    @property
+    def pair_lists(self) -> dict[str, str]:
+        """The pair features that are columns of lists."""
+        return {name: column for name, column in self.pair.items() if ARM not in column}
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns of the log that are used, each once, but for those of pair features with a column per arm."""
+        named = [column for role in _ROLES if (column := getattr(self, role)) is not None]
+        return list(dict.fromkeys([*named, *self.features, *self.pair_lists.values()]))
+
+
+# ------------------------------------------------------------------ categories
+
+
+class OneHot:
+    """The columns of 0 and 1 that a categorical column becomes: one per category, in the order of their names.
+
+    Beside a constant the first category has no column, because all of them would add up to the constant. With `other`,
+    a last column stands for all categories that are not kept.
+    """
+
+    def __init__(
+        self, column: str, values: Sequence[str], *, other: bool, drop_first: bool, label: Callable[[str], str]
+    ) -> None:
+        self.column, self._drop, self._other = column, int(drop_first), other
+        self._values = pa.array(values, pa.string())
+        labels = [label(value) for value in values]
+        if len(set(labels)) < len(labels):
+            labels = list(values)
+        if other:
+            labels.append("other" if "other" not in labels else "(other)")
+        self.names = [f"{column}={text}" for text in labels[self._drop :]]
+        self._width = len(labels)
+
+    def matrix(self, text: pa.Array) -> FloatArray:
+        """The columns for these cells, one row per cell."""
+        codes = pc.index_in(text, value_set=self._values).fill_null(self._width - 1).to_numpy(zero_copy_only=False)
+        matrix: FloatArray = np.eye(max(self._width, 1))[codes][:, self._drop : self._width]
+        return matrix
+
+    def feature(self, *, integers: bool) -> Category | None:
+        """The same columns as a named feature, for use online; None if no category was kept.
+
+        The dropped category is the base. With `integers`, categories are integers if all of them are whole numbers. One
+        that the log does not have is what the log calls other or, if there is no such column, zeros.
+        """
+        values: list[Id] = self._values.to_pylist()
+        if not values:
+            return None
+        whole = [id_of(str(value)) for value in values]
+        if integers and all(isinstance(value, int) for value in whole):
+            values = whole
+        base = values[0] if self._drop else None
+        return Category(values=values[self._drop :], base=base, unknown=COLUMN if self._other else ZERO)
+
+
+def one_hots(counts: dict[str, Counter[str]], *, drop_first: bool, label: Callable[[str], str] = str) -> list[OneHot]:
+    """A `OneHot` for every column, from how often each category occurs.
+
+    Beyond WIDEST categories in all, the most frequent are kept and the rest count as other.
+
+    >>> [hot.names for hot in one_hots({"os": Counter("aab"), "tld": Counter("de")}, drop_first=True)]
+    [['os=b'], ['tld=e']]
+    """
+    pairs = [(-n, column, value) for column, counter in counts.items() for value, n in counter.items()]
+    kept = {(column, value) for _, column, value in sorted(pairs)[:WIDEST]}
+    hots = []
+    for column, counter in counts.items():
+        values = sorted(value for value in counter if (column, value) in kept)
+        other = len(values) < len(counter)
+        hots.append(OneHot(column, values, other=other, drop_first=drop_first, label=label))
+    return hots
+
+
+# ------------------------------------------------------------------ the reader
+
+
+class KnownArms(NamedTuple):
+    """What is known of the arms beforehand: the names of their features, and their vectors by the text of their ids.
+
+    `vectors` is None if nothing is known and any arm may come. `named` has the features before categories became
+    columns.
+    """
+
+    features: list[str]
+    vectors: dict[str, FloatArray] | None
+    named: dict[str, Feature]
+
+
+class _Candidates(NamedTuple):
+    """For every row: its pool, the place in it of the arm shown, how many candidates it has, their pair features."""
+
+    pool: np.ndarray
+    chosen: np.ndarray
+    sizes: np.ndarray
+    pair: FloatArray
+
+
+def table_files(paths: Paths) -> InputFiles:
+    """List the CSV and Parquet files among some paths and in their folders; every folder must have at least one."""
+    return list_files(paths, lambda name: name.lower().endswith(SUFFIXES), ", ".join(f"*{end}" for end in SUFFIXES))
+
+
+class ColumnsReader:
+    """Reads a user's own log.
+
+    Parameters
+    ----------
+    paths : path or several paths
+        CSV or Parquet files in their order, or folders of such files, which are read in the order of their names.
+    mapping : Mapping
+        What the columns mean.
+
+    Attributes
+    ----------
+    user, arm, pair : list of str
+        The names of the users' and of the arms' features, and of those of a user and a candidate together.
+    files : list of Path
+        The files to read.
+    ignored : dict
+        What is not read in the given folders: path to reason.
+    about : dict
+        `columns`: the named features of users and arms that the columns were made from, as
+        `hybandits.Features.to_dict` has them.
+
+    Notes
+    -----
+    The ids of arms are integers if all of them are whole numbers (see `hybandits.logs.store.id_of`; a whole float
+    counts as one), otherwise strings. A text column of a Parquet file is taken at its word: its ids are strings.
+
+    Unless an arms' file says what the arms are, and if columns are categorical, the files are read twice: first to
+    collect the arms and categories of all usable rows, then for the rounds. Every category becomes a column
+    (`country=de`), but for the first if there is a constant; beyond 200 categories in all, the most frequent are kept
+    and the rest share `country=other`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("shop.csv").write_text("item,clicked,age,country\\nshoe,1,0.3,de\\nhat,0,0.5,fr\\n")
+    >>> mapping = Mapping(arm="item", reward="clicked", user=["age", "country"], categorical=["country"])
+    >>> ColumnsReader("shop.csv", mapping=mapping).user
+    ['constant', 'age', 'country=fr']
+    """
+
+    kind = "columns"
+    _named_by = "the mapping"
+    _label: Callable[[str], str] = str
+
+    def __init__(self, paths: Paths, *, mapping: Mapping | None = None) -> None:
+        self.files, self.ignored = table_files(paths)
+        self._tables = [open_table(file) for file in self.files]
+        if mapping is None:
+            raise ValueError(
+                f"{self.files[0]} is a table of your own, so a mapping must say which column is the arm and which is "
+                "the reward: convert it with hybandits convert --mapping FILE.toml (its columns are "
+                f"{', '.join(self._tables[0].columns[:40])})"
+            )
+        self.mapping = mapping
+        self._sources = source_names(self.files)
+        self.size = sum(file.stat().st_size for file in self.files)
+        for file in self._tables:
+            require(file, mapping.columns, self._named_by)
+        self._by_arm = {name: self._columns_by_arm(name) for name in mapping.pair if name not in mapping.pair_lists}
+        self._integers = not self._holds_text(mapping.arm)
+        arm_features, self._arms, named_arm = self._known_arms()
+        self._hots: dict[str, OneHot] = {}
+        if mapping.categorical or (self._arms is None and mapping.candidates is None):
+            self._collect_categories()
+        self._require_pair_columns()
+        first = ["constant"] if mapping.constant else []
+        named = (self._hots[name].names if name in self._hots else [name] for name in mapping.features)
+        self.user: Sequence[str] = [*first, *itertools.chain.from_iterable(named)]
+        self.arm: Sequence[str] = first + arm_features
+        self.pair: Sequence[str] = list(mapping.pair)
+        self.binary_user = set(mapping.user) <= set(mapping.categorical)
+        for names, what in ((self.user, "user"), (self.arm, "arm")):
+            twice = [name for name, n in Counter(names).items() if n > 1]
+            if twice:
+                raise LogError(f"two {what} features are called {twice[0]!r}: rename a column")
+        named_user = {name: feature for name in mapping.features if (feature := self._named(name)) is not None}
+        columns: dict[str, Any] = {
+            "constant": mapping.constant,
+            "user": plain_features(named_user),
+            "arm": plain_features(named_arm),
+        }
+        if self.pair:
+            columns["pair"] = plain_features(dict.fromkeys(self.pair, Number()))
+        self.about: dict[str, Any] = {COLUMNS: columns}
+
+    @staticmethod
+    def recognises(path: Path, start: bytes) -> bool:
+        """Return whether a file that begins like this may be a log of this format."""
+        return start.startswith(b"PAR1") or path.name.lower().endswith(SUFFIXES)
+
+    def _columns_by_arm(self, name: str) -> dict[str, str]:
+        """The columns of a pair feature that has a column per arm, by the text of the arm's id."""
+        pattern = self.mapping.pair[name]
+        before, _, after = pattern.partition(ARM)
+        first = self._tables[0]
+        columns = {
+            column[len(before) : len(column) - len(after)]: column
+            for column in first.columns
+            if column.startswith(before) and column.endswith(after) and len(column) > len(before) + len(after)
+            if column not in self.mapping.columns
+        }
+        if not columns:
+            raise LogError(
+                f"{self._named_by} gives the pair feature {name!r} as {pattern!r}, but {first.path} has no such column "
+                f"for any arm: its columns are {', '.join(map(repr, first.columns[:40]))}"
+            )
+        for file in self._tables:
+            require(file, columns.values(), self._named_by)
+        return columns
+
+    def _require_pair_columns(self) -> None:
+        """Raise LogError if an arm that is a candidate in every row has no column of a pair feature."""
+        if self._arms is None or self.mapping.candidates is not None:
+            return
+        for name, columns in self._by_arm.items():
+            missing = [self.mapping.pair[name].replace(ARM, arm) for arm in self._arms if arm not in columns]
+            if missing:
+                raise LogError(
+                    f"{self._named_by} gives the pair feature {name!r} as {self.mapping.pair[name]!r}, but "
+                    f"{self._tables[0].path} has no column {missing[0]!r}: add it, or leave the feature out"
+                )
+            self._by_arm[name] = {arm: columns[arm] for arm in self._arms}
+
+    @property
+    def _columns(self) -> list[str]:
+        """All columns to read."""
+        per_arm = itertools.chain.from_iterable(columns.values() for columns in self._by_arm.values())
+        return list(dict.fromkeys([*self.mapping.columns, *per_arm]))
+
+    def _named(self, name: str) -> Feature | None:
+        """The named feature that a column is; None if it became no columns."""
+        if name not in self._hots:
+            return Number()
+        return self._hots[name].feature(integers=not self._holds_text(name))
+
+    def _holds_text(self, name: str) -> bool:
+        """Whether a file says that a column holds text; CSV files do not say."""
+        return any(is_text(kind) for file in self._tables if (kind := file.type_of(name)))
+
+    def _known_arms(self) -> KnownArms:
+        if self.mapping.arms_file is None:
+            return KnownArms([], None, {})
+        file = open_table(self.mapping.arms_file)
+        named = [name for name in file.columns if name]
+        label = self.mapping.arm_id or (named[0] if named else "")
+        wanted = self.mapping.arm_features
+        features = [name for name in named if name != label] if wanted is None else list(wanted)
+        rows = read_arms(file, label, features, (), self._named_by)
+        numbers = [np.ones(len(rows.names))] * self.mapping.constant + [rows.numbers[name] for name in features]
+        vectors = np.array(numbers).reshape(-1, len(rows.names)).T
+        return KnownArms(features, dict(zip(rows.names, vectors, strict=True)), dict.fromkeys(features, Number()))
+
+    def _collect_categories(self) -> None:
+        """Collect the categories of all files, and the arms if they are not known."""
+        arms: dict[str, None] = {}
+        counts: dict[str, Counter[str]] = {name: Counter() for name in self.mapping.categorical}
+        for file in self._tables:
+            for rows in file.blocks(self._columns):
+                self._batch(rows, Tables(), None)
+                good = pa.array(rows.good)
+                arms.update(
+                    dict.fromkeys(rows.ids(self.mapping.arm, integers=self._integers).filter(good).unique().to_pylist())
+                )
+                for name, counter in counts.items():
+                    values, numbers = rows.text(name).filter(good).value_counts().flatten()
+                    counter.update(dict(zip(values.to_pylist(), numbers.to_pylist(), strict=True)))
+                    if len(counter) > DISTINCT:
+                        raise LogError(
+                            f"column {name!r} of {file.path} has more than {DISTINCT:,} distinct values, too many for "
+                            "a categorical column: leave it out"
+                        )
+        if self._arms is None and self.mapping.candidates is None and arms:
+            self._arms = {name: np.ones(int(self.mapping.constant)) for name in arms}
+        hots = one_hots(counts, drop_first=self.mapping.constant, label=type(self)._label)
+        self._hots = {hot.column: hot for hot in hots}
+
+    def _id(self, text: str) -> Id:
+        """The id that a text stands for."""
+        return id_of(text) if self._integers else text
+
+    def _verify(self, rows: Rows, reward: FloatArray, place: FloatArray) -> None:
+        """Check what else a format demands of its rows."""
+
+    def batches(
+        self, tables: Tables, report: ReadReport, progress: Callable[[int], None]
+    ) -> Iterator[tuple[str, Batch]]:
+        """The rounds of each file in order; see `hybandits.logs.store.Reader`."""
+        report.ignore_files(self.ignored)
+        all_arms = None
+        if self._arms is not None and self.mapping.candidates is None:
+            all_arms = tables.pool([tables.arm(self._id(name), vector) for name, vector in self._arms.items()])
+        for source, file in zip(self._sources, self._tables, strict=True):
+            lines = rounds = 0
+            for rows in file.blocks(self._columns, progress):
+                batch = self._batch(rows, tables, all_arms)
+                faults = rows.faults()
+                for fault in faults:
+                    report.skip(fault.reason, source, fault.line, fault.detail)
+                lines += batch.rounds + len(faults)
+                rounds += batch.rounds
+                if batch.rounds:
+                    yield source, batch
+            report.count_file(source, lines=lines, rounds=rounds)
+
+    def _batch(self, rows: Rows, tables: Tables, all_arms: int | None) -> Batch:
+        """The rows that are rounds; `all_arms` is the pool of all arms, None while these are collected."""
+        m = self.mapping
+        arm = rows.ids(m.arm, integers=self._integers)
+        reward = rows.numbers(m.reward)
+        time = rows.seconds(m.time) if m.time else np.full(rows.n, NO_TIME)
+        propensity = np.full(rows.n, np.nan)
+        if m.propensity:
+            propensity = rows.numbers(m.propensity)
+            odd = ~((propensity > 0) & (propensity <= 1))
+            rows.fault(odd, "propensity outside (0, 1]", lambda i: f"column {m.propensity!r}: got {propensity[i]}")
+        place = rows.numbers(m.place, optional=True) if m.place else np.full(rows.n, np.nan)
+        odd = ~(np.isnan(place) | (place == np.floor(place)) & (place >= 0) & (place <= 127))
+        rows.fault(odd, "unusable place", lambda i: f"column {m.place!r}: got {place[i]}, expected 0 to 127")
+        self._verify(rows, reward, place)
+        user = [np.ones((rows.n, int(m.constant)))]
+        for name in m.features:
+            if name not in m.categorical:
+                user.append(rows.numbers(name)[:, None])
+            else:
+                text = rows.text(name)
+                user.append(self._hots[name].matrix(text) if name in self._hots else np.empty((rows.n, 0)))
+        if m.candidates:
+            candidates = self._among_listed(
+                rows, arm, rows.lists(m.candidates, m.separator, integers=self._integers), tables
+            )
+        else:
+            candidates = self._among_all(rows, arm, all_arms)
+        if m.uniform:
+            propensity = 1.0 / candidates.sizes
+        good = rows.good
+        return Batch(
+            time=time[good],
+            pool=candidates.pool[good].astype(np.int32),
+            chosen=candidates.chosen[good].astype(np.int32),
+            reward=reward[good],
+            propensity=propensity[good],
+            place=np.where(np.isnan(place[good]), NO_PLACE, place[good]).astype(np.int8),
+            user=np.concatenate(user, axis=1)[good],
+            pair=candidates.pair[good],
+        )
+
+    def _unknown_arm(self) -> tuple[str, str]:
+        """Why a row cannot be used whose arm is not known, and where it should have been."""
+        if self.mapping.arms_file is None:
+            return "arm not among the candidates", ""
+        return "arm missing from the arms' file", f", which is not in {self.mapping.arms_file}"
+
+    def _among_all(self, rows: Rows, arm: pa.Array, all_arms: int | None) -> _Candidates:
+        """The candidates of every row if all arms are."""
+        if self._arms is None:
+            nothing = np.zeros(rows.n, np.int64)
+            return _Candidates(nothing, nothing, np.ones(rows.n), np.empty((rows.n, 0, 0)))
+        places = pc.index_in(arm, value_set=pa.array(list(self._arms), pa.string())).fill_null(-1).to_numpy()
+        reason, where = self._unknown_arm()
+        rows.fault(places < 0, reason, lambda i: f"got {short(arm[i].as_py())}{where}")
+        pair = self._pairs(rows, [list(self._arms)], np.zeros(rows.n, np.int64))
+        return _Candidates(np.full(rows.n, all_arms or 0), places, np.full(rows.n, float(len(self._arms))), pair)
+
+    def _among_listed(self, rows: Rows, arm: pa.Array, lists: pa.Array, tables: Tables) -> _Candidates:
+        """The candidates of every row if each row lists its own."""
+        distinct: dict[tuple[str, ...], int] = {}
+        codes = np.array([distinct.setdefault(tuple(names or ()), len(distinct)) for names in lists.to_pylist()], int)
+        parsed = [list(names) for names in distinct]
+        wrong: dict[int, str] = {}
+        missing: dict[int, str] = {}
+        for code, names in enumerate(parsed):
+            unknown = [] if self._arms is None else [name for name in names if name not in self._arms]
+            if not names or None in names or len(set(names)) < len(names):
+                wrong[code] = f"column {self.mapping.candidates!r}: got {short(names)}, expected different arms"
+            elif unknown:
+                missing[code] = f"candidate {unknown[0]!r} is not in {self.mapping.arms_file}"
+        rows.fault(np.isin(codes, list(wrong)), "unusable list of candidates", lambda i: wrong[int(codes[i])])
+        rows.fault(np.isin(codes, list(missing)), self._unknown_arm()[0], lambda i: missing[int(codes[i])])
+        places = [{name: place for place, name in enumerate(names)} for names in parsed]
+        shown = zip(codes.tolist(), arm.to_pylist(), strict=True)
+        chosen = np.array([places[code].get(name, -1) for code, name in shown], np.int64)
+        rows.fault(chosen < 0, "arm not among the candidates", lambda i: f"got {short(arm[i].as_py())}")
+        pair = self._pairs(rows, parsed, codes)
+        entered = np.zeros(len(parsed), np.int64)
+        without_features = np.ones(int(self.mapping.constant))
+        for code in dict.fromkeys(codes[rows.good].tolist()):
+            vectors = (without_features if self._arms is None else self._arms[name] for name in parsed[code])
+            entered[code] = tables.pool(list(map(tables.arm, map(self._id, parsed[code]), vectors)))
+        sizes = np.array([max(len(names), 1) for names in parsed], float)
+        return _Candidates(entered[codes], chosen, sizes[codes], pair)
+
+    def _pairs(self, rows: Rows, lists: list[list[str]], codes: np.ndarray) -> FloatArray:
+        """The pair features of every row's candidates, which are lists[codes[row]]; 0 beyond the last."""
+        sizes = np.array([len(names) for names in lists], np.int64)[codes]
+        most = max(map(len, lists), default=0) if self.mapping.pair else 0
+        inside = np.arange(most) < sizes[:, None]
+        pair = np.zeros((rows.n, most, len(self.mapping.pair)))
+        for i, (name, column) in enumerate(self.mapping.pair.items()):
+            if name in self._by_arm:
+                pair[:, :, i] = self._pairs_by_arm(rows, name, lists, codes, inside)
+                continue
+            numbers, lengths = rows.number_lists(column, self.mapping.separator)
+            fits = lengths == sizes
+            rows.fault(
+                ~fits,
+                "wrong number of values",
+                lambda i, column=column, lengths=lengths: (  # type: ignore[misc]
+                    f"column {column!r} has {lengths[i]} for {sizes[i]} candidates"
+                ),
+            )
+            pair[:, :, i][inside & fits[:, None]] = numbers[np.repeat(fits, lengths)]
+        return pair
+
+    def _pairs_by_arm(
+        self, rows: Rows, name: str, lists: list[list[str]], codes: np.ndarray, inside: np.ndarray
+    ) -> FloatArray:
+        """A pair feature from a column per arm; cells of arms that are no candidates may be empty."""
+        columns = self._by_arm[name]
+        wide = np.column_stack([rows.numbers(column, optional=True) for column in columns.values()])
+        place = {arm: i for i, arm in enumerate(columns)}
+        places = np.full((len(lists), inside.shape[1]), -1)
+        for code, names in enumerate(lists):
+            places[code, : len(names)] = [place.get(arm, -1) for arm in names]
+        of_row = places[codes]
+        known = inside & (of_row >= 0)
+        out: FloatArray = np.where(known, np.take_along_axis(wide, np.maximum(of_row, 0), axis=1), 0.0)
+
+        def column_of(i: int, wrong: np.ndarray) -> str:
+            return repr(self.mapping.pair[name].replace(ARM, lists[codes[i]][int(wrong[i].argmax())]))
+
+        unknown, empty = inside & ~known, np.isnan(out)
+        rows.fault(
+            unknown.any(axis=1),
+            "candidate without pair feature",
+            lambda i: f"there is no column {column_of(i, unknown)}",
+        )
+        rows.fault(
+            np.asarray(empty.any(axis=1)), "missing value", lambda i: f"column {column_of(i, empty)} is empty or NaN"
+        )
+        return out
+
+
+class ArmRows(NamedTuple):
+    """The rows of a file of arms: their ids as text, numbers and texts by column."""
+
+    names: list[str]
+    numbers: dict[str, FloatArray]
+    texts: dict[str, list[str]]
+
+
+def read_arms(file: TableFile, label: str, numbers: Sequence[str], texts: Sequence[str], what: str) -> ArmRows:
+    """Read a file with one row per arm; LogError if anything is wrong, because every round depends on it."""
+    require(file, [label, *numbers, *texts], what)
+    arms = ArmRows([], {name: np.empty(0) for name in numbers}, {name: [] for name in texts})
+    for rows in file.blocks([label, *numbers, *texts]):
+        arms.names.extend(rows.ids(label, integers=not is_text(file.type_of(label) or pa.null())).to_pylist())
+        for name in numbers:
+            arms.numbers[name] = np.append(arms.numbers[name], rows.numbers(name))
+        for name in texts:
+            arms.texts[name].extend(rows.text(name).to_pylist())
+        for line, reason, detail in rows.faults():
+            raise LogError(
+                f"{file.path}, line {line:,}: {reason} ({detail}): every arm needs all its features; name the columns "
+                "with numbers in arm_features"
+            )
+    twice = [name for name, n in Counter(arms.names).items() if n > 1]
+    if twice or not arms.names:
+        wrong = f"the arm {twice[0]!r} twice" if twice else "no arms"
+        raise LogError(f"{file.path} has {wrong}: give it one row per arm")
+    return arms

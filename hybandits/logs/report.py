@@ -1,0 +1,86 @@
+"""The account of a log that was read: every line is counted, as a round or with the reason why it was skipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class ReadError(Exception):
+    """Raised in strict mode at the first line that cannot be used."""
+
+
+class ReadReport:
+    """Counts of the lines read, the rounds that came of them, and the lines skipped by reason.
+
+    A reader reports to it; afterwards `lines == rounds + skipped`.
+
+    Parameters
+    ----------
+    strict : bool
+        Raise ReadError at the first line that cannot be used instead of counting it.
+
+    Attributes
+    ----------
+    lines, rounds : int
+        Lines read, and rounds that came of them.
+    reasons : Counter
+        How many lines were skipped for each reason.
+    examples : dict
+        The first line skipped for each reason, in words.
+    sources : list of dict
+        Every file with its lines and rounds, or with the reason why it was ignored.
+
+    Examples
+    --------
+    >>> report = ReadReport()
+    >>> report.count_file("day1", lines=3, rounds=2)
+    >>> report.skip("unparsable number", "day1", 2, "got 'x1.0'")
+    >>> report.lines, report.rounds, report.skipped
+    (3, 2, 1)
+    >>> print(report.examples["unparsable number"])
+    day1, line 2: unparsable number (got 'x1.0')
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.lines = self.rounds = 0
+        self.reasons: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+        self.sources: list[dict[str, Any]] = []
+
+    @property
+    def skipped(self) -> int:
+        """Lines that could not be used."""
+        return self.reasons.total()
+
+    def count_file(self, file: str, *, lines: int, rounds: int) -> None:
+        """Count a file that has been read to its end."""
+        self.lines += lines
+        self.rounds += rounds
+        self.sources.append({"file": file, "lines": lines, "rounds": rounds})
+
+    def ignore_files(self, files: Mapping[str, str]) -> None:
+        """List files that lie beside a log and are not read, with the reasons."""
+        for name, reason in files.items():
+            self.sources.append({"file": Path(name).name, "lines": 0, "rounds": 0, "ignored": reason})
+
+    def skip(self, reason: str, file: str, line: int, detail: str = "", *, count: int = 1) -> None:
+        """Count lines skipped for this reason, the first of them at `line`; ReadError if strict."""
+        example = f"{file}, line {line:,}: {reason}{f' ({detail})' if detail else ''}"
+        if self.strict:
+            raise ReadError(f"{example}: leave out --strict to skip such lines and go on")
+        self.examples.setdefault(reason, example)
+        self.reasons[reason] += count
+
+    def plain(self) -> dict[str, Any]:
+        """Return the account as values that JSON can hold."""
+        return {
+            "lines": self.lines,
+            "rounds": self.rounds,
+            "skipped": dict(self.reasons),
+            "examples": self.examples,
+            "sources": self.sources,
+        }

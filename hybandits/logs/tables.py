@@ -1,0 +1,435 @@
+"""CSV files (also gzipped) and Parquet files as blocks of rows, and their cells as text, numbers, seconds and lists.
+
+A row with a cell that cannot be used is marked, with the reason, and is lost alone. A file that is not a table, such as
+one with a quote that is not closed on its line, is refused with the line. Lines are numbered as in the file, with the
+header as line 1; rows of Parquet files are numbered from 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from hybandits.foundation.checks import FloatArray, nearest, short
+from hybandits.logs.files import read_lines, read_start
+from hybandits.logs.store import LARGEST, NO_TIME, LogError, first_line
+
+BLOCK = 1 << 22
+"""Bytes of a CSV file that are parsed at a time."""
+
+ROWS = 1 << 16
+"""Rows of a Parquet file that are read at a time."""
+
+LATEST = 253_402_300_799
+"""The last second of the year 9999: a later time cannot be in seconds."""
+
+_ABSENT = ("", "na", "n/a", "nan", "null", "none")
+
+
+class Fault(NamedTuple):
+    """A line that cannot be used, and why."""
+
+    line: int
+    reason: str
+    detail: str
+
+
+# ------------------------------------------------------------------ cells
+
+
+class Rows:
+    """Consecutive rows of a table, whose cells are taken as text, numbers or seconds.
+
+    Of every row the first cell that cannot be used is remembered.
+
+    Attributes
+    ----------
+    columns : dict
+        The wanted columns by name.
+    lines : array of int
+        The line of every row.
+    n : int
+        How many rows there are.
+    """
+
+    def __init__(self, columns: dict[str, pa.Array], lines: np.ndarray, faults: Sequence[Fault] = ()) -> None:
+        self.columns, self.lines, self.n = columns, lines, len(lines)
+        self._between = list(faults)
+        self._reason = np.full(self.n, -1, np.int16)
+        self._reasons: list[tuple[str, Callable[[int], str]]] = []
+
+    @property
+    def good(self) -> np.ndarray:
+        """Rows without a fault so far."""
+        good: np.ndarray = self._reason < 0
+        return good
+
+    def fault(self, mask: np.ndarray, reason: str, detail: Callable[[int], str]) -> None:
+        """Mark these rows as unusable; a row that is marked already keeps its first reason."""
+        new = mask & self.good
+        if new.any():
+            self._reason[new] = len(self._reasons)
+            self._reasons.append((reason, detail))
+
+    def faults(self) -> list[Fault]:
+        """All lines that cannot be used in their order, those between the rows included."""
+        faults = list(self._between)
+        for i in np.flatnonzero(self._reason >= 0).tolist():
+            reason, detail = self._reasons[self._reason[i]]
+            faults.append(Fault(int(self.lines[i]), reason, detail(i)))
+        return sorted(faults)
+
+    def text(self, name: str, *, optional: bool = False) -> pa.Array:
+        """A column as text without blanks around it; null where a cell is empty."""
+        column = self.columns[name]
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if pa.types.is_boolean(kind):
+            column = column.cast(pa.int8())  # True is the category 1, as in Python
+        elif pa.types.is_floating(kind):
+            column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+        try:
+            text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise LogError(f"column {name!r} is of type {kind}: it should hold text in UTF-8 or numbers") from None
+        text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+        if not optional:
+            self.fault(_nulls(text), "missing value", lambda i: f"column {name!r} is empty")
+        return text
+
+    def ids(self, name: str, *, integers: bool = True) -> pa.Array:
+        """A column of ids as text; with `integers`, a whole float is written as an integer: 1.0 as 1."""
+        text = self.text(name)
+        return pc.replace_substring_regex(text, r"^(-?[0-9]+)\.0+$", r"\1") if integers else text
+
+    def numbers(self, name: str, *, optional: bool = False) -> FloatArray:
+        """A column as numbers; NaN where a cell is empty."""
+        column = self.columns[name]
+        unparsable = np.zeros(self.n, bool)
+        if is_text(column.type):
+            text = self.text(name, optional=True)
+            try:
+                values = _floats(text.cast(pa.float64()))
+            except pa.ArrowInvalid:
+                values, unparsable = _each(text, _number)
+            self.fault(unparsable, "unparsable number", lambda i: f"column {name!r}: got {short(text[i].as_py())}")
+        else:
+            try:
+                values = _floats(column.cast(pa.float64(), safe=False))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                raise LogError(f"column {name!r} is of type {column.type}: it should hold numbers") from None
+        if not optional:
+            empty = np.isnan(values) & ~unparsable
+            self.fault(empty, "missing value", lambda i: f"column {name!r} is empty or NaN")
+        large = np.abs(np.nan_to_num(values, posinf=np.inf)) > LARGEST
+        self.fault(large, f"number beyond {LARGEST:g}", lambda i: f"column {name!r}: got {values[i]}")
+        return values
+
+    def seconds(self, name: str) -> np.ndarray:
+        """A column as seconds since 1970; NO_TIME where a cell is empty."""
+        column = self.columns[name]
+        if pa.types.is_temporal(column.type):
+            values = _seconds_of(column)
+        elif is_text(column.type):
+            text = self.text(name, optional=True)
+            unparsable = np.zeros(self.n, bool)
+            try:
+                values = _seconds_of(text.cast(pa.timestamp("us", "UTC")))
+            except pa.ArrowInvalid:
+                values, unparsable = _each(text, _moment)
+            self.fault(unparsable, "unparsable time", lambda i: f"column {name!r}: got {short(text[i].as_py())}")
+        else:
+            values = np.floor(self.numbers(name, optional=True))
+        late = np.abs(np.nan_to_num(values)) > LATEST
+        self.fault(late, "time out of range", lambda i: f"column {name!r}: got {values[i]:.0f}, expected seconds")
+        return np.where(np.isnan(values) | late, NO_TIME, np.nan_to_num(values)).astype(np.int64)
+
+    def lists(self, name: str, separator: str, *, integers: bool = True) -> pa.Array:
+        """A column of lists of texts; null where there is none.
+
+        Lists are list columns of Parquet, or text such as ["a", "b"], or with the separator or else with spaces. For
+        `integers` see `ids`.
+        """
+        column = self.columns[name]
+        if is_list(column.type):
+            inner = Rows({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64))
+            names = inner.ids(name, integers=integers).to_pylist()
+            ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False))
+            parts = [names[end - size : end] for end, size in zip(ends.tolist(), np.diff(ends, prepend=0), strict=True)]
+            return pa.array([part or None for part in parts], pa.list_(pa.string()))
+        coded = self.text(name).dictionary_encode()
+        parsed = [split_list(text, separator) or [] for text in coded.dictionary.to_pylist()]
+        names = pa.array(itertools.chain.from_iterable(parsed), pa.string())
+        names = Rows({name: names}, np.zeros(len(names), np.int64)).ids(name, integers=integers)
+        ends = pa.array([0, *itertools.accumulate(map(len, parsed))], pa.int32())
+        return pa.ListArray.from_arrays(ends, names).take(coded.indices)
+
+    def number_lists(self, name: str, separator: str) -> tuple[FloatArray, np.ndarray]:
+        """A column of lists of numbers: all numbers one after the other, and how many each row has."""
+        column = self.columns[name]
+        if not is_list(column.type):
+            column = self.lists(name, separator)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        flat = column.flatten()
+        inner = Rows({name: flat}, np.arange(len(flat)))
+        numbers = inner.numbers(name)
+        row = np.repeat(np.arange(self.n), lengths)
+        first = {int(row[fault.line]): fault for fault in reversed(inner.faults())}
+        for reason in {fault.reason for fault in first.values()}:
+            mask = np.array([i in first and first[i].reason == reason for i in range(self.n)], bool)
+            self.fault(mask, reason, lambda i: first[i].detail)
+        return numbers, lengths
+
+
+def split_list(text: str, separator: str) -> list[str] | None:
+    """The parts of a list that is written as text; None if it begins like a list and is none.
+
+    >>> split_list("a|b|c", "|"), split_list('["a", 2]', "|"), split_list("a b", "|")
+    (['a', 'b', 'c'], ['a', '2'], ['a', 'b'])
+    """
+    if text.startswith("["):
+        try:
+            values: list[Any] = list(ast.literal_eval(text))  # JSON, or a list as Python prints it
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return None
+        if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in values):
+            return None
+        parts = [str(value) for value in values]
+    else:
+        parts = text.split(separator) if separator in text else text.split()
+    return [part for part in map(str.strip, parts) if part]
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds text, perhaps as categories."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(check(kind) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds lists."""
+    return any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def _nulls(column: pa.Array) -> np.ndarray:
+    return np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), bool)
+
+
+def _floats(column: pa.Array) -> FloatArray:
+    return np.asarray(column.fill_null(math.nan).to_numpy(zero_copy_only=False), np.float64)
+
+
+def _seconds_of(column: pa.Array) -> FloatArray:
+    """Timestamps or dates as whole seconds, rounded down; NaN where a cell is empty."""
+    microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    return np.where(_nulls(column), np.nan, np.floor_divide(microseconds.fill_null(0).to_numpy(), 10**6))
+
+
+def _each(text: pa.Array, parse: Callable[[str], float | None]) -> tuple[FloatArray, np.ndarray]:
+    """Every distinct cell parsed on its own: the values (NaN for empty cells), and where parsing failed."""
+    coded = text.dictionary_encode()
+    parsed = [parse(cell) for cell in coded.dictionary.to_pylist()]
+    codes = coded.indices.fill_null(len(parsed)).to_numpy(zero_copy_only=False)
+    values = np.array([*(math.nan if value is None else value for value in parsed), math.nan])
+    failed = np.array([*(value is None for value in parsed), False])
+    return values[codes], failed[codes]
+
+
+def _number(text: str) -> float | None:
+    """A number, or true or false as 1 or 0; NaN for words such as "null"; None for anything else."""
+    lower = text.lower()
+    if lower in _ABSENT:
+        return math.nan
+    if lower in ("true", "false"):
+        return float(lower == "true")
+    try:
+        return float(text) if text.isascii() and "_" not in text else None
+    except ValueError:
+        return None
+
+
+def _moment(text: str) -> float | None:
+    """A number of seconds or an ISO timestamp, in UTC unless it says otherwise, as whole seconds since 1970."""
+    number = _number(text)
+    if number is not None:
+        return math.floor(number) if math.isfinite(number) else number
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+# ------------------------------------------------------------------ files
+
+
+class TableFile(Protocol):
+    """A file with columns."""
+
+    path: Path
+    columns: list[str]
+
+    def type_of(self, column: str) -> pa.DataType | None:
+        """The type of a column, or of the values in its lists; None if the file has no types."""
+        ...
+
+    def blocks(self, wanted: Sequence[str], progress: Callable[[int], None] = ...) -> Iterator[Rows]:
+        """Blocks of rows with the wanted columns; LogError if the file is damaged."""
+        ...
+
+
+def open_table(path: Path | str) -> TableFile:
+    """Open a CSV or Parquet file; its first bytes tell which."""
+    path = Path(path)
+    start = read_start(path)
+    if not start:
+        raise LogError(f"{path} is empty: it should have a header and rows")
+    return ParquetTable(path) if start.startswith(b"PAR1") else CsvTable(path, start)
+
+
+def require(file: TableFile, names: Iterable[str], what: str) -> None:
+    """Raise LogError unless the file has each of these columns once; `what` says who names them."""
+    for name in names:
+        copies = file.columns.count(name)
+        if not copies:
+            columns = ", ".join(repr(column) for column in file.columns[:40])
+            more = f" and {len(file.columns) - 40} more" if len(file.columns) > 40 else ""
+            raise LogError(
+                f"{what} names the column {name!r}, but {file.path} has no such column{nearest(name, file.columns)}: "
+                f"its columns are {columns}{more}"
+            )
+        if copies > 1:
+            raise LogError(f"{file.path} has {copies} columns called {name!r}: give each a name of its own")
+
+
+class CsvTable:
+    """A CSV file, gzipped or not. Its separator is the comma, semicolon or tab, whichever its header has most of."""
+
+    def __init__(self, path: Path, start: bytes) -> None:
+        self.path = path
+        header = start.partition(b"\n")[0]
+        try:
+            text = header.decode().strip()
+        except UnicodeDecodeError:
+            text = ""
+        if not text or "\0" in text:
+            raise LogError(f"{path} has no header in UTF-8 in its first line: save it as CSV in UTF-8, with a header")
+        self._delimiter = max(",;\t", key=text.count)
+        self.columns = [name.strip() for name in next(csv.reader([text], delimiter=self._delimiter))]
+
+    def type_of(self, column: str) -> None:
+        """None: cells are text whatever they mean."""
+        return
+
+    def blocks(self, wanted: Sequence[str], progress: Callable[[int], None] = lambda read: None) -> Iterator[Rows]:
+        """Blocks of rows; cells are text."""
+        first = 1
+        for block in read_lines(self.path, progress, BLOCK):
+            rows = block
+            if first == 1:
+                rows = block.partition(b"\n")[2]
+            if rows:
+                yield self._parse(rows, first + (first == 1), wanted)
+            first += block.count(b"\n")
+
+    def _parse(self, block: bytes, first: int, wanted: Sequence[str]) -> Rows:
+        """Parse whole lines, the first of which is line `first` of the file."""
+        block += b"\n" * (not block.endswith(b"\n"))
+        lines = block.count(b"\n")
+        wrong: list[tuple[int, int]] = []
+        blank: list[int] = []
+
+        def handle(row: Any) -> str:
+            if row.text.strip():
+                wrong.append((row.number - 1, row.actual_columns))
+            else:
+                blank.append(row.number - 1)
+            return "skip"
+
+        names = [str(i) for i in range(len(self.columns))]
+        used = [names[self.columns.index(name)] for name in wanted]
+        try:
+            table = pa.csv.read_csv(
+                pa.py_buffer(block),
+                pa.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+                pa.csv.ParseOptions(
+                    delimiter=self._delimiter, invalid_row_handler=handle, ignore_empty_lines=False
+                ),
+                pa.csv.ConvertOptions(
+                    column_types=dict.fromkeys(used, pa.string()), include_columns=used, strings_can_be_null=False,
+                    null_values=[],
+                ),
+            )  # fmt: skip
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            raise self._refused(block, first) from None
+        if len(table) + len(wrong) + len(blank) != lines:
+            raise self._refused(block, first)
+        faults = [
+            Fault(first + i, "wrong number of fields", f"got {fields}, the header has {len(self.columns)}")
+            for i, fields in wrong
+        ]
+        numbers = np.delete(np.arange(first, first + lines), [*blank, *(i for i, _ in wrong)])
+        columns = [table.column(name).combine_chunks() for name in used]
+        return Rows(dict(zip(wanted, columns, strict=True)), numbers, faults)
+
+    def _refused(self, block: bytes, first: int) -> LogError:
+        """The error for a block that is not one record per line."""
+        for line, text in enumerate(block.split(b"\n"), first):
+            try:
+                text.decode()
+            except UnicodeDecodeError:
+                return LogError(f"{self.path}, line {line:,}: {short(text)} is not UTF-8: save the file as UTF-8")
+            if text.count(b'"') % 2:
+                return LogError(
+                    f"{self.path}, line {line:,}: a quote is not closed in {short(text.decode())}: close it, and leave "
+                    "no line breaks within fields"
+                )
+        return LogError(f"{self.path}, line {first:,} and after: the lines are not CSV: save the file again")
+
+
+class ParquetTable:
+    """A Parquet file; its rows are numbered from 1."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with pq.ParquetFile(path) as file:
+                schema = file.schema_arrow
+                self.columns = list(schema.names)
+                self._types = dict(zip(schema.names, schema.types, strict=True))
+                self._total = file.metadata.num_rows
+        except (OSError, pa.ArrowException) as problem:
+            raise LogError(f"{path} is damaged ({first_line(problem)}): write or copy it again") from None
+
+    def type_of(self, column: str) -> pa.DataType:
+        """The type of a column; for categories and lists, the type of their values."""
+        kind = self._types[column]
+        while hasattr(kind, "value_type"):
+            kind = kind.value_type
+        return kind
+
+    def blocks(self, wanted: Sequence[str], progress: Callable[[int], None] = lambda read: None) -> Iterator[Rows]:
+        """Blocks of rows; cells have the types of the file."""
+        size = self.path.stat().st_size
+        done = 0
+        try:
+            with pq.ParquetFile(self.path) as file:
+                for batch in file.iter_batches(ROWS, columns=list(wanted)):
+                    before, done = done, done + batch.num_rows
+                    yield Rows({name: batch.column(name) for name in wanted}, np.arange(before + 1, done + 1))
+                    progress(size * done // self._total - size * before // self._total)
+        except (OSError, pa.ArrowException) as problem:
+            raise LogError(f"{self.path} is damaged ({first_line(problem)}): write or copy it again") from None
