@@ -29,7 +29,7 @@ from hybandits.evaluation import EvaluationPlan, Frozen, Learning, Target, Unifo
 from hybandits.evaluation.rejection import Rejection
 from hybandits.evaluation.view import Expander, View
 from hybandits.foundation.checks import FloatArray
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, LogWriter, no_places
 from hybandits.simulation.play import play_rounds
 
@@ -88,7 +88,7 @@ class CoverageSetting:
             writer.source("synthetic")
             time = np.arange(rounds)
             writer.write(Batch(time, pool, chosen, reward, propensity, no_places(rounds), self.users[user]))
-            return writer.finish(Problems())
+            return writer.finish(ReadReport())
 
     def enter(self, writer: LogWriter) -> None:
         """Enter the arms and lists, which are the same in every log."""

@@ -22,7 +22,7 @@ from hybandits.evaluation.log_world import LogWorld
 from hybandits.evaluation.view import View
 from hybandits.experiments import runner
 from hybandits.logs.formats import reader_of
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Log, convert
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.paper import yahoo
@@ -72,7 +72,7 @@ def _log(rounds: int) -> Log:
     """A synthetic log in the one form."""
     folder = Path(_folder().name) / str(rounds)
     SyntheticLog(rounds=rounds).write(folder / "raw")
-    return convert(reader_of(folder / "raw"), folder / "log", Problems())
+    return convert(reader_of(folder / "raw"), folder / "log", ReadReport())
 
 
 def _rate(seconds: Pair) -> Pair:

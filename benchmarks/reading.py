@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import tempfile
 import time
@@ -13,15 +12,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import Pair, each, interleave
-from hybandits.logs.problems import Problems
-from hybandits.logs.store import Batch, Tables, no_places
+from hybandits.logs.report import ReadReport
+from hybandits.logs.store import Tables
 from hybandits.logs.synthetic import SyntheticLog
-from hybandits.logs.unpacking import Stream
 from hybandits.logs.yahoo import YahooReader
-from hybandits.logs.yahoo.lines import Article, find_shown, parse_head, parse_pool
-
-WITH_MEMORY = "plain reader that remembers lists"
-"""What decides whether a compiled reader is worth its code."""
 
 Plain = tuple[int, int, int, np.ndarray, np.ndarray]
 
@@ -62,48 +56,10 @@ def plain_r6b(path: Path) -> Iterator[Plain]:
             yield int(when), ids.index(shown), int(click), of_user, np.ones((len(ids), 1))
 
 
-def plain_with_memory(path: Path, kind: str) -> Iterator[Batch]:
-    """What `YahooReader` would be in plain Python: every line is checked, a list of candidates is parsed once.
-
-    It has the package's fast unpacking, so that only parsing is compared.
-    """
-    tables = Tables()
-    pools: dict[str, tuple[int, list[str]]] = {}
-    rows: list[tuple[int, int, int, int, float, list[float]]] = []
-
-    def batch() -> Batch:
-        when, pool, chosen, click, propensity, user = (np.array(column) for column in zip(*rows, strict=True))
-        rows.clear()
-        return Batch(when, pool, chosen, click.astype(float), propensity, no_places(len(pool)), user)
-
-    def enter(articles: list[Article]) -> tuple[int, list[str]]:
-        row = tables.pool([tables.arm(article.id, np.array(article.vector)) for article in articles])
-        return row, [article.id for article in articles]
-
-    for line in _lines(path):
-        head = parse_head(line, kind)
-        if head.pool not in pools:
-            pools[head.pool] = enter(parse_pool(head.pool, kind))
-        pool, ids = pools[head.pool]
-        rows.append((head.time, pool, find_shown(head.article, ids), head.click, 1.0 / len(ids), head.user))
-        if len(rows) == 4096:
-            yield batch()
-    if rows:
-        yield batch()
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    room, rest = bytearray(1 << 18), b""
-    with contextlib.closing(Stream(path)) as stream:
-        while n := stream.readinto(memoryview(room)):
-            *lines, rest = (rest + bytes(room[:n])).split(b"\n")
-            yield from lines
-
-
 def read_all(path: Path) -> int:
     """How many rounds `YahooReader` reads from a log."""
     reader = YahooReader(path)
-    return sum(batch.rounds for _, batch in reader.batches(Tables(), Problems(), lambda read: None))
+    return sum(batch.rounds for _, batch in reader.batches(Tables(), ReadReport(), lambda read: None))
 
 
 def shuffle_pools(source: Path, target: Path, lines: int) -> None:
@@ -142,9 +98,6 @@ def measure_reading(*, rounds: int = 400_000, plain_rounds: int = 20_000, repeat
             pairs = interleave(
                 {
                     "plain": each(lambda read=plain, path=short: sum(1 for _ in read(path))),  # type: ignore[misc]
-                    "with memory": each(
-                        lambda path=short, kind=kind: sum(batch.rounds for batch in plain_with_memory(path, kind))  # type: ignore[misc]
-                    ),
                     "hybandits": each(lambda path=whole: read_all(path)),  # type: ignore[misc]
                 },
                 repeats,
@@ -153,7 +106,6 @@ def measure_reading(*, rounds: int = 400_000, plain_rounds: int = 20_000, repeat
                 **_comparison(pairs["hybandits"], pairs["plain"]), "gzip_bytes": whole.stat().st_size,
                 "lines_made_per_second": rounds / writing,
             }  # fmt: skip
-            results[f"{kind}, {WITH_MEMORY}"] = _comparison(pairs["hybandits"], pairs["with memory"])
         shuffled = folder / "shuffled.gz"
         shuffle_pools(folder / "R6A" / "ydata-fp-td-clicks-v1_0.20090501.gz", shuffled, plain_rounds)
         pairs = interleave(

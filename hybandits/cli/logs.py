@@ -121,12 +121,12 @@ def convert(
             )
         from hybandits.evaluation.view import usual_map
         from hybandits.logs.formats import reader_of
-        from hybandits.logs.problems import Problems
+        from hybandits.logs.report import ReadReport
         from hybandits.logs.store import convert as convert_log
 
         *inputs, out = paths
         reader = reader_of(inputs, format=None if form is None else form.value, mapping=_read_mapping(mapping))
-        problems = Problems(strict=strict)
+        problems = ReadReport(strict=strict)
         with bar("reading", reader.size) as advance:
             log = convert_log(reader, out, problems, advance)
         account_for(problems)
@@ -141,7 +141,7 @@ def convert(
 def _id_type(log: Log) -> str:
     """The type of a log's ids, in words."""
     if not log.integer_ids:
-        from hybandits.logs.ids import id_of
+        from hybandits.logs.store import id_of
 
         no_number = next((name for name in log.names if id_of(str(name)) == name), log.names[0])
         return f"ids are strings such as {no_number!r}"

@@ -162,7 +162,7 @@ def export(
         with bar("exporting", log.last()[0]) as advance:
             written, problems = export(log, out, progress=advance)
         typer.echo(f"wrote {written.rounds:,} decisions to {out}")
-        for why, count in problems.kinds.most_common():
+        for why, count in problems.reasons.most_common():
             typer.echo(f"  left out: {count:,} {why}")
 
 

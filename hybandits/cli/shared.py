@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from hybandits.engines import Engine
-    from hybandits.logs.problems import Problems
+    from hybandits.logs.report import ReadReport
 
 EngineName = StrEnum("EngineName", ["local", "ray"])
 
@@ -41,7 +41,7 @@ def plain_errors(after_interrupt: str = "") -> Iterator[None]:
     """Turn errors that a user can fix into one line and exit code 2, and Ctrl-C into one line and exit code 130."""
     from hybandits.engines import EngineError
     from hybandits.experiments.record import ResultsError
-    from hybandits.logs.problems import ReadError
+    from hybandits.logs.report import ReadError
     from hybandits.logs.store import LogError
 
     code = 2
@@ -165,18 +165,12 @@ def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda amount: bars(what, amount, total)
 
 
-def account_for(problems: Problems | None) -> None:
+def print_account(report: ReadReport) -> None:
     """Print how many of the lines read became rounds, and why the others were skipped."""
-    if problems is None:
-        return
-    typer.echo(f"{problems.lines:,} lines read: {problems.rounds:,} rounds, {problems.skipped:,} skipped", err=True)
-    ignored = [source["file"] for source in problems.sources if "ignored" in source]
+    typer.echo(f"{report.lines:,} lines read: {report.rounds:,} rounds, {report.skipped:,} skipped", err=True)
+    ignored = [source["file"] for source in report.sources if "ignored" in source]
     if ignored:
-        some = ", ".join(Path(name).name for name in ignored[:5])
-        typer.echo(f"  not read: {some}{f' and {len(ignored) - 5} more' if len(ignored) > 5 else ''}", err=True)
-    for kind, count in problems.kinds.most_common():
-        typer.echo(f"  {count:,} {kind}", err=True)
-    for kind, count in problems.files.most_common():
-        typer.echo(f"  {count:,} {'file' if count == 1 else 'files'}: {kind}", err=True)
-    for example in problems.examples:
-        typer.echo(f"  {example}", err=True)
+        more = f" and {len(ignored) - 5} more" if len(ignored) > 5 else ""
+        typer.echo(f"  not read: {', '.join(ignored[:5])}{more}", err=True)
+    for reason, count in report.reasons.most_common():
+        typer.echo(f"  {count:,} {reason}, first: {report.examples[reason]}", err=True)

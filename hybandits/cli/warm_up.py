@@ -163,7 +163,7 @@ def _use_logs(folder: Path) -> None:
     from hybandits.evaluation.log_world import LogWorld, look_over
     from hybandits.evaluation.view import View
     from hybandits.logs.formats import reader_of
-    from hybandits.logs.problems import Problems
+    from hybandits.logs.report import ReadReport
     from hybandits.logs.store import convert
     from hybandits.logs.synthetic import SyntheticLog
     from hybandits.policies import HyIDS, HyLinUCB, Uniform
@@ -171,7 +171,7 @@ def _use_logs(folder: Path) -> None:
 
     for kind in ("R6B", "R6A"):
         SyntheticLog(rounds=400, kind=kind).write(folder / kind / "raw")
-        log = convert(reader_of(folder / kind / "raw"), folder / kind / "log", Problems())
+        log = convert(reader_of(folder / kind / "raw"), folder / kind / "log", ReadReport())
     view = View(log)
     describe(view)
     sums = collect(view)

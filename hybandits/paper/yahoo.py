@@ -25,7 +25,7 @@ from hybandits.evaluation.log_world import look_over
 from hybandits.evaluation.view import View
 from hybandits.experiments.record import Entry, Experiment, Protocol
 from hybandits.foundation.files import write_atomically
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import HEADER, Log, LogError, convert
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import YahooReader
@@ -46,7 +46,7 @@ class PreparedLog(NamedTuple):
     """A log that can be played on, and the problems met on reading it; None if it had been read before."""
 
     log: Log
-    problems: Problems | None
+    problems: ReadReport | None
 
 
 def prepare_log(
@@ -98,7 +98,7 @@ def prepare_log(
         if log.about.get("source") != source:
             raise LogError(f"{converted} was converted from other files than {data} holds now: give another --out")
         return PreparedLog(log, None)
-    problems = Problems(strict=strict)
+    problems = ReadReport(strict=strict)
     reader.about["source"] = source
     log = convert(reader, converted, problems, lambda read: progress("reading the log", read, reader.size))
     return PreparedLog(log, problems)

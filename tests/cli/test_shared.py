@@ -24,7 +24,7 @@ from hybandits.cli.shared import (
 )
 from hybandits.engines import EngineError, ProcessEngine, Ray
 from hybandits.experiments.record import ResultsError
-from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.report import ReadError, ReadReport
 from hybandits.logs.store import LogError
 
 app = typer.Typer()
@@ -142,7 +142,7 @@ def test_engines_by_name() -> None:
 def test_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
     account_for(None)
     assert capsys.readouterr().err == ""
-    problems = Problems()
+    problems = ReadReport()
     problems.count_file("day1", lines=3, rounds=2)
     problems.skip("unparsable number", "day1", 2, "got 'x1.0'")
     problems.ignore_files({f"dir/{i}.txt": "not a log" for i in range(7)})

@@ -10,7 +10,7 @@ import pytest
 
 from hybandits.evaluation.describe import describe
 from hybandits.evaluation.view import View
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, LogWriter, no_places
 from tests.support.loglike import little_log
 
@@ -58,7 +58,7 @@ def test_a_pair_feature_that_is_the_same_for_all_candidates(tmp_path):
         pair = np.ones((n, 3, 2)) * np.arange(n)[:, None, None]
         pair[:2, 0, 1] += 1.0
         writer.write(Batch(zeros, zeros + pool, zeros, zeros + 0.0, zeros + 0.5, no_places(n), np.ones((n, 1)), pair))
-        hour, near = describe(View(writer.finish(Problems()))).pair
+        hour, near = describe(View(writer.finish(ReadReport()))).pair
     assert (hour.differs, near.differs) == (0.0, 0.25)
     assert (hour.lowest, hour.highest, hour.mean) == (0.0, 7.0, 3.5)
 
@@ -73,7 +73,7 @@ def test_units_of_features_do_not_matter_to_ranks(tmp_path):
         zeros = np.zeros(n)
         whole = zeros.astype(int)
         writer.write(Batch(whole, whole + pool, whole, zeros, zeros + 0.5, no_places(n), user))
-        log = writer.finish(Problems())
+        log = writer.finish(ReadReport())
     description = describe(View(log, features="li"))
     assert description.user_rank == (3, 3)
 
@@ -109,7 +109,7 @@ def two_arms(path, chosen, propensity):
         writer.source("f")
         user = np.ones((n, 1))
         writer.write(Batch(np.arange(n), np.full(n, pool), chosen, np.zeros(n), propensity, no_places(n), user))
-        return View(writer.finish(Problems()), features="disjoint")
+        return View(writer.finish(ReadReport()), features="disjoint")
 
 
 def test_propensities_are_told(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from hybandits import EpsilonGreedy, Greedy
 from hybandits.evaluation import Frozen, Learning, evaluate
 from hybandits.evaluation.view import View
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, LogError, LogWriter, no_places
 from tests.support.evaluation import SAME, Ranked, ranked, spoil, write_log
 
@@ -133,7 +133,7 @@ def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path
         propensity = np.where(chosen == 1, 1 / 40, 39 / 40)
         times, user = np.arange(n), np.ones((n, 1))
         writer.write(Batch(times, np.full(n, pool), chosen, reward, propensity, no_places(n), user))
-        log = writer.finish(Problems())
+        log = writer.finish(ReadReport())
     evaluation = evaluate(View(log, features="disjoint"), {"logged": "logged", "b": "always:b"}, estimators=("ips",))
     estimate = evaluation.of("b", "ips")
     assert estimate.value == 0.0
@@ -158,7 +158,7 @@ def test_a_model_that_contradicts_the_rewards_is_told(tmp_path: Path) -> None:
         propensity = np.where(chosen == 1, 0.3, 0.7)
         times, user = np.arange(n), np.ones((n, 1))
         writer.write(Batch(times, np.full(n, pool), chosen, reward, propensity, no_places(n), user))
-        log = writer.finish(Problems())
+        log = writer.finish(ReadReport())
     targets = {"logged": "logged", "b": "always:b"}
     wrong = evaluate(View(log, features="shared"), targets, seed=1)
     (note,) = wrong.of("b", "dm").notes

@@ -24,7 +24,7 @@ from hybandits.evaluation.view import View
 from hybandits.features import MAPS, Category, Number
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.columns import categories as categories_of_logs
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import convert
 from tests.support.loglike import little_log
 
@@ -67,7 +67,7 @@ def test_a_policy_fitted_to_pair_features_takes_them_by_name(tmp_path: Path, fea
         pair={"price": "price", "near": "near_{arm}"},
     )  # fmt: skip
     reader = ColumnsReader(tmp_path / "shop.csv", mapping=mapping)
-    view = View(convert(reader, tmp_path / "shop", Problems()), features=features)
+    view = View(convert(reader, tmp_path / "shop", ReadReport()), features=features)
     fitted(view).save(tmp_path / "policy.npz")
     policy = load(tmp_path / "policy.npz")
     check_fitted({"it": policy}, view)
@@ -139,7 +139,7 @@ def shop_view(folder: Path, kind: str, *, features: str | None, constant: bool, 
         uniform=True,
     )
     reader = ColumnsReader(folder / f"shop.{kind}", mapping=mapping)
-    return View(convert(reader, folder / "log", Problems()), features=features)
+    return View(convert(reader, folder / "log", ReadReport()), features=features)
 
 
 def assert_online_as_in_the_log(view: View, online: Features) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hybandits import Greedy, HyLinUCB
 from hybandits.evaluation import Always, Learning, evaluate
 from hybandits.evaluation.view import View
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, LogWriter, no_places
 from tests.support.evaluation import ARMS, SAME, spoil, write_log
 
@@ -125,7 +125,7 @@ def test_the_model_is_not_sure_of_arms_that_were_never_shown(tmp_path: Path) -> 
         reward = (random.random(n) < 0.3).astype(float)
         missing = np.full(n, np.nan)
         writer.write(Batch(np.arange(n), np.full(n, pool), chosen, reward, missing, no_places(n), np.ones((n, 1))))
-        log = writer.finish(Problems())
+        log = writer.finish(ReadReport())
     evaluation = evaluate(View(log, features="disjoint"), {"uniform": "uniform", "a": "always:a"}, estimators=("dm",))
     guess, known = evaluation.of("uniform", "dm"), evaluation.of("a", "dm")
     assert guess.value is not None

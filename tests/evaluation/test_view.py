@@ -11,7 +11,7 @@ from hybandits import DisLinUCB, EpsilonGreedy, HyLinUCB, HyRan, HyThompson, Lin
 from hybandits.evaluation import view as logged
 from hybandits.evaluation.view import Expander, View, view_of
 from hybandits.features import MAPS, FeatureMap
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, LogWriter, no_places
 from hybandits.simulation.play import play_rounds
 from tests.support.loglike import little_log, random_model
@@ -96,7 +96,7 @@ def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
         zeros = np.zeros(n)
         user = np.ones((n, len(view.log.user)))
         writer.write(Batch(zeros.astype(int), pool, zeros.astype(int), zeros, zeros + 1, no_places(n), user))
-        log = writer.finish(Problems())
+        log = writer.finish(ReadReport())
     view = View(log)
     pieces = [rounds for batch in log.batches() for _, rounds in Expander(view, numbers=20_000)(batch)]
     assert max(_numbers(r) for r in pieces) <= 20_000
@@ -285,7 +285,7 @@ def test_arms_that_nothing_tells_apart_learn_from_the_user(tmp_path, vectors):
         zeros = np.zeros(4, int)
         user = np.column_stack([np.ones(4), np.arange(4.0)])
         writer.write(Batch(zeros, zeros + pool, zeros, zeros + 1.0, zeros + 1 / 3, no_places(4), user))
-        log = writer.finish(Problems())
+        log = writer.finish(ReadReport())
     view = View(log)
     assert view.map.name == "li"
     assert "have no features that tell them apart" in view.why

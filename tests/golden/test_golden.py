@@ -28,7 +28,7 @@ from hybandits.evaluation import Frozen, Learning, evaluate, fit
 from hybandits.evaluation.view import View
 from hybandits.experiments import runner
 from hybandits.logs.formats import reader_of
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import convert
 from hybandits.logs.synthetic import SyntheticLog
 from tests.support.rounds import MAKERS, changing
@@ -147,7 +147,7 @@ def evaluation() -> dict[str, Any]:
     outcome = {}
     with tempfile.TemporaryDirectory() as folder:
         SyntheticLog(rounds=3000, kind="R6A", features="das", seed=2).write(Path(folder, "raw"), files=2)
-        view = View(convert(reader_of(Path(folder, "raw")), Path(folder, "log"), Problems()))
+        view = View(convert(reader_of(Path(folder, "raw")), Path(folder, "log"), ReadReport()))
         warm = HyLinUCB(d1=view.d1, d2=view.d2, noise=0.5, seed=1)
         learned = HyIDS(d1=view.d1, d2=view.d2, seed=1)
         for policy in (warm, learned):

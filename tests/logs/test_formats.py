@@ -13,7 +13,7 @@ import pytest
 from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.formats import FORMATS, detect_format, open_log, opened, reader_of
 from hybandits.logs.openbandit import OpenBanditReader
-from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.report import ReadError, ReadReport
 from hybandits.logs.store import LogError, convert
 from hybandits.logs.yahoo import YahooReader
 from tests.support.campaigns import campaign
@@ -140,7 +140,7 @@ def test_nothing_is_left_after_errors(raw: Path, temporary: Path) -> None:
 
 def test_a_converted_log_is_opened_as_it_is(tmp_path: Path, raw: Path) -> None:
     out = tmp_path / "out"
-    convert(reader_of(raw, mapping=MAPPING), out, Problems())
+    convert(reader_of(raw, mapping=MAPPING), out, ReadReport())
     assert open_log(out).rounds == 2
     with opened(out) as (log, problems):
         assert (log.path, log.rounds, problems) == (out, 2, None)

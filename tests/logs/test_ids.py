@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybandits.logs.ids import id_of, without_point
+from hybandits.logs.store import id_of, without_point
 
 
 @pytest.mark.parametrize("text", ["007", "+7", "-0", "1e3", "1.0", " 7", "7 ", "", "id-7", "1_000", "٣", str(2**63)])

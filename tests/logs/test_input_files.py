@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from hybandits.logs.input_files import given_paths, list_files, source_names
+
 from hybandits.logs.store import LogError
 
 

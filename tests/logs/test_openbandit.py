@@ -10,13 +10,13 @@ import pytest
 
 from hybandits.logs.columns import categories
 from hybandits.logs.openbandit import OpenBanditReader
-from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.report import ReadError, ReadReport
 from hybandits.logs.store import Batch, Log, LogError, convert
 from tests.support.campaigns import HEADER, ITEMS, ROUNDS, campaign
 
 
-def read(path: Path, tmp_path: Path, *, strict: bool = False) -> tuple[Log, Batch, Problems]:
-    problems = Problems(strict=strict)
+def read(path: Path, tmp_path: Path, *, strict: bool = False) -> tuple[Log, Batch, ReadReport]:
+    problems = ReadReport(strict=strict)
     seen: list[int] = []
     reader = OpenBanditReader(path)
     log = convert(reader, tmp_path / "log", problems, seen.append)
@@ -121,7 +121,7 @@ def test_bad_lines_are_skipped_and_counted(tmp_path: Path, row: str, kind: str) 
     assert problems.kinds == {kind: 1}
     assert (problems.examples[0].file, problems.examples[0].line) == ("men.csv", 5)
     with pytest.raises(ReadError, match=r"men\.csv, line 5"):
-        convert(OpenBanditReader(folder), tmp_path / "strict", Problems(strict=True))
+        convert(OpenBanditReader(folder), tmp_path / "strict", ReadReport(strict=True))
 
 
 @pytest.mark.parametrize(

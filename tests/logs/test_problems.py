@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from hybandits.logs.problems import Problems, ReadError
+from hybandits.logs.report import ReadError, ReadReport
 
 
 def test_totals_add_up_and_strict_stops() -> None:
-    problems = Problems(shown=2)
+    problems = ReadReport(shown=2)
     for line in (3, 9, 11):
         problems.skip("unparsable number", "f", line)
     problems.blame_file("truncated gzip", "f")
@@ -19,11 +19,11 @@ def test_totals_add_up_and_strict_stops() -> None:
     assert [example.line for example in problems.examples] == [3, 9, 0], "the first two, and one of every other kind"
     assert problems.plain()["files"] == {"truncated gzip": 1}
     with pytest.raises(ReadError, match="f, line 3: unparsable"):
-        Problems(strict=True).skip("unparsable number", "f", 3)
+        ReadReport(strict=True).skip("unparsable number", "f", 3)
 
 
 def test_the_account_in_words_and_as_plain_values() -> None:
-    problems = Problems()
+    problems = ReadReport()
     assert problems.in_words() == ""
     problems.ignore_files({"/somewhere/notes.txt": "not a log by its name"})
     problems.skip("blank line", "day1", 1200, count=3)
@@ -41,4 +41,4 @@ def test_the_account_in_words_and_as_plain_values() -> None:
         ],
     }
     with pytest.raises(ReadError, match=r"^day1: damaged file: leave out --strict"):
-        Problems(strict=True).blame_file("damaged file", "day1")
+        ReadReport(strict=True).blame_file("damaged file", "day1")

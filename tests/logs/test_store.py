@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybandits.logs import store
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, LogError, LogWriter, Tables, convert, no_places
 from tests.support.loglike import LittleLog, little_log
 
@@ -25,7 +25,7 @@ def whole(batches):
 def test_what_goes_in_comes_out(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "rows_per_group", lambda user: 128)
     log = little_log(tmp_path)
-    given = whole([batch for _, batch in LittleLog().batches(store.Tables(), Problems(), lambda n: None)])
+    given = whole([batch for _, batch in LittleLog().batches(store.Tables(), ReadReport(), lambda n: None)])
     stored = whole(list(log.batches()))
     for name, a, b in zip(Batch._fields, given, stored, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=name)
@@ -68,7 +68,7 @@ def test_content_tells_logs_apart_and_not_how_they_came_in_batches(tmp_path):
                 for start in range(0, batch.rounds, 7):
                     yield "one", batch.part(start, start + 7)
 
-    again = convert(Again(), tmp_path / "again", Problems())
+    again = convert(Again(), tmp_path / "again", ReadReport())
     assert again.about["content"] == log.about["content"] == same[0]
     assert little_log(tmp_path, "other", seed=1).about["content"] != same[0]
 
@@ -86,12 +86,12 @@ def test_failure_leaves_nothing(tmp_path):
             raise RuntimeError("disk on fire")
 
     with pytest.raises(RuntimeError, match="fire"):
-        convert(Failing(), tmp_path / "log", Problems())
+        convert(Failing(), tmp_path / "log", ReadReport())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_round_at_all_is_an_error(tmp_path):
-    problems = Problems()
+    problems = ReadReport()
     problems.count_file("f", lines=3, rounds=0)
     problems.skip("blank line", "f", 1, count=3)
     with (
@@ -112,7 +112,7 @@ def test_missing_values_come_back_as_such(tmp_path):
         propensity = np.array([0.5, np.nan, 1])
         user = np.ones((n, 1))
         writer.write(Batch(time, np.full(n, pool), np.zeros(n, int), np.ones(n), propensity, no_places(n), user))
-        log = writer.finish(Problems())
+        log = writer.finish(ReadReport())
     batch = next(log.batches())
     assert batch.time.tolist() == [5, store.NO_TIME, 7]
     assert np.isnan(batch.propensity).tolist() == [False, True, False]
@@ -192,7 +192,7 @@ def ids_log(path, sources):
                 pool = writer.tables.pool([writer.tables.arm(name, np.ones(1))])
                 one, first = np.ones(1), np.array([0])
                 writer.write(Batch(first, np.array([pool]), first, one, one, no_places(1), np.ones((1, 1))))
-        return writer.finish(Problems())
+        return writer.finish(ReadReport())
 
 
 @pytest.mark.parametrize(
@@ -267,12 +267,12 @@ def test_pair_features_come_back_as_they_were(tmp_path):
     """Whatever the batches are."""
     tables = Tables()
     expected = []
-    for _, batch in LittleLog(pair=3).batches(tables, Problems(), lambda read: None):
+    for _, batch in LittleLog(pair=3).batches(tables, ReadReport(), lambda read: None):
         expected += [rows[:n].tolist() for rows, n in zip(batch.pair, tables.sizes(batch.pool), strict=True)]
     log = little_log(tmp_path, pair=3)
     assert (log.pair, log.about["format"]) == (["p1", "p2", "p3"], 2)
     assert pairs_of(log) == expected
-    again = convert(Recut(7, pair=3), tmp_path / "again", Problems())
+    again = convert(Recut(7, pair=3), tmp_path / "again", ReadReport())
     assert again.about["content"] == log.about["content"]
     assert pairs_of(again) == expected
     assert little_log(tmp_path, "fewer", pair=2).about["content"] != log.about["content"]
@@ -281,7 +281,7 @@ def test_pair_features_come_back_as_they_were(tmp_path):
 def test_row_groups_count_pair_features_and_their_padding(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "GROUP_NUMBERS", 1000)
     log = little_log(tmp_path, pair=4)
-    assert log.shards == convert(Recut(10, pair=4), tmp_path / "again", Problems()).shards
+    assert log.shards == convert(Recut(10, pair=4), tmp_path / "again", ReadReport()).shards
     ends = {*log.source_starts[1:], log.rounds}
     for shard, batch in zip(log.shards, log.batches(), strict=True):
         most = np.maximum.accumulate(log.pools.sizes[batch.pool])
@@ -340,7 +340,7 @@ def test_a_batch_with_other_pair_features_is_refused(tmp_path):
             ):
                 writer.write(batch)
         writer.write(batch._replace(pair=np.zeros((1, 2, 1))))
-        assert writer.finish(Problems()).rounds == 1
+        assert writer.finish(ReadReport()).rounds == 1
 
 
 def test_ids_that_become_strings_late_keep_their_pair_features(tmp_path, monkeypatch):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hybandits.logs.yahoo.lines import Line, parse_line
 
 from hybandits.logs import synthetic
 from hybandits.logs.store import LogError
 from hybandits.logs.synthetic import BLOCK, FIRST_SECOND, TRUTH, SyntheticLog, format_lines
 from hybandits.logs.yahoo import YahooReader
-from hybandits.logs.yahoo.lines import Line, parse_line
 
 
 def lines_of(log: SyntheticLog, folder: Path, files: int = 1) -> list[bytes]:

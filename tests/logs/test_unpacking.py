@@ -8,9 +8,9 @@ import zlib
 from pathlib import Path
 
 import pytest
+from hybandits.logs.unpacking import Stream
 
 from hybandits.logs import unpacking
-from hybandits.logs.unpacking import Stream
 
 TEXT = b"".join(b"line %d of a log\n" % i for i in range(5000))
 

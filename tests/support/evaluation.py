@@ -11,7 +11,7 @@ import numpy as np
 
 from hybandits.evaluation import ChoiceProbabilities, Evaluation
 from hybandits.evaluation.view import View
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, LogWriter, no_places
 from hybandits.simulation.rounds import Rounds
 
@@ -75,7 +75,7 @@ def write_log(
         for i in range(parts):
             writer.source(f"part {i}")
             writer.write(whole.part(i * rounds // parts, (i + 1) * rounds // parts))
-        return writer.finish(Problems())
+        return writer.finish(ReadReport())
 
 
 class Plain:

@@ -25,7 +25,7 @@ from hybandits.evaluation.view import ARMS, View
 from hybandits.experiments import runner
 from hybandits.features import MAPS, FeatureMap
 from hybandits.logs.formats import reader_of
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import convert
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.paper import yahoo
@@ -120,7 +120,7 @@ def use_logs(folder: Path) -> None:
     for kind, model in (("R6A", "das"), ("R6A", "li"), ("R6B", "das")):
         raw = folder / kind / model
         SyntheticLog(rounds=600, kind=kind, features=model, seed=2).write(raw / "raw", files=2)
-        log = convert(reader_of(raw / "raw"), raw / "log", Problems())
+        log = convert(reader_of(raw / "raw"), raw / "log", ReadReport())
         for features in MAPS if (kind, model) == ("R6A", "das") else ["das"]:
             FeatureMap(features, 3, 2)([1.0, 2.0, 3.0], [[1.0, 2.0], [3.0, 4.0]])
             FeatureMap(features, 3, 2).crossed(np.ones((4, 3)), np.ones((5, 2)))

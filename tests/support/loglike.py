@@ -9,7 +9,7 @@ import numpy as np
 
 from hybandits.evaluation.log_world import RewardModel
 from hybandits.evaluation.view import View
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, Tables, convert, no_places
 
 
@@ -56,7 +56,7 @@ class LittleLog:
         """The effects of the pair features, which all arms share."""
 
     def batches(
-        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+        self, tables: Tables, problems: ReadReport, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         random = np.random.default_rng((self.seed, 1))
         rows = [tables.arm(self._ids(i), vector) for i, vector in enumerate(self.vectors)]
@@ -101,7 +101,7 @@ class LittleLog:
 
 def little_log(folder: Path, name: str = "log", **settings: object) -> Log:
     """Such a log on disk."""
-    return convert(LittleLog(**settings), folder / name, Problems())  # type: ignore[arg-type]
+    return convert(LittleLog(**settings), folder / name, ReadReport())  # type: ignore[arg-type]
 
 
 def random_model(view: View, seed: int = 0) -> RewardModel:

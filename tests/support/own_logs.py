@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybandits.logs.columns import ColumnsReader, Mapping
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, convert
 
 LOG = """time,item,click,p,slot,shown,age,country
@@ -31,9 +31,9 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def read(path: Any, tmp_path: Path, *, strict: bool = False, **mapping: Any) -> tuple[Log, Batch, Problems]:
+def read(path: Any, tmp_path: Path, *, strict: bool = False, **mapping: Any) -> tuple[Log, Batch, ReadReport]:
     """Convert; check that the totals add up."""
-    problems = Problems(strict=strict)
+    problems = ReadReport(strict=strict)
     seen: list[int] = []
     reader = ColumnsReader(path, mapping=Mapping(**mapping))
     out = tmp_path / f"log{len(list(tmp_path.glob('log*')))}"

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hybandits.logs.yahoo.lines import Malformed, parse_line
 
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Tables
 from hybandits.logs.yahoo import YahooReader, compiled, known_pools, reader
-from hybandits.logs.yahoo.lines import Malformed, parse_line
 
 A_POOL = b"|100120 2:0.300000 3:0.000500 4:0.080000 5:0.230000 6:0.389500 1:1.000000 |100528 1:1.000000"
 
@@ -47,10 +47,10 @@ class Round(NamedTuple):
     user: tuple[float, ...]
 
 
-def read(paths: Any, *, strict: bool = False, **options: Any) -> tuple[list[Round], Problems]:
+def read(paths: Any, *, strict: bool = False, **options: Any) -> tuple[list[Round], ReadReport]:
     """All rounds and the account, by the reader; checks that the totals add up."""
     yahoo = YahooReader(paths, **options)
-    tables, problems = Tables(), Problems(strict=strict, shown=10**9)
+    tables, problems = Tables(), ReadReport(strict=strict, shown=10**9)
     rounds = []
     told = 0
 
@@ -94,7 +94,7 @@ def expect(data: bytes, kind: str) -> tuple[list[Round], dict[int, str], int]:
     return rounds, wrong, len(lines)
 
 
-def check(path: Path, data: bytes, kind: str, **options: Any) -> Problems:
+def check(path: Path, data: bytes, kind: str, **options: Any) -> ReadReport:
     """The reader finds in a file what the plain parser finds in its text."""
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
@@ -103,7 +103,7 @@ def check(path: Path, data: bytes, kind: str, **options: Any) -> Problems:
     good, wrong, lines = expect(data, kind)
     assert rounds == good
     assert problems.lines == lines
-    assert problems.kinds == Counter(wrong.values())
+    assert problems.reasons == Counter(wrong.values())
     for example in problems.examples:
         if example.line:
             assert wrong[example.line] == example.kind

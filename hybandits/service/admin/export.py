@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hybandits.logs.problems import Problems
+from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
 from hybandits.service.log.rows import Decision, Row
 from hybandits.service.log.store import Store
@@ -57,7 +57,7 @@ class ServiceReader:
         self.about: dict[str, Any] = {"columns": {name: columns[name] for name in ("constant", "user", "arm")}}
 
     def batches(
-        self, tables: Tables, problems: Problems, progress: Callable[[int], None]
+        self, tables: Tables, problems: ReadReport, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
         """The decisions in their order; see `hybandits.logs.store.Reader`."""
         source = self._bandit.name
@@ -137,9 +137,9 @@ class _Entered(NamedTuple):
 
 def export(
     store: Store, out: Path | str, *, progress: Callable[[int], None] = lambda rows: None
-) -> tuple[Log, Problems]:
+) -> tuple[Log, ReadReport]:
     """Write the decisions of a service's log, with their rewards, as a log of this project."""
-    problems = Problems()
+    problems = ReadReport()
     state = ModelState.restored(store)
     if state is None:
         raise LogError("The service's log is empty.")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hybandits.logs.columns.categories import one_hots
 
 from hybandits.logs.columns import ColumnsReader, Mapping, categories, reader
-from hybandits.logs.columns.categories import one_hots
 from hybandits.logs.store import LogError
 from tests.support.own_logs import SIMPLE, read, write
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.columns.cells import Sheet, split_candidates
 from hybandits.logs.columns.tabular import ColumnBlock
+
+from hybandits.logs.columns import ColumnsReader, Mapping
 from hybandits.logs.store import NO_TIME, LogError
 from tests.support.own_logs import SIMPLE, pools, read, write
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hybandits.logs.columns import ColumnsReader, Mapping, reader, tabular
-from hybandits.logs.problems import ReadError
+from hybandits.logs.report import ReadError
 from hybandits.logs.store import NO_PLACE, NO_TIME, LogError
 from tests.support.own_logs import FULL, LOG, SIMPLE, pools, read, write
 

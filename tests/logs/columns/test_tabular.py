@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hybandits.logs import unpacking
 from hybandits.logs.columns import ColumnsReader, Mapping, tabular
-from hybandits.logs.problems import CUT, Problems, ReadError
+from hybandits.logs.report import CUT, ReadError, ReadReport
 from hybandits.logs.store import LogError, convert
 from tests.support.own_logs import FULL, LOG, SIMPLE, pools, read, write
 
@@ -113,7 +113,7 @@ def test_a_damaged_gzip_file_is_used_up_to_the_damage(tmp_path: Path) -> None:
     rows = "".join(f"arm{random.integers(50)},{random.random()}\n" for _ in range(20_000))
     whole = gzip.compress(b"item,click\n" + rows.encode())
     path = write(tmp_path / "x.csv.gz", whole[: len(whole) // 2])
-    problems = Problems()
+    problems = ReadReport()
     log = convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / "log", problems)
     assert 5_000 < log.rounds < 15_000
     assert (problems.lines, problems.skipped) == (log.rounds + 1, 1)  # the line that is cut is not half read
@@ -126,7 +126,7 @@ def test_a_damaged_gzip_file_is_used_up_to_the_damage(tmp_path: Path) -> None:
     hurt = bytearray(whole)
     hurt[len(whole) // 2] ^= 0xFF
     write(path, bytes(hurt))
-    problems = Problems()
+    problems = ReadReport()
     convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / "log2", problems)
     assert problems.files == {"damaged file": 1}
 
@@ -142,7 +142,7 @@ def test_whatever_byte_of_a_gzip_file_is_wrong(tmp_path: Path, unpacker: str, mo
         hurt = bytearray(whole)
         hurt[at] ^= 1 << random.integers(8)
         path = write(tmp_path / "x.csv.gz", bytes(hurt))
-        problems = Problems()
+        problems = ReadReport()
         with contextlib.suppress(LogError):  # not even the header is left
             log = convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / f"log{i}", problems)
             assert problems.lines == log.rounds + problems.skipped
@@ -161,7 +161,7 @@ def test_members_of_a_gzip_file_behind_one_that_is_damaged(tmp_path: Path) -> No
     assert read(write(tmp_path / "x.csv.gz", first + second), tmp_path, **SIMPLE)[2].files == {}
     hurt = bytearray(first)
     hurt[-6] ^= 1
-    problems = Problems()
+    problems = ReadReport()
     path = write(tmp_path / "x.csv.gz", bytes(hurt) + second)
     assert convert(ColumnsReader(path, mapping=Mapping(**SIMPLE)), tmp_path / "two", problems).rounds == 4
     assert "what could be unpacked was read" in str(problems.examples[0])

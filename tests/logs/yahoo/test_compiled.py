@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hybandits.logs.yahoo.known_pools import KnownPools
+from hybandits.logs.yahoo.lines import R6A, R6B
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import compiled, known_pools
-from hybandits.logs.yahoo.known_pools import KnownPools
-from hybandits.logs.yahoo.lines import R6A, R6B
 from tests.support.yahoo_logs import check, in_plain_python
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from hybandits.logs.store import Tables
 from hybandits.logs.yahoo.known_pools import KnownPools
 from hybandits.logs.yahoo.lines import R6A, REPEATED, Malformed
+
+from hybandits.logs.store import Tables
 from tests.support.yahoo_logs import A_LINE, check
 
 

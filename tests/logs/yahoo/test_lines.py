@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from hybandits.logs.yahoo.lines import (
     BLANK,
     FIELDS,
@@ -27,6 +26,7 @@ from hybandits.logs.yahoo.lines import (
     kind_of,
     parse_line,
 )  # fmt: skip
+
 from tests.support.yahoo_logs import A_LINE, B_LINE, check
 
 

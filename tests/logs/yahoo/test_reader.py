@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hybandits.logs.yahoo.known_pools import KnownPools
+from hybandits.logs.yahoo.lines import BLANK, EMPTY, LONG, NO_USER, NOT_A_LOG, NOT_SHOWN, R6A, R6B
 
 from hybandits.logs import unpacking
-from hybandits.logs.problems import CUT, DAMAGED, Problems, ReadError
+from hybandits.logs.report import CUT, DAMAGED, ReadError, ReadReport
 from hybandits.logs.store import LogError, Tables, convert
 from hybandits.logs.synthetic import SyntheticLog
 from hybandits.logs.yahoo import YahooReader, lines, reader
-from hybandits.logs.yahoo.known_pools import KnownPools
-from hybandits.logs.yahoo.lines import BLANK, EMPTY, LONG, NO_USER, NOT_A_LOG, NOT_SHOWN, R6A, R6B
 from tests.support.yahoo_logs import A_LINE, B_LINE, check, expect, read
 
 # ------------------------------------------------------------------ files
@@ -124,7 +124,7 @@ def test_not_a_log_at_all(content: bytes, tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ReadError, match="not a click log"):
         read(tmp_path, strict=True)
     with pytest.raises(LogError, match=r"no round could be read .*not a click log"):
-        convert(YahooReader(tmp_path), tmp_path / "out", Problems())
+        convert(YahooReader(tmp_path), tmp_path / "out", ReadReport())
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (tmp_path / "log").write_bytes(gzip.compress(content, 1) * (50_000_000 // len(content)))
         reader = YahooReader(tmp_path / "log", batch_rows=1000)
         tracemalloc.start()
-        for _ in reader.batches(Tables(), Problems(), lambda read: None):
+        for _ in reader.batches(Tables(), ReadReport(), lambda read: None):
             pass
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -257,7 +257,7 @@ def test_examples_have_the_right_lines(tmp_path: Path) -> None:
 def test_converted(kind: str, tmp_path: Path) -> None:
     synthetic = SyntheticLog(rounds=3000, seed=2, kind=kind)
     synthetic.write(tmp_path / "raw", files=3)
-    problems = Problems(strict=True)
+    problems = ReadReport(strict=True)
     log = convert(YahooReader(tmp_path / "raw", batch_rows=100), tmp_path / "log", problems)
     assert log.rounds == problems.lines == 3000
     assert log.source_starts == [0, 1000, 2000]

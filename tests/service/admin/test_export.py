@@ -45,7 +45,7 @@ def test_an_exported_log_can_be_evaluated(tmp_path: Path) -> None:
     play(service, 50, 200)
     log, problems = export(service.store, tmp_path / "log")
     assert (log.rounds, problems.skipped) == (150, 50)
-    assert problems.kinds[NO_REWARD] == 50
+    assert problems.reasons[NO_REWARD] == 50
     assert sum(batch.reward.sum() for batch in log.batches()) == service.state.summary.reward.total
     evaluation = evaluate(View(log), {"logged": "logged", "uniform": "uniform"}, estimators=("ips",))
     assert evaluation.of("logged", "ips").value == pytest.approx(service.state.summary.reward.total / 150)
@@ -58,7 +58,7 @@ def test_open_decisions_are_left_out(tmp_path: Path) -> None:
     play(service, 0, 30, clock)
     service.serve([])
     log, problems = export(service.store, tmp_path / "log")
-    assert (log.rounds, problems.kinds[OPEN]) == (21, 9)  # the first of the nine closes a second later
+    assert (log.rounds, problems.reasons[OPEN]) == (21, 9)  # the first of the nine closes a second later
     rewards = np.concatenate([batch.reward for batch in log.batches()])
     assert rewards.sum() == service.state.summary.reward.total
 

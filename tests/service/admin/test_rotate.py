@@ -115,9 +115,9 @@ def test_every_decision_is_exported_once(tmp_path: Path, content: dict[str, Any]
     again.serve([])
     (one, early), (two, late) = (export(store, tmp_path / f"log {i}") for i, store in enumerate((first.store, second)))
     assert one.rounds + two.rounds == (50 if content is CLICKS else 37 + 1)
-    assert (OPEN in early.kinds) == (content is CLICKS)
-    assert (NO_REWARD in late.kinds) == (content is FILE)
-    assert late.kinds[EARLIER] == (10 if content is CLICKS else 15)
+    assert (OPEN in early.reasons) == (content is CLICKS)
+    assert (NO_REWARD in late.reasons) == (content is FILE)
+    assert late.reasons[EARLIER] == (10 if content is CLICKS else 15)
     total = sum(batch.reward.sum() for log in (one, two) for batch in log.batches())
     assert total == again.state.summary.reward.total
 
