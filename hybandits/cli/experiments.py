@@ -19,10 +19,10 @@ from hybandits.cli.shared import (
     EngineName,
     EngineOption,
     Workers,
-    account_for,
     command_line,
     make_engine,
     plain_errors,
+    print_account,
 )
 from hybandits.experiments.config import Simulation, find_data
 
@@ -261,7 +261,8 @@ def _yahoo_records(
             prepared.log, split, protocols, arms=arms, trials=trials, seed=seed, defect=defect, policies=chosen,
             engine=engine, progress=progress,
         )  # fmt: skip
-    account_for(prepared.problems)
+    if prepared.problems is not None:
+        print_account(prepared.problems)
     return records, prepared.log.path
 
 

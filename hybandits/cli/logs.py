@@ -19,10 +19,10 @@ from hybandits.cli.shared import (
     EngineOption,
     Strict,
     Workers,
-    account_for,
     bar,
     make_engine,
     plain_errors,
+    print_account,
 )
 
 if TYPE_CHECKING:
@@ -30,20 +30,6 @@ if TYPE_CHECKING:
     from hybandits.logs.columns import Mapping as ColumnMapping
     from hybandits.logs.store import Log
 
-# The lists of choices are repeated here: importing the modules that have them would slow down `hybandits --help`.
-Format = StrEnum("Format", ["yahoo", "openbandit", "columns"])
-Kind = StrEnum("Kind", [("R6A", "R6A"), ("R6B", "R6B")])
-SyntheticFeaturesName = StrEnum("SyntheticFeaturesName", ["das", "li"])
-FeaturesName = StrEnum(
-    "FeaturesName",
-    [
-        ("das", "das"), ("das+pair", "das+pair"), ("das+pair:z", "das+pair:z"), ("das+pair:xz", "das+pair:xz"),
-        ("li", "li"), ("li+pair", "li+pair"), ("li+pair:z", "li+pair:z"), ("li+pair:xz", "li+pair:xz"),
-        ("shared", "shared"), ("shared+pair", "shared+pair"), ("shared+pair:z", "shared+pair:z"),
-        ("shared+pair:xz", "shared+pair:xz"), ("disjoint", "disjoint"), ("disjoint+pair", "disjoint+pair"),
-        ("disjoint+pair:z", "disjoint+pair:z"), ("disjoint+pair:xz", "disjoint+pair:xz"),
-    ],
-)  # fmt: skip
 IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
 LogArgument = Annotated[
@@ -55,7 +41,7 @@ LogArgument = Annotated[
     ),
 ]
 Features = Annotated[
-    FeaturesName | None,
+    str | None,
     typer.Option(
         metavar="MAP",
         help="How features are built from the user's and the arm's vectors. das: x = vec(user arm'), z = arm; li: the "
@@ -74,12 +60,13 @@ def make_log(
     files: Annotated[int, typer.Option(min=1, help="Number of days to spread them over, one file each.")] = 1,
     pool: Annotated[int, typer.Option(min=3, help="Number of articles to choose from at a time, roughly.")] = 20,
     features: Annotated[
-        SyntheticFeaturesName,
+        str,
         typer.Option(
-            help="What an article's own part of the click rate depends on. das: its features; li: the user's."
+            metavar="MAP",
+            help="What an article's own part of the click rate depends on. das: its features; li: the user's.",
         ),
-    ] = SyntheticFeaturesName.das,
-    kind: Annotated[Kind, typer.Option(help="Format of the files.")] = Kind.R6A,
+    ] = "das",
+    kind: Annotated[str, typer.Option(metavar="R6A|R6B", help="Format of the files.")] = "R6A",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 0,
 ) -> None:
     """Write a synthetic click log in Yahoo's format, to try everything without the licensed data.
@@ -89,7 +76,7 @@ def make_log(
     with plain_errors():
         from hybandits.logs.synthetic import SyntheticLog
 
-        log = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features.value, kind=kind.value)
+        log = SyntheticLog(rounds=rounds, seed=seed, pool=pool, features=features, kind=kind)
         with bar("writing", rounds) as advance:
             log.write(out, files=files, progress=advance)
         typer.echo(f"wrote {rounds:,} rounds in {files} {'file' if files == 1 else 'files'} to {out}")
@@ -101,7 +88,12 @@ def convert(
         typer.Argument(help="Files or folders of a log, and last the folder to create.", metavar="IN... OUT"),
     ],
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the input; by default it is recognised.")
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="yahoo|openbandit|columns",
+            help="Format of the input; by default it is recognised.",
+        ),
     ] = None,
     mapping: Annotated[
         Path | None,
@@ -112,7 +104,7 @@ def convert(
     """Convert a click log to Parquet tables, which all other commands (and other tools) read fast.
 
     Reads Yahoo! R6A and R6B (plain or gzip), the Open Bandit Dataset, and CSV or Parquet files of your own. Lines that
-    cannot be used are skipped and counted, and the first few are shown.
+    cannot be used are skipped and counted by reason, each with the first example.
     """
     with plain_errors():
         if len(paths) < 2:
@@ -125,11 +117,11 @@ def convert(
         from hybandits.logs.store import convert as convert_log
 
         *inputs, out = paths
-        reader = reader_of(inputs, format=None if form is None else form.value, mapping=_read_mapping(mapping))
-        problems = ReadReport(strict=strict)
+        reader = reader_of(inputs, format=form, mapping=_read_mapping(mapping))
+        report = ReadReport(strict=strict)
         with bar("reading", reader.size) as advance:
-            log = convert_log(reader, out, problems, advance)
-        account_for(problems)
+            log = convert_log(reader, out, report, advance)
+        print_account(report)
         for column in (column for column in log.user if column.endswith(("=other", "=(other)"))):
             typer.echo(
                 f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
@@ -140,13 +132,12 @@ def convert(
 
 def _id_type(log: Log) -> str:
     """The type of a log's ids, in words."""
-    if not log.integer_ids:
-        from hybandits.logs.store import id_of
+    from hybandits.logs.store import id_of
 
-        no_number = next((name for name in log.names if id_of(str(name)) == name), log.names[0])
-        return f"ids are strings such as {no_number!r}"
-    floats = ", which the files give as floats" if log.about.get("ids_were_floats") else ""
-    return f"ids are integers such as {log.names[0]}{floats}"
+    if log.integer_ids:
+        return f"ids are integers such as {log.names[0]}"
+    no_number = next((name for name in log.names if id_of(str(name)) == name), log.names[0])
+    return f"ids are strings such as {no_number!r}"
 
 
 def _read_mapping(path: Path | None) -> ColumnMapping | None:
@@ -180,18 +171,14 @@ def _say_features_of(view: View) -> None:
 @contextmanager
 def _viewed(path: Path, features: str | None, *, strict: bool = False) -> Iterator[View]:
     """View a log, which is converted in a temporary folder first if it is raw."""
-    features = None if features is None else str(features)  # a plain str, not a member of the command line's enum
     from hybandits.evaluation.view import View
     from hybandits.logs.formats import opened
-    from hybandits.logs.store import HEADER, Log
 
-    if (path / HEADER).is_file():
-        yield View(Log(path), features=features)
-        return
     with ExitStack() as stack:
         with bar("reading", None) as advance:
-            log, problems = stack.enter_context(opened([path], strict=strict, progress=advance))
-        account_for(problems if problems is not None and (problems.skipped or problems.files) else None)
+            log, report = stack.enter_context(opened([path], strict=strict, progress=advance))
+        if report is not None and report.skipped:
+            print_account(report)
         yield View(log, features=features)
 
 
@@ -308,7 +295,7 @@ def evaluate(
         str | None, typer.Option(help="Lowest and highest possible reward, for bernstein: 0,5.  [0,1]")
     ] = None,
     features: Annotated[
-        FeaturesName | None,
+        str | None,
         typer.Option(
             metavar="MAP",
             help="As for fit: features of the reward model behind dm and dr and of policies that learn. Saved policies "
@@ -362,7 +349,7 @@ def evaluate(
         for module in modules or ():
             import_named(module)
         saved = {spec: load(spec) for spec in policy if spec.endswith(".npz")}
-        common = common_features(saved) if features is None else features.value
+        common = common_features(saved) if features is None else features
         with _viewed(log, common, strict=strict) as view:
             for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
                 typer.echo(

@@ -120,12 +120,18 @@ class Mapping:
             value = getattr(self, key)
             if value is None:
                 continue
-            if isinstance(value, str) or not all(isinstance(name, str) and name for name in value):
+            if (
+                not isinstance(value, Sequence)
+                or isinstance(value, str)
+                or not all(isinstance(name, str) and name for name in value)
+            ):
                 raise ValueError(f"{key} must be a list of column names, got {short(value)}")
             if len(set(value)) < len(value):
                 raise ValueError(f"{key} names a column twice, got {short(value)}: name it once")
             object.__setattr__(self, key, tuple(value))
-        if not all(isinstance(text, str) and text for item in dict(self.pair).items() for text in item):
+        if not isinstance(self.pair, collections.abc.Mapping) or not all(
+            isinstance(text, str) and text and text.count(ARM) < 2 for item in self.pair.items() for text in item
+        ):
             raise ValueError(f"pair must name features and their columns, as price = 'prices', got {short(self.pair)}")
         if self.uniform and self.propensity:
             raise ValueError(f"propensity ({self.propensity!r}) and uniform are both given: leave out one of them")

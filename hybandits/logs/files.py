@@ -100,14 +100,16 @@ def read_start(path: Path, size: int = 1 << 18) -> bytes:
     return start.removeprefix(b"\xef\xbb\xbf")
 
 
-def read_lines(path: Path, progress: Callable[[int], None] = lambda read: None, size: int = BLOCK) -> Iterator[bytes]:
+def read_lines(
+    path: Path, progress: Callable[[int], None] = lambda read: None, size: int | None = None
+) -> Iterator[bytes]:
     """Yield whole lines, about `size` bytes at a time; the last one may lack its newline.
 
     `progress` is called with the bytes of the file read since the last call. LogError if the file is damaged.
     """
     rest, done = b"", 0
     with _opened(path) as (content, file):
-        while text := content.read(size):
+        while text := content.read(size or BLOCK):
             lines, newline, text = text.rpartition(b"\n")
             if newline:
                 yield rest + lines + newline

@@ -8,6 +8,7 @@ header as line 1; rows of Parquet files are numbered from 1.
 from __future__ import annotations
 
 import ast
+import contextlib
 import csv
 import itertools
 import math
@@ -112,6 +113,11 @@ class Rows:
 
     def ids(self, name: str, *, integers: bool = True) -> pa.Array:
         """A column of ids as text; with `integers`, a whole float is written as an integer: 1.0 as 1."""
+        column = self.columns[name]
+        if integers and pa.types.is_floating(column.type):
+            with contextlib.suppress(pa.ArrowInvalid):  # not all are whole
+                gaps = pc.is_nan(column)
+                self.columns[name] = pc.if_else(gaps, pa.scalar(None, column.type), column).cast(pa.int64())
         text = self.text(name)
         return pc.replace_substring_regex(text, r"^(-?[0-9]+)\.0+$", r"\1") if integers else text
 
@@ -169,7 +175,9 @@ class Rows:
             names = inner.ids(name, integers=integers).to_pylist()
             ends = np.cumsum(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False))
             parts = [names[end - size : end] for end, size in zip(ends.tolist(), np.diff(ends, prepend=0), strict=True)]
-            return pa.array([part or None for part in parts], pa.list_(pa.string()))
+            odd = np.array([not part or None in part for part in parts], bool)
+            self.fault(odd, "missing value", lambda i: f"column {name!r}: the list is empty or has a null in it")
+            return pa.array(parts, pa.list_(pa.string()))
         coded = self.text(name).dictionary_encode()
         parsed = [split_list(text, separator) or [] for text in coded.dictionary.to_pylist()]
         names = pa.array(itertools.chain.from_iterable(parsed), pa.string())
@@ -348,15 +356,15 @@ class CsvTable:
     def _parse(self, block: bytes, first: int, wanted: Sequence[str]) -> Rows:
         """Parse whole lines, the first of which is line `first` of the file."""
         block += b"\n" * (not block.endswith(b"\n"))
-        lines = block.count(b"\n")
+        data = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero(data == ord("\n"))
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        blank = (ends == starts) | ((ends == starts + 1) & (data[starts] == ord("\r")))
+        lines = first + np.flatnonzero(~blank)
         wrong: list[tuple[int, int]] = []
-        blank: list[int] = []
 
         def handle(row: Any) -> str:
-            if row.text.strip():
-                wrong.append((row.number - 1, row.actual_columns))
-            else:
-                blank.append(row.number - 1)
+            wrong.append((row.number - 1, row.actual_columns))
             return "skip"
 
         names = [str(i) for i in range(len(self.columns))]
@@ -366,7 +374,7 @@ class CsvTable:
                 pa.py_buffer(block),
                 pa.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
                 pa.csv.ParseOptions(
-                    delimiter=self._delimiter, invalid_row_handler=handle, ignore_empty_lines=False
+                    delimiter=self._delimiter, invalid_row_handler=handle
                 ),
                 pa.csv.ConvertOptions(
                     column_types=dict.fromkeys(used, pa.string()), include_columns=used, strings_can_be_null=False,
@@ -375,15 +383,15 @@ class CsvTable:
             )  # fmt: skip
         except (pa.ArrowInvalid, UnicodeDecodeError):
             raise self._refused(block, first) from None
-        if len(table) + len(wrong) + len(blank) != lines:
+        if len(table) + len(wrong) != len(lines):
             raise self._refused(block, first)
         faults = [
-            Fault(first + i, "wrong number of fields", f"got {fields}, the header has {len(self.columns)}")
+            Fault(int(lines[i]), "wrong number of fields", f"got {fields}, the header has {len(self.columns)}")
             for i, fields in wrong
         ]
-        numbers = np.delete(np.arange(first, first + lines), [*blank, *(i for i, _ in wrong)])
         columns = [table.column(name).combine_chunks() for name in used]
-        return Rows(dict(zip(wanted, columns, strict=True)), numbers, faults)
+        kept = np.delete(lines, [i for i, _ in wrong])
+        return Rows(dict(zip(wanted, columns, strict=True)), kept, faults)
 
     def _refused(self, block: bytes, first: int) -> LogError:
         """The error for a block that is not one record per line."""

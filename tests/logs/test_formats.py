@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hybandits.logs.columns import ColumnsReader, Mapping
-from hybandits.logs.formats import FORMATS, detect_format, open_log, opened, reader_of
+from hybandits.logs.formats import detect_format, opened, reader_of
 from hybandits.logs.openbandit import OpenBanditReader
 from hybandits.logs.report import ReadError, ReadReport
 from hybandits.logs.store import LogError, convert
@@ -56,20 +56,11 @@ def test_yahoo_is_told_by_its_lines(tmp_path: Path, line: str, name: str) -> Non
     assert isinstance(reader_of(folder / name), YahooReader)
 
 
-def test_a_yahoo_log_is_opened(tmp_path: Path) -> None:
-    path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
-    path.write_bytes(gzip.compress((YAHOO * 3).encode()))
-    with opened(path) as (log, problems):
-        assert log.rounds == 3
-        assert problems is not None
-        assert problems.rounds == 3
-
-
 def test_openbandit_is_told_by_the_file_beside(tmp_path: Path) -> None:
     folder = campaign(tmp_path)
     assert detect_format(folder) == detect_format(folder / "men.csv") == "openbandit"
     assert isinstance(reader_of(folder), OpenBanditReader)
-    with pytest.raises(ValueError, match="one folder or one CSV file, got 2"):
+    with pytest.raises(ValueError, match="one folder or one CSV file, got"):
         reader_of([folder, folder])
     mapping = Mapping(arm="item_id", reward="click")
     assert type(reader_of(folder / "men.csv", mapping=mapping)) is ColumnsReader  # a mapping says what it is
@@ -91,7 +82,7 @@ def test_what_cannot_be_told(tmp_path: Path, raw: Path) -> None:
     ):
         detect_format(strange)
     strange.write_bytes(gzip.compress(b"hello")[:-12])
-    with pytest.raises(LogError, match=r"cannot be read|not recognised"):
+    with pytest.raises(LogError, match=r"damaged or cut short|not recognised"):
         detect_format(strange)
     strange.write_bytes(b"")
     with pytest.raises(LogError, match="is empty"):
@@ -101,55 +92,45 @@ def test_what_cannot_be_told(tmp_path: Path, raw: Path) -> None:
     with pytest.raises(LogError, match="no log is given"):
         detect_format([])
     (tmp_path / "folder" / "inner").mkdir(parents=True)
-    with pytest.raises(LogError, match="only the folders inner"):
+    with pytest.raises(LogError, match="has no file to read"):
         detect_format(tmp_path / "folder")
 
 
 def test_formats_and_mappings_that_do_not_fit(raw: Path) -> None:
-    assert FORMATS == ("yahoo", "openbandit", "columns")
     with pytest.raises(ValueError, match=r"format must be one of .*got 'yaho' \(did you mean yahoo\?\)"):
         reader_of(raw, format="yaho")
     with pytest.raises(ValueError, match=r"convert --mapping FILE.toml \(its columns are item, click\)"):
         reader_of(raw)
     with pytest.raises(ValueError, match="only the format columns takes a mapping, got format 'yahoo'"):
         reader_of(raw, format="yahoo", mapping=MAPPING)
-    with pytest.raises(LogError, match="there is no item_context"):
+    with pytest.raises(LogError, match="is not a campaign"):
         reader_of(raw, format="openbandit")
 
 
-def test_a_raw_log_is_converted_and_removed(raw: Path, temporary: Path) -> None:
+def test_a_raw_log_is_converted_and_removed(tmp_path: Path, temporary: Path) -> None:
+    raw = tmp_path / "clicks"
+    raw.write_text(YAHOO + "nothing\n")
     seen: list[int] = []
-    with opened(raw, mapping=MAPPING, progress=seen.append) as (log, problems):
-        assert problems is not None
-        assert (log.rounds, problems.skipped) == (2, 1)
+    with opened(raw, progress=seen.append) as (log, report):
+        assert report is not None
+        assert (log.rounds, report.skipped) == (1, 1)
         assert log.path.is_relative_to(temporary)
     assert sum(seen) == raw.stat().st_size
     assert not list(temporary.iterdir())
-
-
-def test_nothing_is_left_after_errors(raw: Path, temporary: Path) -> None:
-    with pytest.raises(ReadError, match="line 4"), opened(raw, mapping=MAPPING, strict=True):
+    with pytest.raises(ReadError, match="line 2"), opened(raw, strict=True):
         pass
-    with pytest.raises(KeyError), opened(raw, mapping=MAPPING):
+    with pytest.raises(KeyError), opened(raw):
         raise KeyError
-    raw.write_text("item,click\n")
-    with pytest.raises(LogError, match="no round"), opened(raw, mapping=MAPPING):
-        pass
     assert not list(temporary.iterdir())
 
 
 def test_a_converted_log_is_opened_as_it_is(tmp_path: Path, raw: Path) -> None:
     out = tmp_path / "out"
     convert(reader_of(raw, mapping=MAPPING), out, ReadReport())
-    assert open_log(out).rounds == 2
-    with opened(out) as (log, problems):
-        assert (log.path, log.rounds, problems) == (out, 2, None)
+    with opened(out) as (log, report):
+        assert (log.path, log.rounds, report) == (out, 2, None)
     assert out.exists()
-    with pytest.raises(ValueError, match="give it alone, got 2"), opened([out, raw]):
-        pass
-    with pytest.raises(ValueError, match="leave out format and mapping"), opened(out, format="yahoo"):
+    with pytest.raises(ValueError, match="got 2 paths: give it alone"), opened([out, raw]):
         pass
     with pytest.raises(LogError, match="converted log already"):
         detect_format(out)
-    with pytest.raises(LogError, match="is a file, not a converted log"):
-        open_log(raw)

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hybandits.logs.yahoo.lines import Line, parse_line
 
-from hybandits.logs import synthetic
 from hybandits.logs.store import LogError
-from hybandits.logs.synthetic import BLOCK, FIRST_SECOND, TRUTH, SyntheticLog, format_lines
-from hybandits.logs.yahoo import YahooReader
+from hybandits.logs.synthetic import BLOCK, FIRST_SECOND, TRUTH, SyntheticLog
+from hybandits.logs.yahoo import Line, YahooReader, parse_line, parse_pool
 
 
 def lines_of(log: SyntheticLog, folder: Path, files: int = 1) -> list[bytes]:
@@ -42,15 +40,17 @@ def test_clicks_and_displays_are_as_the_model_says(kind: str, features: str, tmp
 
     for text in lines_of(log, tmp_path):
         line: Line = parse_line(text, kind)
-        article, vector = line.pool[line.shown]
+        pool = parse_pool(line.pool, kind)
+        shown = [article.id for article in pool].index(line.article)
+        article, vector = pool[shown]
         assert vector == log.articles[article].tolist()
         mean = log.mean(np.array(line.user), np.array(vector), article)
         clicks[article] += line.click
         score(f"clicks of {article}", line.click, mean)
         score(f"clicks where the mean is above the rate: {mean > log.rate}", line.click, mean)
-        for place, (name, _) in enumerate(line.pool):
-            score(f"displays of {name}", place == line.shown, 1 / len(line.pool))
-            score(f"displays at {place}", place == line.shown, 1 / len(line.pool))
+        for place, (name, _) in enumerate(pool):
+            score(f"displays of {name}", place == shown, 1 / len(pool))
+            score(f"displays at {place}", place == shown, 1 / len(pool))
     judged = {what: each for what, each in scores.items() if each[1] >= 10}
     assert len(judged) > 50
     for what, (surplus, variance) in judged.items():
@@ -120,7 +120,7 @@ def test_memberships_are_as_in_the_real_log(tmp_path: Path) -> None:
         line = parse_line(text, "R6A")
         assert line.user[0] == 1
         assert sum(line.user[1:]) == pytest.approx(1, abs=1e-12)
-        for _, vector in line.pool:
+        for _, vector in parse_pool(line.pool, "R6A"):
             assert vector[0] == 1
             assert sum(vector[1:]) in (0, pytest.approx(1, abs=1e-12))
         user = text.split(b" |")[1]
@@ -158,22 +158,6 @@ def test_days(tmp_path: Path) -> None:
             assert time >= last
             assert (time - FIRST_SECOND) // 86_400 == day
             last = time
-
-
-def test_formatting_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in ("R6A", "R6B"):
-        compiled = lines_of(SyntheticLog(rounds=60, kind=kind), tmp_path / kind)
-        with monkeypatch.context() as patch:
-            for name in ("format_lines", "put_number", "put_share"):
-                patch.setattr(synthetic, name, getattr(synthetic, name).py_func)
-            assert synthetic.format_lines is not format_lines
-            assert lines_of(SyntheticLog(rounds=60, kind=kind), tmp_path / f"{kind} plain") == compiled
-
-
-def test_without_isal_the_text_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = lines_of(SyntheticLog(rounds=60), tmp_path / "fast")
-    monkeypatch.setattr(synthetic, "_deflate", synthetic.zlib)
-    assert lines_of(SyntheticLog(rounds=60), tmp_path / "slow") == fast
 
 
 def test_refusals(tmp_path: Path) -> None:

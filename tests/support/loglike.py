@@ -24,6 +24,7 @@ class LittleLog:
     kind = "test"
     binary_user = False
     size = 0
+    about: dict[str, object] = {}  # noqa: RUF012
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class LittleLog:
                         propensity=np.full(n, 1 / len(members)),
                         place=no_places(n),
                         user=user,
-                        pair=pairs if self.pair else None,
+                        pair=pairs if self.pair else np.empty((n, 0, 0)),
                     ),
                 )
                 t += n

@@ -33,16 +33,16 @@ def write(path: Path, text: str | bytes) -> Path:
 
 def read(path: Any, tmp_path: Path, *, strict: bool = False, **mapping: Any) -> tuple[Log, Batch, ReadReport]:
     """Convert; check that the totals add up."""
-    problems = ReadReport(strict=strict)
+    report = ReadReport(strict=strict)
     seen: list[int] = []
     reader = ColumnsReader(path, mapping=Mapping(**mapping))
     out = tmp_path / f"log{len(list(tmp_path.glob('log*')))}"
-    log = convert(reader, out, problems, seen.append)
-    assert problems.lines == problems.rounds + problems.skipped
-    assert problems.rounds == log.rounds
+    log = convert(reader, out, report, seen.append)
+    assert report.lines == report.rounds + report.skipped
+    assert report.rounds == log.rounds
     assert sum(seen) == reader.size
     parts = list(log.batches())
-    return log, Batch(*(np.concatenate(part) for part in zip(*parts, strict=True))), problems
+    return log, Batch(*(np.concatenate(part) for part in zip(*parts, strict=True))), report
 
 
 def pools(log: Log) -> list[list[str]]:

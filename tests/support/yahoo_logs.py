@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hybandits.logs.yahoo.lines import Malformed, parse_line
 
+from hybandits.logs import files, yahoo
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Tables
-from hybandits.logs.yahoo import YahooReader, compiled, known_pools, reader
+from hybandits.logs.yahoo import Malformed, YahooReader, parse_line, parse_pool
 
 A_POOL = b"|100120 2:0.300000 3:0.000500 4:0.080000 5:0.230000 6:0.389500 1:1.000000 |100528 1:1.000000"
 
@@ -29,10 +29,9 @@ B_LINE = b"1317513291 id-560620 0 |user 1 9 11 13 136 |id-552077 |id-560620 |id-
 def in_plain_python() -> Iterator[None]:
     """Within it, the kernels of the Yahoo reader are plain Python functions."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (reader, known_pools, compiled):
-            for name, value in list(vars(module).items()):
-                if hasattr(value, "py_func"):
-                    patch.setattr(module, name, value.py_func)
+        for name, value in list(vars(yahoo).items()):
+            if hasattr(value, "py_func"):
+                patch.setattr(yahoo, name, value.py_func)
         yield
 
 
@@ -47,10 +46,10 @@ class Round(NamedTuple):
     user: tuple[float, ...]
 
 
-def read(paths: Any, *, strict: bool = False, **options: Any) -> tuple[list[Round], ReadReport]:
+def read(paths: Any, *, strict: bool = False) -> tuple[list[Round], ReadReport]:
     """All rounds and the account, by the reader; checks that the totals add up."""
-    yahoo = YahooReader(paths, **options)
-    tables, problems = Tables(), ReadReport(strict=strict, shown=10**9)
+    reader = YahooReader(paths)
+    tables, report = Tables(), ReadReport(strict=strict)
     rounds = []
     told = 0
 
@@ -59,8 +58,7 @@ def read(paths: Any, *, strict: bool = False, **options: Any) -> tuple[list[Roun
         assert read >= 0
         told += read
 
-    for _, batch in yahoo.batches(tables, problems, progress):
-        assert 0 < batch.rounds <= options.get("batch_rows", 65536)
+    for _, batch in reader.batches(tables, report, progress):
         assert np.all(batch.place == -1)
         for i in range(batch.rounds):
             rows = np.split(tables.pools.rows, tables.pools.offsets[1:-1])[batch.pool[i]]
@@ -71,14 +69,14 @@ def read(paths: Any, *, strict: bool = False, **options: Any) -> tuple[list[Roun
                     float(batch.propensity[i]), tuple(batch.user[i].tolist()),
                 )
             )  # fmt: skip
-    assert told == yahoo.size
-    assert problems.lines == problems.rounds + problems.skipped
-    assert problems.rounds == len(rounds)
-    return rounds, problems
+    assert told == reader.size
+    assert report.lines == report.rounds + report.skipped
+    assert report.rounds == len(rounds)
+    return rounds, report
 
 
 def expect(data: bytes, kind: str) -> tuple[list[Round], dict[int, str], int]:
-    """Rounds, problems by line number, and lines, by the plain parser alone."""
+    """Rounds, report by line number, and lines, by the plain parser alone."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -86,25 +84,30 @@ def expect(data: bytes, kind: str) -> tuple[list[Round], dict[int, str], int]:
     for number, text in enumerate(lines, 1):
         try:
             line = parse_line(text, kind)
+            pool = tuple((article.id, tuple(article.vector)) for article in parse_pool(line.pool, kind))
+            ids = [name for name, _ in pool]
+            if line.article not in ids:
+                raise Malformed("article shown is not a candidate")
         except Malformed as problem:
-            wrong[number] = problem.kind
+            wrong[number] = problem.reason
         else:
-            pool = tuple((article.id, tuple(article.vector)) for article in line.pool)
-            rounds.append(Round(line.time, pool, line.shown, line.click, 1 / len(pool), tuple(line.user)))
+            shown = ids.index(line.article)
+            rounds.append(Round(line.time, pool, shown, line.click, 1 / len(pool), tuple(line.user)))
     return rounds, wrong, len(lines)
 
 
-def check(path: Path, data: bytes, kind: str, **options: Any) -> ReadReport:
+def check(path: Path, data: bytes, kind: str, *, block: int = 1 << 17) -> ReadReport:
     """The reader finds in a file what the plain parser finds in its text."""
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(YahooReader, "_detect", lambda self, path: kind)
-        rounds, problems = read(path, **options)
+        patch.setattr(yahoo, "kind_of", lambda line: kind)
+        patch.setattr(files, "BLOCK", block)
+        rounds, report = read(path)
     good, wrong, lines = expect(data, kind)
     assert rounds == good
-    assert problems.lines == lines
-    assert problems.reasons == Counter(wrong.values())
-    for example in problems.examples:
-        if example.line:
-            assert wrong[example.line] == example.kind
-    return problems
+    assert report.lines == lines
+    assert report.reasons == Counter(wrong.values())
+    for reason, example in report.examples.items():
+        first = next(number for number, each in wrong.items() if each == reason)
+        assert example.startswith(f"{path.name}, line {first:,}: {reason}")
+    return report

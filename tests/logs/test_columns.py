@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,18 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from hybandits.logs.columns import ColumnsReader, Mapping, reader, tabular
+from hybandits import Category
+from hybandits.logs import columns
+from hybandits.logs import tables as table_files
+from hybandits.logs.columns import ColumnsReader, Mapping, one_hots
 from hybandits.logs.report import ReadError
 from hybandits.logs.store import NO_PLACE, NO_TIME, LogError
 from tests.support.own_logs import FULL, LOG, SIMPLE, pools, read, write
 
 
 def test_every_column_arrives(tmp_path: Path) -> None:
-    log, batch, problems = read(write(tmp_path / "x.csv", LOG), tmp_path, **FULL)
-    assert problems.skipped == 0
+    log, batch, report = read(write(tmp_path / "x.csv", LOG), tmp_path, **FULL)
+    assert report.skipped == 0
     assert log.about["kind"] == "columns"
     assert log.user == ["constant", "age", "country=fr", "country=it"]
     assert log.arm == ["constant"]
@@ -38,10 +41,10 @@ def test_every_column_arrives(tmp_path: Path) -> None:
 
 def test_all_arms_seen_are_candidates_unless_listed(tmp_path: Path) -> None:
     text = "item,click\nx,1\ny,0\nbad,\nx,0\n"
-    log, batch, problems = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, uniform=True)
+    log, batch, report = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, uniform=True)
     assert pools(log) == [["x", "y"]]  # an arm of bad rows only is none
     assert batch.propensity.tolist() == [0.5] * 3
-    assert problems.kinds == {"missing value": 1}
+    assert report.reasons == {"missing value": 1}
 
 
 def test_without_propensities_they_are_unknown(tmp_path: Path) -> None:
@@ -59,13 +62,14 @@ def test_arms_of_a_file(tmp_path: Path, kind: str) -> None:
     else:
         pq.write_table(pa.table({"name": ["a", "b"], "w": [1, 3], "h": [2.0, 4.0]}), arms)
     path = write(tmp_path / "x.csv", "item,click\nb,1\nc,1\n")
-    log, batch, problems = read(path, tmp_path, **SIMPLE, arms_file=arms, uniform=True)
+    log, batch, report = read(path, tmp_path, **SIMPLE, arms_file=arms, uniform=True)
     assert log.arm == ["constant", "w", "h"]
     assert log.vectors.tolist() == [[1, 1, 2], [1, 3, 4]]
     assert batch.chosen.tolist() == [1]
     assert batch.propensity.tolist() == [0.5]
-    assert problems.kinds == {"arm missing from the arms' file": 1}
-    assert problems.examples[0].detail == f"got 'c', which is not in {arms}"
+    assert report.reasons == {"arm missing from the arms' file": 1}
+    (example,) = report.examples.values()
+    assert f"got 'c', which is not in {arms}" in example
 
 
 def test_some_features_of_the_arms_and_no_constant(tmp_path: Path) -> None:
@@ -84,7 +88,7 @@ def test_some_features_of_the_arms_and_no_constant(tmp_path: Path) -> None:
         ("name,w\na,1\na,2\n", "has the arm 'a' twice"),
         ("name,w\na,1\nb,\n", r"line 3: missing value \(column 'w'"),
         ("name,w\na,1\nb\n", "line 3: wrong number of fields"),
-        ("name,w\na,red\nb,blue\n", r"arm feature 'w' is not a column of numbers .*'red'.*arm_features"),
+        ("name,w\na,red\nb,blue\n", r"line 2: unparsable number .*'red'.*arm_features"),
         ("name,constant\na,1\n", "two arm features are called 'constant'"),
     ],
 )
@@ -99,7 +103,7 @@ BAD = [
     ("1,x,0.5,a b,1", "unparsable number", "column 'click': got 'x'"),
     ("1,,0.5,a b,1", "missing value", "column 'click'"),
     ("1,nan,0.5,a b,1", "missing value", "column 'click'"),
-    ("1,inf,0.5,a b,1", "number that is not finite", "column 'click': got inf"),
+    ("1,inf,0.5,a b,1", "number beyond 1e+20", "column 'click': got inf"),
     ("1,1_0,0.5,a b,1", "unparsable number", "'1_0'"),
     ("1,1,0,a b,1", "propensity outside (0, 1]", "got 0.0"),
     ("1,1,1.01,a b,1", "propensity outside (0, 1]", "got 1.01"),
@@ -107,18 +111,17 @@ BAD = [
     ("1,1,,a b,1", "missing value", "column 'p'"),
     ("1,1,0.5,b c,1", "arm not among the candidates", "got 'a'"),
     ("1,1,0.5,a zz,1", "arm missing from the arms' file", "candidate 'zz' is not in"),
-    ("1,1,0.5,a a,1", "unusable list of candidates", "it has 'a' twice"),
-    ('1,1,0.5,"[1, ",1', "unusable list of candidates", "it is not one"),
-    ("1,1,0.5,|,1", "unusable list of candidates", "no candidates"),
+    ("1,1,0.5,a a,1", "unusable list of candidates", "expected different arms"),
+    ('1,1,0.5,"[1, ",1', "unusable list of candidates", "expected different arms"),
+    ("1,1,0.5,|,1", "unusable list of candidates", "expected different arms"),
     ("1,1,0.5,,1", "missing value", "column 'shown'"),
     ("1,1,0.5,a b,", "missing value", "column 'age'"),
     ("1,1,0.5,a b,old", "unparsable number", "column 'age': got 'old'"),
-    ("1,1,0.5,a b,-inf", "number that is not finite", "column 'age'"),
+    ("1,1,0.5,a b,-inf", "number beyond 1e+20", "column 'age'"),
     ("soon,1,0.5,a b,1", "unparsable time", "column 'time': got 'soon'"),
     ("1700000000000,1,0.5,a b,1", "time out of range", "expected seconds"),
     ("1,1,0.5,a b", "wrong number of fields", "got 5, the header has 6"),
     ("1,1,0.5,a b,1,1", "wrong number of fields", "got 7, the header has 6"),
-    ('1,1,0.5,"a b,1', "quote that is not closed", "got"),
 ]
 
 
@@ -127,33 +130,32 @@ BAD = [
 def test_a_bad_row_costs_itself_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str, kind: str, detail: str, block: int
 ) -> None:
-    monkeypatch.setattr(tabular, "BLOCK", block)
+    monkeypatch.setattr(table_files, "BLOCK", block)
     good = "a,9,1,0.5,a b,3\n"
     arms = write(tmp_path / "arms.csv", "name,w\na,1\nb,2\nc,3\n")
     text = "item,time,click,p,shown,age\n" + good * 3 + "\n" + f"a,{row}\n" + good * 2
     mapping = {**SIMPLE, "time": "time", "propensity": "p", "candidates": "shown", "user": ["age"], "arms_file": arms}
     path = write(tmp_path / "x.csv", text)
-    _, batch, problems = read(path, tmp_path, **mapping)
+    _, batch, report = read(path, tmp_path, **mapping)
     assert batch.rounds == 5
-    assert problems.kinds == {kind: 1}
-    (example,) = problems.examples
-    assert (example.file, example.line) == ("x.csv", 6)
-    assert detail in example.detail
+    assert report.reasons == {kind: 1}
+    assert report.examples[kind].startswith(f"x.csv, line 6: {kind} (")
+    assert detail in report.examples[kind]
     with pytest.raises(ReadError, match=r"x\.csv, line 6"):
         read(path, tmp_path, strict=True, **mapping)
 
 
 def test_a_row_is_counted_once_whatever_is_wrong_with_it(tmp_path: Path) -> None:
     text = "item,click,p\n,x,7\na,1,1\n"
-    _, _, problems = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, propensity="p")
-    assert problems.kinds == {"missing value": 1}
+    _, _, report = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE, propensity="p")
+    assert report.reasons == {"missing value": 1}
 
 
 def test_many_bad_rows_are_counted_by_kind(tmp_path: Path) -> None:
     text = "item,click\n" + "a,1\na,x\na,\n" * 50
-    _, _, problems = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE)
-    assert problems.kinds == {"unparsable number": 50, "missing value": 50}
-    assert [example.line for example in problems.examples] == [3, 4, 6, 7, 9]
+    _, _, report = read(write(tmp_path / "x.csv", text), tmp_path, **SIMPLE)
+    assert report.reasons == {"unparsable number": 50, "missing value": 50}
+    assert report.examples["missing value"] == "x.csv, line 4: missing value (column 'click' is empty or NaN)"
 
 
 @pytest.mark.parametrize("text", ["item,click", "item,click\n", "item,click\na,x\nb,\n"])
@@ -164,31 +166,16 @@ def test_a_log_without_rounds_is_refused(tmp_path: Path, text: str, more: dict[s
     assert not list(tmp_path.glob("*log*"))
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="does not exist"):
-        ColumnsReader(tmp_path / "x.csv", mapping=Mapping(**SIMPLE))
-    with pytest.raises(LogError, match="has no log in it"):
-        ColumnsReader(tmp_path, mapping=Mapping(**SIMPLE))
-    with pytest.raises(LogError, match="no log is given"):
-        ColumnsReader([], mapping=Mapping(**SIMPLE))
-
-
-def test_damaged_arms_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "arms.csv.gz", gzip.compress(b"item,size\na,1\nb,2")[:-8])
-    with pytest.raises(LogError, match=r"arms.csv.gz is damaged at line 3: write or copy it again"):
-        reader.read_arms(tabular.open_table(path), "item", ["size"])
-
-
 def test_several_files_and_folders(tmp_path: Path) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
     write(folder / "2.csv", "item,click\nb,1\n,\n")
     write(folder / "1.csv", "click,item\n0,a\n")
     write(folder / "notes.txt", "nothing")
-    log, batch, problems = read(folder, tmp_path, **SIMPLE)
+    log, batch, report = read(folder, tmp_path, **SIMPLE)
     assert pools(log) == [["a", "b"]]
     assert batch.reward.tolist() == [0, 1]
-    assert problems.sources == [
+    assert report.sources == [
         {"file": "notes.txt", "lines": 0, "rounds": 0, "ignored": "not a log by its name"},
         {"file": "1.csv", "lines": 1, "rounds": 1},
         {"file": "2.csv", "lines": 2, "rounds": 1},
@@ -252,8 +239,8 @@ def write_both(folder: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@given(rows=tables(), listed=st.booleans(), block=st.sampled_from([16, 100, 1 << 20]), many=st.sampled_from([2, 1000]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=tables(), listed=st.booleans(), block=st.sampled_from([16, 1 << 20]), many=st.sampled_from([2, 1000]))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_csv_and_parquet_give_the_same_log(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], listed: bool, block: int, many: int
 ) -> None:
@@ -262,18 +249,17 @@ def test_csv_and_parquet_give_the_same_log(
     mapping = {**MAPPED, "candidates": "shown"} if listed else MAPPED
     write_both(tmp_path, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tabular, "BLOCK", block)
-        patch.setattr(tabular, "ROWS", many)
+        patch.setattr(table_files, "BLOCK", block)
+        patch.setattr(table_files, "ROWS", many)
         outcomes = [read(tmp_path / name, tmp_path, **mapping) for name in ("x.csv", "x.parquet")]
-    (log1, batch1, problems1), (log2, batch2, problems2) = outcomes
+    (log1, batch1, report1), (log2, batch2, report2) = outcomes
     assert (log1.user, log1.arm) == (log2.user, log2.arm)
     # CSV has no types, so ids are integers there if all are; the text column of the Parquet file is taken at its word.
     assert pools(log2) == [[str(name) for name in pool] for pool in pools(log1)]
     assert log1.about["content"] == log2.about["content"]
     for mine, theirs in zip(batch1, batch2, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    assert problems1.kinds == problems2.kinds
-    assert [example.line - 1 for example in problems1.examples] == [example.line for example in problems2.examples]
+    assert report1.reasons == report2.reasons
     good = [row for row in rows if usable(row, listed)]
     assert batch1.reward.tolist() == [row["click"] for row in good]
     rows_of = log1.pools.rows[log1.pools.offsets[batch1.pool] + batch1.chosen]
@@ -308,38 +294,33 @@ def csv_of(ids: list[str], shown: list[str] | None = None) -> str:
 
 
 @pytest.mark.parametrize(
-    ("ids", "expected", "floats"),
+    ("ids", "expected"),
     [
-        (["100", "7", "100"], [100, 7], False),
-        (["1.0", "2.0"], [1, 2], True),
-        (["1.0", "2"], [1, 2], True),
-        (["1.0", "1.5"], ["1.0", "1.5"], False),
-        (["007", "8"], ["007", "8"], False),
-        (["7", "shoe"], ["7", "shoe"], False),
+        (["100", "7", "100"], [100, 7]),
+        (["1.0", "2.0"], [1, 2]),
+        (["1.0", "1.5"], ["1", "1.5"]),
+        (["007", "8"], ["007", "8"]),
+        (["7", "shoe"], ["7", "shoe"]),
     ],
 )
-def test_ids_of_a_csv_file_are_integers_if_all_are_whole(
-    tmp_path: Path, ids: list[str], expected: list[Any], floats: bool
-) -> None:
+def test_ids_of_a_csv_file_are_integers_if_all_are_whole(tmp_path: Path, ids: list[str], expected: list[Any]) -> None:
     log, _, _ = read(write(tmp_path / "x.csv", csv_of(ids)), tmp_path, **SIMPLE)
     assert log.names == expected
-    assert log.about.get("ids_were_floats", False) == floats
-    assert not floats or "ids_were_floats" in json.loads((log.path / "log.json").read_text())
 
 
 def test_an_unusable_row_does_not_decide_the_type_of_ids(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", csv_of(["1.0", "x", "3"], ["1|2", "1|2", "3|2.0"]))
-    log, batch, problems = read(path, tmp_path, **SIMPLE, candidates="shown")
+    log, batch, report = read(path, tmp_path, **SIMPLE, candidates="shown")
     assert pools(log) == [[1, 2], [3, 2]]
     assert batch.chosen.tolist() == [0, 0]
-    assert problems.kinds == {"arm not among the candidates": 1}
+    assert report.reasons == {"arm not among the candidates": 1}
 
 
 def test_a_candidate_that_is_no_number_makes_all_ids_strings(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", csv_of(["1.0", "2.0"], ["1.0|2.0", "2.0|hat"]))
-    log, _, problems = read(path, tmp_path, **SIMPLE, candidates="shown")
-    assert pools(log) == [["1.0", "2.0"], ["2.0", "hat"]]
-    assert problems.skipped == 0
+    log, _, report = read(path, tmp_path, **SIMPLE, candidates="shown")
+    assert pools(log) == [["1", "2"], ["2", "hat"]]
+    assert report.skipped == 0
 
 
 @pytest.mark.parametrize(
@@ -354,9 +335,9 @@ def test_a_candidate_that_is_no_number_makes_all_ids_strings(tmp_path: Path) -> 
 )
 def test_ids_of_a_parquet_file_keep_their_type(tmp_path: Path, items: Any, lists: Any, expected: Any) -> None:
     pq.write_table(pa.table({"item": items, "click": [1, 0], "shown": lists}), tmp_path / "x.parquet")
-    log, _, problems = read(tmp_path / "x.parquet", tmp_path, **SIMPLE, candidates="shown")
+    log, _, report = read(tmp_path / "x.parquet", tmp_path, **SIMPLE, candidates="shown")
     assert pools(log) == expected
-    assert problems.skipped == 0
+    assert report.skipped == 0
     log, _, _ = read(tmp_path / "x.parquet", tmp_path, **SIMPLE)
     assert log.names == [pool[0] for pool in expected]
 
@@ -380,10 +361,9 @@ LISTED = {**SIMPLE, "candidates": "shown", "pair": {"price": "price", "near": "n
 
 
 def test_pair_features_as_lists_and_as_columns(tmp_path: Path) -> None:
-    log, batch, problems = read(write(tmp_path / "log.csv", PAIRS), tmp_path, **LISTED)
-    assert problems.skipped == 0
+    log, batch, report = read(write(tmp_path / "log.csv", PAIRS), tmp_path, **LISTED)
+    assert report.skipped == 0
     assert log.pair == ["price", "near"]
-    assert log.about["format"] == 2
     assert batch.pair[:, :, 0].tolist() == [[3, 4, 0], [5, 6, 7], [8, 0, 0]]
     assert batch.pair[:, :, 1].tolist() == [[0.1, 0.2, 0], [0.4, 0.5, 0.3], [0.6, 0, 0]]
     assert [each["name"] for each in log.about["columns"]["pair"]] == ["price", "near"]
@@ -411,11 +391,11 @@ def test_pair_features_in_parquet(tmp_path: Path, lists: pa.DataType) -> None:
         }
     )  # fmt: skip
     pq.write_table(table, tmp_path / "log.parquet")
-    log, batch, problems = read(tmp_path / "log.parquet", tmp_path, **LISTED)
+    log, batch, report = read(tmp_path / "log.parquet", tmp_path, **LISTED)
     assert log.integer_ids
     assert batch.pair.tolist() == [[[3, 0.1], [4, 0.4]], [[5, 0.5], [6, 0.2]]]
-    assert problems.kinds == {"wrong number of values": 1}
-    assert problems.examples[0].detail == "column 'price' has 0 for 2 candidates"
+    assert report.reasons == {"wrong number of values": 1}
+    assert "column 'price' has 0 for 2 candidates" in report.examples["wrong number of values"]
 
 
 @pytest.mark.parametrize(
@@ -424,9 +404,9 @@ def test_pair_features_in_parquet(tmp_path: Path, lists: pa.DataType) -> None:
         ("a,1,a|b,3,0.1,0.2,", "wrong number of values", "column 'price' has 1 for 2 candidates"),
         ("a,1,a|b,3|4|5,0.1,0.2,", "wrong number of values", "column 'price' has 3 for 2 candidates"),
         ("a,1,a|b,,0.1,0.2,", "missing value", "column 'price' is empty"),
-        ("a,1,a|b,3|,0.1,0.2,", "missing value", "column 'price' is empty or NaN"),
+        ("a,1,a|b,3|,0.1,0.2,", "wrong number of values", "column 'price' has 1 for 2 candidates"),
         ("a,1,a|b,3|dear,0.1,0.2,", "unparsable number", "column 'price': got 'dear'"),
-        ("a,1,a|b,3|inf,0.1,0.2,", "number that is not finite", "column 'price': got inf"),
+        ("a,1,a|b,3|inf,0.1,0.2,", "number beyond 1e+20", "column 'price': got inf"),
         ("a,1,a|b,3|1e30,0.1,0.2,", "number beyond 1e+20", "column 'price': got 1e+30"),
         ("a,1,a|b,3|4,0.1,,0.5", "missing value", "column 'near_b' is empty or NaN"),
         ("a,1,a|b,3|4,0.1,far,0.5", "unparsable number", "column 'near_b': got 'far'"),
@@ -434,9 +414,9 @@ def test_pair_features_in_parquet(tmp_path: Path, lists: pa.DataType) -> None:
     ],
 )
 def test_pair_features_that_cannot_be_used(tmp_path: Path, row: str, kind: str, detail: str) -> None:
-    log, batch, problems = read(write(tmp_path / "log.csv", PAIRS + row + "\n"), tmp_path, **LISTED)
-    assert problems.kinds == {kind: 1}
-    assert (problems.examples[0].line, problems.examples[0].detail) == (5, detail)
+    log, batch, report = read(write(tmp_path / "log.csv", PAIRS + row + "\n"), tmp_path, **LISTED)
+    assert report.reasons == {kind: 1}
+    assert report.examples[kind] == f"log.csv, line 5: {kind} ({detail})"
     assert batch.rounds == 3
     assert len(log.pools.sizes) == 3, "pools of rows that are not used are not entered"
 
@@ -450,7 +430,7 @@ def test_pair_columns_that_are_not_there(tmp_path: Path) -> None:
         with pytest.raises(LogError, match=message):
             ColumnsReader(path, mapping=Mapping(**{**LISTED, "pair": pair}))
     text = PAIRS.replace("near_c", "far_c")
-    with pytest.raises(LogError, match="has no column 'near_c' for the arm 'c': add it, or leave the feature out"):
+    with pytest.raises(LogError, match="has no column 'near_c': add it, or leave the feature out"):
         ColumnsReader(write(path, text), mapping=Mapping(**SIMPLE, pair={"near": "near_{arm}"}))
     write(tmp_path / "more.csv", PAIRS.replace("near_c", "far_c"))
     with pytest.raises(LogError, match=r"names the column 'near_c', but .*more\.csv has no such column"):
@@ -460,7 +440,57 @@ def test_pair_columns_that_are_not_there(tmp_path: Path) -> None:
 def test_where_blocks_end_makes_no_difference_to_pair_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "log.csv", PAIRS + PAIRS.partition("\n")[2] * 20)
     whole, batch, _ = read(path, tmp_path, **LISTED)
-    monkeypatch.setattr(tabular, "BLOCK", 50)
+    monkeypatch.setattr(table_files, "BLOCK", 50)
     parts, _, _ = read(path, tmp_path, **LISTED)
     assert parts.about["content"] == whole.about["content"]
     np.testing.assert_array_equal(next(parts.batches()).pair, batch.pair)
+
+
+# ------------------------------------------------------------------ mappings and categories
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"arm": "item"}, "does not say which column is the reward"),
+        ({"arm": "item", "rewards": "click"}, r"no setting 'rewards' \(did you mean reward\?\)"),
+        ({"arm": "", "reward": "r"}, "arm must be a text, got ''"),
+        ({"arm": "r", "reward": "r"}, "arm and reward are both the column 'r'"),
+        ({**SIMPLE, "time": 3}, "time must be a text, got 3"),
+        ({**SIMPLE, "arms_file": 5}, "arms_file must be a text"),
+        ({**SIMPLE, "separator": ""}, "separator must be a text"),
+        ({**SIMPLE, "user": "age"}, "user must be a list of column names, got 'age'"),
+        ({**SIMPLE, "categorical": 5}, "list of column names"),
+        ({**SIMPLE, "user": ["age", "age"]}, "names a column twice"),
+        ({**SIMPLE, "user": ["click"]}, "the feature 'click' is the reward"),
+        ({**SIMPLE, "user": ["constant"]}, "a column is called 'constant'"),
+        ({**SIMPLE, "constant": False}, "there are no user features"),
+        ({**SIMPLE, "uniform": True, "propensity": "p"}, "both given"),
+        ({**SIMPLE, "uniform": "yes"}, "true or false"),
+        ({**SIMPLE, "arm_id": "name"}, "arms_file is missing"),
+        ({**SIMPLE, "pair": ["prices"]}, r"pair must name features and their columns, as .*, got \['prices'\]"),
+        ({**SIMPLE, "pair": {"near": "{arm}_{arm}"}}, "pair must name features"),
+        ({**SIMPLE, "pair": {"price": "click"}, "candidates": "shown"}, "the feature 'click' is the reward"),
+        ({**SIMPLE, "pair": {"price": "prices"}}, "gives 'price' as lists .* name the column of candidates, give"),
+    ],
+)
+def test_bad_mappings(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Mapping.of(settings)
+
+
+def test_rare_categories_share_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "WIDEST", 3)
+    hots = one_hots({"os": Counter("aaabbc"), "tld": Counter("dde")}, drop_first=True)
+    assert [hot.names for hot in hots] == [["os=b", "os=other"], ["tld=other"]]
+    assert hots[0].matrix(pa.array(["a", "b", "c", "x"])).tolist() == [[0, 0], [1, 0], [0, 1], [0, 1]]
+    assert hots[0].feature(integers=True) == Category(values=["b"], base="a")
+    (alike,) = one_hots({"os": Counter(["aa", "ab", "other"])}, drop_first=False, label=lambda text: text[0])
+    assert alike.names == ["os=aa", "os=ab", "os=other"], "shortened names that are alike are not shortened"
+
+
+def test_too_many_categories_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DISTINCT", 3)
+    path = write(tmp_path / "x.csv", "item,click,os\n" + "".join(f"a,1,{i}\n" for i in range(4)))
+    with pytest.raises(LogError, match=r"column 'os' of .*x.csv has more than 3 distinct values"):
+        ColumnsReader(path, mapping=Mapping(**SIMPLE, categorical=["os"]))
