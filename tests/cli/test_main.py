@@ -17,9 +17,6 @@ from hybandits.__main__ import app
 from hybandits.cli import experiments, logs
 from hybandits.evaluation import INTERVALS
 from hybandits.evaluation.view import ARMS
-from hybandits.features import MAPS, PAIR_PLACES
-from hybandits.logs.formats import FORMATS
-from hybandits.logs.synthetic import KINDS
 from tests.support.command_line import complaints, run
 
 
@@ -41,10 +38,7 @@ def test_the_list_of_commands_has_whole_sentences() -> None:
 @pytest.mark.parametrize(
     ("offered", "known"),
     [
-        (logs.Format, FORMATS),
-        (logs.FeaturesName, [name + suffix for name in MAPS for suffix in PAIR_PLACES]),
         (logs.IntervalName, INTERVALS),
-        (logs.Kind, KINDS),
         (experiments.ArmsName, ARMS),
     ],
 )

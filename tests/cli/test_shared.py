@@ -17,10 +17,10 @@ from hybandits.cli.shared import (
     EngineName,
     EngineOption,
     Workers,
-    account_for,
     command_line,
     make_engine,
     plain_errors,
+    print_account,
 )
 from hybandits.engines import EngineError, ProcessEngine, Ray
 from hybandits.experiments.record import ResultsError
@@ -140,19 +140,13 @@ def test_engines_by_name() -> None:
 
 
 def test_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
-    account_for(None)
-    assert capsys.readouterr().err == ""
-    problems = ReadReport()
-    problems.count_file("day1", lines=3, rounds=2)
-    problems.skip("unparsable number", "day1", 2, "got 'x1.0'")
-    problems.ignore_files({f"dir/{i}.txt": "not a log" for i in range(7)})
-    problems.blame_file("damaged", "day2")
-    account_for(problems)
+    report = ReadReport()
+    report.count_file("day1", lines=3, rounds=2)
+    report.skip("unparsable number", "day1", 2, "got 'x1.0'")
+    report.ignore_files({f"dir/{i}.txt": "not a log" for i in range(7)})
+    print_account(report)
     assert capsys.readouterr().err.splitlines() == [
         "3 lines read: 2 rounds, 1 skipped",
         "  not read: 0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 2 more",
-        "  1 unparsable number",
-        "  1 file: damaged",
-        "  day1, line 2: unparsable number (got 'x1.0')",
-        "  day2: damaged",
+        "  1 unparsable number, first: day1, line 2: unparsable number (got 'x1.0')",
     ]
