@@ -22,8 +22,8 @@ from hybandits.evaluation.targets import (
 )
 from hybandits.evaluation.view import View
 from hybandits.features import MAPS, Category, Number
+from hybandits.logs import columns as columns_of_logs
 from hybandits.logs.columns import ColumnsReader, Mapping
-from hybandits.logs.columns import categories as categories_of_logs
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import convert
 from tests.support.loglike import little_log
@@ -181,7 +181,7 @@ def test_a_policy_fitted_to_a_log_of_ones_own_takes_users_by_name(
 
 
 def test_rare_categories_are_other_online_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(categories_of_logs, "WIDEST", 9)
+    monkeypatch.setattr(columns_of_logs, "WIDEST", 9)
     view = shop_view(tmp_path, "csv", features=None, constant=True, arms_file=True)
     others = [name for name in view.log.user if name.endswith("=other")]
     assert others
