@@ -17,15 +17,15 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.kernels.arrow import score_rows
 
 KERNEL_TARGETS = {"W1": 1.25, "W2": 1.25, "W3-400": 1.25, "W4": 1.25}
-"""How much longer a decision of `choose_batch` may take than the scoring kernel."""
+"""Largest ratio of a decision of `choose_batch` to the scoring kernel."""
 CHOOSE_TARGETS = {"W5": 0.6}
-"""How long it may take beside `choose`."""
+"""Largest ratio to `choose`."""
 THREADS_TARGET = 1.7
 THOMPSON_TARGET = 1.0
 """Microseconds by which a decision of HyThompson may exceed one of HyLinUCB."""
 
 CLOSE, CLOSE_TARGET, LOGGING_TARGET = 0.02, 99.0, 250.0
-"""How close an estimated propensity is to be, in how many per cent of decisions, in how many microseconds."""
+"""Targets of estimated propensities: largest error, percentage of decisions, microseconds."""
 TRUTH_DRAWS = 1_000_000
 
 
@@ -119,7 +119,7 @@ def run(plan: Plan) -> Section:
 
 
 def run_propensities(plan: Plan) -> Section:
-    """How close the propensities that HyThompson estimates come to a million draws, and how long a choice then takes.
+    """Error of the propensities that HyThompson estimates, against a million draws, and the time of a choice.
 
     The policy has learned so many rows, of a linear model, as to be quite unsure, unsure, and nearly sure.
     """

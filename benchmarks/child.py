@@ -1,4 +1,4 @@
-"""What footprint.py runs in processes of its own: `python -m benchmarks.child TASK ..` prints one JSON object."""
+"""Measurements of footprint.py in separate processes: `python -m benchmarks.child TASK ..` prints one JSON object."""
 
 from __future__ import annotations
 

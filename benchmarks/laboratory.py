@@ -59,8 +59,8 @@ class TextbookLoop:
 
     def __init__(self, block: Block, d1: int, d2: int, rounds: int) -> None:
         self.book = Textbook(d1, d2, block.means.shape[1])
-        its = block.rounds
-        self.rounds = [(its.x[t], its.z[t], block.means[t], block.best[t]) for t in range(rounds)]
+        shown = block.rounds
+        self.rounds = [(shown.x[t], shown.z[t], block.means[t], block.best[t]) for t in range(rounds)]
         self.regret = 0.0
         self.sample()
 

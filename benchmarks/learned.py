@@ -32,7 +32,7 @@ GRID = (0.01, 0.03, 0.1, 0.3, 1.0)
 RESCALED_SHAPE = (12, 8, 15)
 RESCALED_HORIZON = 10_000
 SAME_TARGET, OFFSET_TARGET = 1.05, 1.15
-"""How far the mean regret may move where decisions are the same but for rounding, and with another constant."""
+"""Largest change of the mean regret where decisions differ by rounding only, and with another constant."""
 
 LEARNED, DIRECTED, FIXED, UCB = "learned", "HyIDS", "fixed", "HyLinUCB"
 

@@ -1,4 +1,4 @@
-"""What learning the settings costs: a round in the compiled loop, a choice from Python, the longest learn, memory.
+"""Costs of learned settings: a round in the compiled loop, a choice from Python, the longest learn, memory.
 
 Times are of the processor, since other programs may run.
 """

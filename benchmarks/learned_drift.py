@@ -104,12 +104,12 @@ def run_regret(plan: Plan) -> Section:
         for run in range(runs)
     ]
     tasks.sort(key=lambda task: -task.horizon * (5 if "K = " in task.world else 1))
-    found: dict[str, dict[int, dict[str, float]]] = {name: {} for name in every}
+    results: dict[str, dict[int, dict[str, float]]] = {name: {} for name in every}
     finished = ProcessEngine(WORKERS).map(regrets, tasks, progress=lambda task, amount: None)
     for done, (i, regret) in enumerate(finished, 1):
-        found[tasks[i].world][tasks[i].seed] = regret
+        results[tasks[i].world][tasks[i].seed] = regret
         plan.say(f"learned-drift: {done} of {len(tasks)} runs")
-    for name, regret_of_runs in found.items():
+    for name, regret_of_runs in results.items():
         section.rule()
         in_order = [regret_of_runs[seed] for seed in sorted(regret_of_runs)]
         for policy in KINDS:

@@ -31,7 +31,7 @@ CLICK_HORIZON = 30_000
 
 DATASETS = ("digits", "wine", "breast_cancer")
 PASSES = 4
-"""How often the rows of a data set are shown, each time in another order."""
+"""Number of passes over a data set, each in another order."""
 
 
 class Played(NamedTuple):
@@ -61,7 +61,7 @@ class World:
     """paper, size, clicks, real or other."""
     make: Make
     released: bool = False
-    """Whether it is a setting of the paper with the noise and the law of its released code."""
+    """True if it is a setting of the paper with the noise and the law of its released code."""
 
 
 # ------------------------------------------------------------------ from a world of `simulation` to rounds

@@ -30,7 +30,7 @@ MODELS: dict[str, Model] = {
     "bayesianbandits LipschitzContextualAgent (shared)": "shared",
     "bayesianbandits LipschitzContextualAgent (hybrid)": "hybrid",
 }
-"""What each peer fits; sgd is the hybrid model without a covariance matrix."""
+"""Model of each peer; sgd is the hybrid model without a covariance matrix."""
 
 QUICK = ("contextualbandits LinearRegression (hybrid)", "vowpalwabbit (text)", "vowpalwabbit (pre-parsed)")
 """Peers fast enough for a short run."""
@@ -47,7 +47,7 @@ CHUNK = 0.004
 
 
 def group(name: str) -> Group:
-    """How a peer is judged.
+    """Category by which a peer is judged.
 
     policy           fits the hybrid or the disjoint model, or is a bandit policy that takes its features as they come
     pre-parsed       VW on examples parsed ahead, which leaves out most of what its user waits for

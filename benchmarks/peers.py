@@ -71,7 +71,7 @@ class PreparedRounds:
         return np.concatenate([self.x[:, 0], self.z[:, 0]], axis=1)
 
     def columns(self) -> np.ndarray:
-        """Where arm k's (x, z) go in the hybrid vector, shape (K, d1 + d2), increasing along each row."""
+        """Positions of arm k's (x, z) in the hybrid vector, shape (K, d1 + d2), increasing along each row."""
         own = self.d1 + np.arange(self.arms * self.d2).reshape(self.arms, self.d2)
         return np.concatenate([np.broadcast_to(np.arange(self.d1), (self.arms, self.d1)), own], axis=1)
 
@@ -94,7 +94,7 @@ class Peer(Protocol):
 
 
 class _Adapter:
-    """What the adapters share: their name, the module they need, and a guess of the memory they take."""
+    """Common part of the adapters: name, required module, and estimated memory."""
 
     name = ""
     module = ""
@@ -162,7 +162,7 @@ class ContextualBanditsHybrid(ContextualBanditsShared):
 
     @staticmethod
     def _dense(rounds: PreparedRounds) -> bool:
-        """Whether dense rows beat sparse ones (measured: up to about 20,000 cells per round)."""
+        """True if dense rows beat sparse ones (measured: up to about 20,000 cells per round)."""
         return rounds.arms * rounds.width <= 20_000
 
     @staticmethod
@@ -397,7 +397,7 @@ class BayesianBanditsHybrid(BayesianBanditsShared):
 
     @staticmethod
     def _dense(rounds: PreparedRounds) -> bool:
-        """Whether dense matrices beat sparse ones (measured: up to about 500 weights)."""
+        """True if dense matrices beat sparse ones (measured: up to about 500 weights)."""
         return rounds.width <= 500
 
     @staticmethod

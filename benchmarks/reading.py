@@ -57,7 +57,7 @@ def plain_r6b(path: Path) -> Iterator[Plain]:
 
 
 def read_all(path: Path) -> int:
-    """How many rounds `YahooReader` reads from a log."""
+    """The number of rounds `YahooReader` reads from a log."""
     reader = YahooReader(path)
     return sum(batch.rounds for _, batch in reader.batches(Tables(), ReadReport(), lambda read: None))
 

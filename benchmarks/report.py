@@ -1,4 +1,4 @@
-"""What the sections hand back, and how it is printed: tables with targets, and everything as JSON."""
+"""Sections of measurements: tables with targets on the terminal, and everything as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Measurement:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """What is judged."""
+        """Name of the measurement."""
         return tuple(self.measured) if isinstance(self.measured, Pair) else (self.measured,)
 
     @property
@@ -76,13 +76,13 @@ class Section:
     title: str
     columns: tuple[str, ...]
     text_columns: int = 1
-    """How many columns from the left hold words; the others are aligned to the right."""
+    """The number of columns from the left hold words; the others are aligned to the right."""
     rows: list[tuple[str, ...]] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     data: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
-    """How long the section took."""
+    """Seconds that the section took."""
 
     def add(self, *cells: str, measurement: Measurement | None = None) -> None:
         """Add a row; a measurement fills the last three columns with target, measured and verdict."""
@@ -182,7 +182,7 @@ def _show_rich(section: Section) -> None:
 
 
 def show_summary(sections: Sequence[Section]) -> None:
-    """How many targets were reached, and every one that was not."""
+    """Count the targets that were reached, and list the missed ones."""
     judged = [(section.name, each) for section in sections for each in section.measurements]
     short = [(name, each) for name, each in judged if each.verdict != "reached"]
     print(f"\n{len(judged) - len(short)} of {len(judged)} targets reached")
@@ -213,7 +213,7 @@ class Progress:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on and with."""
+    """Describe the machine and the versions."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "cpu": _cpu_model(),

@@ -23,7 +23,7 @@ PLAIN_TARGETS = {"W1": 50.0, "W2": 50.0, "W3-400": 180.0, "W4": 50.0, "W5": 30.0
 CANDIDATE_TARGETS = {"W1": 65.0, "W2": 60.0, "W3-400": 350.0, "W4": 65.0, "W5": 38.0}
 INTEGER_TARGETS = {"W1": 60.0, "W3-400": 180.0, "W4": 60.0}
 INTEGER_COSTS = {"W1": 1.0, "W3-400": 3.0}
-"""How many microseconds an array of integer ids in a new order may cost more than a candidate set."""
+"""Microseconds by which an array of integer ids in a new order may exceed a candidate set."""
 THOMPSON_TARGET = 1.0
 SCALE_TARGET = 1.3
 

@@ -234,7 +234,7 @@ def served(
 
 
 class Load:
-    """What wrk saw: requests per second, seconds at the 99th percentile, and requests that failed."""
+    """Result of wrk: requests per second, seconds at the 99th percentile, and failed requests."""
 
     def __init__(self, text: str) -> None:
         match = re.search(r"MEASURED (\d+) (\d+) (\d+) (\d+)", text)
@@ -496,9 +496,9 @@ def _memory(folder: Path, last: int) -> list[int]:
     """Bytes of the server after 1,000 decisions and then after every tenth of the last."""
     sizes = []
     with served(folder) as server:
-        made = 0
+        decided = 0
         for goal in (1_000, *range(last // 10, last + 1, last // 10)):
-            while made < goal:
-                made += load(f"{server.url}/v1/decisions", decisions(), folder, 1, f"m{made}").requests
+            while decided < goal:
+                decided += load(f"{server.url}/v1/decisions", decisions(), folder, 1, f"m{decided}").requests
             sizes.append(server.resident())
     return sizes

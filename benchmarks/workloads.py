@@ -53,7 +53,7 @@ WORKLOADS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What a section is to measure: on which workloads, how long, and where to say how far it is."""
+    """Plan of a section: workloads, repeats, and where to report progress."""
 
     workloads: tuple[Workload, ...]
     quick: bool

@@ -37,16 +37,16 @@ class OtherRunsError(Exception):
 
 
 def about() -> dict[str, str]:
-    """What results depend on besides the tasks: the versions of the libraries, and the code here."""
+    """Return the versions of the libraries and the digest of the code, on which results depend besides the tasks."""
     digest = hashlib.sha256()
     for package in (Path(__file__).parent, Path(hybandits.__file__).parent):
         for path in sorted(package.rglob("*.py")):
             digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    found = {"code": digest.hexdigest()}
+    versions = {"code": digest.hexdigest()}
     for library in sorted({entry.library for entry in METHODS.values()} - {"hybandits"} | {"numpy"}):
         with contextlib.suppress(PackageNotFoundError):
-            found[library] = version({"sklearn": "scikit-learn"}.get(library, library))
-    return found
+            versions[library] = version({"sklearn": "scikit-learn"}.get(library, library))
+    return versions
 
 
 def check_folder(folder: Path) -> None:

@@ -51,7 +51,7 @@ class Result(NamedTuple):
     milliseconds: float
     """A round, by the defaults; NaN if it did not play."""
     reason: str
-    """Why there is no score."""
+    """The reason for a missing score."""
 
 
 def results(runs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Result]:

@@ -24,7 +24,7 @@ QUICK_SEEDS, QUICK_ROUNDS = (1, 2), 80
 """Of a quick run."""
 
 Items = Literal["none", "moving", "fixed"]
-"""Whether a candidate has features besides the user's: none, other ones in every round, or always the same."""
+"""True if a candidate has features besides the user's: none, other ones in every round, or always the same."""
 
 
 class Round(NamedTuple):

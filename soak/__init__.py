@@ -69,7 +69,7 @@ class SoakOutcome:
     width_error: float
     """The largest relative error of a width, over all checkpoints and candidates."""
     positive_definite: bool
-    """Whether every diagonal of every factor was positive and finite at every checkpoint."""
+    """True if every diagonal of every factor was positive and finite at every checkpoint."""
 
 
 def whole_numbers(soak: Soak, random: np.random.Generator, n: int) -> Integers:

@@ -9,10 +9,10 @@ from soak import ROTATED, SCALED, UNIT, kills, learned, run
 from soak import threads as in_threads
 
 SECONDS_OF_THREADS = 30.0
-"""How long threads use each policy."""
+"""Seconds that threads use each policy."""
 
 KILLS = 100
-"""How often a server of the decision service is killed, for each store."""
+"""Number of kills of a decision server, for each store."""
 
 
 def _say(line: str) -> None:

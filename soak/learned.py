@@ -1,4 +1,4 @@
-"""A long run of the estimator that learns its settings, against the dense model in extended precision.
+"""A long run of the estimator that learns rows settings, against the dense model in extended precision.
 
 Features and rewards are whole numbers times powers of two, small enough that every sum of products is exact in a
 double. So the normal equations of (theta, m, delta_1, .., delta_K) are known without any error. The reference finds the
@@ -39,7 +39,7 @@ class LearnedSoak:
     rows: int
     widest: int
     overlap: bool
-    """Whether z repeats the first features of x, so that only the priors tell theta from what arms have in common."""
+    """True if z repeats the first features of x, so that only the priors tell theta from what arms have in common."""
     target: float
     noise: float = 0.25
     chunk: int = 100_000
@@ -98,12 +98,12 @@ class Sums:
         self.gram[:p, :p] += shared.T @ shared
         self.moment[:p] += shared.T @ rewards
         for arm in range(self.arms):
-            its = shared[arms == arm]
+            rows = shared[arms == arm]
             own = slice(p + arm * d2, p + (arm + 1) * d2)
-            crossed = its[:, d1:].T @ its
+            crossed = rows[:, d1:].T @ rows
             self.gram[own, :p] += crossed
             self.gram[own, own] += crossed[:, d1:]
-            self.moment[own] += its[:, d1:].T @ rewards[arms == arm]
+            self.moment[own] += rows[:, d1:].T @ rewards[arms == arm]
         self.rows += len(rewards)
         self.total += float(rewards.sum())
         self.squares += float(rewards @ rewards)

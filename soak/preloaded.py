@@ -1,4 +1,4 @@
-"""What servers that are started again and again have in memory from the start: modules and machine code."""
+"""Modules and machine code that restarted servers load in advance."""
 
 from __future__ import annotations
 

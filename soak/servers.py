@@ -18,7 +18,7 @@ import httpx
 from hybandits.service.serving import Serving, serve
 
 SECONDS = 300.0
-"""How long a server may take to start, to answer or to end: a second, unless the machine has much else to do."""
+"""Seconds in which a server must start, answer or end on a loaded machine."""
 
 
 class Postgres:

@@ -51,7 +51,7 @@ class Learned(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What threads have left behind."""
+    """Outcome of a run."""
 
     rewards: int
     counted: int
@@ -155,7 +155,7 @@ def run(name: str, threads: int, *, rows: int = 0, seconds: float = 0.0) -> Outc
 
 
 def describe(name: str, threads: int, outcome: Outcome) -> tuple[str, bool]:
-    """What came out, in a line, and whether it is right."""
+    """Summarise the outcome in a line, and return whether it is right."""
     right = not outcome.problems and outcome.rewards == outcome.counted and outcome.error <= TARGET
     line = (
         f"{name}, {threads} threads: {outcome.counted:,} of {outcome.rewards:,} rewards counted, "

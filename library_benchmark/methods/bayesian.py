@@ -50,14 +50,14 @@ class PerArm:
         new = [arm for arm in arms if arm not in self.known]
         if not new:
             return
-        made = []
+        arms_added = []
         for arm in new:
-            made.append(self._arm(arm, learner=_learner(self.kind, self.seed + self.count, **self.settings)))
+            arms_added.append(self._arm(arm, learner=_learner(self.kind, self.seed + self.count, **self.settings)))
             self.count += 1
         if self.agent is None:
-            self.agent = self._agent(made)
+            self.agent = self._agent(arms_added)
         else:
-            for arm in made:
+            for arm in arms_added:
                 self.agent.add_arm(arm)
             for gone in self.known - set(arms):
                 self.agent.remove_arm(gone)
