@@ -374,8 +374,8 @@ def _report(results: Results) -> None:
 
     from hybandits.engines import cores
     from hybandits.paper.judging import judge
+    from hybandits.report.page import write_report
     from hybandits.report.terminal import print_summary
-    from hybandits.report.write import write_report
 
     verdicts = judge(results)
     print_summary(results, verdicts)

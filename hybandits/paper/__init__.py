@@ -4,7 +4,7 @@
 - `published_numbers`: its figure as numbers.
 - `theorems`: burn-ins and regret bounds.
 - `yahoo`: its experiment on a click log.
-- `claims`: what it claims; `judging`: the tests that reach a verdict on each claim; `wording`: their words.
+- `claims`: what it claims, and each claim's test in words; `judging`: the functions that reach the verdicts.
 """
 
 from hybandits.paper.settings import *  # noqa: F403

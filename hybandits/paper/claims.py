@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from hybandits.paper.settings import HYRAN_RELEASED, PAPER_POLICIES, UNIFORM
+from hybandits.paper.settings import HYRAN_RELEASED, PAPER_POLICIES, SMALL_DELTA, UNIFORM
 
 Answer = Literal["holds", "does not hold", "undecided"]
 
@@ -50,10 +50,41 @@ share of what the other's does. The published curves end at 0.25 (DisLinUCB) and
 
 
 class Claim(NamedTuple):
-    """A claim of the paper: a short title, and what the paper says, in our words."""
+    """A claim of the paper: a short title, what the paper says, in our words, and how a verdict is reached."""
 
     title: str
     statement: str
+    test: str
+    other_test: str = ""
+    """The test on the small problem (claims 5 and 6), or on a synthetic log (claim 8)."""
+
+
+LEVEL = f"{100 * CONFIDENCE:g} %"
+"""The confidence of intervals, in words."""
+
+_ONE_DRAW = "All trials share one draw of the parameters, so the verdict is about that draw."
+_SMALL_PROBLEM = (
+    "Features are unit vectors in all directions, so the draw of the parameters is a choice of coordinates and nothing "
+    "else; every trial has contexts of its own."
+)
+_A_BELOW_B = (
+    "lies below 0. It is contradicted if the interval lies above 0 even with its error divided by the number of parts."
+)
+_ORDER = (
+    f"The regrets of two policies at T are compared run by run and averaged per environment. A < B holds if the "
+    f"{LEVEL} interval of the mean difference (Student's t over environments) {_A_BELOW_B} All parts must hold. HyRan "
+    "is the variant that the paper plotted. Where environments have several trials, a second interval is for these "
+    "environments alone, whose runs differ only by noise. It tells whether the published means come out again, not "
+    "whether other environments would agree, and does not decide."
+)
+_CLICK_LOG = (
+    f"The regrets of two policies at T are compared trial by trial. A < B holds if the {LEVEL} interval of the mean "
+    f"difference (Student's t over trials) {_A_BELOW_B} LinUCB is close, and another policy's regret much larger, if "
+    f"LinUCB's regret exceeds HyLinUCB's by less than {CLOSE:g} of what the other's does. All parts must hold. HyRan "
+    "is the variant that the paper plotted. Trials play the same log and differ by noise, so the verdict is about this "
+    "log. With one trial there is no interval and the claim is undecided; so it is as long as HyLinUCB has lost "
+    f"{100 * EARLY:g} % or more of what choosing uniformly among the candidates would lose."
+)
 
 
 CLAIMS: dict[str, Claim] = {
@@ -61,47 +92,88 @@ CLAIMS: dict[str, Claim] = {
         "Setting 1: order of regrets",
         "With many shared features (d1 = 40, d2 = 5) HyLinUCB has the smallest regret at T, then LinUCB, then "
         "DisLinUCB, then HyRan.",
+        _ORDER,
     ),
     "2": Claim(
         "Setting 2: order of regrets, HyRan linear",
         "With many features of each arm's own (d1 = 5, d2 = 40) DisLinUCB has the smallest regret at T, then HyLinUCB, "
         "then HyRan, then LinUCB; HyRan's regret is linear in the rounds, the others' sublinear.",
+        f"{_ORDER} Shape is the exponent of the regret over the last half of the rounds: linear if its interval lies "
+        f"between {LINEAR[0]} and {LINEAR[1]}, sublinear if it lies below {LINEAR[0]}.",
     ),
     "3": Claim(
         "Setting 3: order at every K, slowest growth",
         "With d1 = d2 = 5 HyLinUCB has the smallest regret at T for every number of arms K, then DisLinUCB, then "
         "LinUCB, then HyRan; HyLinUCB's regret grows slowest with K.",
+        f"{_ORDER} Growth with K is fitted per run and compared in the same way, both as a power of K (the slope of "
+        "log regret against log K) and as regret added per arm (the slope of regret against K). Where the two measures "
+        "disagree, it is undecided.",
     ),
     "4": Claim(
         "Regret grows no faster than sqrt(T)",
         "Under diversity the regrets of LinUCB, HyLinUCB and DisLinUCB are at most of the order of sqrt(T), up to "
         "logarithms.",
+        "The exponent of the regret is fitted over the last half of the rounds, one per trial. The regret is at most "
+        f"of the order of sqrt(T) if the {LEVEL} interval of the mean exponent ends below {0.5 + ROOT_TOLERANCE:g} "
+        f"(the tolerance covers the theorems' logarithm); it is contradicted if the interval starts above. {_ONE_DRAW}",
     ),
     "5": Claim(
         "Eigenvalues linear, singular values like a square root",
         "The smallest eigenvalues of V_t, of every W_i,t and, for DisLinUCB, of every arm's matrix grow linearly in "
         "the rounds or in the arm's pulls; the largest singular value of B_i,t grows like the square root of the "
         "pulls.",
+        f"Exponents are fitted over the last half of the rounds, one per trial, and given with the {LEVEL} interval "
+        f"of their mean; an arm counts once it has {PULLS_PER_DIMENSION} pulls per dimension. Those of eigenvalues "
+        "come from the growth per row in the third and in the last quarter of the rounds, because lambda_min starts "
+        "to grow late: for n independent rows in d dimensions it is near rho n (1 - sqrt(d/n))^2, whose log-log "
+        f"slope is well above 1 at these n. Growth is linear if the interval starts above {1 - GROWTH_TOLERANCE:g} "
+        "(faster growth cannot last: |x|, |z| <= 1 keep lambda_min below 2 n/d) and like a square root if the "
+        f"interval ends below {0.5 + GROWTH_TOLERANCE:g}. Either is contradicted if the interval lies on the other's "
+        f"side of {BETWEEN:g}. {_ONE_DRAW}",
+        f"Exponents are fitted over the last {DECADES} powers of ten of the rounds, one per trial and "
+        f"shared by its arms, and given with the {LEVEL} interval of their mean over trials. Growth is linear if the "
+        f"interval starts above {1 - GROWTH_TOLERANCE:g} and like a square root if it ends below "
+        f"{0.5 + GROWTH_TOLERANCE:g}; either is contradicted if the interval lies on the other's side of {BETWEEN:g}. "
+        f"{_SMALL_PROBLEM}",
     ),
     "6": Claim(
         "Key lemma: M between U/2 and 2U",
         "After a burn-in T_o the design matrix M_t lies between half and twice its block diagonal part U_t with "
         "probability at least 1 - 4 delta, which is to say sigma_max(Z_t) <= 1/2.",
+        "sigma_max(Z_t) is measured at the probes. The claim holds if it is at most 1/2 in so many trials that its "
+        f"probability is at least 1 - 4 delta at {LEVEL} confidence (Clopper and Pearson): at all probes from T_o on "
+        "if T reaches T_o; otherwise at T, if it is also falling over the last half of the rounds. T_o is computed "
+        "with the largest diversity rho measured, which makes it smallest. Only what happens after T_o can "
+        f"contradict the claim. {_ONE_DRAW}",
+        "The claim holds if sigma_max(Z_t) is at most 1/2 at all probes from T_o on in so many trials that its "
+        f"probability is at least 1 - 4 delta = {1 - 4 * SMALL_DELTA:g} at {LEVEL} confidence (Clopper and Pearson), "
+        "and is contradicted if that probability is below at the same confidence, after Bonferroni's correction. T_o "
+        f"is the burn-in as printed, with delta = {SMALL_DELTA:g} and the largest diversity rho measured, which makes "
+        f"it smallest; the ridge is at least 1/rho, as the proof asks. {_SMALL_PROBLEM}",
     ),
     "7": Claim(
         "Regret below the theorems' bounds",
         "Once T exceeds the burn-in, the regrets of LinUCB, HyLinUCB and DisLinUCB stay below the right-hand sides "
         "that the proofs spell out, with probability at least 1 - 4 delta.",
+        "In every experiment and for every K, the largest regret at T of any run is compared with the proof's bound, "
+        "with the theorem's lambda and gamma and with the largest diversity rho of any run, which makes the bound "
+        "smallest. A part holds if T exceeds the burn-in and every run is below the bound. It is undecided if T does "
+        "not exceed the burn-in, since the theorem then says nothing. It does not hold if a run is above the bound. "
+        "A bound is vacuous if it exceeds 2 (S1 + S2) T, which no regret can.",
     ),
     "8": Claim(
         "Yahoo: HyLinUCB best, LinUCB close",
         "On the contexts of Yahoo's click log, with a reward model fitted to its first rounds, HyLinUCB has the "
         "smallest regret at T; LinUCB's comes close to it, DisLinUCB's and HyRan's are much larger.",
+        _CLICK_LOG,
+        f"{_CLICK_LOG} This log is synthetic, so the claim is undecided whatever comes out.",
     ),
     "8 (positions)": Claim(
         "Yahoo, positions as arms: HyLinUCB best, LinUCB close",
         "The same as claim 8. In the paper's text the arms are articles; in its code, and in this run, they are "
         "positions in a line's list of candidates.",
+        _CLICK_LOG,
+        f"{_CLICK_LOG} This log is synthetic, so the claim is undecided whatever comes out.",
     ),
 }
 """By the number that verdicts and the page use."""

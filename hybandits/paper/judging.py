@@ -27,6 +27,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +41,7 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.paper import theorems
 from hybandits.paper.claims import (
     BETWEEN,
+    CLAIMS,
     CLOSE,
     CONFIDENCE,
     DECADES,
@@ -46,6 +49,7 @@ from hybandits.paper.claims import (
     FAILS,
     GROWTH_TOLERANCE,
     HOLDS,
+    LEVEL,
     LINEAR,
     OPEN,
     ORDERS,
@@ -59,7 +63,6 @@ from hybandits.paper.claims import (
     Verdict,
 )
 from hybandits.paper.settings import (
-    DEFECT_SUFFIX,
     DELTA,
     FRESH_NAMES,
     HYRAN_RELEASED,
@@ -72,7 +75,6 @@ from hybandits.paper.settings import (
     uniform_choice_regret,
 )
 from hybandits.paper.theorems import COUPLING_LIMIT
-from hybandits.paper.wording import LEVEL, TESTS, join_names, mean, name_a_few, number, percent, summarise
 
 DISJOINT: theorems.Policy = "DisLinUCB"
 """Shares nothing between arms: its design matrix is one block per arm, and its burn-in counts pulls of an arm."""
@@ -114,17 +116,13 @@ class JudgedOutcome:
         self.experiment = outcome.experiment
         self.protocol: str = outcome.experiment.protocol
         self.horizon = outcome.experiment.horizon
-        self._designs: dict[tuple[str, int], Design | None] = {}
+        self.fresh = outcome.experiment.name in FRESH_NAMES.values()
+        self.design = cache(outcome.design)
 
     def missing(self, policies: Sequence[str]) -> str:
         """Name the policies that were not run in a sentence, which is empty if they all were."""
         names = [name for name in policies if name not in self.outcome.policies]
         return f"No results for {join_names(names)}." if names else ""
-
-    @property
-    def fresh(self) -> bool:
-        """True if these are fresh environments, beside the paper's own."""
-        return self.experiment.name in FRESH_NAMES.values()
 
     @property
     def basis(self) -> str:
@@ -140,12 +138,15 @@ class JudgedOutcome:
         published = e.protocol == "released" and e.seeds == environment_seeds(RELEASED_SEED, count)
         return f"the {count} published environments" if published else f"{count} environments"
 
-    def verdict(self, claim: str, answer: Answer, summary: str, findings: Sequence[Finding] = (), *, test: str = "",
-                basis: str = "") -> Verdict:  # fmt: skip
+    def verdict(
+        self, claim: str, answer: Answer, summary: str, findings: Sequence[Finding] = (), *, other_test: bool = False,
+        basis: str = "",
+    ) -> Verdict:  # fmt: skip
         """A verdict on a claim; `basis` replaces this experiment's if the verdict is about a part of it."""
+        test = CLAIMS[claim].other_test if other_test else CLAIMS[claim].test
         return Verdict(
-            claim=claim, protocol=self.protocol, test=TESTS[test or claim], verdict=answer, summary=summary,
-            evidence=tuple(findings), basis=basis or self.basis, aside=self.fresh or bool(basis),
+            claim=claim, protocol=self.protocol, test=test, verdict=answer, summary=summary, evidence=tuple(findings),
+            basis=basis or self.basis, aside=self.fresh or bool(basis),
         )  # fmt: skip
 
     # ------------------------------------------------------------------ parameters of a policy's run
@@ -169,12 +170,6 @@ class JudgedOutcome:
 
     # ------------------------------------------------------------------ design matrix
 
-    def design(self, policy: str, arms: int) -> Design | None:
-        """Measures of a policy's design matrix; None if there are none."""
-        if (policy, arms) not in self._designs:
-            self._designs[policy, arms] = self.outcome.design(policy, arms)
-        return self._designs[policy, arms]
-
     def rho(self, policy: str, arms: int) -> float:
         """The largest diversity min(rho_x, rho_z) of any run at T; NaN if it was not measured or is 0.
 
@@ -187,23 +182,25 @@ class JudgedOutcome:
         largest = float(np.max(diversity[np.isfinite(diversity)], initial=-math.inf))
         return min(largest, 1.0) if largest > 1e-12 else math.nan
 
-    def burn_in(self, policy: str, arms: int) -> float:
-        """T_o, for DisLinUCB T'_o in pulls of an arm; infinite without diversity."""
+    def problem(self, policy: str, arms: int) -> theorems.Problem | None:
+        """The theorems' problem with the diversity that was measured; None without diversity."""
         rho, e = self.rho(policy, arms), self.experiment
         if math.isnan(rho):
-            return math.inf
+            return None
         delta = SMALL_DELTA if e.name == SMALL_DIVERSITY else self.delta(policy)
-        kind: theorems.Policy = DISJOINT if policy == DISJOINT else "LinUCB"
-        return theorems.burn_in(kind, d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=delta)
+        return theorems.Problem(d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=delta)
+
+    def burn_in(self, policy: str, arms: int) -> float:
+        """T_o, for DisLinUCB T'_o in pulls of an arm; infinite without diversity."""
+        problem = self.problem(policy, arms)
+        return math.inf if problem is None else theorems.burn_in(DISJOINT if policy == DISJOINT else "LinUCB", problem)
 
     def lemma_bound(self, policy: str, arms: int) -> FloatArray | None:
         """The lemma's bound on sigma_max(Z_t) with the measured pulls, (runs, probes); None if there is none."""
-        rho, e, design = self.rho(policy, arms), self.experiment, self.design(policy, arms)
-        if math.isnan(rho) or design is None or design.pulls is None or policy == DISJOINT or e.design_ridge is None:
+        problem, design, ridge = self.problem(policy, arms), self.design(policy, arms), self.experiment.design_ridge
+        if problem is None or design is None or design.pulls is None or policy == DISJOINT or ridge is None:
             return None
-        return theorems.coupling_bound(
-            design.pulls, d1=e.d1, d2=e.d2, horizon=e.horizon, rho=rho, ridge=e.design_ridge, delta=SMALL_DELTA
-        )
+        return theorems.coupling_bound(design.pulls, problem, ridge=ridge)
 
     # ------------------------------------------------------------------ growth
 
@@ -232,6 +229,55 @@ class JudgedOutcome:
             return f"no interval: {single if len(np.unique(units)) < 2 else 'too few runs with a usable value'}"
         lead = f"{of} {number(interval.mean)}".strip()
         return f"{lead}, {LEVEL} interval {number(interval.low)} to {number(interval.high)}"
+
+
+# ------------------------------------------------------------------ words
+
+
+def number(value: float) -> str:
+    """Format a number with as many digits as a reader needs.
+
+    >>> number(0.12345), number(1234.5), number(8.43e8), number(math.inf), number(math.nan)
+    ('0.123', '1,234', '8.4e8', 'infinite', 'unknown')
+    """
+    if not math.isfinite(value):
+        return "unknown" if math.isnan(value) else "infinite"
+    if abs(value) >= 1e6:
+        return f"{value:.2g}".replace("e+0", "e").replace("e+", "e")
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def mean(values: FloatArray) -> str:
+    """Format the mean of the values that are finite."""
+    finite = values[np.isfinite(values)]
+    return number(float(finite.mean())) if len(finite) else "unknown"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join names as a list in a sentence.
+
+    >>> join_names(["a"]), join_names(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def name_a_few(names: Sequence[str]) -> str:
+    """Join at most four names, or three and how many more there are.
+
+    >>> name_a_few(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    return join_names(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def summarise(findings: Sequence[Finding], if_all_hold: str) -> str:
+    """Name the parts of a claim that are contradicted, else those that are not settled."""
+    contradicted = [finding.what for finding in findings if finding.verdict == FAILS]
+    unsettled = [finding.what for finding in findings if finding.verdict == OPEN]
+    if contradicted:
+        return f"Contradicted: {name_a_few(contradicted)}."
+    return f"Not settled: {name_a_few(unsettled)}." if unsettled else if_all_hold
 
 
 # ------------------------------------------------------------------ parts that many claims have
@@ -298,6 +344,13 @@ def judge_growth(values: FloatArray, units: NDArray[Any], *, linear: bool, parts
         return judge_mean(values, units, above=limit, margin=limit - BETWEEN, parts=parts)
     limit = 0.5 + GROWTH_TOLERANCE
     return judge_mean(values, units, below=limit, margin=BETWEEN - limit, parts=parts)
+
+
+def judge_share(successes: int, trials: int, goal: float, *, parts: int) -> tuple[float, Answer]:
+    """Judge whether a probability is at least `goal`; with its lower limit (Clopper and Pearson)."""
+    floor = statistics.proportion_floor(successes, trials, CONFIDENCE)
+    ceiling = 1 - statistics.proportion_floor(trials - successes, trials, 1 - (1 - CONFIDENCE) / parts)
+    return floor, HOLDS if floor >= goal else FAILS if ceiling < goal else OPEN
 
 
 def compare_regrets(
@@ -479,91 +532,118 @@ def judge_claim_4(judged: JudgedOutcome) -> Verdict:
 _GROWS_AS_CLAIMED = "Eigenvalues grow linearly, singular values no faster than a square root."
 
 
+class _Measure(NamedTuple):
+    """A measure of a policy's design matrix, of shape (runs, probes, blocks), and the rows behind it."""
+
+    what: str
+    rows: FloatArray
+    value: FloatArray
+    dimension: int
+    linear: bool
+    """Claimed to grow linearly; if not, at most like a square root."""
+
+
+def _measures(judged: JudgedOutcome, policy: str, design: Design) -> list[_Measure]:
+    """The measures that claim 5 is about; none if they were not taken arm by arm."""
+    d1, d2 = judged.experiment.d1, judged.experiment.d2
+    if design.pulls is None or design.lambda_min_w is None or design.sigma_max_b is None:
+        return []
+    cross = _Measure("sigma_max(B_i)", design.pulls, design.sigma_max_b, max(d1, d2), False)
+    if policy == DISJOINT:
+        return [_Measure("lambda_min of the arms' matrices", design.pulls, design.lambda_min_w, d1 + d2, True), cross]
+    t = np.broadcast_to(design.t[None, :, None], (*design.z_norm.shape, 1))
+    return [
+        _Measure("lambda_min(V)", t, design.lambda_min_v[..., None], d1, True),
+        _Measure("lambda_min(W_i)", design.pulls, design.lambda_min_w, d2, True),
+        cross,
+    ]
+
+
+def _mean_cross_moment(design: Design) -> FloatArray:
+    """sigma_max(B_i) / pulls, the size of an arm's mean of x z', which is 0 in the assumption."""
+    assert design.pulls is not None
+    assert design.sigma_max_b is not None
+    size: FloatArray = design.sigma_max_b / np.maximum(design.pulls, 1)
+    return size
+
+
+def _summarise_growth(findings: Sequence[Finding], if_singular_values_fail: str) -> str:
+    summary = summarise(findings, _GROWS_AS_CLAIMED)
+    failed = any(finding.verdict == FAILS and "sigma_max" in finding.what for finding in findings)
+    return f"{summary} {if_singular_values_fail}" if failed else summary
+
+
 def judge_claim_5(judged: JudgedOutcome) -> Verdict:
     """Judge the exponents of the design matrix in the diversity experiment."""
     if missing := judged.missing(theorems.POLICIES):
         return judged.verdict("5", OPEN, missing)
     findings = [finding for policy in theorems.POLICIES for finding in _judge_spectrum(judged, policy)]
-    summary = summarise(findings, _GROWS_AS_CLAIMED)
-    if _singular_values_fail(findings):
-        summary += (
-            " The arm played is picked for its reward, so its features do not average out: the mean of x z' is 0 by "
-            "the assumption, but not here."
-        )
+    summary = _summarise_growth(
+        findings,
+        "The arm played is picked for its reward, so its features do not average out: the mean of x z' is 0 by "
+        "the assumption, but not here.",
+    )
     answer = combine_answers(findings)
     for policy in _SHARING:
-        design = judged.design(policy, judged.outcome.arms[0])
+        design = judged.design(policy)
         probes = None if design is None else judged.late_quarters(design.t)
-        if design is not None and probes is not None and (size := _mean_cross_moment(design)) is not None:
+        if design is not None and probes is not None and design.pulls is not None:
+            size = _mean_cross_moment(design)
             middle = [number(float(np.median(size[:, probe]))) for probe in (probes[0], -1)]
             what = f"{policy}: sigma_max of an arm's mean x z', median (not deciding; 0 by the assumption)"
             findings.append(Finding(what, f"{middle[0]} at T/2, {middle[1]} at T"))
     return judged.verdict("5", answer, summary, findings)
 
 
-def _singular_values_fail(findings: Sequence[Finding]) -> bool:
-    return any(finding.verdict == FAILS and "sigma_max" in finding.what for finding in findings)
-
-
-def _mean_cross_moment(design: Design) -> FloatArray | None:
-    """sigma_max(B_i) / pulls, the size of an arm's mean of x z', which is 0 in the assumption."""
-    if design.pulls is None or design.sigma_max_b is None:
-        return None
-    size: FloatArray = design.sigma_max_b / np.maximum(design.pulls, 1)
-    return size
-
-
 def _judge_spectrum(judged: JudgedOutcome, policy: theorems.Policy) -> list[Finding]:
-    """The exponents of one policy's design matrix."""
-    d1, d2, arms = judged.experiment.d1, judged.experiment.d2, judged.outcome.arms[0]
-    design = judged.design(policy, arms)
-    if design is None or design.pulls is None or design.lambda_min_w is None or design.sigma_max_b is None:
+    """Judge the exponents of one policy's design matrix."""
+    design = judged.design(policy)
+    measures = [] if design is None else _measures(judged, policy, design)
+    if design is None or not measures:
         return [Finding(policy, "its design matrix was not measured arm by arm", OPEN)]
-    ridge = judged.ridge(policy, arms)
-    t = np.broadcast_to(design.t[None, :, None], (*design.z_norm.shape, 1))
-    units = judged.outcome.independent_units(policy)
+    judge_one = {True: _judge_late_start, False: _judge_root}
+    kept = measures[:1] if policy == DISJOINT else measures
+    return [judge_one[measure.linear](judged, policy, measure, design.t) for measure in kept]
 
-    def judge_linear(what: str, rows: FloatArray, y: FloatArray, dimension: int) -> Finding:
-        probes = judged.late_quarters(design.t)
-        enough = rows >= PULLS_PER_DIMENSION * dimension
-        if probes is None or not enough[:, probes[0]].any():
-            why = "no arm was pulled often enough" if probes else "too few probes in the last half of the rounds"
-            return Finding(f"{policy}: {what}", why, OPEN)
-        use, three = enough[:, probes[0]], rows[:, probes]
-        answer, exponent = judge_growth(
-            statistics.increment_exponents(three, y[:, probes], use), units, linear=True, parts=7
-        )
-        independent = statistics.increment_exponents(
-            three, statistics.expected_smallest_eigenvalue(dimension, three), use
-        )
-        value = judged.describe_interval(exponent, units, of="exponent")
-        value += f" (independent rows would show {mean(independent)}); log-log slope "
-        value += f"{mean(statistics.exponents(rows, y - ridge, enough & judged.late(t)))}{_share_of_arms(use)}"
-        return Finding(f"{policy}: {what}", value, answer)
 
-    def judge_root(what: str, rows: FloatArray, y: FloatArray, dimension: int) -> Finding:
-        enough = rows >= PULLS_PER_DIMENSION * dimension
-        late = enough & judged.late(t)
-        if not late.any():
-            return Finding(f"{policy}: {what}", "no arm was pulled often enough", OPEN)
-        answer, exponent = judge_growth(statistics.exponents(rows, y, late), units, linear=False, parts=7)
-        last = statistics.exponents(rows, y, enough & judged.late(t, 0.25))
-        value = judged.describe_interval(exponent, units, of="exponent")
-        value += f"; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}"
-        return Finding(f"{policy}: {what}", value, answer)
+def _judge_late_start(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
+    """Judge linear growth by increments: smallest eigenvalues start to grow late."""
+    what, rows, y, dimension, _ = measure
+    probes, enough = judged.late_quarters(t), rows >= PULLS_PER_DIMENSION * dimension
+    if probes is None or not enough[:, probes[0]].any():
+        why = "no arm was pulled often enough" if probes else "too few probes in the last half of the rounds"
+        return Finding(f"{policy}: {what}", why, OPEN)
+    use, three, units = enough[:, probes[0]], rows[:, probes], judged.outcome.independent_units(policy)
+    exponents = statistics.increment_exponents(three, y[:, probes], use)
+    answer, exponent = judge_growth(exponents, units, linear=True, parts=7)
+    expected = statistics.expected_smallest_eigenvalue(dimension, three)
+    slopes = statistics.exponents(rows, y - judged.ridge(policy, judged.outcome.arms[0]), enough & _late(judged, t))
+    value = judged.describe_interval(exponent, units, of="exponent")
+    value += f" (independent rows would show {mean(statistics.increment_exponents(three, expected, use))}); "
+    return Finding(f"{policy}: {what}", f"{value}log-log slope {mean(slopes)}{_share_of_arms(use)}", answer)
 
-    if policy == DISJOINT:
-        return [judge_linear("lambda_min of the arms' matrices", design.pulls, design.lambda_min_w, d1 + d2)]
-    return [
-        judge_linear("lambda_min(V)", t, design.lambda_min_v[..., None], d1),
-        judge_linear("lambda_min(W_i)", design.pulls, design.lambda_min_w, d2),
-        judge_root("sigma_max(B_i)", design.pulls, design.sigma_max_b, max(d1, d2)),
-    ]
+
+def _judge_root(judged: JudgedOutcome, policy: theorems.Policy, measure: _Measure, t: FloatArray) -> Finding:
+    """Judge growth like a square root in the last half of the rounds."""
+    what, rows, y, dimension, _ = measure
+    enough, units = rows >= PULLS_PER_DIMENSION * dimension, judged.outcome.independent_units(policy)
+    late = enough & _late(judged, t)
+    if not late.any():
+        return Finding(f"{policy}: {what}", "no arm was pulled often enough", OPEN)
+    answer, exponent = judge_growth(statistics.exponents(rows, y, late), units, linear=False, parts=7)
+    last = statistics.exponents(rows, y, enough & _late(judged, t, 0.25))
+    value = judged.describe_interval(exponent, units, of="exponent")
+    return Finding(
+        f"{policy}: {what}", f"{value}; over the last quarter {mean(last)}{_share_of_arms(late[:, -1])}", answer
+    )
+
+
+def _late(judged: JudgedOutcome, t: FloatArray, share: float = 0.5) -> NDArray[np.bool_]:
+    return judged.late(t, share)[None, :, None]
 
 
 def _share_of_arms(used: NDArray[np.bool_]) -> str:
-    """The share of arms that entered a fit, where not all did."""
-    return "" if used.all() else f"; {percent(float(used.mean()))} of arms had enough pulls"
+    return "" if used.all() else f"; {100 * used.mean():.4g} % of arms had enough pulls"
 
 
 # ------------------------------------------------------------------ claim 6
@@ -605,15 +685,10 @@ def _judge_coupling(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -
     counts = t >= min(burn_in, t[-1])
     small = int((z[:, counts] <= COUPLING_LIMIT).all(axis=1).sum())
     goal = 1 - 4 * judged.delta(policy)
-    floor = statistics.proportion_floor(small, trials, CONFIDENCE)
-    ceiling = 1 - statistics.proportion_floor(
-        trials - small, trials, (1 + CONFIDENCE) / 2
-    )  # two policies: half the error
+    floor, enough = judge_share(small, trials, goal, parts=len(_SHARING))
     slopes = statistics.exponents(t[None, :], z, judged.late(t)[None, :])
     falling = judge_mean(slopes, judged.outcome.independent_units(policy), below=0.0).answer == HOLDS
-    answer = HOLDS if floor >= goal and (reached or falling) else OPEN
-    if reached and ceiling < goal:
-        answer = FAILS
+    answer = enough if reached or (falling and enough == HOLDS) else OPEN
     at_most = _from_when_on(t, (z <= COUPLING_LIMIT).all(axis=0))
     first = "not in all trials even at T" if at_most is None else f"in all trials from t = {at_most:,.0f} on"
     when = "since T_o" if reached else "at T"
@@ -672,8 +747,7 @@ def judge_small_problem(judged: JudgedOutcome) -> list[Verdict]:
                 continue
             missing = judged.missing(basis.deciding)
             answer, summary, findings = (OPEN, missing, []) if missing else test(judged, basis)
-            words = f"{claim} (small problem)"
-            verdicts.append(judged.verdict(claim, answer, summary, findings, test=words, basis=basis.words))
+            verdicts.append(judged.verdict(claim, answer, summary, findings, other_test=True, basis=basis.words))
     return verdicts
 
 
@@ -707,50 +781,29 @@ def _late_decades(judged: JudgedOutcome, t: FloatArray) -> NDArray[np.bool_]:
 def _judge_small_spectrum(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, str, list[Finding]]:
     cases = _cases(judged, basis)
     parts = sum(1 if case.policy == DISJOINT else 3 for case in cases if case.decides)
+    ridge = judged.experiment.design_ridge or 0.0
     findings = []
     for case in cases:
-        for finding in _judge_small_growth(judged, case, parts):
+        units = judged.outcome.independent_units(case.policy, case.arms)
+        late = _late_decades(judged, case.design.t)[None, :, None]
+        for what, rows, y, _, linear in _measures(judged, case.policy, case.design):
+            exponents = statistics.exponents(rows, y - ridge if linear else y, late)
+            answer, exponent = judge_growth(exponents, units, linear=linear, parts=parts)
+            value = judged.describe_interval(exponent, units, of="exponent")
+            finding = Finding(f"{case.name}: {what}", value, answer)
             # The paper says nothing of DisLinUCB's cross blocks, though its proof rests on them as well.
-            decides = case.decides and not (case.policy == DISJOINT and "sigma_max" in finding.what)
+            decides = case.decides and (linear or case.policy != DISJOINT)
             findings.append(finding if decides else finding.informing())
-    summary = summarise(findings, _GROWS_AS_CLAIMED)
-    if _singular_values_fail(findings):
-        summary += " The mean of x z' over an arm's rounds is not 0, as the assumption has it: it tends to a constant."
     answer = combine_answers(findings)
+    summary = _summarise_growth(
+        findings, "The mean of x z' over an arm's rounds is not 0, as the assumption has it: it tends to a constant."
+    )
     for case in cases:
-        size = _mean_cross_moment(case.design)
-        assert size is not None
-        last = size[:, -1]
+        last = _mean_cross_moment(case.design)[:, -1]
         value = f"median {number(float(np.median(last)))}, {number(float(last.min()))} to {number(float(last.max()))}"
         what = f"{case.name}: sigma_max of an arm's mean x z' at T (not deciding; 0 by the assumption)"
         findings.append(Finding(what, value))
     return answer, summary, findings
-
-
-def _judge_small_growth(judged: JudgedOutcome, case: _Case, parts: int) -> list[Finding]:
-    """The exponents of one policy's design matrix."""
-    design, ridge = case.design, judged.experiment.design_ridge
-    assert design.pulls is not None
-    assert design.lambda_min_w is not None
-    assert design.sigma_max_b is not None
-    assert ridge is not None
-    units = judged.outcome.independent_units(case.policy, case.arms)
-    t = np.broadcast_to(design.t[None, :, None], (*design.z_norm.shape, 1))
-    late = _late_decades(judged, design.t)[None, :, None]
-
-    def finding(what: str, rows: FloatArray, y: FloatArray, *, linear: bool) -> Finding:
-        answer, exponent = judge_growth(statistics.exponents(rows, y, late), units, linear=linear, parts=parts)
-        return Finding(f"{case.name}: {what}", judged.describe_interval(exponent, units, of="exponent"), answer)
-
-    cross = finding("sigma_max(B_i)", design.pulls, design.sigma_max_b, linear=False)
-    if case.policy == DISJOINT:
-        whole = finding("lambda_min of the arms' matrices", design.pulls, design.lambda_min_w - ridge, linear=True)
-        return [whole, cross]
-    return [
-        finding("lambda_min(V)", t, design.lambda_min_v[..., None] - ridge, linear=True),
-        finding("lambda_min(W_i)", design.pulls, design.lambda_min_w - ridge, linear=True),
-        cross,
-    ]
 
 
 def _judge_small_coupling(judged: JudgedOutcome, basis: Basis) -> tuple[Answer, str, list[Finding]]:
@@ -780,13 +833,7 @@ def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tupl
         counts = design.pulls.min(axis=2) >= start
     small = int(((z <= COUPLING_LIMIT) | ~counts).all(axis=1).sum())
     reached = bool(counts[:, -1].all())
-    floor = statistics.proportion_floor(small, trials, CONFIDENCE)
-    ceiling = 1 - statistics.proportion_floor(trials - small, trials, 1 - (1 - CONFIDENCE) / max(parts, 1))
-    answer: Answer = OPEN
-    if reached and floor >= goal:
-        answer = HOLDS
-    elif reached and ceiling < goal:
-        answer = FAILS
+    answer = judge_share(small, trials, goal, parts=max(parts, 1))[1] if reached else OPEN
     units = judged.outcome.independent_units(policy, case.arms)
     late = _late_decades(judged, design.t)[None, :]
     slope = statistics.interval(statistics.exponents(design.t[None, :], z, late), units, CONFIDENCE)
@@ -809,20 +856,18 @@ def _judge_late_coupling(judged: JudgedOutcome, case: _Case, parts: int) -> tupl
 
 def _describe_burn_in(judged: JudgedOutcome, case: _Case) -> Finding:
     """The burn-in as printed, and the proof's own inequality with the pulls that were measured."""
-    e, arms, design = judged.experiment, case.arms, case.design
-    rho, start = judged.rho(case.policy, arms), judged.burn_in(case.policy, arms)
-    unit = " pulls of an arm" if case.policy == DISJOINT else ""
-    value = f"{number(start)}{unit} with rho = {number(rho)} (1/rho = {number(1 / rho)}, ridge {e.design_ridge:g})"
-    bound = judged.lemma_bound(case.policy, arms)
-    if bound is not None and design.pulls is not None:
-        least = theorems.eigenvalue_burn_in(d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, delta=SMALL_DELTA)
-        first = [
-            _from_when_on(design.t, true)
-            for true in ((design.pulls >= least).all(axis=(0, 2)), (bound <= COUPLING_LIMIT).all(axis=0))
-        ]
-        pulled, below = ("never" if t is None else f"from t = {number(t)} on" for t in first)
-        value += f"; every arm has T_m = {number(least)} pulls {pulled}, and the proof's bound on Z, with the pulls "
-        value += f"measured, is at most 1/2 {below}; at T it is {number(float(bound[:, -1].max()))}"
+    t, pulls = case.design.t, case.design.pulls
+    rho, start = judged.rho(case.policy, case.arms), number(judged.burn_in(case.policy, case.arms))
+    unit, ridge = " pulls of an arm" if case.policy == DISJOINT else "", judged.experiment.design_ridge
+    value = f"{start}{unit} with rho = {number(rho)} (1/rho = {number(1 / rho)}, ridge {ridge:g})"
+    bound, problem = judged.lemma_bound(case.policy, case.arms), judged.problem(case.policy, case.arms)
+    if bound is not None and pulls is not None and problem is not None:
+        least = theorems.eigenvalue_burn_in(problem)
+        pulled = _from_when_on(t, (pulls >= least).all(axis=(0, 2)))
+        below = _from_when_on(t, (bound <= COUPLING_LIMIT).all(axis=0))
+        texts = ["never" if first is None else f"from t = {number(first)} on" for first in (pulled, below)]
+        value += f"; every arm has T_m = {number(least)} pulls {texts[0]}, and the proof's bound on Z, with the pulls "
+        value += f"measured, is at most 1/2 {texts[1]}; at T it is {number(float(bound[:, -1].max()))}"
     return Finding(f"{case.name}: burn-in", value).informing()
 
 
@@ -859,27 +904,21 @@ def judge_claim_7(outcomes: Sequence[JudgedOutcome]) -> Verdict:
             f"the burn-in in {sum(comparison.early for comparison in comparisons)} of {total}."
         )
     basis = join_names(list(dict.fromkeys(judged.basis for judged in outcomes)))
-    return Verdict(
-        claim="7", protocol=outcomes[0].protocol, test=TESTS["7"], verdict=combine_answers(findings), summary=summary,
-        evidence=tuple(findings), basis=basis,
-    )  # fmt: skip
+    return replace(outcomes[0].verdict("7", combine_answers(findings), summary, findings), basis=basis)
 
 
 def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: int) -> _Comparison:
     """Compare a policy's largest regret with its bound."""
     e = judged.experiment
     what = f"{e.name}{f', K = {arms}' if len(e.arms) > 1 else ''}: {policy}"
-    regret = judged.outcome.final(policy, arms)
-    largest, rho = float(regret.max()), judged.rho(policy, arms)
-    if math.isnan(rho):
+    regret, problem = judged.outcome.final(policy, arms), judged.problem(policy, arms)
+    largest = float(regret.max())
+    if problem is None:
         return _Comparison(Finding(what, "no diversity was measured (rho is 0 or unknown), hence no bound", OPEN))
     if math.isnan(largest):
         return _Comparison(Finding(what, "a regret is not a number", OPEN))
     ridge, burn_in = theorems.prescribed_ridge(policy, arms=arms), judged.burn_in(policy, arms)
-    bound = theorems.regret_bound(
-        policy, d1=e.d1, d2=e.d2, arms=arms, horizon=e.horizon, rho=rho, ridge=ridge, delta=judged.delta(policy),
-        bound=max(e.theta_bound, e.beta_bound),
-    )  # fmt: skip
+    bound = theorems.regret_bound(policy, problem, ridge=ridge, bound=max(e.theta_bound, e.beta_bound))
     limit = theorems.trivial_bound(horizon=e.horizon, theta_bound=e.theta_bound, beta_bound=e.beta_bound)
     # DisLinUCB's bound is derived for every T: its T'_o counts pulls of an arm, and stands in the bound.
     early, vacuous = policy != DISJOINT and e.horizon <= burn_in, bound > limit
@@ -887,7 +926,7 @@ def _compare_with_bound(judged: JudgedOutcome, policy: theorems.Policy, arms: in
     value = f"largest regret {number(largest)} in {len(regret)} runs, bound {number(bound)}"
     value += "" if math.isnan(ratio) else f", {number(ratio)} times as large"
     unit = "pulls of an arm" if policy == DISJOINT else f"against T = {e.horizon:,}"
-    value += f"{', vacuous' if vacuous else ''}; rho = {number(rho)}, burn-in {number(burn_in)} {unit}"
+    value += f"{', vacuous' if vacuous else ''}; rho = {number(problem.rho)}, burn-in {number(burn_in)} {unit}"
     different = [] if judged.ridge(policy, arms) == ridge else ["lambda"]
     different += [] if judged.exploration(policy).get("kind") == "AsWritten" else ["gamma"]
     value += f"; run with another {join_names(different)} than the theorem's" if different else ""
@@ -907,26 +946,19 @@ def judge_claim_8(judged: JudgedOutcome) -> Verdict:
     missing = judged.missing(("HyLinUCB", *_RIVALS))
     findings = [] if missing else _judge_click_log(judged)
     answer, summary = combine_answers(findings), missing or _summarise_click_log(judged, findings)
-    pairs = [("HyLinUCB", "HyRan")] + [(f"HyLinUCB{DEFECT_SUFFIX}", f"{rival}{DEFECT_SUFFIX}") for rival in _RIVALS]
-    variants = [compare_regrets(judged, a, b) for a, b in pairs if not judged.missing([a, b])]
     if synthetic:
-        findings = [
-            Finding(f"synthetic log: {one.what}", f"{one.value}; in this synthetic log: {one.verdict}").informing()
-            for one in findings
-        ]
-        variants = [Finding(f"synthetic log: {one.what}", one.value) for one in variants]
-        if summary.startswith(("Contradicted", "Not settled")):
-            summary = summary[0].lower() + summary[1:]
-        answer = OPEN
-        summary = (
+        early = (
             "No real data: the log is synthetic, not Yahoo's, so nothing is known about the claim. What the synthetic "
             f"log shows: {summary}"
         )
-    elif findings and (reason := _reason_it_is_too_early(judged)):
+    else:
+        early = _reason_it_is_too_early(judged) if findings else ""
+    if early:
         findings = [Finding(one.what, f"{one.value}; so far: {one.verdict}").informing() for one in findings]
-        answer, summary = OPEN, reason
-    evidence = [*findings, *(variant.informing() for variant in variants)]
-    return judged.verdict(claim, answer, summary, evidence, test="8 (synthetic log)" if synthetic else "8")
+        answer, summary = OPEN, early
+    if not judged.missing(["HyLinUCB", "HyRan"]):
+        findings.append(compare_regrets(judged, "HyLinUCB", "HyRan").informing())
+    return judged.verdict(claim, answer, summary, findings, other_test=synthetic)
 
 
 def _judge_click_log(judged: JudgedOutcome) -> list[Finding]:

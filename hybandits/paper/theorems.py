@@ -25,8 +25,8 @@ Some of what is printed does not add up. It is listed here, so that nobody takes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -37,16 +37,43 @@ Policy = Literal["LinUCB", "HyLinUCB", "DisLinUCB"]
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "arms": lambda k: checks.count("arms", k, least=1, why="it is the number of arms K"),
-    "horizon": lambda t: checks.count("horizon", t, least=1, why="it is the number of rounds T"),
-    "delta": lambda delta: checks.probability("delta", delta, "it is a failure probability, e.g. 0.01"),
-    "bound": lambda s: checks.positive("bound", s, "it bounds the norms of theta and every beta_i (S in the paper)"),
-    "ridge": checks.ridge,
-}
-
 COUPLING_LIMIT = 0.5
 """The largest sigma_max(Z_t), the coupling of shared and own parameters, that the proofs allow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """The quantities that all theorems depend on.
+
+    Parameters
+    ----------
+    d1, d2, arms, horizon : int
+        Numbers of shared and of own features, of arms K and of rounds T.
+    rho : float
+        Diversity: a lower bound of the features' second moments, at most 1.
+    delta : float
+        Failure probability.
+    """
+
+    d1: int
+    d2: int
+    arms: int
+    horizon: int
+    rho: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        checks.dimensions(self.d1, self.d2)
+        checks.count("arms", self.arms, least=1, why="it is the number of arms K")
+        checks.count("horizon", self.horizon, least=1, why="it is the number of rounds T")
+        checks.probability("delta", self.delta, "it is a failure probability, e.g. 0.01")
+        if not 1e-50 <= self.rho <= 1:
+            raise ValueError(f"rho must lie between 1e-50 and 1, got {self.rho!r}: features have norms of at most 1")
+
+    @property
+    def logarithm(self) -> float:
+        """log((d1 + d2) K/delta)."""
+        return math.log((self.d1 + self.d2) * self.arms / self.delta)
 
 
 def prescribed_ridge(policy: Policy, *, arms: int) -> float:
@@ -55,13 +82,10 @@ def prescribed_ridge(policy: Policy, *, arms: int) -> float:
     >>> prescribed_ridge("HyLinUCB", arms=25), prescribed_ridge("LinUCB", arms=25)
     (25.0, 1.0)
     """
-    _check(policy, arms=arms)
     return float(arms) if policy == "HyLinUCB" else 1.0
 
 
-def gamma(
-    policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, ridge: float, delta: float, bound: float = 1.0
-) -> float:
+def gamma(policy: Policy, problem: Problem, *, ridge: float, bound: float = 1.0) -> float:
     """The exploration coefficient of the appendix; that of the paper's body is `hybandits.AsWritten`.
 
     LinUCB:     2 S sqrt(lambda K) + sqrt(2 (d1 + d2 K) log(T/delta))
@@ -70,7 +94,10 @@ def gamma(
 
     The proofs take lambda = 1, K and 1; the first term of each says how it depends on lambda.
     """
-    _check(policy, d1=d1, d2=d2, arms=arms, horizon=horizon, ridge=ridge, delta=delta, bound=bound)
+    _check_policy(policy)
+    checks.ridge(ridge)
+    checks.positive("bound", bound, "it bounds the norms of theta and every beta_i (S in the paper)")
+    d1, d2, arms, horizon, delta = problem.d1, problem.d2, problem.arms, problem.horizon, problem.delta
     if policy == "LinUCB":
         return 2 * bound * math.sqrt(ridge * arms) + math.sqrt(2 * (d1 + d2 * arms) * math.log(horizon / delta))
     if policy == "HyLinUCB":
@@ -78,39 +105,38 @@ def gamma(
     return 2 * math.sqrt(ridge * bound) + math.sqrt(2 * (d1 + d2) * math.log(arms * horizon / delta))
 
 
-def eigenvalue_burn_in(*, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
+def eigenvalue_burn_in(problem: Problem) -> float:
     """T_m, the number of rows from which on the smallest eigenvalue of their sum is at least rho / 2 per row.
 
     T_m = (16/rho^2 + 8/(3 rho)) log(2 (d1 + d2) K T/delta)
     """
-    _check(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
-    return (16 / rho**2 + 8 / (3 * rho)) * math.log(2 * (d1 + d2) * arms * horizon / delta)
+    rho = problem.rho
+    rows = 2 * (problem.d1 + problem.d2) * problem.arms * problem.horizon
+    return (16 / rho**2 + 8 / (3 * rho)) * math.log(rows / problem.delta)
 
 
-def burn_in(policy: Policy, *, d1: int, d2: int, arms: int, horizon: int, rho: float, delta: float) -> float:
+def burn_in(policy: Policy, problem: Problem) -> float:
     """The burn-in T_o: the round from which on M_t lies between U_t/2 and 2 U_t, U_t being its block diagonal part.
 
     LinUCB, HyLinUCB:  T_o  = max(128/rho^2, 4 T_m) K^2 log((d1 + d2) K/delta)
     DisLinUCB:         T'_o = max(128/rho^2 log((d1 + d2) K/delta), T_m), counted in pulls of an arm
 
-    Parameters are those of `regret_bound`. See the notes at the top of this module on the 4 T_m and on lambda >= 1/rho.
+    See the notes at the top of this module on the 4 T_m and on lambda >= 1/rho.
 
     Examples
     --------
-    >>> round(burn_in("LinUCB", d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, delta=0.01), -6)
+    >>> problem = Problem(d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, delta=0.01)
+    >>> round(burn_in("LinUCB", problem), -6)
     121000000.0
     """
-    _check(policy)
-    least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
-    logarithm = math.log((d1 + d2) * arms / delta)
+    _check_policy(policy)
+    least, rows = eigenvalue_burn_in(problem), 128 / problem.rho**2
     if policy == "DisLinUCB":
-        return max(128 / rho**2 * logarithm, least)
-    return max(128 / rho**2, 4 * least) * arms**2 * logarithm
+        return max(rows * problem.logarithm, least)
+    return max(rows, 4 * least) * problem.arms**2 * problem.logarithm
 
 
-def coupling_bound(
-    pulls: FloatArray, *, d1: int, d2: int, horizon: int, rho: float, ridge: float, delta: float
-) -> FloatArray:
+def coupling_bound(pulls: FloatArray, problem: Problem, *, ridge: float) -> FloatArray:
     """The key lemma's bound on sigma_max(Z_t) after t = sum_i tau_i rounds, tau_i of which went to arm i.
 
     sum_i sqrt(8 tau_i log((d1 + d2) K/delta)) / sqrt(rho t/2) / sqrt(rho tau_i/2, or lambda if tau_i < T_m)
@@ -123,8 +149,10 @@ def coupling_bound(
     ----------
     pulls : array of shape (.., K)
         The pulls tau_i of every arm.
-    d1, d2, horizon, rho, ridge, delta
-        As for `regret_bound`.
+    problem : Problem
+        The problem.
+    ridge : float
+        lambda.
 
     Returns
     -------
@@ -133,47 +161,30 @@ def coupling_bound(
 
     Examples
     --------
-    >>> pulls = np.array([[100, 100], [50_000, 50_000]])
-    >>> coupling_bound(pulls, d1=1, d2=1, horizon=100_000, rho=0.5, ridge=2.0, delta=0.1).round(3)
+    >>> problem = Problem(d1=1, d2=1, arms=2, horizon=100_000, rho=0.5, delta=0.1)
+    >>> coupling_bound(np.array([[100, 100], [50_000, 50_000]]), problem, ridge=2.0).round(3)
     array([  inf, 0.137])
     """
     pulls = np.asarray(pulls, dtype=float)
-    arms = pulls.shape[-1]
-    least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
-    lam, t = checks.ridge(ridge), pulls.sum(axis=-1)
-    own = np.where(pulls >= least, rho * pulls / 2, lam)
-    terms = np.sqrt(8 * pulls * math.log((d1 + d2) * arms / delta) / own).sum(axis=-1)
+    rho, least, t = problem.rho, eigenvalue_burn_in(problem), pulls.sum(axis=-1)
+    own = np.where(pulls >= least, rho * pulls / 2, checks.ridge(ridge))
+    terms = np.sqrt(8 * pulls * problem.logarithm / own).sum(axis=-1)
     bound: FloatArray = np.where(t >= least, terms / np.sqrt(rho * np.maximum(t, 1.0) / 2), np.inf)
     return bound
 
 
-def alpha(
-    *, d1: int, d2: int, arms: int, horizon: int, rho: float, ridge: float, delta: float, bound: float = 1.0
-) -> float:
+def alpha(problem: Problem, *, ridge: float, bound: float = 1.0) -> float:
     """alpha(lambda): what HyLinUCB's smaller gamma leaves uncovered is at most alpha(lambda)/sqrt(t) for t > T_o.
 
     alpha(lambda) = 4 K S sqrt(log(K (d1 + d2)/delta)) (sqrt(T_m/(rho lambda)) + sqrt(2)/rho)
                     (2 S sqrt(lambda K) + sqrt(2 (d1 + d2 K) log(T/delta)))/sqrt(lambda)
     """
-    least = eigenvalue_burn_in(d1=d1, d2=d2, arms=arms, horizon=horizon, rho=rho, delta=delta)
-    whole = gamma("LinUCB", d1=d1, d2=d2, arms=arms, horizon=horizon, ridge=ridge, delta=delta, bound=bound)
-    logarithm = math.log(arms * (d1 + d2) / delta)
-    growth = math.sqrt(least / (rho * ridge)) + math.sqrt(2) / rho
-    return 4 * arms * bound * math.sqrt(logarithm) * growth * whole / math.sqrt(ridge)
+    whole = gamma("LinUCB", problem, ridge=ridge, bound=bound)
+    growth = math.sqrt(eigenvalue_burn_in(problem) / (problem.rho * ridge)) + math.sqrt(2) / problem.rho
+    return 4 * problem.arms * bound * math.sqrt(problem.logarithm) * growth * whole / math.sqrt(ridge)
 
 
-def regret_bound(
-    policy: Policy,
-    *,
-    d1: int,
-    d2: int,
-    arms: int,
-    horizon: int,
-    rho: float,
-    ridge: float,
-    delta: float,
-    bound: float = 1.0,
-) -> float:
+def regret_bound(policy: Policy, problem: Problem, *, ridge: float, bound: float = 1.0) -> float:
     """The proofs' bound on the regret at T, which holds with probability at least 1 - 4 delta.
 
     LinUCB:     4 gamma sqrt((d1 + d2 K) T_o log T_o) + sqrt(8) gamma (2 K sqrt(d2 T_m log T_m) + sqrt(32 K T/rho))
@@ -186,34 +197,29 @@ def regret_bound(
     ----------
     policy : {"LinUCB", "HyLinUCB", "DisLinUCB"}
         The policy; the paper has theorems for no other.
-    d1, d2, arms, horizon : int
-        Numbers of shared and of own features, of arms K and of rounds T.
-    rho : float
-        Diversity: a lower bound of the features' second moments, at most 1.
+    problem : Problem
+        The problem.
     ridge : float
         lambda; the theorems have `prescribed_ridge`.
-    delta : float
-        Failure probability.
     bound : float
         S, which bounds the norms of theta and of every beta_i.
 
     Examples
     --------
-    >>> round(regret_bound("DisLinUCB", d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, ridge=1.0, delta=0.01), -3)
+    >>> problem = Problem(d1=5, d2=5, arms=10, horizon=30_000, rho=0.1, delta=0.01)
+    >>> round(regret_bound("DisLinUCB", problem, ridge=1.0), -3)
     2560000.0
     """
-    world: dict[str, Any] = {"d1": d1, "d2": d2, "arms": arms, "horizon": horizon, "delta": delta}
-    g = gamma(policy, ridge=ridge, bound=bound, **world)
-    start = burn_in(policy, rho=rho, **world)
+    d1, d2, arms, horizon, rho = problem.d1, problem.d2, problem.arms, problem.horizon, problem.rho
+    g, start = gamma(policy, problem, ridge=ridge, bound=bound), burn_in(policy, problem)
     if policy == "DisLinUCB":
         own = arms * math.sqrt(2) * _root(d1 + d2, start)
         return 2 * g * (own + 4 * math.sqrt(2) * math.sqrt(arms * horizon / rho))
-    least = eigenvalue_burn_in(rho=rho, **world)
+    least = eigenvalue_burn_in(problem)
     later = math.sqrt(8) * g * (2 * arms * _root(d2, least) + math.sqrt(32 * arms * horizon / rho))
     if policy == "LinUCB":
         return 4 * g * _root(d1 + d2 * arms, start) + later
-    uncovered = alpha(rho=rho, ridge=ridge, bound=bound, **world)
-    return 2 * start * bound + later + 4 * uncovered * math.sqrt(horizon)
+    return 2 * start * bound + later + 4 * alpha(problem, ridge=ridge, bound=bound) * math.sqrt(horizon)
 
 
 def trivial_bound(*, horizon: int, theta_bound: float, beta_bound: float) -> float:
@@ -231,18 +237,6 @@ def _root(dimension: int, rounds: float) -> float:
     return math.sqrt(dimension * rounds * math.log(rounds))
 
 
-def _check(policy: str = POLICIES[0], **given: Any) -> None:
-    """Refuse arguments for which the theorems say nothing."""
+def _check_policy(policy: str) -> None:
     if policy not in POLICIES:
         raise ValueError(f"policy must be one of {', '.join(POLICIES)}, got {policy!r}: the paper bounds no other")
-    if "d1" in given:
-        checks.dimensions(given["d1"], given["d2"])
-    for name, check in _CHECKS.items():
-        if name in given:
-            check(given[name])
-    if "rho" in given:
-        checks.positive("rho", given["rho"], "it bounds second moments from below; without diversity there is no bound")
-        if not 1e-50 <= given["rho"] <= 1:
-            raise ValueError(
-                f"rho must lie between 1e-50 and 1, got {given['rho']!r}: features have norms of at most 1"
-            )

@@ -2,10 +2,9 @@
 
 The page is a single file that needs no network and no scripts. The same results give the same bytes.
 
-- `write`: everything that goes into a results folder.
 - `outcomes`: results in order, their names, and how much was run.
 - `figures`: every figure, each drawn light and dark, with its words.
 - `tables`: regrets beside the published numbers.
-- `page`: the page, from the templates beside it.
+- `page`: the page, from the templates beside it, and everything else that goes into a results folder.
 - `terminal`: the summary of experiments, of a log, and of an evaluation on a log.
 """

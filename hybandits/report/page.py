@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Sequence
 from itertools import groupby
@@ -14,12 +15,11 @@ from markupsafe import Markup, escape
 
 from hybandits import paper
 from hybandits.experiments.results import Results
-from hybandits.paper.claims import Verdict
+from hybandits.foundation.files import clear_parts, write_atomically
+from hybandits.paper.claims import LEVEL, Verdict
 from hybandits.paper.published_numbers import HYRAN_TOLERANCE, READ_OUT_ERRORS, TOLERANCE
-from hybandits.paper.wording import LEVEL
-from hybandits.report.figures import Drawn
+from hybandits.report.figures import Drawn, draw_all
 from hybandits.report.figures.looks import Section
-from hybandits.report.figures.regret import change
 from hybandits.report.outcomes import (
     SYNTHETIC,
     count,
@@ -42,9 +42,56 @@ from hybandits.report.tables import (
     has_published,
     number,
     on_logs,
+    read_out_rows,
     read_out_table,
     regret_by_experiment,
+    regret_csv,
+    regret_rows,
+    summary_of,
 )
+
+
+def write_report(results: Results, verdicts: Sequence[Verdict], *, workers: int = 1) -> Path:
+    """Write figures/, report/index.html, report/summary.json and report/regret.csv into the folder of the results.
+
+    Beside the page is the record of every experiment of one's own, report/NAME.record.json, which runs it again.
+
+    Parameters
+    ----------
+    results : Results
+        The results, as `hybandits.experiments.results.read_results` returns them.
+    verdicts : sequence of Verdict
+        The paper's claims judged on these results, see `hybandits.paper.judging.judge`.
+    workers : int, default 1
+        Processes to draw the figures in; 1 draws them in this one.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    drawn = draw_all(results, results.folder / "figures", workers=workers)
+    rows, read_outs = regret_rows(results), read_out_rows(results)
+    out = results.folder / "report"
+    page = out / "index.html"
+    summary = summary_of(results, verdicts, rows, read_outs)
+    texts = {
+        out / "regret.csv": regret_csv(results),
+        out / "summary.json": json.dumps(summary, indent=1, allow_nan=False) + "\n",
+        page: page_of(results, drawn, verdicts, rows, read_outs),
+    }
+    for outcome in results.outcomes.values():
+        if outcome.experiment.protocol == "own":
+            record = json.dumps(outcome.experiment.plain(), indent=1, ensure_ascii=False) + "\n"
+            texts[out / f"{outcome.experiment.name}.record.json"] = record
+    for path, text in texts.items():
+        _write_text(path, text)
+    clear_parts([*texts, *(file for figure in drawn for file in figure.files)])
+    return page
+
+
+def _write_text(path: Path, text: str) -> None:
+    write_atomically(path, lambda name: Path(name).write_text(text, encoding="utf-8", newline="\n"))
 
 
 def page_of(
@@ -104,7 +151,7 @@ def page_of(
             read_outs=read_out_table(read_outs) if read_outs else None,
             beyond=beyond_section(of_worlds),
             click_logs=[(outcome, _uniform_shares(outcome), click_log_table(outcome, rows)) for outcome in logged],
-            defect=[(o, [change(o, name, twin) for name, twin in twins(o).items()]) for o in logged if twins(o)],
+            defect=any(twins(outcome) for outcome in logged),
             first=ordered[0] if ordered else None,
             galleries=galleries([figure for figure in drawn if figure not in ordered[:1]]),
         )

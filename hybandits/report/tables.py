@@ -16,12 +16,11 @@ from hybandits import paper, statistics
 from hybandits.experiments.record import environment_seeds
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper.claims import CONFIDENCE, Verdict
+from hybandits.paper.claims import CONFIDENCE, LEVEL, Verdict
 from hybandits.paper.published_numbers import agrees, published, tolerance
-from hybandits.paper.wording import percent
 from hybandits.report.outcomes import ASIDE, BEST, REPRODUCED, SYNTHETIC, count, in_order, is_synthetic, name_of, under
 
-INTERVAL = f"{percent(CONFIDENCE)} interval"
+INTERVAL = f"{LEVEL} interval"
 """Head of a column of intervals."""
 NUMBERS = ("mean", INTERVAL, "lowest", "highest", "published", "ratio", "within")
 """Heads of the numbers of a row."""

@@ -27,8 +27,8 @@ from hybandits.paper.judging import (
     judge_mean,
     judge_order,
     judge_shape,
+    summarise,
 )
-from hybandits.paper.wording import summarise
 from hybandits.statistics import Interval
 from tests.support.fabricated_outcomes import (
     ORDER_1,
@@ -126,8 +126,8 @@ def test_rho_is_the_largest_of_any_run_and_sets_the_burn_in() -> None:
     outcome = judged(e, root_curves(e, 0.5), measures(e, rho=0.05))
     rho = outcome.rho("LinUCB", 25)
     assert 0.045 < rho <= 0.05
-    expected = theorems.burn_in("LinUCB", d1=10, d2=10, arms=25, horizon=5_000, rho=rho, delta=paper.DELTA)
-    assert outcome.burn_in("LinUCB", 25) == expected
+    problem = theorems.Problem(d1=10, d2=10, arms=25, horizon=5_000, rho=rho, delta=paper.DELTA)
+    assert outcome.burn_in("LinUCB", 25) == theorems.burn_in("LinUCB", problem)
 
 
 @pytest.mark.parametrize("rho", [0.0, math.nan])
@@ -483,10 +483,8 @@ def test_a_synthetic_log_never_decides(levels: dict[str, float], trials: int) ->
         "No real data: the log is synthetic, not Yahoo's, so nothing is known about the claim."
     )
     assert {finding.verdict for finding in verdict.evidence} == {None}
-    for finding in verdict.evidence:
-        assert finding.what.startswith("synthetic log: ")
-        assert finding.what.endswith("(not deciding)")
-    answers = [finding.value.rpartition("; in this synthetic log: ")[2] for finding in verdict.evidence[:5]]
+    assert all(finding.what.endswith("(not deciding)") for finding in verdict.evidence)
+    answers = [finding.value.rpartition("; so far: ")[2] for finding in verdict.evidence[:5]]
     if trials == 1:
         assert answers == [OPEN] * 5
     else:
@@ -505,7 +503,6 @@ def test_positions_as_arms_are_a_claim_of_their_own() -> None:
     judged_claims = [(verdict.claim, verdict.protocol) for verdict in verdicts]
     assert judged_claims == [("8", "released"), ("8", "written"), ("8 (positions)", "released")]
     assert "positions" in verdicts[2].statement
-    assert verdicts[2].evidence[-1].what == "HyLinUCB, defect < HyRan (released), defect (not deciding)"
     for verdict in verdicts:
         assert verdict.statement.endswith(".")
         assert verdict.test.endswith(".")

@@ -95,8 +95,10 @@ def test_the_small_problem_is_as_the_proof_asks_and_reaches_the_burn_in() -> Non
         assert {settings["ridge"] for settings in given} == {paper.SMALL_RIDGE}
         assert {s["exploration"]["delta"] for s in given if "exploration" in s} == {paper.SMALL_DELTA}
         for arms in record.arms:
-            world: dict[str, Any] = {"d1": 2, "d2": 2, "arms": arms, "horizon": record.horizon}
-            start = theorems.burn_in("LinUCB", **world, rho=1 / 2, delta=paper.SMALL_DELTA)
+            problem = theorems.Problem(
+                d1=2, d2=2, arms=arms, horizon=record.horizon, rho=1 / 2, delta=paper.SMALL_DELTA
+            )
+            start = theorems.burn_in("LinUCB", problem)
             assert start < record.horizon / 2
             assert record.probes[-2] > 0.85 * record.horizon, "probes are close enough to see what follows"
 

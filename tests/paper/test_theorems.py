@@ -13,6 +13,7 @@ from hybandits.paper import theorems
 from hybandits.paper.theorems import (
     POLICIES,
     Policy,
+    Problem,
     alpha,
     burn_in,
     coupling_bound,
@@ -25,6 +26,10 @@ from hybandits.paper.theorems import (
 WORLD: dict[str, Any] = {"d1": 5, "d2": 5, "arms": 10, "horizon": 30_000, "delta": 0.01}
 
 
+def problem(rho: float = 0.1, **changes: Any) -> Problem:
+    return Problem(**(WORLD | {"rho": rho} | changes))
+
+
 @pytest.mark.parametrize(
     ("policy", "ridge", "expected"),
     [
@@ -35,7 +40,7 @@ WORLD: dict[str, Any] = {"d1": 5, "d2": 5, "arms": 10, "horizon": 30_000, "delta
     ],
 )
 def test_gamma_of_the_appendix(policy: Policy, ridge: float, expected: float) -> None:
-    assert gamma(policy, ridge=ridge, **WORLD) == pytest.approx(expected, rel=1e-6)
+    assert gamma(policy, problem(), ridge=ridge) == pytest.approx(expected, rel=1e-6)
     assert theorems.prescribed_ridge(policy, arms=10) == ridge
 
 
@@ -46,25 +51,25 @@ def test_body_and_appendix_differ_in_the_first_term_only(policy: Policy, reducti
     body = exploration.AsWritten(horizon=30_000, delta=0.01, arms=10).coefficients(reduction, 5, 5, 10, 1.0).base
     ridge = theorems.prescribed_ridge(policy, arms=10)
     more = {"LinUCB": math.sqrt(10), "HyLinUCB": 2 * (math.sqrt(20) - math.sqrt(10)), "DisLinUCB": 0.0}
-    assert gamma(policy, ridge=ridge, **WORLD) - body == pytest.approx(more[policy], abs=1e-9)
+    assert gamma(policy, problem(), ridge=ridge) - body == pytest.approx(more[policy], abs=1e-9)
 
 
 def test_burn_ins_by_hand() -> None:
     # log(2 * 10 * 10 * 30000/0.01) = log 6e8 = 20.212441; log(10 * 10/0.01) = 9.210340
     least = (1600 + 80 / 3) * 20.212441
-    assert eigenvalue_burn_in(rho=0.1, **WORLD) == pytest.approx(least, rel=1e-6)
+    assert eigenvalue_burn_in(problem()) == pytest.approx(least, rel=1e-6)
     for policy in ("LinUCB", "HyLinUCB"):
-        assert burn_in(policy, rho=0.1, **WORLD) == pytest.approx(4 * least * 100 * 9.210340, rel=1e-6)
-    assert burn_in("DisLinUCB", rho=0.1, **WORLD) == pytest.approx(12_800 * 9.210340, rel=1e-6)
+        assert burn_in(policy, problem()) == pytest.approx(4 * least * 100 * 9.210340, rel=1e-6)
+    assert burn_in("DisLinUCB", problem()) == pytest.approx(12_800 * 9.210340, rel=1e-6)
 
 
 def test_the_bound_on_the_coupling_by_hand() -> None:
-    world: dict[str, Any] = {"d1": 2, "d2": 2, "horizon": 100_000, "rho": 0.5, "ridge": 4.0, "delta": 0.1}
-    least = eigenvalue_burn_in(d1=2, d2=2, arms=2, horizon=100_000, rho=0.5, delta=0.1)  # 69.3 log 1.6e7
+    small = Problem(d1=2, d2=2, arms=2, horizon=100_000, rho=0.5, delta=0.1)
+    least = eigenvalue_burn_in(small)  # 69.3 log 1.6e7
     logarithm = math.log(4 * 2 / 0.1)
     assert 1150 < least < 1151
     pulls = np.array([[100, 1000], [2000, 100], [2000, 6000]])
-    bound = coupling_bound(pulls, **world)
+    bound = coupling_bound(pulls, small, ridge=4.0)
     assert bound[0] == math.inf, "t < T_m"
     both = math.sqrt(8 * 2000 * logarithm / 500) + math.sqrt(8 * 100 * logarithm / 4)
     assert bound[1] == pytest.approx(both / math.sqrt(0.25 * 2100))
@@ -74,52 +79,52 @@ def test_the_bound_on_the_coupling_by_hand() -> None:
 def test_with_pulled_arms_the_coupling_is_bounded_before_the_burn_in() -> None:
     """At 128/rho^2 K^2 log((d1 + d2) K/delta) the bound is 1/2: the 4 T_m of T_o is for arms with few pulls."""
     start = 128 / 0.25 * 9 * math.log(4 * 3 / 0.1)
-    world: dict[str, Any] = {"d1": 2, "d2": 2, "horizon": 10**6, "rho": 0.5, "delta": 0.1}
-    assert coupling_bound(np.full(3, start / 3), ridge=4.0, **world) == pytest.approx(0.5)
-    assert start < burn_in("LinUCB", arms=3, **world)
+    small = Problem(d1=2, d2=2, arms=3, horizon=10**6, rho=0.5, delta=0.1)
+    assert coupling_bound(np.full(3, start / 3), small, ridge=4.0) == pytest.approx(0.5)
+    assert start < burn_in("LinUCB", small)
 
 
 def test_the_other_branch_of_each_burn_in() -> None:
-    small: dict[str, Any] = {"d1": 1, "d2": 0, "arms": 1, "horizon": 1, "delta": 0.9, "rho": 0.5}
-    assert burn_in("LinUCB", **small) == pytest.approx(128 / 0.25 * math.log(1 / 0.9))
-    assert burn_in("DisLinUCB", **small) == eigenvalue_burn_in(**small)
+    small = Problem(d1=1, d2=0, arms=1, horizon=1, delta=0.9, rho=0.5)
+    assert burn_in("LinUCB", small) == pytest.approx(128 / 0.25 * math.log(1 / 0.9))
+    assert burn_in("DisLinUCB", small) == eigenvalue_burn_in(small)
 
 
 def test_alpha_is_the_proofs_second_form() -> None:
     for ridge in (10.0, 1.0, 0.1):
         rho, s = 0.05, 0.8
-        least = eigenvalue_burn_in(rho=rho, **WORLD)
+        least = eigenvalue_burn_in(problem(rho))
         c = 4 * s * math.sqrt(math.log(10 * 10 / 0.01))
         beta = 2 * s * math.sqrt(ridge * 10) + math.sqrt(2 * 55 * math.log(30_000 / 0.01))
         expected = c * beta * 10 * (math.sqrt(least) / (ridge * math.sqrt(rho)) + math.sqrt(2) / rho / math.sqrt(ridge))
-        assert alpha(rho=rho, ridge=ridge, bound=s, **WORLD) == pytest.approx(expected)
+        assert alpha(problem(rho), ridge=ridge, bound=s) == pytest.approx(expected)
 
 
 def test_bounds_are_the_proofs_last_lines() -> None:
     rho, s, k, d, t = 0.05, 0.8, 10, 10, 30_000
-    least = eigenvalue_burn_in(rho=rho, **WORLD)
-    start = burn_in("LinUCB", rho=rho, **WORLD)
+    least = eigenvalue_burn_in(problem(rho))
+    start = burn_in("LinUCB", problem(rho))
 
-    g = gamma("LinUCB", ridge=1.0, bound=s, **WORLD)
+    g = gamma("LinUCB", problem(rho), ridge=1.0, bound=s)
     constant = 4 * math.sqrt(55 * start * math.log(start)) + 4 * k * math.sqrt(2 * 5 * least * math.log(least))
     expected = constant * g + 16 * math.sqrt(k / rho) * g * math.sqrt(t)
-    assert regret_bound("LinUCB", rho=rho, ridge=1.0, bound=s, **WORLD) == pytest.approx(expected)
+    assert regret_bound("LinUCB", problem(rho), ridge=1.0, bound=s) == pytest.approx(expected)
 
-    g = gamma("HyLinUCB", ridge=10.0, bound=s, **WORLD)
-    expected = 2 * start * s + 4 * alpha(rho=rho, ridge=10.0, bound=s, **WORLD) * math.sqrt(t)
+    g = gamma("HyLinUCB", problem(rho), ridge=10.0, bound=s)
+    expected = 2 * start * s + 4 * alpha(problem(rho), ridge=10.0, bound=s) * math.sqrt(t)
     expected += g * (4 * k * math.sqrt(2 * 5 * least * math.log(least)) + 16 * math.sqrt(k * t / rho))
-    assert regret_bound("HyLinUCB", rho=rho, ridge=10.0, bound=s, **WORLD) == pytest.approx(expected)
+    assert regret_bound("HyLinUCB", problem(rho), ridge=10.0, bound=s) == pytest.approx(expected)
 
-    own = burn_in("DisLinUCB", rho=rho, **WORLD)
-    g = gamma("DisLinUCB", ridge=1.0, bound=s, **WORLD)
+    own = burn_in("DisLinUCB", problem(rho))
+    g = gamma("DisLinUCB", problem(rho), ridge=1.0, bound=s)
     expected = 2 * g * (k * math.sqrt(2 * d * own * math.log(own)) + math.sqrt(32 * k * t / rho))
-    assert regret_bound("DisLinUCB", rho=rho, ridge=1.0, bound=s, **WORLD) == pytest.approx(expected)
+    assert regret_bound("DisLinUCB", problem(rho), ridge=1.0, bound=s) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_more_diversity_means_smaller_bounds_and_more_rounds_larger_ones(policy: Policy) -> None:
     def bound(rho: float, horizon: int) -> float:
-        return regret_bound(policy, rho=rho, ridge=1.0, **(WORLD | {"horizon": horizon}))
+        return regret_bound(policy, problem(rho, horizon=horizon), ridge=1.0)
 
     assert bound(0.2, 30_000) < bound(0.1, 30_000) < bound(0.01, 30_000)
     assert bound(0.1, 10_000) < bound(0.1, 30_000) < bound(0.1, 80_000)
@@ -128,7 +133,7 @@ def test_more_diversity_means_smaller_bounds_and_more_rounds_larger_ones(policy:
 def test_arms_with_few_pulls_need_sixteen_times_the_printed_burn_in() -> None:
     """The module's note: at t = T_o the proof's own sum over such arms is 2 / sqrt(lambda rho), not half of one."""
     rho, lam = 0.05, 1.0
-    least, start = eigenvalue_burn_in(rho=rho, **WORLD), burn_in("LinUCB", rho=rho, **WORLD)
+    least, start = eigenvalue_burn_in(problem(rho)), burn_in("LinUCB", problem(rho))
 
     def summed(t: float) -> float:
         b = math.sqrt(8 * least * math.log(10 * 10 / 0.01))
@@ -145,33 +150,34 @@ def test_nothing_exceeds_the_trivial_bound() -> None:
 
 def test_shapes_without_one_of_the_parts() -> None:
     for d1, d2 in ((5, 0), (0, 5)):
-        world = WORLD | {"d1": d1, "d2": d2}
         for policy in POLICIES:
-            assert math.isfinite(regret_bound(policy, rho=0.1, ridge=1.0, **world))
+            assert math.isfinite(regret_bound(policy, problem(d1=d1, d2=d2), ridge=1.0))
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"rho": 0.0}, "rho must be positive, got 0.0"),
+        ({"rho": 0.0}, "rho must lie between 1e-50 and 1, got 0.0"),
         ({"rho": 1.5}, "rho must lie between 1e-50 and 1, got 1.5"),
         ({"delta": 1.0}, r"delta must lie in \(0, 1\), got 1.0"),
         ({"arms": 0}, "arms must be at least 1, got 0"),
         ({"horizon": 0}, "horizon must be at least 1, got 0"),
-        ({"bound": -1.0}, "bound must be positive, got -1.0"),
-        ({"ridge": 0.0}, "ridge must be positive, got 0.0"),
         ({"d1": 0, "d2": 0}, "d1 and d2 are both 0"),
     ],
 )
 def test_errors_say_what_was_wrong(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        regret_bound("LinUCB", **(WORLD | {"rho": 0.1, "ridge": 1.0} | change))
+        problem(**change)
+
+
+def test_a_ridge_and_a_bound_are_positive() -> None:
+    with pytest.raises(ValueError, match="bound must be positive"):
+        regret_bound("LinUCB", problem(), ridge=1.0, bound=-1.0)
+    with pytest.raises(ValueError, match="ridge must be positive"):
+        alpha(problem(), ridge=0.0)
 
 
 def test_a_policy_without_a_theorem_is_refused() -> None:
-    for call in (
-        lambda: regret_bound("Greedy", rho=0.1, ridge=1.0, **WORLD),
-        lambda: burn_in("Greedy", rho=0.1, **WORLD),
-    ):
+    for bound in (gamma, regret_bound):
         with pytest.raises(ValueError, match="policy must be one of LinUCB, HyLinUCB, DisLinUCB, got 'Greedy'"):
-            call()
+            bound("Greedy", problem(), ridge=1.0)

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from hybandits.paper.judging import judge
-from hybandits.report.write import write_report
+from hybandits.report.page import write_report
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser
 from tests.support.fabricated_results import fabricate, small_setting
 

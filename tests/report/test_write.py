@@ -12,7 +12,7 @@ from hybandits.experiments.config import experiment
 from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import read_results
 from hybandits.paper.judging import judge
-from hybandits.report.write import write_report
+from hybandits.report.page import write_report
 from tests.support.fabricated_results import fabricate, small_setting
 from tests.support.html_page import Page
 from tests.support.own_classes import write_softmax
@@ -49,7 +49,7 @@ def test_own_experiments_have_their_record_beside_the_page(own_folder: Path, mon
     record = experiment(settings)
     results = fabricate(own_folder / "out", record, small_setting("setting-1", policies=("Greedy",)))
     (own_folder / "softmax.py").unlink()
-    monkeypatch.setattr("hybandits.report.write.draw_all", lambda *_, **__: [])
+    monkeypatch.setattr("hybandits.report.page.draw_all", lambda *_, **__: [])
     page = write_report(results, judge(results))
     (file,) = page.parent.glob("*.record.json")
     assert Experiment.from_plain(json.loads(file.read_text())) == record

@@ -19,10 +19,9 @@ from hybandits.report.figures.regret import (
     environments_figure,
     hyran_figure,
     panels_figure,
-    rounds_figure,
     setting_figure,
 )
-from hybandits.report.outcomes import REPRODUCED, in_order, many_arms, present_in
+from hybandits.report.outcomes import REPRODUCED, in_order, present_in
 
 __all__ = ["Drawn", "Figure", "draw_all", "figures_of"]
 
@@ -64,8 +63,6 @@ def _figures_of_protocol(results: Results, protocol: str) -> Iterator[Figure]:
     if protocol == "own":
         for outcome in outcomes.values():
             yield setting_figure(outcome)
-            if many_arms(outcome):
-                yield rounds_figure(outcome)
         return
     regret = [outcomes[name] for name in PANELS if name in outcomes]
     if any(present_in(outcome, REPRODUCED) for outcome in regret):

@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 
 from hybandits.experiments.results import Design, Outcome
 from hybandits.foundation.checks import FloatArray
-from hybandits.paper.judging import DISJOINT, JudgedOutcome
+from hybandits.paper.judging import DISJOINT, JudgedOutcome, number
 from hybandits.paper.settings import UNIFORM
 from hybandits.paper.theorems import COUPLING_LIMIT
-from hybandits.paper.wording import number
 from hybandits.report.figures.looks import (
     BAND,
     PANEL,

@@ -296,14 +296,6 @@ def put_title(axes: Axes, text: str) -> None:
     axes.set_title(text.replace(": ", ":\n", 1) if len(text) > 46 else text)
 
 
-def share_limits(panels: Sequence[Axes]) -> None:
-    """Give panels that are to be compared the same axes."""
-    x, y = np.array([axes.get_xlim() for axes in panels]), np.array([axes.get_ylim() for axes in panels])
-    for axes in panels:
-        axes.set_xlim(x[:, 0].min(), x[:, 1].max())
-        axes.set_ylim(y[:, 0].min(), y[:, 1].max())
-
-
 # ------------------------------------------------------------------ files
 
 

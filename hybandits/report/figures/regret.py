@@ -19,7 +19,6 @@ from hybandits.report.figures.looks import (
     label_axes,
     make_logarithmic,
     put_title,
-    share_limits,
 )
 from hybandits.report.outcomes import (
     ASIDE,
@@ -101,12 +100,6 @@ def final_excesses(outcome: Outcome, names: Sequence[str]) -> str:
 
 def _name_with_log(outcome: Outcome) -> str:
     return name_of(outcome.experiment.name) + (f" ({SYNTHETIC})" if is_synthetic(outcome) else "")
-
-
-def change(outcome: Outcome, name: str, twin: str) -> str:
-    """Mean regret at T with the defect of the released code beside that without it."""
-    before, after = (f"{outcome.final(policy).mean():,.0f}" for policy in (name, twin))
-    return f"{name} {after} instead of {before}" if after != before else f"{name} {before} with and without it"
 
 
 # ------------------------------------------------------------------ panels
@@ -277,32 +270,6 @@ def setting_figure(outcome: Outcome) -> Figure:
     )  # fmt: skip
 
 
-def rounds_figure(outcome: Outcome) -> Figure:
-    """Regret against rounds, a panel for every number of arms, all with the same axes."""
-    e, names = outcome.experiment, outcome.policies
-    columns = 3 if len(outcome.arms) > 4 else 2
-    count = len(outcome.arms)
-
-    def draw(plot: Plot) -> None:
-        for axes, arms in zip(plot.axes, outcome.arms, strict=False):
-            curves = {name: Curve.of(outcome.points, outcome.regret(name, arms)) for name in names}
-            plot.draw_curves(axes, curves, bands=has_several_runs(outcome))
-            label_axes(axes, _ROUNDS, _REGRET)
-            axes.set_title(f"K = {arms}")
-        share_limits(plot.axes[:count])
-        for axes in plot.axes[count:]:
-            axes.set_axis_off()
-        plot.stamp(under(e.protocol))
-
-    return Figure(
-        name=f"{e.name}-rounds", protocol=e.protocol, section="regret", draw=draw,
-        rows=-(-count // columns), columns=columns,
-        title=f"{name_of(e.name)}: regret against rounds for every K, {under(e.protocol)}",
-        caption=f"{lines_and_bands(outcome)} All panels have the same axes.",
-        alt=f"{count} line charts. {final_values(outcome, names)}.",
-    )  # fmt: skip
-
-
 def _few_policies(outcome: Outcome, names: Sequence[str], *, logarithmic: bool = False, **about: Any) -> Figure:
     """Some policies on one pair of axes."""
     e = outcome.experiment
@@ -425,8 +392,6 @@ def click_log_figures(outcome: Outcome) -> Iterator[Figure]:
     if rivals(outcome):
         yield _relative_figure(outcome)
     yield setting_figure(outcome)
-    if twins(outcome):
-        yield _defect_figure(outcome)
 
 
 def _relative_figure(outcome: Outcome) -> Figure:
@@ -453,39 +418,4 @@ def _relative_figure(outcome: Outcome) -> Figure:
         name=f"{e.name}-relative", protocol=e.protocol, section="yahoo", draw=draw, caption=" ".join(caption),
         title=f"{name_of(e.name)}: regret relative to HyLinUCB, {under_and_log(outcome)}",
         alt=f"Line chart. {final_excesses(outcome, names)}.",
-    )  # fmt: skip
-
-
-def _defect_figure(outcome: Outcome) -> Figure:
-    """The effect of learning from another arm's reward, algorithm by algorithm."""
-    e, pairs = outcome.experiment, twins(outcome)
-    right, wrong = "learns from the arm it chose", "defect: learns from another candidate's reward"
-    changes = ", ".join(change(outcome, name, twin) for name, twin in pairs.items())
-
-    def draw(plot: Plot) -> None:
-        for axes, (name, twin) in zip(plot.axes, pairs.items(), strict=False):
-            # The twin is thin, black and on top: where the defect changes little, the same colour could not be seen.
-            for what, policy, colour, look in (
-                (right, name, plot.styles[name].colour, {"linewidth": 2.6}),
-                (wrong, twin, plot.ink, {"linewidth": 1.2, "linestyle": (0, (4, 2))}),
-            ):
-                one = curve_of(outcome, policy)
-                plot.fill(axes, one.x, one.low, one.high, color=colour)
-                axes.plot(one.x, one.mean, color=colour, zorder=3, label=what, **look)  # type: ignore[arg-type]
-                plot.record(axes, what, one.x, {"mean": one.mean, "lowest": one.low, "highest": one.high})
-            before, after = float(outcome.final(name).mean()), float(outcome.final(twin).mean())
-            axes.set_title(f"{name}: {100 * (after / before - 1):+.1f} %" if before > 0 else name)
-            label_axes(axes, _ROUNDS, _REGRET)
-        share_limits(plot.axes[: len(pairs)])
-        for axes in plot.axes[len(pairs) :]:
-            axes.set_axis_off()
-        plot.stamp(under_and_log(outcome))
-
-    kind = f" This is a {SYNTHETIC}." if is_synthetic(outcome) else ""
-    return Figure(
-        name=f"{e.name}-defect", protocol=e.protocol, section="yahoo", draw=draw, rows=-(-len(pairs) // 2), columns=2,
-        title=f"{name_of(e.name)}: effect of the defect in the released code, {under_and_log(outcome)}",
-        caption="Coloured: the algorithm; dashed: the same with the defect; beside each name, what the defect adds to "
-        f"the regret at T. Mean regret at T with it: {changes}. {lines_and_bands(outcome)}{kind}",
-        alt=f"{len(pairs)} line charts. {_name_with_log(outcome)}, mean regret at T with the defect: {changes}.",
     )  # fmt: skip
