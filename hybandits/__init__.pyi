@@ -11,7 +11,7 @@ from hybandits.estimators.ridge import HybridRidge as HybridRidge
 from hybandits.features import Category as Category
 from hybandits.features import Features as Features
 from hybandits.features import Number as Number
-from hybandits.foundation.version import __version__ as __version__
+from hybandits.foundation import __version__ as __version__
 from hybandits.policies import Choice as Choice
 from hybandits.policies import Choices as Choices
 from hybandits.policies import DisLinUCB as DisLinUCB

@@ -11,7 +11,7 @@ except ModuleNotFoundError as missing:  # the core install has no command line
     sys.exit(f"hybandits: the command line needs {missing.name}: run pip install '.[lab]' in a checkout of hybandits")
 
 from hybandits.cli import experiments, logs, service, warm_up
-from hybandits.foundation.version import __version__
+from hybandits.foundation import __version__
 
 app = typer.Typer(
     name="hybandits",

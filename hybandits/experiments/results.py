@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Experiment, ResultsError, Unit
+from hybandits.foundation import __version__
 from hybandits.foundation.checks import FloatArray, short
 from hybandits.foundation.files import sha256, write_atomically
-from hybandits.foundation.version import __version__
 
 MANIFEST = "manifest.json"
 

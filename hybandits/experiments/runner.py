@@ -30,8 +30,8 @@ from hybandits.experiments.results import (
     write_manifest,
     write_unit,
 )
+from hybandits.foundation import __version__
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
-from hybandits.foundation.version import __version__
 from hybandits.policies.base import Policy
 from hybandits.policies.by_name import class_names, is_import_path, make_policy
 from hybandits.policies.ridge_policy import RidgePolicy

@@ -62,33 +62,28 @@ def parameters_of(kind: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 def positive(name: str, value: object, why: str) -> float:
     """Return the value as a float if it is a finite number above 0; else raise, saying why it must be."""
-    number = real(name, value)
-    if not number > 0:
-        raise ValueError(f"{name} must be positive, got {value!r}: {why}")
-    return number
+    return _number_if(name, value, lambda number: number > 0, "must be positive", why)
 
 
 def non_negative(name: str, value: object, why: str) -> float:
     """Return the value as a float if it is a finite number of at least 0; else raise."""
-    number = real(name, value)
-    if not number >= 0:
-        raise ValueError(f"{name} must not be negative, got {value!r}: {why}")
-    return number
+    return _number_if(name, value, lambda number: number >= 0, "must not be negative", why)
 
 
 def probability(name: str, value: object, why: str) -> float:
     """Return the value as a float if it lies strictly between 0 and 1; else raise."""
-    number = real(name, value)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must lie in (0, 1), got {value!r}: {why}")
-    return number
+    return _number_if(name, value, lambda number: 0 < number < 1, "must lie in (0, 1)", why)
 
 
 def share(name: str, value: object, why: str) -> float:
-    """Return a number between 0 and 1, both included."""
+    """Return the value as a float if it lies between 0 and 1, both included; else raise."""
+    return _number_if(name, value, lambda number: 0 <= number <= 1, "must lie in [0, 1]", why)
+
+
+def _number_if(name: str, value: object, fits: Callable[[float], bool], must: str, why: str) -> float:
     number = real(name, value)
-    if not 0 <= number <= 1:
-        raise ValueError(f"{name} must lie in [0, 1], got {value!r}: {why}")
+    if not fits(number):
+        raise ValueError(f"{name} {must}, got {value!r}: {why}")
     return number
 
 
@@ -133,15 +128,9 @@ def seed(value: object) -> int | None:
 def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> FloatArray:
     """Return a copy of the value as a C-contiguous array of doubles with `columns` columns; raise if it is not one."""
     if value is None:
-        if columns == 0:
-            raise AssertionError("the caller handles arrays without columns")
         raise TypeError(f"{name} is missing: expected {shape_words}")
-    if hasattr(value, "toarray") and hasattr(value, "nnz"):  # one of SciPy's, which the core does not import
-        flat = ".ravel()" if ndim == 1 else ""
-        raise TypeError(
-            f"{name} is a sparse {type(value).__name__} of shape {value.shape}, expected a dense array: pass "
-            f"{name}.toarray(){flat}"
-        )
+    if hasattr(value, "toarray"):  # one of SciPy's sparse arrays, which the core does not import
+        raise TypeError(f"{name} is a sparse {type(value).__name__}, expected {shape_words}: pass {name}.toarray()")
     try:
         given = value if isinstance(value, np.ndarray) else np.asarray(value)
     except ValueError as problem:
@@ -149,16 +138,12 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> F
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, and a masked entry has no value: pass {name}.filled(...)")
     if given.ndim != ndim:
-        remedy = f"; for one candidate use {name}[None, :]" if given.ndim == 1 and ndim == 2 else ""
-        if given.ndim == 2 and ndim == 1:
-            remedy = (
-                f"; use {name}.ravel()" if name == "rewards" else f"; pass one arm's row, e.g. {name}[choice.index]"
-            )
+        remedy = "; for one candidate use [None, :]" if given.ndim < ndim else "; pass one row"
         raise ValueError(
             f"{name} must have {ndim} dimension(s), got shape {given.shape}: expected {shape_words}{remedy}"
         )
     if given.shape[-1] != columns:
-        unit = "columns" if ndim == 2 else "entries"
+        unit = "entries" if ndim == 1 else "columns"
         raise ValueError(
             f"{name} has {given.shape[-1]} {unit}, expected {columns} (shape {given.shape}): {shape_words}"
         )
@@ -169,33 +154,22 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> F
 
 def _no_numbers(name: str, value: Any, given: np.ndarray) -> str:
     """What is wrong with an array that does not hold numbers, and a remedy that works."""
-    if given.dtype.kind == "c":
-        return f"{name} has dtype {given.dtype}, expected real numbers: pass np.real({name}) if that is what you mean"
     wrong = next((at for at in np.ndindex(given.shape) if not _is_number(given[at])), None)
     if wrong is None:
-        remedy = f"{name}.astype(float)" if hasattr(value, "astype") else f"np.asarray({name}, dtype=float)"
-        return f"{name} has dtype {given.dtype}, expected numbers: convert it with {remedy}"
+        return f"{name} has dtype {given.dtype}, expected numbers: convert it with .astype(float)"
     entry = given[wrong].item() if isinstance(given[wrong], np.generic) else given[wrong]
     columns = getattr(value, "columns", None)
     column = f" (column {list(columns)[wrong[-1]]!r})" if columns is not None and given.ndim == 2 else ""
-    if isinstance(entry, str | bytes):
-        remedy = "encode text as numbers first, for example one column of 0 and 1 for every category"
-        if name == "rewards":
-            remedy = "turn text into numbers first, for example 1 for yes and 0 for no"
-    elif entry is None:
-        remedy = "drop or impute missing values before the call"
-    else:
-        remedy = "turn it into a number first"
-    where = f"{name}[{', '.join(map(str, wrong))}]"
-    return f"{where}{column} is {short(entry)}, expected a number: {remedy}"
+    remedy = "drop or impute missing values" if entry is None else "encode it as one, such as 0 and 1 for categories"
+    return f"{name}[{', '.join(map(str, wrong))}]{column} is {short(entry)}, expected a real number: {remedy}"
 
 
 def _is_number(entry: Any) -> bool:
     try:
-        float(entry)
+        float(np.real(entry))
     except (TypeError, ValueError):
         return False
-    return True
+    return not np.iscomplexobj(entry)
 
 
 def plain_id(arm: object) -> Any:
@@ -293,11 +267,9 @@ def finite(name: str, value: FloatArray, limit: float) -> None:
 
 def reward(value: Any) -> float:
     """Return one reward as a float. Whether it is finite is checked by the kernel."""
-    if isinstance(value, float):
-        return float(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, numbers.Real | np.bool_):
+    if isinstance(value, float | numbers.Real | np.bool_):
         try:
             return float(value)
         except OverflowError:

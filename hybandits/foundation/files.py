@@ -1,8 +1,7 @@
-"""Files that appear whole or not at all, their digests, and the clearing away of what killed processes left behind;
-folders that can be written to, and TOML files.
+"""Files that appear whole or not at all, their digests, folders that can be written to, and TOML files.
 
-A file is written under a temporary name beside its place, `.NAME.PROCESS-THREAD.part`, and moved into place in one step
-when it is whole. The number of the process in the name tells whether somebody may still be writing it.
+A file is written as `.NAME.PROCESS-THREAD.part` beside its place and moved there when it is whole. The number of the
+process tells whether somebody may still be writing it.
 """
 
 from __future__ import annotations
@@ -34,13 +33,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an OSError name `path`, the file that the user knows, and not a temporary one or none at all.
-
-    Raises
-    ------
-    OSError
-        With `path` as its filename. If the disk is full, it says so and what to do.
-    """
+    """Let an OSError name `path`, the file that the user knows; if the disk is full, it says so and what to do."""
     try:
         yield
     except OSError as problem:
@@ -55,16 +48,8 @@ def naming(path: Path) -> Iterator[None]:
 def write_atomically(path: Path, write: Callable[..., object]) -> None:
     """Write a file so that readers see either the old content or the new one, never a part of it.
 
-    The folder is created if it does not exist. A file that is replaced keeps its permissions, and a symbolic link keeps
-    pointing to it. If writing fails, the old file stays as it was, the temporary one is removed, and the error names
-    the file.
-
-    Parameters
-    ----------
-    path : Path
-        The file to write or replace.
-    write : callable
-        Called with the name of a temporary file, which it fills.
+    A file that is replaced keeps its permissions, and a symbolic link keeps pointing to it. If writing fails, the old
+    file stays as it was. `write` is called with the name of a temporary file, which it fills.
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -36,9 +36,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hybandits.foundation import __version__
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import clear_parts, discard, naming, part_of
-from hybandits.foundation.version import __version__
 from hybandits.logs.report import ReadReport
 
 FORMAT = 3

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from hybandits.foundation.version import __version__
+from hybandits.foundation import __version__
 from hybandits.service.api import ENDPOINTS, Endpoint
 from hybandits.service.commands import LONGEST, MOST
 

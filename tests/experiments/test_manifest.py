@@ -20,7 +20,7 @@ from hybandits.experiments.results import (
     write_manifest,
 )
 from hybandits.experiments.runner import run
-from hybandits.foundation.version import __version__
+from hybandits.foundation import __version__
 from tests.support.experiments import EIGEN, SMALL, contents
 
 
