@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
@@ -32,19 +31,8 @@ if TYPE_CHECKING:
     from hybandits.experiments.results import Results
 
 
-class ProtocolName(StrEnum):
-    """Choices of --protocol."""
-
-    released = "released"
-    written = "written"
-    both = "both"
-
-
-class ScaleName(StrEnum):
-    """Choices of --scale."""
-
-    quick = "quick"
-    paper = "paper"
+ProtocolName = StrEnum("ProtocolName", ["released", "written", "both"])
+ScaleName = StrEnum("ScaleName", ["quick", "paper"])
 
 
 # Repeated here, since importing the module that has the list would slow down `hybandits --help`.
@@ -60,41 +48,23 @@ def list_experiments() -> None:
     from hybandits.policies.by_name import policy_names, wrapper_names
 
     typer.echo("experiments (hybandits reproduce NAME):")
-    for name, s in paper.SETTINGS.items():
-        arms = ", ".join(map(str, s.arms))
-        typer.echo(f"  {name:<15} {s.about}")
-        typer.echo(f"{_UNDER}d1={s.d1}, d2={s.d2}, K={arms}; T={s.horizon:,}; {_runs(s.environments, s.trials)}")
-        typer.echo(f"{_UNDER}quick: T={s.quick_horizon:,}; {_runs(s.environments, s.quick_trials)}")
-        if name in paper.FRESH_ARMS:
-            arms = ", ".join(map(str, paper.FRESH_ARMS[name]))
-            typer.echo(f"{_UNDER}--environments N adds: K={arms}; N fresh environments x 1 trial")
+    for name, setting in paper.SETTINGS.items():
+        arms = ", ".join(map(str, setting.arms))
+        typer.echo(f"  {name:<15} {setting.about}")
+        typer.echo(f"{'':18}d1={setting.d1}, d2={setting.d2}, K={arms}; T={setting.horizon:,}")
+        typer.echo(f"{'':18}environments: {setting.environments}, trials: {setting.trials}")
     typer.echo(f"  {'yahoo':<15} a reward model fitted to a click log; bandits are simulated on the rounds that follow")
-    typer.echo(
-        f"{_UNDER}d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}; "
-        "runs only when it is named"
-    )
-    typer.echo(_UNDER + "quick: fit on {:,}; T={:,}".format(*paper.QUICK_YAHOO))
+    typer.echo(f"{'':18}d1=36, d2=6; fit on {paper.YAHOO_TRAIN:,} rounds; T={paper.YAHOO_ROUNDS:,}")
     typer.echo("protocols:  released (parameters of the published figure), written (parameters of the paper's text)")
     in_the_paper = dict.fromkeys(name for setting in paper.SETTINGS.values() for name in setting.policies)
     typer.echo(f"policies:   for reproduce --policies: {', '.join(in_the_paper)}")
     typer.echo(f"            for simulate, fit and evaluate --policy: {', '.join(policy_names())}")
     for name in wrapper_names():
         typer.echo(f'            around another policy: {name}:policy="HyLinUCB:noise=0.1"')
-    typer.echo(
-        "            of your own, in a module that can be imported from here: package.module:Class:setting=value"
-    )
     typer.echo("worlds:     for simulate --world:")
     for name, kind in KINDS.items():
         typer.echo(f"            {name:<15}{kind.about}")
-    typer.echo("            of your own, in the same way: package.module:Class:setting=value")
-
-
-_UNDER = " " * 18
-"""Where descriptions of experiments begin."""
-
-
-def _runs(environments: int, trials: int) -> str:
-    return f"{environments} environment{'s' * (environments > 1)} x {trials} trial{'s' * (trials > 1)}"
+    typer.echo("policies and worlds of your own: package.module:Class:setting=value")
 
 
 def reproduce(
@@ -107,8 +77,7 @@ def reproduce(
         ProtocolName, typer.Option(help="Use the parameters of the released code, of the paper's text, or both.")
     ] = ProtocolName.both,
     scale: Annotated[
-        ScaleName,
-        typer.Option(help="quick takes about two minutes; paper is full length and takes the best part of an hour."),
+        ScaleName, typer.Option(help="quick takes about two minutes; paper is full length and takes about an hour.")
     ] = ScaleName.quick,
     engine: EngineOption = EngineName.local,
     workers: Workers = None,
@@ -119,20 +88,14 @@ def reproduce(
     ] = None,
     environments: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            help="Also play settings 1, 2 and 3 in so many fresh environments, one trial each, and judge claims 1 to 3 "
-            "on them too.",
-        ),
+        typer.Option(min=2, help="Also play settings 1, 2 and 3 in so many fresh environments, one trial each."),
     ] = None,
     policies: Annotated[
         str | None, typer.Option(help="Run only these policies, separated by commas: HyLinUCB,LinUCB.")
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="yahoo: folder with the R6A files, or a converted log. By default a synthetic log is generated."
-        ),
+        typer.Option(help="yahoo: folder with the R6A files, or a converted log. By default the log is synthetic."),
     ] = None,
     train: Annotated[
         int | None,
@@ -143,18 +106,10 @@ def reproduce(
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="yahoo: number of runs, which differ in their noise.")] = 1,
     arms: Annotated[
-        ArmsName,
-        typer.Option(
-            help="yahoo: the arms are the articles, or the positions in the list of 20 as in the released code."
-        ),
+        ArmsName, typer.Option(help="yahoo: the arms are the articles, or the positions as in the released code.")
     ] = ArmsName.articles,
     defect: Annotated[
-        bool,
-        typer.Option(
-            "--released-defect",
-            help="yahoo: also run every algorithm with the released code's defect, in which it learns the reward of "
-            "another arm.",
-        ),
+        bool, typer.Option("--released-defect", help="yahoo: also run the policies with the released code's defect.")
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="yahoo: stop at the first line that cannot be used.")
@@ -175,12 +130,8 @@ def reproduce(
         if "yahoo" not in wanted:
             given = {"--train": train, "--rounds": rounds, "--trials": trials > 1, "--strict": strict}
             given |= {"--arms": arms is not ArmsName.articles, "--released-defect": defect}
-            if idle := [name for name, value in given.items() if value]:
-                is_or_are, them = ("is", "it") if len(idle) == 1 else ("are", "them")
-                raise ValueError(
-                    f"{', '.join(idle)} {is_or_are} for the yahoo experiment only: add yahoo to the names, or leave "
-                    f"{them} out"
-                )
+            for option in (option for option, value in given.items() if value):
+                raise ValueError(f"{option} is for the yahoo experiment only: add yahoo to the names, or leave it out")
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
@@ -194,22 +145,30 @@ def reproduce(
                     f"--environments is for {', '.join(paper.FRESH_NAMES)}: name one of them, or leave it out"
                 )
             records += fresh
-        kept = None if policies is None else _paper_policies(policies)
-        if kept is not None:
+        on_log = list(paper.YAHOO_POLICIES) if "yahoo" in wanted else []
+        if policies is not None:
+            kept = _paper_policies(policies)
             records = [record.only(kept) for record in records if any(e.name in kept for e in record.policies)]
-            if not records and "yahoo" not in wanted:
-                raise ValueError(f"--policies {policies} leaves nothing to run in {', '.join(wanted)}: name others")
+            on_log = [name for name in on_log if name in kept]
+        if not records and not on_log:
+            raise ValueError(f"--policies {policies} leaves nothing to run in {', '.join(wanted)}: name others")
         chosen_engine = make_engine(engine, workers, address)
         log = None
-        if "yahoo" in wanted:
+        if on_log:
+            from hybandits.paper import yahoo
+
             quick = scale is ScaleName.quick
             lengths = paper.QUICK_YAHOO if quick else (paper.YAHOO_TRAIN, paper.YAHOO_ROUNDS)
-            yahoo_records, log = _yahoo_records(
-                out, data, train=train or lengths[0], rounds=rounds or lengths[1], protocols=protocols,
-                arms=arms.value, trials=trials, defect=defect, kept=kept, engine=chosen_engine,
-                seed=0 if seed is None else seed, strict=strict,
-            )  # fmt: skip
-            records += yahoo_records
+            size = {"train": train or lengths[0], "rounds": rounds or lengths[1]}
+            with Bars() as progress:
+                prepared = yahoo.prepare_log(out, data, **size, seed=seed or 0, strict=strict, progress=progress)
+                records += yahoo.experiments(
+                    prepared.log, yahoo.split_log(prepared.log, **size), protocols, arms=arms.value, trials=trials,
+                    seed=seed or 0, defect=defect, policies=on_log, engine=chosen_engine, progress=progress,
+                )  # fmt: skip
+            if prepared.report is not None:
+                print_account(prepared.report)
+            log = prepared.log.path
         about = {"scale": scale.value, "seed": start}
         _report(_run(records, out, chosen_engine, about, command_line(context), log))
 
@@ -226,68 +185,14 @@ def _paper_policies(text: str) -> list[str]:
     return kept
 
 
-def _yahoo_records(
-    out: Path,
-    data: Path | None,
-    *,
-    train: int,
-    rounds: int,
-    protocols: Any,
-    arms: str,
-    trials: int,
-    defect: bool,
-    kept: list[str] | None,
-    engine: Engine,
-    seed: int,
-    strict: bool,
-) -> tuple[list[Experiment], Path]:
-    """The records of the Yahoo experiment, and the folder of its log."""
-    from hybandits import paper
-    from hybandits.foundation.files import make_writable_folder
-    from hybandits.paper import yahoo
-
-    chosen = [name for name in paper.YAHOO_POLICIES if kept is None or name in kept]
-    if not chosen:
-        raise ValueError(f"--policies leaves nothing of {', '.join(paper.YAHOO_POLICIES)} to run: name others")
-    new = not out.exists()
-    make_writable_folder(out)
-    with (
-        _removed_if_empty(out) if new else contextlib.nullcontext(),
-        Bars() as progress,
-    ):
-        prepared = yahoo.prepare_log(out, data, train=train, rounds=rounds, seed=seed, strict=strict, progress=progress)
-        split = yahoo.split_log(prepared.log, train=train, rounds=rounds)
-        records = yahoo.experiments(
-            prepared.log, split, protocols, arms=arms, trials=trials, seed=seed, defect=defect, policies=chosen,
-            engine=engine, progress=progress,
-        )  # fmt: skip
-    if prepared.problems is not None:
-        print_account(prepared.problems)
-    return records, prepared.log.path
-
-
-@contextlib.contextmanager
-def _removed_if_empty(folder: Path) -> Iterator[None]:
-    """Remove the folder if the work within fails and has left nothing in it."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-        raise
-
-
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder written by reproduce or simulate.", metavar="DIR")],
 ) -> None:
     """Draw the figures, write the page and print the tables again from saved results, without running anything."""
     with plain_errors():
         from hybandits.experiments.results import read_results
-        from hybandits.foundation.files import make_writable_folder
 
-        results = read_results(folder)
-        make_writable_folder(folder)
-        _report(results)
+        _report(read_results(folder))
 
 
 def simulate(

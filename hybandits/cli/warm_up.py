@@ -8,11 +8,12 @@ from __future__ import annotations
 import gc
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hybandits.policies import Policy
 
 LABORATORY = ("isal", "pyarrow", "scipy")
 """What the functions on logs need beyond the core."""
@@ -31,12 +32,16 @@ def warm_up() -> None:
     >>> import hybandits
     >>> hybandits.warm_up()  # doctest: +SKIP
     """
-    with _rare_collections():
+    usual = gc.get_threshold()
+    gc.set_threshold(100_000)  # compiling makes many objects: collecting garbage would take a tenth of the time
+    try:
         _use_policies()
         _play_rounds()
         if all(find_spec(name) is not None for name in LABORATORY):
             with tempfile.TemporaryDirectory() as folder:
                 _use_logs(Path(folder))
+    finally:
+        gc.set_threshold(*usual)
 
 
 def warmup() -> None:
@@ -55,57 +60,33 @@ def warmup() -> None:
         print(f"nothing was left to compile: all machine code was on disk, and trying it took {seconds}")
 
 
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Let Python look for garbage less often: compiling makes many objects, and looking takes a tenth of its time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(100_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
+def _policies(arms: int) -> list[Policy]:
+    """Every kind of policy with every kind of model: settings that are given, learned, and learned with a memory."""
+    from hybandits.policies import EpsilonGreedy, Uniform
+    from hybandits.policies.by_name import make_policy, policy_names, setting_names
+
+    shape: dict[str, Any] = {"d1": 2, "d2": 1, "arms": arms, "horizon": 10}
+    policies: list[Policy] = [EpsilonGreedy(Uniform(d1=2, d2=1), epsilon=1.0)]
+    for name in policy_names():
+        variants: list[dict[str, Any]] = [{"p": 0.99}] if name == "HyRan" else [{}]
+        if "memory" in setting_names(name):
+            variants += [{"noise": 1.0, "scale": 1.0}, {"memory": "auto"}]
+        policies += [make_policy(name, settings, **shape) for settings in variants]
+    return policies
 
 
 def _use_policies() -> None:
     """Let every kind of policy choose, learn, merge, forget, and be saved and loaded."""
     import numpy as np
 
-    from hybandits.estimators.exploration import AsWritten
     from hybandits.features import FeatureMap
     from hybandits.kernels.arrow import REFRESH
-    from hybandits.policies import (
-        DisLinUCB,
-        EpsilonGreedy,
-        HyIDS,
-        HyLinUCB,
-        HyRan,
-        HyThompson,
-        Policy,
-        SupLinUCB,
-        Uniform,
-        load,
-    )
+    from hybandits.policies import HyLinUCB, HyThompson, load
 
-    shape: dict[str, Any] = {"d1": 2, "d2": 1}
-    told: dict[str, Any] = {"noise": 1.0, "scale": 1.0}
-    policies: list[Policy] = [
-        HyLinUCB(**shape),
-        HyLinUCB(**shape, exploration=AsWritten(horizon=10)),
-        DisLinUCB(**shape),
-        HyThompson(**shape, propensity_draws=1),
-        HyThompson(**shape, **told, propensity_draws=1),
-        HyThompson(**shape, memory="auto", propensity_draws=1),
-        HyIDS(**shape, memory=10),
-        HyIDS(**shape),
-        HyIDS(**shape, **told),
-        EpsilonGreedy(Uniform(**shape), epsilon=1.0),
-        SupLinUCB(**shape, horizon=10),
-        HyRan(**shape, p=0.99),
-    ]
     many = 2 * REFRESH
     x, z = np.ones((many, 2)), np.ones((many, 1))
     with tempfile.TemporaryDirectory() as folder:
-        for policy in policies:
+        for policy in _policies(arms=20):
             for arms in (["a", "b"], [f"arm-{i}" for i in range(20)]):
                 n = len(arms)
                 choice = policy.choose(x[:n], z[:n], arms)
@@ -113,13 +94,13 @@ def _use_policies() -> None:
                 policy.choose(x[:n], z[:n], arms)
                 policy.choose(x[:n], z[:n], arms, key="event", randomize=True)
                 policy.rank(x[:n], z[:n], arms, 2)
-                policy.propensities(x[:n], z[:n], arms)
                 policy.predict(x[:n], z[:n], arms)
                 policy.choose_batch(x[None, :n], z[None, :n], arms, mask=np.ones((1, n), bool))
             if isinstance(policy, HyLinUCB | HyThompson):
                 policy.learn_batch(["a"] * many, x, z, np.ones(many))
                 for _ in range(REFRESH):
                     policy.learn("b", x[0], z[0], 1.0)
+            policy.propensities(x[:2], z[:2], ["a", "b"])
             numbers = np.arange(2)
             for _ in range(2):  # the arms are new, then known
                 choice = policy.choose(x[:2], z[:2], numbers)
@@ -139,18 +120,12 @@ def _use_policies() -> None:
 def _play_rounds() -> None:
     """Play two rounds with every policy, and so in every compiled loop, and two in worlds of every law."""
     from hybandits.policies import HyLinUCB
-    from hybandits.policies.by_name import make_policy, policy_names, setting_names
     from hybandits.simulation.play import cumulative_regret
     from hybandits.simulation.worlds import LAWS, Synthetic
 
     shape: dict[str, Any] = {"d1": 2, "d2": 1}
-    for name in policy_names():
-        told: list[dict[str, Any]] = []
-        if "memory" in setting_names(name):  # by default everything is learned, by one model
-            told = [{"noise": 1.0, "scale": 1.0}, {"memory": "auto"}]
-        for settings in ({}, *told):
-            policy = make_policy(name, settings, **shape, arms=2, horizon=2)
-            cumulative_regret(policy, Synthetic(**shape, arms=2), 2)
+    for policy in _policies(arms=2):
+        cumulative_regret(policy, Synthetic(**shape, arms=2), 2)
     for law in LAWS:
         cumulative_regret(HyLinUCB(**shape), Synthetic(**shape, arms=2, law=law), 2)
 

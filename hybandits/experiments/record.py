@@ -73,50 +73,37 @@ class Experiment:
     Parameters
     ----------
     name : str
-        Names its folder: letters, digits, - and _.
+        Names its folder: letters, digits, - and _. It may be run with several protocols.
     protocol : {"released", "written", "own"}
-        Whose setup it is. The same name may be run with several protocols.
-    d1, d2 : int
-        Number of shared and of arm-specific features.
+        Whose setup it is.
+    d1, d2, horizon : int
+        Numbers of shared and of arm-specific features, and of rounds.
     arms : tuple of int
         The numbers of arms to run, each a case of its own.
-    horizon : int
-        Number of rounds T.
     seeds : tuple of int
         One per environment. Contexts and parameters are functions of the seed; the noise is one of seed and trial.
-    trials : int
-        How often every environment is played.
-    noise : float
-        Standard deviation of a reward around its mean.
-    law : str
-        How features and parameters are drawn, one of `hybandits.simulation.worlds.LAWS`.
-    theta_bound, beta_bound : float
-        Largest norm of theta and of every beta_arm.
-    fresh_contexts : bool
-        Whether every trial has contexts of its own, so that an environment fixes the parameters only.
+    trials, trials_per_unit : int
+        How often every environment is played, and how many trials make a unit; 0 for all.
+    noise, law, theta_bound, beta_bound, fresh_contexts
+        See `hybandits.simulation.worlds.Synthetic`. The noise is that of the rewards as policies see them, after any
+        factor; the law and the bounds are for linear worlds only.
     policies : tuple of Entry
         The policies that play, all on the same contexts and noise.
-    points : tuple of int
-        The rounds after which the regret is kept; the last is the horizon.
-    probes : tuple of int
-        The rounds after which the design matrix is measured.
+    points, probes : tuple of int
+        The rounds after which the regret is kept, the last of them the horizon, and the design matrix is measured.
     by_arm : bool
-        Whether every arm's block of the design matrix is measured too.
+        Measure every arm's block of the design matrix too.
     design_ridge : float, optional
-        The ridge that design matrices are measured with, whatever the policies' own. Without it each is measured with
-        its own, and those of policies that learn their ridges are not measured.
-    trials_per_unit : int
-        How many trials make a unit; 0 for all.
+        The ridge that design matrices are measured with. Without it each is measured with its own, and those of
+        policies that learn their ridges are not measured.
     world_settings : mapping
-        What else the world is made with: its kind and settings (`hybandits.experiments.worlds.make_world`). Empty for
-        the paper's world. The law and the bounds are for linear worlds only.
+        The kind and settings of the world (`hybandits.experiments.worlds.make_world`). Empty for the paper's world.
     log : mapping, optional
-        Which log contexts and means come from, and how it is used (`evaluation.log_world.LogWorld`). Then `law`
-        and the bounds do not matter, the seeds are those of the noise alone, and every policy and trial is a unit of
-        its own.
+        Which log contexts and means come from, and how it is used (`evaluation.log_world.LogWorld`). Then the seeds are
+        those of the noise alone, and every policy and trial is a unit of its own.
     origins : mapping of str to str
-        The SHA-256 of the file of each class of one's own that takes part. By default the classes are imported to look
-        it up. Reading a record imports nothing.
+        The SHA-256 of the file of each class of one's own. By default the classes are imported to look it up; reading
+        a record imports nothing.
 
     Examples
     --------
@@ -153,33 +140,26 @@ class Experiment:
 
     def __post_init__(self) -> None:
         checks.dimensions(self.d1, self.d2)
-        checks.count("horizon", self.horizon, least=1, why="it is the number of rounds T to be played")
-        checks.count("trials", self.trials, least=1, why="every environment is played at least once")
-        for name in ("arms", "seeds", "policies", "points"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} is empty, got (): give at least one")
-        for arms in self.arms:
-            checks.count("arms", arms, least=1, why="a round needs a candidate")
-        for name in ("arms", "seeds"):
-            if len(set(getattr(self, name))) != len(getattr(self, name)):
-                raise ValueError(f"{name} holds a number twice, got {getattr(self, name)}: give each once")
-        checks.non_negative("noise", self.noise, "it is a standard deviation")
-        checks.non_negative("theta_bound", self.theta_bound, "it bounds the norm of theta")
-        checks.non_negative("beta_bound", self.beta_bound, "it bounds the norm of every beta_i")
+        for name, value in (("horizon", self.horizon), ("trials", self.trials), *(("arms", k) for k in self.arms)):
+            checks.count(name, value, least=1, why="nothing is played otherwise")
+        for name in ("noise", "theta_bound", "beta_bound"):
+            checks.non_negative(name, getattr(self, name), "it is a standard deviation or bounds a norm")
         if self.design_ridge is not None:
             checks.ridge(self.design_ridge)
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
             raise ValueError(f"name must be letters, digits, - and _, got {self.name!r}: it names files")
         if self.law not in LAWS and self.log is None:
             raise ValueError(f"law must be one of {sorted(LAWS)}, got {self.law!r}")
-        names = [entry.name for entry in self.policies]
-        if len(set(names)) != len(names):
-            raise ValueError(f"two policies have the same name, got {names}: give each its own")
-        for what, rounds in (("points", self.points), ("probes", self.probes)):
+        names = tuple(entry.name for entry in self.policies)
+        unique: dict[str, Sequence[Any]] = {"arms": self.arms, "seeds": self.seeds, "names of policies": names}
+        for name, values in unique.items():
+            if not values or len(set(values)) != len(values):
+                raise ValueError(f"{name} must be different and at least one, got {values}")
+        for name, rounds in (("points", self.points), ("probes", self.probes)):
             if list(rounds) != sorted(set(rounds)) or (rounds and not 1 <= rounds[0] <= rounds[-1] <= self.horizon):
-                raise ValueError(f"{what} must be increasing rounds between 1 and {self.horizon}, got {rounds[:5]}..")
-        if self.points[-1] != self.horizon:
-            raise ValueError(f"points must end at the horizon {self.horizon}, got {self.points[-1]}: add it")
+                raise ValueError(f"{name} must be increasing rounds between 1 and {self.horizon}, got {rounds[:5]}..")
+        if self.points[-1:] != (self.horizon,):
+            raise ValueError(f"points must end at the horizon {self.horizon}, got {self.points[-1:]}: add it")
         if self.origins is None:
             object.__setattr__(self, "origins", {name: digest_of_class(name) for name in self.own_classes})
 
@@ -204,10 +184,7 @@ class Experiment:
         return f"{self.name}/{self.protocol}"
 
     def world(self, arms: int, seed: int, data: str | None = None) -> World:
-        """The world of one number of arms and one seed; `data` is where the file of a data set is.
-
-        The noise of the record is that of the rewards as the policies see them, after any factor.
-        """
+        """The world of one number of arms and one seed; `data` is where the file of a data set is."""
         kind, own, relayed = split_settings(self.world_settings)
         if kind == "linear":
             own |= {
@@ -277,20 +254,9 @@ class Experiment:
 
 
 class Unit(NamedTuple):
-    """A part of an experiment that can run on its own.
+    """A part of an experiment that can run on its own: the trials first..last-1 of an environment.
 
-    Attributes
-    ----------
-    experiment : Experiment
-        The whole.
-    arms : int
-        The number of arms.
-    environment : int
-        The place of the environment's seed in `experiment.seeds`.
-    first, last : int
-        The trials first..last-1.
-    policy : str
-        The name of the one policy that plays; "" for all of them.
+    With a `policy`, that one alone plays; otherwise all of the experiment do.
     """
 
     experiment: Experiment
@@ -329,7 +295,7 @@ class Unit(NamedTuple):
         return self.experiment.seeds[self.environment]
 
     def plain(self) -> dict[str, Any]:
-        """Everything that the unit's numbers depend on, as JSON-able values."""
+        """The unit as JSON-able values."""
         named = {"arms": self.arms, "environment": self.environment, "first": self.first, "last": self.last}
         if self.policy:
             named["policy"] = self.policy  # type: ignore[assignment]

@@ -1,3 +1,3 @@
-"""The basis of all other layers: checks of arguments, compiling, files, and the version for the package and its build."""
+"""The basis of all other layers: checks of arguments, compiling, files, and the package's version."""
 
 __version__ = "0.2.0"

@@ -43,10 +43,10 @@ StageProgress = Callable[[str, int, int], None]
 
 
 class PreparedLog(NamedTuple):
-    """A log that can be played on, and the problems met on reading it; None if it had been read before."""
+    """A log that can be played on, and the account of reading it; None if it had been read before."""
 
     log: Log
-    problems: ReadReport | None
+    report: ReadReport | None
 
 
 def prepare_log(
@@ -98,10 +98,10 @@ def prepare_log(
         if log.about.get("source") != source:
             raise LogError(f"{converted} was converted from other files than {data} holds now: give another --out")
         return PreparedLog(log, None)
-    problems = ReadReport(strict=strict)
+    report = ReadReport(strict=strict)
     reader.about["source"] = source
-    log = convert(reader, converted, problems, lambda read: progress("reading the log", read, reader.size))
-    return PreparedLog(log, problems)
+    log = convert(reader, converted, report, lambda read: progress("reading the log", read, reader.size))
+    return PreparedLog(log, report)
 
 
 def _write_synthetic_log(log: SyntheticLog, folder: Path, *, days: int, progress: StageProgress) -> None:

@@ -59,7 +59,7 @@ def test_a_file_becomes_a_record(tmp_path: Path) -> None:
         ({"d1": -1}, "d1"),
         ({"seed": -1}, "seed"),
         ({"policies": ["HyLinUBC"]}, r"there is no policy 'HyLinUBC' \(did you mean HyLinUCB\?\)"),
-        ({"policies": ["hylinucb", "HyLinUCB"]}, "two policies have the same name"),
+        ({"policies": ["hylinucb", "HyLinUCB"]}, "names of policies must be different"),
         ({"policies": [3]}, "a policy must be text or a table"),
         ({"policies": []}, "policies and arms must be lists"),
         ({"policies": "HyIDS"}, "policies and arms must be lists"),
@@ -214,7 +214,10 @@ def test_a_world_decides_on_what_its_constructor_does_not_take(modules: Path) ->
         ({"world": "drifting:Drifting:spede=1"}, r"has no setting 'spede' \(did you mean speed\?\): it has speed"),
         ({"world": "fixed:Fixed", "arms": 7}, r"arms cannot be given: the world decides, and has arms = \(4,\)"),
         ({"world": "fixed:NoWorld"}, "fixed:NoWorld is not a world, because it has no noise, fresh_contexts, rounds"),
-        ({"policies": ["softmax:Softmax:temperature=1", "softmax:Softmax:temperature=1"]}, "the same name"),
+        (
+            {"policies": ["softmax:Softmax:temperature=1", "softmax:Softmax:temperature=1"]},
+            "names of policies must be different",
+        ),
     ],
 )
 @pytest.mark.usefixtures("modules")

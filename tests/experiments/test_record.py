@@ -19,16 +19,16 @@ from tests.support.experiments import EIGEN, SMALL
     [
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"arms": (0,)}, "arms must be at least 1"),
-        ({"arms": ()}, "arms is empty"),
+        ({"arms": ()}, "arms must be different and at least one"),
         ({"law": "cube"}, "law must be one of"),
         ({"points": (70,)}, "points must be increasing rounds between 1 and 60"),
-        ({"points": (10,)}, "points must end at the horizon 60, got 10"),
-        ({"arms": (3, 3)}, "arms holds a number twice"),
+        ({"points": (10,)}, "points must end at the horizon 60, got"),
+        ({"arms": (3, 3)}, "arms must be different"),
         ({"noise": float("nan")}, "noise"),
         ({"theta_bound": -1.0}, "theta_bound"),
         ({"name": "a/b"}, "name must be letters"),
         ({"probes": (20, 10)}, "probes must be increasing"),
-        ({"policies": (SMALL.policies[0],) * 2}, "two policies have the same name"),
+        ({"policies": (SMALL.policies[0],) * 2}, "names of policies must be different"),
     ],
 )
 def test_records_that_make_no_sense(change: dict[str, object], message: str) -> None:

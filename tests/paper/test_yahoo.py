@@ -49,7 +49,7 @@ def test_without_data_a_synthetic_log_is_written_and_converted(tmp_path: Path) -
     prepared = yahoo.prepare_log(tmp_path, None, train=TRAIN, rounds=ROUNDS, seed=3, progress=told)
     assert prepared.log.rounds == TRAIN + ROUNDS
     assert prepared.log.about["synthetic"]["seed"] == 3
-    assert prepared.problems is not None
+    assert prepared.report is not None
     assert told.stages() == ["writing a synthetic log", "reading the log"]
     assert sum(done for what, done, _ in told if what == "writing a synthetic log") == TRAIN + ROUNDS
 
@@ -57,14 +57,14 @@ def test_without_data_a_synthetic_log_is_written_and_converted(tmp_path: Path) -
 def test_a_log_is_prepared_once(folder: Path) -> None:
     told = Told()
     again = yahoo.prepare_log(folder, None, train=TRAIN, rounds=ROUNDS, progress=told)
-    assert again.problems is None, "nothing was read"
+    assert again.report is None, "nothing was read"
     assert again.log.path == folder / "log"
     assert told == []
 
 
 def test_a_converted_log_is_used_where_it_lies(folder: Path, tmp_path: Path) -> None:
     prepared = yahoo.prepare_log(tmp_path, folder / "log", train=TRAIN, rounds=ROUNDS)
-    assert (prepared.log.path, prepared.problems) == (folder / "log", None)
+    assert (prepared.log.path, prepared.report) == (folder / "log", None)
     assert list(tmp_path.iterdir()) == []
 
 
