@@ -85,7 +85,7 @@ class CoverageSetting:
         reward = (random.random(rounds) < self.clicks[user, arm]).astype(float)
         with LogWriter(folder, kind="synthetic", user=["1", "2", "3"], arm=["1", "2", "3"]) as writer:
             self.enter(writer)
-            writer.source("synthetic")
+            writer.source()
             time = np.arange(rounds)
             writer.write(Batch(time, pool, chosen, reward, propensity, no_places(rounds), self.users[user]))
             return writer.finish(ReadReport())

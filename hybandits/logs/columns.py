@@ -46,40 +46,27 @@ _ROLES = ("arm", "reward", "time", "propensity", "place", "candidates")
 
 @dataclass(frozen=True, kw_only=True)
 class Mapping:
-    """What the columns of a log mean.
+    """What the columns of a log mean; docs/logs.md explains each setting.
 
     Parameters
     ----------
     arm, reward : str
         The columns with the arm that was shown and with its reward.
-    time : str, optional
-        Seconds since 1970, or ISO timestamps, which are in UTC unless they say otherwise. An empty cell means that the
-        time is not known.
-    propensity : str, optional
-        The probability with which the arm was chosen. See `uniform`.
-    place : str, optional
-        Where on the page the arm was shown, 0 to 127. An empty cell means that the place is not known.
+    time, propensity, place : str, optional
+        Columns with seconds since 1970 or ISO timestamps, with the probability with which the arm was chosen, and with
+        where on the page it was shown, 0 to 127.
     candidates : str, optional
         The arms that could have been shown: a list column of Parquet, or text that holds a JSON list, or names with
-        `separator` or else with spaces between them. If it is left out, the candidates are all arms of `arms_file`, or
-        all arms of the log.
-    separator : str
-        The text between two candidates.
-    user : list of str
-        Columns with the user's features, which are numbers.
-    categorical : list of str
-        Columns with further features of the user, or some of those in `user`, whose values are categories. Every
-        category becomes a column of 0 and 1.
+        `separator` or else with spaces between them. By default all arms of `arms_file`, or else of the log.
+    user, categorical : list of str
+        Columns with features of the user: those whose values are numbers, and those whose values are categories, which
+        become columns of 0 and 1.
     pair : mapping of str to str
-        Features of a user and a candidate together, which are numbers: the name of each, and where it is. That is a
-        pattern such as "affinity_{arm}", for a column per arm, or the name of a column that holds a list with one
-        number per candidate, in their order: a list column of Parquet, or text as for `candidates`.
+        Features of a user and a candidate together: the name of each, and a pattern such as "affinity_{arm}", for a
+        column per arm, or the name of a column that holds a list with one number per candidate, in their order.
     arms_file : path, optional
-        A CSV or Parquet file with the arms' features, one row per arm.
-    arm_id : str, optional
-        The column of `arms_file` with the arm's name; the first column unless given.
-    arm_features : list of str, optional
-        The columns of `arms_file` with features, which are numbers; unless given, all other columns that have a name.
+        A CSV or Parquet file with one row per arm: its name in the column `arm_id`, by default the first, and numbers
+        in `arm_features`, by default all other columns that have a name.
     constant : bool
         Put a feature that is always 1 before the user's and before the arm's features.
     uniform : bool
@@ -110,21 +97,17 @@ class Mapping:
     def __post_init__(self) -> None:
         for key in (*_ROLES, "arm_id", "arms_file", "separator"):
             value = getattr(self, key)
-            optional = key not in ("arm", "reward", "separator")
-            if not ((isinstance(value, str) and value) or (optional and value is None) or isinstance(value, Path)):
+            left_out = value is None and key not in ("arm", "reward", "separator")
+            if not (left_out or isinstance(value, Path) or (isinstance(value, str) and value)):
                 raise ValueError(f"{key} must be a text, got {short(value)}")
         for key in ("constant", "uniform"):
             if not isinstance(getattr(self, key), bool):
                 raise ValueError(f"{key} must be true or false, got {short(getattr(self, key))}")
         for key in ("user", "categorical", "arm_features"):
             value = getattr(self, key)
-            if value is None:
+            if key == "arm_features" and value is None:
                 continue
-            if (
-                not isinstance(value, Sequence)
-                or isinstance(value, str)
-                or not all(isinstance(name, str) and name for name in value)
-            ):
+            if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name for name in value):
                 raise ValueError(f"{key} must be a list of column names, got {short(value)}")
             if len(set(value)) < len(value):
                 raise ValueError(f"{key} names a column twice, got {short(value)}: name it once")
@@ -151,8 +134,8 @@ class Mapping:
             raise ValueError("there are no user features: name columns in user, or leave constant at True")
         if self.pair_lists and self.candidates is None and self.arms_file is None:
             raise ValueError(
-                f"pair gives {next(iter(self.pair_lists))!r} as lists in the order of the candidates, and nothing says "
-                f"which order that is: name the column of candidates, give arms_file, or use a column per arm ({ARM})"
+                f"pair gives {next(iter(self.pair_lists))!r} as lists in the order of unknown candidates: "
+                f"name the column of candidates, give arms_file, or use a column per arm ({ARM})"
             )
 
     @classmethod
@@ -199,14 +182,10 @@ class OneHot:
     a last column stands for all categories that are not kept.
     """
 
-    def __init__(
-        self, column: str, values: Sequence[str], *, other: bool, drop_first: bool, label: Callable[[str], str]
-    ) -> None:
+    def __init__(self, column: str, values: Sequence[str], *, other: bool, drop_first: bool) -> None:
         self.column, self._drop, self._other = column, int(drop_first), other
         self._values = pa.array(values, pa.string())
-        labels = [label(value) for value in values]
-        if len(set(labels)) < len(labels):
-            labels = list(values)
+        labels = list(values)
         if other:
             labels.append("other" if "other" not in labels else "(other)")
         self.names = [f"{column}={text}" for text in labels[self._drop :]]
@@ -234,7 +213,7 @@ class OneHot:
         return Category(values=values[self._drop :], base=base, unknown=COLUMN if self._other else ZERO)
 
 
-def one_hots(counts: dict[str, Counter[str]], *, drop_first: bool, label: Callable[[str], str] = str) -> list[OneHot]:
+def one_hots(counts: dict[str, Counter[str]], *, drop_first: bool) -> list[OneHot]:
     """A `OneHot` for every column, from how often each category occurs.
 
     Beyond WIDEST categories in all, the most frequent are kept and the rest count as other.
@@ -248,7 +227,7 @@ def one_hots(counts: dict[str, Counter[str]], *, drop_first: bool, label: Callab
     for column, counter in counts.items():
         values = sorted(value for value in counter if (column, value) in kept)
         other = len(values) < len(counter)
-        hots.append(OneHot(column, values, other=other, drop_first=drop_first, label=label))
+        hots.append(OneHot(column, values, other=other, drop_first=drop_first))
     return hots
 
 
@@ -293,25 +272,20 @@ class ColumnsReader:
 
     Attributes
     ----------
-    user, arm, pair : list of str
-        The names of the users' and of the arms' features, and of those of a user and a candidate together.
-    files : list of Path
-        The files to read.
-    ignored : dict
-        What is not read in the given folders: path to reason.
+    files, ignored
+        The files to read, and what is not read in the given folders: path to reason.
     about : dict
-        `columns`: the named features of users and arms that the columns were made from, as
-        `hybandits.Features.to_dict` has them.
+        `columns`: the named features that the columns were made from, as `hybandits.Features.to_dict` has them. For the
+        other attributes see `hybandits.logs.store.Reader`.
 
     Notes
     -----
     The ids of arms are integers if all of them are whole numbers (see `hybandits.logs.store.id_of`; a whole float
     counts as one), otherwise strings. A text column of a Parquet file is taken at its word: its ids are strings.
 
-    Unless an arms' file says what the arms are, and if columns are categorical, the files are read twice: first to
-    collect the arms and categories of all usable rows, then for the rounds. Every category becomes a column
-    (`country=de`), but for the first if there is a constant; beyond 200 categories in all, the most frequent are kept
-    and the rest share `country=other`.
+    Unless an arms' file says what the arms are, and if columns are categorical, the files are read twice: first for the
+    arms and categories, then for the rounds. Every category becomes a column (`country=de`), but for the first if there
+    is a constant; beyond 200 categories in all, the most frequent are kept and the rest share `country=other`.
 
     Examples
     --------
@@ -324,7 +298,6 @@ class ColumnsReader:
 
     kind = "columns"
     _named_by = "the mapping"
-    _label: Callable[[str], str] = str
 
     def __init__(self, paths: Paths, *, mapping: Mapping | None = None) -> None:
         self.files, self.ignored = table_files(paths)
@@ -349,9 +322,9 @@ class ColumnsReader:
         self._require_pair_columns()
         first = ["constant"] if mapping.constant else []
         named = (self._hots[name].names if name in self._hots else [name] for name in mapping.features)
-        self.user: Sequence[str] = [*first, *itertools.chain.from_iterable(named)]
-        self.arm: Sequence[str] = first + arm_features
-        self.pair: Sequence[str] = list(mapping.pair)
+        self.user = [*first, *itertools.chain.from_iterable(named)]
+        self.arm = first + arm_features
+        self.pair = list(mapping.pair)
         self.binary_user = set(mapping.user) <= set(mapping.categorical)
         for names, what in ((self.user, "user"), (self.arm, "arm")):
             twice = [name for name, n in Counter(names).items() if n > 1]
@@ -455,7 +428,7 @@ class ColumnsReader:
                         )
         if self._arms is None and self.mapping.candidates is None and arms:
             self._arms = {name: np.ones(int(self.mapping.constant)) for name in arms}
-        hots = one_hots(counts, drop_first=self.mapping.constant, label=type(self)._label)
+        hots = one_hots(counts, drop_first=self.mapping.constant)
         self._hots = {hot.column: hot for hot in hots}
 
     def _id(self, text: str) -> Id:

@@ -72,17 +72,12 @@ class OpenBanditReader(ColumnsReader):
         parts = [np.ones((len(values), 1)), ((values - values.mean()) / (values.std() or 1.0))[:, None]]
         named: dict[str, Feature] = {number: Number()}
         counts = {name: Counter(rows.texts[name]) for name in others}
-        for hot in one_hots(counts, drop_first=True, label=type(self)._label):
+        for hot in one_hots(counts, drop_first=True):
             features += hot.names
             if (feature := hot.feature(integers=False)) is not None:
                 named[hot.column] = feature
             parts.append(hot.matrix(pa.array(rows.texts[hot.column], pa.string())))
         return KnownArms(features, dict(zip(rows.names, np.concatenate(parts, axis=1), strict=True)), named)
-
-    @staticmethod
-    def _label(category: str) -> str:
-        """The first characters of a hash."""
-        return category[:8]
 
     def _unknown_arm(self) -> tuple[str, str]:
         return f"item not in {ITEMS}", ""

@@ -67,12 +67,8 @@ class LogError(Exception):
 
 
 def id_of(text: str) -> Id:
-    """The id that a text stands for: an integer if it is a whole number of 64 bits, else the text itself.
+    """The id that a text stands for: an integer if it is written as Python writes one of 64 bits, else the text itself.
 
-    A text is a whole number if it is written as Python writes one: turned into a number and back, it reads as before.
-
-    Examples
-    --------
     >>> id_of("100"), id_of("007"), id_of("id-7"), id_of("9223372036854775808")
     (100, '007', 'id-7', '9223372036854775808')
     """
@@ -86,23 +82,14 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    time : array of int
-        Seconds since 1970; `NO_TIME` where the time is not known.
-    pool : array of int
-        The list of candidates: a row of the log's pools.
-    chosen : array of int
-        The arm shown: its place in that list, from 0.
-    reward : array of float
-        The reward of the arm shown.
-    propensity : array of float
-        The probability with which it was chosen; NaN where it is not known.
-    place : array of int
-        Where on the page it was shown; `NO_PLACE` where that is not known.
+    time, pool, chosen, place : array of int
+        As on disk; `NO_TIME` and `NO_PLACE` where they are not known.
+    reward, propensity : array of float
+        As on disk; NaN where the propensity is not known.
     user : array of float, shape (rounds, features)
         The users' vectors.
     pair : array of float, shape (rounds, at least the most candidates, pair features)
-        The pair features of every candidate, in the order of its list; 0 beyond a round's last one. May be left out if
-        the log has none.
+        The pair features of every candidate, in the order of its list; 0 beyond a round's last one.
     """
 
     time: np.ndarray
@@ -150,10 +137,7 @@ class Pools(NamedTuple):
 
 
 class Tables:
-    """The arms and pools that a reader has met so far, each vector and each list of candidates once.
-
-    Ids are integers or strings. If both occur, they all become strings when the log is written.
-    """
+    """The arms and pools that a reader has met so far, each vector and each list of candidates once."""
 
     def __init__(self) -> None:
         self._arms: dict[tuple[Id, bytes], int] = {}
@@ -207,36 +191,23 @@ class Reader(Protocol):
     ----------
     kind : str
         The name of the format.
-    user, arm, pair : sequence of str
+    user, arm, pair : list of str
         The names of the users' and of the arms' features, and of those of a user and a candidate together.
     binary_user : bool
-        Whether all user features are 0 or 1.
+        All user features are 0 or 1.
     size : int
         How many bytes there are to read in all.
-    about : mapping
+    about : dict
         Further entries of the log's header.
     """
 
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def user(self) -> Sequence[str]: ...
-
-    @property
-    def arm(self) -> Sequence[str]: ...
-
-    @property
-    def pair(self) -> Sequence[str]: ...
-
-    @property
-    def binary_user(self) -> bool: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def about(self) -> Mapping[str, Any]: ...
+    kind: str
+    user: list[str]
+    arm: list[str]
+    pair: list[str]
+    binary_user: bool
+    size: int
+    about: dict[str, Any]
 
     def batches(
         self, tables: Tables, report: ReadReport, progress: Callable[[int], None]
@@ -250,11 +221,7 @@ class Reader(Protocol):
 
 
 def convert(
-    reader: Reader,
-    out: Path | str,
-    report: ReadReport,
-    progress: Callable[[int], None] = lambda read: None,
-    beside: Callable[[Path], object] = lambda folder: None,
+    reader: Reader, out: Path | str, report: ReadReport, progress: Callable[[int], None] = lambda read: None
 ) -> Log:
     """Read a raw log and write it in the one form.
 
@@ -268,8 +235,6 @@ def convert(
         Counts what became of every line.
     progress : callable
         Called with the bytes read since the last call; `reader.size` bytes are read in all.
-    beside : callable
-        Called with the folder before any round is read, to put more files into it. They come and go with the log.
 
     Returns
     -------
@@ -285,11 +250,10 @@ def convert(
     """
     names: dict[str, Any] = {"user": reader.user, "arm": reader.arm, "pair": reader.pair}
     with LogWriter(out, kind=reader.kind, **names, binary_user=reader.binary_user) as writer:
-        beside(writer.folder)
         last = None
         for source, batch in reader.batches(writer.tables, report, progress):
             if source != last:
-                writer.source(source)
+                writer.source()
                 last = source
             writer.write(batch)
         return writer.finish(report, reader.about)
@@ -307,14 +271,8 @@ class LogWriter:
     ----------
     path : path
         The folder to write, which must not exist yet.
-    kind : str
-        The name of the format that the rounds come from.
-    user, arm : sequence of str
-        The names of the users' and of the arms' features.
-    pair : sequence of str
-        The names of the features of a user and a candidate together, if there are any.
-    binary_user : bool
-        All user features are 0 or 1, and are stored as such.
+    kind, user, arm, pair, binary_user
+        See `Reader`; binary features are stored as such.
 
     Attributes
     ----------
@@ -324,12 +282,11 @@ class LogWriter:
         How many rounds have been written to disk.
     folder : path
         Where the log is until it is complete.
-
     Examples
     --------
     >>> with LogWriter("two-rounds", kind="mine", user=["constant"], arm=["constant"]) as writer:
     ...     pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("shoe", "hat")])
-    ...     writer.source("yesterday")
+    ...     writer.source()
     ...     writer.write(Batch(
     ...         time=np.array([1_700_000_000, 1_700_000_060]), pool=np.array([pool, pool]), chosen=np.array([0, 1]),
     ...         reward=np.array([1.0, 0.0]), propensity=np.array([0.5, 0.5]), place=no_places(2), user=np.ones((2, 1)),
@@ -389,7 +346,7 @@ class LogWriter:
             self._file = None
         discard(self.folder)
 
-    def source(self, name: str) -> None:
+    def source(self) -> None:
         """Begin with the rounds of a source file."""
         self._end_source()
         self._sources += 1
@@ -571,7 +528,7 @@ class Log:
             raise LogError(f"{self.path} is damaged ({first_line(problem)}): convert the log again") from None
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        """What tells this log from another that is written in its place; None if there is no log."""
+        """Identity of the log that is there now; None if there is none."""
         try:
             header = os.stat(self.path / HEADER)
         except OSError:
@@ -657,7 +614,7 @@ class Log:
         return pair
 
     def _check(self, batch: Batch) -> None:
-        """Kernels do not check what they are given, and somebody may have edited the tables."""
+        """Check what kernels do not, since somebody may have edited the tables."""
         pools = len(self.pools.sizes)
         if batch.pool.min() < 0 or batch.pool.max() >= pools:
             raise ValueError(f"pool must be at least 0 and below {pools}")

@@ -11,9 +11,9 @@ where v is the article's vector. The parameters are drawn so that nothing is eve
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -25,8 +25,9 @@ import numpy as np
 from isal import isal_zlib
 
 from hybandits.features import FeatureMap
-from hybandits.foundation.checks import FloatArray, positive
-from hybandits.foundation.files import naming
+from hybandits.foundation import checks
+from hybandits.foundation.checks import FloatArray
+from hybandits.foundation.files import clear_parts, discard, naming, part_of
 from hybandits.logs.store import LogError
 
 LOWEST, HIGHEST = 0.005, 0.95
@@ -138,14 +139,12 @@ class SyntheticLog:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
         if self.features not in ("das", "li"):
             raise ValueError(f"features must be das or li, got {self.features!r}: the model needs both theta and beta")
-        for name, least in (("rounds", 1), ("pool", 3), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        if self.change_every is not None and self.change_every < 1:
-            raise ValueError(f"change_every must be at least 1, got {self.change_every!r}: pass None for the default")
-        positive("rate", self.rate, "pass a click rate such as 0.06")
-        positive("spread", self.spread, "pass 1 for differences as large as in real logs")
+        least = {"rounds": 1, "pool": 3, "seed": 0, "change_every": 1}
+        for name, bound in least.items():
+            if (value := getattr(self, name)) is not None:
+                checks.count(name, value, least=bound, why="give a larger number")
+        checks.positive("rate", self.rate, "pass a click rate such as 0.06")
+        checks.positive("spread", self.spread, "pass 1 for differences as large as in real logs")
 
     # ------------------------------------------------------------------ the model
 
@@ -203,10 +202,8 @@ class SyntheticLog:
     def parameters(self) -> Parameters:
         """The true theta, and the true beta of every article.
 
-        In R6A, theta is the rate for the product of the constants, at most 0.01 in size for a membership of the user,
-        0.005 for one of the article and 0.02 for products of the two; beta is at most 0.01 in size for the constant and
-        for each membership. Memberships sum to 1, so the mean lies within 0.055 of the rate. In R6B, a feature that is
-        on moves the mean by at most 0.0025, an article by 0.01.
+        Memberships sum to 1, so the mean of R6A lies within 0.055 of the rate. In R6B, a feature that is on moves the
+        mean by at most 0.0025, an article by 0.01.
         """
         random, features = self._random(_MODEL, 0), self.map
         if self.kind == "R6B":
@@ -293,8 +290,7 @@ class SyntheticLog:
         Parameters
         ----------
         folder : path
-            Where to write; created if it does not exist. If anything fails, nothing of the log is left behind, nor a
-            folder that was created.
+            The folder to write, which must not exist yet or be empty. If anything fails, nothing is left behind.
         files : int
             How many files to split the rounds over evenly, one per day.
         progress : callable
@@ -308,28 +304,22 @@ class SyntheticLog:
         if not 1 <= files <= self.rounds:
             raise ValueError(f"files must be between 1 and the {self.rounds} rounds, got {files}")
         folder = Path(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise LogError(f"{folder} exists already and is not empty: give another folder, or remove it")
         days = [(FIRST_DAY + datetime.timedelta(days=day)).strftime("%Y%m%d") for day in range(files)]
-        paths = [folder / f"{KINDS[self.kind]}.{day}.gz" for day in days]
-        for path in (*paths, folder / TRUTH):
-            if path.exists():
-                raise LogError(f"{path} exists already: give another folder, or remove it")
-        created = [each for each in (folder, *folder.parents) if not each.exists()]
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise LogError(f"{folder} is a file: give the name of a folder") from None
+        names = [f"{KINDS[self.kind]}.{day}.gz" for day in days]
+        part = part_of(folder)
+        clear_parts([folder])
+        discard(part)
         try:
             with naming(folder):
-                clicks, clipped = self._write_days(paths, progress)
-                (folder / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
-        except BaseException:  # do not leave half a log behind
-            for path in (*paths, folder / TRUTH):
-                path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # somebody else has put something into it
-                for each in created:
-                    each.rmdir()
-            raise
-        return paths
+                part.mkdir(parents=True)
+                clicks, clipped = self._write_days([part / name for name in names], progress)
+                (part / TRUTH).write_text(json.dumps(self._truth(clipped, clicks), indent=1) + "\n")
+                os.replace(part, folder)
+        finally:
+            discard(part)
+        return [folder / name for name in names]
 
     def _write_days(self, paths: list[Path], progress: Callable[[int], None]) -> tuple[int, int]:
         """Write the files; the number of clicks, and of rounds whose click probability was clipped."""

@@ -53,7 +53,7 @@ def test_pair_features_are_described(tmp_path):
 def test_a_pair_feature_that_is_the_same_for_all_candidates(tmp_path):
     with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"], pair=["hour", "near"]) as writer:
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "abc"])
-        writer.source("f")
+        writer.source()
         n, zeros = 8, np.zeros(8, int)
         pair = np.ones((n, 3, 2)) * np.arange(n)[:, None, None]
         pair[:2, 0, 1] += 1.0
@@ -69,7 +69,7 @@ def test_units_of_features_do_not_matter_to_ranks(tmp_path):
     user = np.column_stack([np.ones(n), random.normal(40, 12, n), random.normal(50_000, 10_000, n)])
     with LogWriter(tmp_path / "units", kind="test", user=["1", "age", "income"], arm=["1"]) as writer:
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
-        writer.source("f")
+        writer.source()
         zeros = np.zeros(n)
         whole = zeros.astype(int)
         writer.write(Batch(whole, whole + pool, whole, zeros, zeros + 0.5, no_places(n), user))
@@ -106,7 +106,7 @@ def two_arms(path, chosen, propensity):
     n = len(chosen)
     with LogWriter(path, kind="test", user=["1"], arm=["1"]) as writer:
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
-        writer.source("f")
+        writer.source()
         user = np.ones((n, 1))
         writer.write(Batch(np.arange(n), np.full(n, pool), chosen, np.zeros(n), propensity, no_places(n), user))
         return View(writer.finish(ReadReport()), features="disjoint")

@@ -126,7 +126,7 @@ def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path
     """An arm shown a few times and never rewarded: its own spread is unknown, and so is that of the difference."""
     with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("a", "b")])
-        writer.source("f")
+        writer.source()
         n = 400
         chosen = (np.arange(n) % 40 == 0).astype(int)
         reward = np.where(chosen == 1, 0.0, np.arange(n) % 3 == 0)
@@ -151,7 +151,7 @@ def test_a_model_that_contradicts_the_rewards_is_told(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("a", "b")])
-        writer.source("f")
+        writer.source()
         n = 4000
         chosen = (random.random(n) < 0.3).astype(int)
         reward = (random.random(n) < np.where(chosen == 1, 0.6, 0.2)).astype(float)

@@ -119,7 +119,7 @@ def test_the_model_is_not_sure_of_arms_that_were_never_shown(tmp_path: Path) -> 
     random = np.random.default_rng(0)
     with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "abcd"])
-        writer.source("f")
+        writer.source()
         n = 3000
         chosen = random.integers(0, 3, n)  # d is never shown
         reward = (random.random(n) < 0.3).astype(float)

@@ -92,7 +92,7 @@ def test_a_long_list_after_a_short_one_does_not_take_the_room_of_many(tmp_path):
         pools = [writer.tables.pool(rows[:1]), writer.tables.pool(rows)]
         n = 400
         pool = np.array([pools[0]] + [pools[1]] * (n - 1))
-        writer.source("f")
+        writer.source()
         zeros = np.zeros(n)
         user = np.ones((n, len(view.log.user)))
         writer.write(Batch(zeros.astype(int), pool, zeros.astype(int), zeros, zeros + 1, no_places(n), user))
@@ -281,7 +281,7 @@ def test_arms_that_nothing_tells_apart_learn_from_the_user(tmp_path, vectors):
     names = [str(j) for j in range(vectors.shape[1])]
     with LogWriter(tmp_path / "log", kind="test", user=["constant", "age"], arm=names) as writer:
         pool = writer.tables.pool([writer.tables.arm(f"a{i}", vector) for i, vector in enumerate(vectors)])
-        writer.source("f")
+        writer.source()
         zeros = np.zeros(4, int)
         user = np.column_stack([np.ones(4), np.arange(4.0)])
         writer.write(Batch(zeros, zeros + pool, zeros, zeros + 1.0, zeros + 1 / 3, no_places(4), user))

@@ -485,8 +485,6 @@ def test_rare_categories_share_a_column(monkeypatch: pytest.MonkeyPatch) -> None
     assert [hot.names for hot in hots] == [["os=b", "os=other"], ["tld=other"]]
     assert hots[0].matrix(pa.array(["a", "b", "c", "x"])).tolist() == [[0, 0], [1, 0], [0, 1], [0, 1]]
     assert hots[0].feature(integers=True) == Category(values=["b"], base="a")
-    (alike,) = one_hots({"os": Counter(["aa", "ab", "other"])}, drop_first=False, label=lambda text: text[0])
-    assert alike.names == ["os=aa", "os=ab", "os=other"], "shortened names that are alike are not shortened"
 
 
 def test_too_many_categories_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,10 +32,10 @@ def test_a_campaign(tmp_path: Path) -> None:
     assert (report.lines, report.skipped) == (3, 0)
     assert log.about["kind"] == "openbandit"
     assert log.user == [
-        "constant", "user_feature_0=u1111111", "user_feature_0=u2222222", "user_feature_1=v1111111",
-        "user_feature_3=x1111111",
+        "constant", "user_feature_0=u11111111", "user_feature_0=u22222222", "user_feature_1=v11111111",
+        "user_feature_3=x11111111",
     ]  # fmt: skip
-    assert log.arm == ["constant", "item_feature_0", "item_feature_1=bbbbbbbb", "item_feature_2=dddddddd"]
+    assert log.arm == ["constant", "item_feature_0", "item_feature_1=bbbbbbbb11", "item_feature_2=dddddddd11"]
     assert batch.time.tolist() == [1574553634, 1574553653, 1574553660]
     assert (batch.pool.tolist(), batch.chosen.tolist()) == ([0, 0, 0], [2, 0, 1])
     assert batch.reward.tolist() == [0, 1, 0]

@@ -106,7 +106,7 @@ def test_missing_values_come_back_as_such(tmp_path):
     with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
         row = writer.tables.arm("a", np.ones(1))
         pool = writer.tables.pool([row])
-        writer.source("f")
+        writer.source()
         n = 3
         time = np.array([5, store.NO_TIME, 7])
         propensity = np.array([0.5, np.nan, 1])
@@ -186,8 +186,8 @@ def test_features_beyond_reason_are_refused(tmp_path):
 def ids_log(path, sources):
     """A log with one round per id and source, in groups of one round."""
     with LogWriter(path, kind="mine", user=["constant"], arm=["constant"]) as writer:
-        for number, ids in enumerate(sources):
-            writer.source(str(number))
+        for ids in sources:
+            writer.source()
             for name in ids:
                 pool = writer.tables.pool([writer.tables.arm(name, np.ones(1))])
                 one, first = np.ones(1), np.array([0])
@@ -308,7 +308,7 @@ def test_a_batch_with_other_pair_features_is_refused(tmp_path):
     with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"], pair=["near"]) as writer:
         pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
         one, first = np.ones(1), np.zeros(1, int)
-        writer.source("it")
+        writer.source()
         for pair in (np.zeros((1, 2, 2)), np.zeros((1, 1, 1)), NO_PAIRS):
             batch = Batch(first, np.array([pool]), first, one, one, no_places(1), np.ones((1, 1)), pair)
             with pytest.raises(

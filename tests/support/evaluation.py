@@ -73,7 +73,7 @@ def write_log(
             columns["chosen"] = sizes - 1 - columns["chosen"]
         whole = Batch(np.arange(rounds), **columns, place=no_places(rounds))
         for i in range(parts):
-            writer.source(f"part {i}")
+            writer.source()
             writer.write(whole.part(i * rounds // parts, (i + 1) * rounds // parts))
         return writer.finish(ReadReport())
 
