@@ -135,11 +135,10 @@ def reproduce(
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
-        records = paper.experiments(synthetic, protocols, scale=scale.value, seed=start)
+        chosen: Any = {"scale": scale.value, "seed": start}
+        records = paper.experiments(synthetic, protocols, **chosen)
         if environments is not None:
-            fresh = paper.fresh_experiments(
-                synthetic, protocols, environments=environments, scale=scale.value, seed=start
-            )
+            fresh = paper.fresh_experiments(synthetic, protocols, environments=environments, **chosen)
             if not fresh:
                 raise ValueError(
                     f"--environments is for {', '.join(paper.FRESH_NAMES)}: name one of them, or leave it out"
@@ -169,8 +168,7 @@ def reproduce(
             if prepared.report is not None:
                 print_account(prepared.report)
             log = prepared.log.path
-        about = {"scale": scale.value, "seed": start}
-        _report(_run(records, out, chosen_engine, about, command_line(context), log))
+        _report(_run(records, out, chosen_engine, chosen, command_line(context), log))
 
 
 def _paper_policies(text: str) -> list[str]:

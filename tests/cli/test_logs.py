@@ -330,8 +330,8 @@ def test_interrupted_convert_leaves_nothing(folder: Path, tmp_path: Path) -> Non
 def test_a_policy_of_ones_own_is_fitted_and_evaluated(folder: Path, own_folder: Path) -> None:
     write_softmax(own_folder)
     own = "softmax:Softmax:temperature=0.1"
-    fitted = run_process("fit", folder / "log", "--policy", own, "--rounds", 3000, "--workers", "1")
-    assert fitted.returncode == 0, fitted.stderr
+    fitted = run("fit", folder / "log", "--policy", own, "--rounds", 3000)
+    assert fitted.exit_code == 0, fitted.stderr
     assert "wrote policy.npz: Softmax with" in fitted.stdout
     policies = ["--policy", "policy.npz", "--policy", own, "--policy", f'EpsilonGreedy:policy="{own}"']
     evaluate = ["evaluate", folder / "log", *policies, "--from", 3000, "--rounds", 500, "--workers", "2"]
@@ -341,7 +341,7 @@ def test_a_policy_of_ones_own_is_fitted_and_evaluated(folder: Path, own_folder: 
     evaluated = run_process(*evaluate, "--import", "softmax")
     assert evaluated.returncode == 0, evaluated.stderr
     assert own in evaluated.stdout
-    wrong = run_process(*evaluate, "--import", "sofmax")
+    wrong = run(*evaluate, "--import", "sofmax")
     assert "No module named 'sofmax'" in wrong.stderr
 
 
@@ -353,7 +353,7 @@ def test_a_built_in_stays_itself_beside_a_class_of_its_name(folder: Path, own_fo
         "        super().__init__(d1=d1, d2=d2, noise=boldness)\n"
         "        self.boldness = boldness\n"
     )
-    options = ["--rounds", 300, "--workers", "1"]
+    options = ["--rounds", 300, "--workers", 1]
     assert run("fit", folder / "log", "--policy", "HyLinUCB", *options).exit_code == 0
     saved = ["evaluate", folder / "log", "--policy", "policy.npz", "--from", 300, *options]
     assert run(*saved, "--import", "shadow").stdout == run(*saved).stdout

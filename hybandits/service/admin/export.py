@@ -42,7 +42,6 @@ class ServiceReader:
 
     kind = "service"
     binary_user = False
-    pair: Sequence[str] = ()
 
     def __init__(self, store: Store, state: ModelState) -> None:
         self._store = store
@@ -52,6 +51,7 @@ class ServiceReader:
             self._begins, self._closed_before = state.base, ModelState.based(store).closed
         self._features = state.features
         self.user, self.arm = self._features.user_columns, self._features.arm_columns
+        self.pair: list[str] = []
         self.size = store.last()[0]
         columns = self._features.to_dict()
         self.about: dict[str, Any] = {"columns": {name: columns[name] for name in ("constant", "user", "arm")}}
