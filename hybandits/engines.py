@@ -49,22 +49,10 @@ class Engine(Protocol):
     """
 
     def map(self, work: Work, tasks: Sequence[Any], progress: Progress) -> Generator[tuple[int, Any], None, None]:
-        """Run `work(task, report)` on every task.
+        """Run `work(task, report)` on every task; yield the number and the result of each, in the order they finish.
 
-        Parameters
-        ----------
-        work : callable
-            A function that can be imported by name; it may call `report(amount)` to say how much more is done.
-        tasks : sequence
-            What to run it on; tasks and results are pickled, except by `SerialEngine`.
-        progress : callable
-            Called with the number of a task and the amount of it done so far, while it runs.
-
-        Yields
-        ------
-        (int, result)
-            The number of a task and its result, in the order in which tasks finish. Closing the generator early ends
-            the workers.
+        `progress` is called with the number of a task and the amount of it done so far. Tasks and results are pickled,
+        except by `SerialEngine`. Closing the generator early ends the workers.
         """
         ...
 
@@ -110,11 +98,6 @@ class ProcessEngine:
     ----------
     workers : int, optional
         Number of processes; by default, one per core.
-
-    Attributes
-    ----------
-    workers : int
-        Number of processes.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -230,13 +213,6 @@ class Ray:
     address : str, optional
         Where the cluster is, e.g. "10.0.0.1:6379" or "auto". By default, a cluster that this process is connected to
         already is used; if there is none, one is started on this machine for as long as the work lasts.
-
-    Attributes
-    ----------
-    workers : int or None
-        As given.
-    address : str or None
-        As given.
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:

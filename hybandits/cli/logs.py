@@ -28,7 +28,6 @@ from hybandits.cli.shared import (
 if TYPE_CHECKING:
     from hybandits.evaluation.view import View
     from hybandits.logs.columns import Mapping as ColumnMapping
-    from hybandits.logs.store import Log
 
 IntervalName = StrEnum("IntervalName", ["bootstrap", "bernstein"])
 
@@ -89,15 +88,10 @@ def convert(
     ],
     form: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="yahoo|openbandit|columns",
-            help="Format of the input; by default it is recognised.",
-        ),
+        typer.Option("--format", metavar="yahoo|openbandit|columns", help="Format; by default it is recognised."),
     ] = None,
     mapping: Annotated[
-        Path | None,
-        typer.Option(help="For --format columns: a TOML file that says what the columns mean, see docs/logs.md."),
+        Path | None, typer.Option(help="For --format columns: a TOML file with their meaning, see docs/logs.md.")
     ] = None,
     strict: Strict = False,
 ) -> None:
@@ -126,18 +120,9 @@ def convert(
             typer.echo(
                 f"  too many categories: all but the most frequent of {column.partition('=')[0]} are {column}", err=True
             )
-        typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}; {_id_type(log)}")
+        kind = "integers" if log.integer_ids else "strings"
+        typer.echo(f"wrote {out}: {str(log).partition(': ')[2]}; ids are {kind} such as {log.names[0]!r}")
         _say_features(*usual_map(log))
-
-
-def _id_type(log: Log) -> str:
-    """The type of a log's ids, in words."""
-    from hybandits.logs.store import id_of
-
-    if log.integer_ids:
-        return f"ids are integers such as {log.names[0]}"
-    no_number = next((name for name in log.names if id_of(str(name)) == name), log.names[0])
-    return f"ids are strings such as {no_number!r}"
 
 
 def _read_mapping(path: Path | None) -> ColumnMapping | None:
@@ -156,12 +141,12 @@ def _read_mapping(path: Path | None) -> ColumnMapping | None:
 
 
 def _say_features(name: str, why: str | None, left_out: Sequence[str] = ()) -> None:
-    """Say which feature map was chosen and why, unless it was given, and which pair features it leaves out."""
     if why is not None:
         typer.echo(f"features: {name} by default, because {why}")
     elif left_out:
-        some = ", ".join(left_out[:3]) + ", .." * (len(left_out) > 3)
-        typer.echo(f"features: {name} leaves out the pair features of the log ({some}); {name}+pair has them")
+        typer.echo(
+            f"features: {name} leaves out the pair features of the log ({', '.join(left_out)}); {name}+pair has them"
+        )
 
 
 def _say_features_of(view: View) -> None:
@@ -210,8 +195,8 @@ def fit(
     policy: Annotated[
         str,
         typer.Option(
-            help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2. HyIDS and HyThompson "
-            "need none. One of your own: package.module:Class:setting=value."
+            help="The policy to fit, with settings after a colon: HyLinUCB:noise=0.3,ridge=2. One of your own: "
+            "package.module:Class:setting=value."
         ),
     ] = "HyIDS",
     out: Annotated[
@@ -246,11 +231,8 @@ def fit(
             note_fit(fitted, view, stop)
         name = type(fitted).__name__
         if isinstance(fitted, HyRan | SupLinUCB):
-            typer.echo(
-                f"hybandits: {name} did not choose the arms that the log shows, so it has learned each round as if "
-                "that arm had been the only candidate",
-                err=True,
-            )
+            note = f"{name} did not choose the arms of the log: it has learned each round as if it had one candidate"
+            typer.echo(f"hybandits: {note}", err=True)
         fitted.save(out)
         typer.echo(
             f"wrote {out}: {name} with d1 = {fitted.d1}, d2 = {fitted.d2}, {stop:,} rounds of {len(fitted.arms)} arms"
@@ -265,16 +247,14 @@ def evaluate(
     policy: Annotated[
         list[str],
         typer.Option(
-            help="What to evaluate: a saved policy as it is (policy.npz), uniform, logged, always:ARM, or a policy "
-            "that learns as it goes and is replayed (HyIDS, HyLinUCB:noise=0.3, or one of your own: "
-            "package.module:Class:setting=value). Repeat it for several."
+            help="What to evaluate: a saved policy (policy.npz), uniform, logged, always:ARM, or a policy that learns "
+            "as it goes and is replayed, as for fit. Repeat it for several."
         ),
     ],
     estimators: Annotated[
         str | None,
         typer.Option(
-            help="Any of replay, ips, snips, dm, dr, separated by commas. By default replay and snips for policies "
-            "that learn, and all but replay for those that do not."
+            help="Any of replay, ips, snips, dm, dr, separated by commas. By default those that suit the policy."
         ),
     ] = None,
     interval: Annotated[
@@ -288,7 +268,7 @@ def evaluate(
         float | None,
         typer.Option(
             help="Probability with which replay keeps a choice of the policy on a log that was not uniform. By default "
-            "the smallest propensity, or more if a policy would learn fewer than 50 rounds, which costs its interval."
+            "the smallest propensity, or more if a policy would learn fewer than 50 rounds."
         ),
     ] = None,
     reward_range: Annotated[
@@ -298,8 +278,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="MAP",
-            help="As for fit: features of the reward model behind dm and dr and of policies that learn. Saved policies "
-            "keep the features that they were fitted with, and these are the default if they agree.",
+            help="As for fit, for the reward model and policies that learn. Saved policies keep their features, which "
+            "are the default if they agree.",
         ),
     ] = None,
     start: Annotated[
@@ -317,8 +297,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--import",
-            help="A module to import first, for saved policies of a class of your own: softmax. A file never imports "
-            "anything by itself. Repeat it for several.",
+            help="A module to import first, for saved policies of a class of your own. Repeat it for several.",
             metavar="MODULE",
         ),
     ] = None,
@@ -352,10 +331,8 @@ def evaluate(
         common = common_features(saved) if features is None else features
         with _viewed(log, common, strict=strict) as view:
             for spec in (spec for spec in saved if features is None and "features" not in saved[spec].notes):
-                typer.echo(
-                    f"hybandits: {spec} does not say how its features are built: using --features {view.map.name}",
-                    err=True,
-                )
+                note = f"{spec} does not say how its features are built: using --features {view.map.name}"
+                typer.echo(f"hybandits: {note}", err=True)
             stop = min(start + (rounds or view.log.rounds), view.log.rounds)
             check_fitted(saved, view)
             targets = {spec: target_for(view, spec, saved=saved, horizon=stop, seed=seed) for spec in policy}
@@ -368,7 +345,8 @@ def evaluate(
                 evaluation = plan.evaluate(make_engine(engine, workers, address), advance)
             for spec in saved:
                 if start < (last := rounds_learned(saved[spec], view)):
-                    _warn_of_learned_rounds(spec, last, view.log.rounds)
+                    note = f"{spec} has learned the first {last:,} rounds, so it looks better on them than it is"
+                    typer.echo(f"hybandits: {note}: evaluate it with --from {last}, or fit it to fewer", err=True)
         files: list[Path] = []
         if out is not None:
             _write_json(out / "evaluation.json", evaluation.plain())
@@ -385,16 +363,6 @@ def evaluate(
             )
         for file in files:
             typer.echo(f"wrote {file}")
-
-
-def _warn_of_learned_rounds(spec: str, learned: int, rounds: int) -> None:
-    """Say that a policy looks better than it is on rounds that it has learned from."""
-    remedy = f"evaluate it with --from {learned}" if learned < rounds else "fit it to fewer with --rounds"
-    typer.echo(
-        f"hybandits: {spec} has learned the first {learned:,} rounds of this log, so it looks better on them than it "
-        f"is: {remedy}",
-        err=True,
-    )
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -22,44 +22,39 @@ POINTS = 120
 """At about how many rounds the regret is kept."""
 
 
-def _option(about: str, **more: Any) -> dict[str, Any]:
-    """What the command line needs for the option of a setting: its help, and arguments of `typer.Option`."""
-    return {"help": about, **more}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
     """The settings of a user's own experiment."""
 
     policies: tuple[Any, ...] = field(
         default=("HyLinUCB", "LinUCB", "DisLinUCB"),
-        metadata=_option(
-            "A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. One of your own: "
+        metadata={
+            "help": "A policy, with settings after a colon: HyThompson:scale=0.5,noise=0.1. One of your own: "
             'package.module:Class:setting=value. One around another: EpsilonGreedy:policy="HyLinUCB:ridge=2". Repeat '
             "it for several.",
-            flag="--policy",
-            type=list[str],
-        ),
+            "flag": "--policy",
+            "type": list[str],
+        },
     )
     world: Any = field(
         default="linear",
-        metadata=_option(
-            "Kind of world, with settings after a colon: linear, clicks, products, churn or classification, or one "
-            "of your own: package.module:Class:setting=value.",
-            type=str,
-        ),
+        metadata={
+            "help": "Kind of world, with settings after a colon: linear, clicks, products, churn or classification, or "
+            "one of your own: package.module:Class:setting=value.",
+            "type": str,
+        },
     )
-    d1: int = field(default=10, metadata=_option("Number of shared features."))
-    d2: int = field(default=5, metadata=_option("Number of features of each arm's own part."))
+    d1: int = field(default=10, metadata={"help": "Number of shared features."})
+    d2: int = field(default=5, metadata={"help": "Number of features of each arm's own part."})
     arms: tuple[int, ...] = field(
-        default=(20,), metadata=_option("Number of arms K, or several: 10,100.", type=str, metavar="K")
+        default=(20,), metadata={"help": "Number of arms K, or several: 10,100.", "type": str, "metavar": "K"}
     )
-    rounds: int = field(default=10_000, metadata=_option("Number of rounds T."))
-    environments: int = field(default=5, metadata=_option("Number of environments."))
-    trials: int = field(default=1, metadata=_option("Number of trials in each environment."))
-    noise: float = field(default=0.1, metadata=_option("Standard deviation of the reward's noise."))
-    seed: int = field(default=0, metadata=_option("Seed of the environments.", min=0))
-    name: str = field(default="simulation", metadata=_option("Name of the experiment."))
+    rounds: int = field(default=10_000, metadata={"help": "Number of rounds T."})
+    environments: int = field(default=5, metadata={"help": "Number of environments."})
+    trials: int = field(default=1, metadata={"help": "Number of trials in each environment."})
+    noise: float = field(default=0.1, metadata={"help": "Standard deviation of the reward's noise."})
+    seed: int = field(default=0, metadata={"help": "Seed of the environments.", "min": 0})
+    name: str = field(default="simulation", metadata={"help": "Name of the experiment."})
 
     def __post_init__(self) -> None:
         from hybandits.foundation import checks

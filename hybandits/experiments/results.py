@@ -39,18 +39,9 @@ ABOUT = ("scale", "seed")
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one policy did in one trial of a unit.
+    """One policy in one trial of a unit: its regret at the points of the experiment, and measures of its design.
 
-    Attributes
-    ----------
-    policy : str
-        Its name in the experiment.
-    trial : int
-        The number of the trial.
-    regret : array of shape (points,)
-        Its cumulative regret at the points of the experiment.
-    design : mapping of str to array, optional
-        The measures named in DESIGN and DESIGN_BY_ARM, probe by probe; None if the policy has no design matrix.
+    `design` has those named in DESIGN and DESIGN_BY_ARM, probe by probe; None if the policy has no design matrix.
     """
 
     policy: str
@@ -129,8 +120,7 @@ def write_unit(folder: Path, unit: Unit, runs: Sequence[Run]) -> str:
 def read_header(path: Path, digest: str | None = None) -> dict[str, Any]:
     """Read the header of a unit's file; ResultsError if it is damaged or of another format.
 
-    `digest` is the SHA-256 in the manifest. A file that was saved just before its run was killed has none there; then
-    the checksums within the file are relied on, although they do not cover every byte.
+    `digest` is the SHA-256 in the manifest; a file that was saved just before its run was killed has none there.
     """
     try:
         if digest is not None and sha256(path) != digest:
@@ -256,16 +246,9 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Measures of the design matrix of one policy (see `hybandits.experiments.design_matrix.measure`).
+    """Measures of the design matrix of one policy at the rounds `t`: arrays (runs, probes) or (runs, probes, arms).
 
-    Attributes
-    ----------
-    t : array of shape (probes,)
-        The rounds after which it was measured.
-    lambda_min_v, rho_x, rho_z, z_norm : array of shape (runs, probes)
-        Measures of the shared block, and of how much it is coupled with the arms'.
-    pulls, lambda_min_w, sigma_max_b : array of shape (runs, probes, arms), optional
-        Measures of every arm's block; None if the experiment does not ask for them.
+    See `hybandits.experiments.runner.measure`; those of every arm are None if the experiment does not ask for them.
     """
 
     t: FloatArray
@@ -336,11 +319,7 @@ class Outcome:
         return self.experiment.fresh_contexts or self.experiment.log is not None
 
     def independent_units(self, policy: str, arms: int | None = None) -> NDArray[Any]:
-        """The independent unit of every run, which intervals are built on.
-
-        Runs of one environment share its parameters, so environments are the units. With a single environment the
-        trials are, provided they are independent of each other (`has_independent_trials`).
-        """
+        """The independent unit of every run, for intervals: its environment, or its trial if there is only one."""
         environments = self.environments(policy, arms)
         by_trial = self.has_independent_trials and len(np.unique(environments)) == 1
         return np.arange(len(environments)) if by_trial else environments
@@ -359,17 +338,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Everything in a results folder.
-
-    Attributes
-    ----------
-    folder : Path
-        Where it was read from.
-    manifest : mapping
-        The folder's manifest: records, versions, and the digest of every unit.
-    outcomes : mapping of (str, str) to Outcome
-        The results by name and protocol of the experiment.
-    """
+    """A results folder: its manifest, and what was run by name and protocol of the experiment."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -386,22 +355,9 @@ class Results:
 
 
 def read_results(folder: Path) -> Results:
-    """Read a results folder.
+    """Read the folder that `runner.run` has filled; numbers of arms of which units are missing are left out.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder that `hybandits.experiments.runner.run` has filled, perhaps not to the end.
-
-    Returns
-    -------
-    Results
-        Numbers of arms of which units are missing are left out.
-
-    Raises
-    ------
-    ResultsError
-        If a file is damaged or does not belong there, or no number of arms is complete.
+    ResultsError if a file is damaged or does not belong there, or no number of arms is complete.
     """
     path = folder / MANIFEST
     manifest = read_manifest(path)

@@ -106,25 +106,20 @@ def _run_trials(unit: Unit, world: World, trials: list[int], report: Report) -> 
 def measure(policy: Policy, arms: int, ridge: float | None = None) -> dict[str, Any] | None:
     """Measure the eigenvalues behind the diversity assumption on a policy's design matrix.
 
-    The paper's guarantees rest on lambda_min(V_t) growing like t, lambda_min(W_i,t) like the pulls of arm i, and
-    sigma_max(B_i,t) like their square root. Then M_t is close to its block diagonal U_t: U_t^-1/2 M_t U_t^-1/2 = I +
-    A_t, where A_t has the blocks Z_t = [V_t^-1/2 B_1,t W_1,t^-1/2 ..] off its diagonal and the eigenvalues
-    +-sigma(Z_t).
+    The paper's guarantees need that M_t is close to its block diagonal U_t: U_t^-1/2 M_t U_t^-1/2 = I + A_t, where A_t
+    has the blocks Z_t = [V_t^-1/2 B_1,t W_1,t^-1/2 ..] off its diagonal and the eigenvalues +-sigma(Z_t).
 
     Parameters
     ----------
-    policy : Policy
-        It has played arms 0..arms-1.
-    arms : int
-        The number of arms.
+    policy, arms
+        What has played arms 0..arms-1.
     ridge : float, optional
         The ridge to measure with, whatever the policy's own. Policies that learn their ridges need it.
 
     Returns
     -------
     dict or None
-        None if the policy keeps no design matrix, or one whose ridge differs from feature to feature because it is
-        learned and no ridge is given, or if it forgets. Otherwise numbers:
+        None if the policy keeps no design matrix, or learns its ridges and none is given, or forgets. Otherwise:
 
         - lambda_min_v: lambda_min(V_t), ridge included;
         - rho_x, rho_z: lambda_min of the mean of x x' and of z z' over all rows learned, which is the rho of the
@@ -223,31 +218,21 @@ def run(
 
     Parameters
     ----------
-    experiments : iterable of Experiment
-        What to run.
-    folder : path
-        Where results go; it is created if necessary.
+    experiments, folder
+        What to run, and where results go; the folder is created if necessary.
     engine : Engine, optional
-        Where units run; by default, in one process per core (`hybandits.engines.Local`).
+        Where units run; by default, in one process per core.
     progress : callable
-        Told how far the run is; it begins with the rounds of units that are in the folder already.
-    about : mapping, optional
-        What the manifest should say of the folder, e.g. its scale and seed.
-    command : str, optional
-        What a user types to get these results; it joins the list in the manifest.
+        Called with how far the run is, beginning with the rounds of units that are in the folder already.
+    about, command
+        What the manifest says of the folder, e.g. its scale and seed, and what a user types to get these results.
     data : path, optional
         The folder of the log or the file of the data set, for experiments that play on one.
-
-    Returns
-    -------
-    Results
-        Everything in the folder, also from earlier runs.
 
     Raises
     ------
     ResultsError
-        If the folder cannot be written to, or holds results of a different record, version, scale or seed. They are
-        left as they are.
+        If the folder cannot be written to, or holds results of a different record, version, scale or seed.
 
     Examples
     --------

@@ -65,13 +65,7 @@ def import_named(name: str) -> Any:
 
 
 def import_class(name: str) -> Any:
-    """Import a class that can be constructed, named as ``package.module:Class``.
-
-    Examples
-    --------
-    >>> import_class("collections:OrderedDict").__name__
-    'OrderedDict'
-    """
+    """Import a class that can be constructed, named as ``package.module:Class``."""
     kind = import_named(name)
     if not inspect.isclass(kind) or inspect.isabstract(kind):
         raise ValueError(f"{name} is not a class that can be constructed: name one as {FORM}")
@@ -108,22 +102,12 @@ def construct(name: str, kind: Callable[..., Any], arguments: Mapping[str, Any])
 
 
 def policy_names() -> list[str]:
-    """Return the names of all policies of hybandits that can be made by name alone, sorted.
-
-    A policy that wraps another one, such as `EpsilonGreedy`, is not among them (`wrapper_names`).
-
-    >>> "HyLinUCB" in policy_names(), "EpsilonGreedy" in policy_names()
-    (True, False)
-    """
+    """Return the names of all policies of hybandits that wrap no other, sorted."""
     return [name for name, kind in _built_in().items() if "d1" in parameters_of(kind)]
 
 
 def wrapper_names() -> list[str]:
-    """Return the names of the policies of hybandits that wrap another policy, sorted.
-
-    >>> wrapper_names()
-    ['EpsilonGreedy']
-    """
+    """Return the names of the policies of hybandits that wrap another policy, sorted."""
     return [name for name, kind in _built_in().items() if "d1" not in parameters_of(kind)]
 
 
@@ -162,11 +146,7 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def setting_names(name: str) -> list[str]:
-    """Return the settings of the policy with this name, in the order of its constructor.
-
-    >>> setting_names("HyThompson")
-    ['noise', 'scale', 'memory', 'propensity_draws']
-    """
+    """Return the settings of the policy with this name, in the order of its constructor."""
     return [argument for argument in parameters_of(policy_class(name)) if argument not in FROM_THE_PROBLEM]
 
 
@@ -208,15 +188,10 @@ def _setting(text: str, part: str) -> tuple[str, Any]:
 
 
 def parse_policy(policy: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Split a policy, as text or a table, into the name of its class and its settings.
+    """Split a policy, as text or a table, into the name of its class and its settings; `make_policy` checks both.
 
-    Wrapped policies become tables with the key `class`, and all names get their own spelling. Neither the name nor the
-    settings are checked here; `make_policy` does that.
+    Wrapped policies become tables with the key `class`, and all names get their own spelling.
 
-    Examples
-    --------
-    >>> parse_policy("hythompson:scale=0.5")
-    ('HyThompson', {'scale': 0.5})
     >>> parse_policy('EpsilonGreedy:policy="hylinucb:noise=0.1",epsilon=0.2')
     ('EpsilonGreedy', {'policy': {'class': 'HyLinUCB', 'noise': 0.1}, 'epsilon': 0.2})
     >>> parse_policy({"class": "EpsilonGreedy", "policy": {"class": "Greedy", "ridge": 2.0}})
@@ -241,11 +216,7 @@ def is_wrapped(value: Any) -> bool:
 
 
 def proper_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in one form: wrapped policies as tables with the key `class`, names in their own spelling.
-
-    >>> proper_settings({"exploration": {"kind": "constant", "alpha": 1.0}})
-    {'exploration': {'kind': 'Constant', 'alpha': 1.0}}
-    """
+    """Return settings in one form: wrapped policies as tables with the key `class`, names in their own spelling."""
     values = _with_wrapped(settings, lambda name, own: {CLASS: name, **own})
     table = values.get("exploration")
     if isinstance(table, Mapping) and "kind" in table:
@@ -265,11 +236,7 @@ def _with_wrapped(settings: Mapping[str, Any], change: Callable[[str, dict[str, 
 
 
 def class_names(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the name of a policy's class, and those of all policies that it wraps, to any depth, each once.
-
-    >>> class_names("EpsilonGreedy", {"policy": "lab.softmax:Softmax"})
-    ['EpsilonGreedy', 'lab.softmax:Softmax']
-    """
+    """Return the name of a policy's class, and those of all policies that it wraps, to any depth, each once."""
     return list(dict.fromkeys([proper_name(name), *(name for name, _ in _wrapped(settings))]))
 
 
@@ -293,12 +260,8 @@ def _wrapped(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
 def with_noise(name: str, settings: Mapping[str, Any], noise: float) -> dict[str, Any]:
     """Return the settings with the noise level of the problem, where the policy takes one and nothing else sets it.
 
-    An exploration coefficient carries its own noise level, so a policy with the setting `exploration` is left alone.
-    So is a policy that learns the noise where it is not given (`HyThompson`, `HyIDS`). Wrapped policies get the noise
-    in the same way.
+    An exploration coefficient carries its own noise level, and `HyThompson` and `HyIDS` learn it where it is not given.
 
-    >>> with_noise("HyLinUCB", {"ridge": 2.0}, 0.1)
-    {'ridge': 2.0, 'noise': 0.1}
     >>> with_noise("EpsilonGreedy", {"policy": "HyLinUCB"}, 0.1)
     {'policy': {'class': 'HyLinUCB', 'noise': 0.1}}
     """
@@ -323,25 +286,11 @@ def make_policy(
 
     Parameters
     ----------
-    name : str
-        One of `policy_names` or `wrapper_names`, in which capitals do not matter, or ``package.module:Class``, which is
-        imported.
-    settings : mapping
-        Keyword arguments of the class as plain values. `exploration` is a table with the key `kind`, for example
-        ``{"kind": "Constant", "alpha": 1.0}``. A wrapped policy is a table with the key `class` and its settings, or
-        text as `parse_policy` takes it.
-    d1, d2 : int
-        The numbers of shared and of arm-specific features.
-    arms, horizon : int
-        The number of arms and of rounds that will be played. They are passed on to policies and coefficients that need
-        them, unless the settings say otherwise.
-    seed : int, optional
-        The seed of the policy's random draws, and of those of the policies that it wraps.
-
-    Returns
-    -------
-    Policy
-        A new policy that has learned nothing yet.
+    name, settings
+        As `parse_policy` returns them. `exploration` is a table with the key `kind`, such as ``{"kind": "AsWritten"}``.
+    d1, d2, arms, horizon, seed
+        The problem. The number of arms and of rounds are passed on to policies and coefficients that need them, unless
+        the settings say otherwise; the seed to wrapped policies too.
 
     Examples
     --------
