@@ -135,10 +135,15 @@ def reproduce(
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
-        chosen: Any = {"scale": scale.value, "seed": start}
-        records = paper.experiments(synthetic, protocols, **chosen)
+        usual: Any = {"scale": scale.value, "seed": start}
+        records = paper.experiments(synthetic, protocols, **usual)
         if environments is not None:
-            fresh = paper.fresh_experiments(synthetic, protocols, environments=environments, **chosen)
+            fresh = [
+                paper.fresh_experiment(name, protocol, environments=environments, **usual)
+                for protocol in protocols
+                for name in synthetic
+                if name in paper.FRESH_NAMES
+            ]
             if not fresh:
                 raise ValueError(
                     f"--environments is for {', '.join(paper.FRESH_NAMES)}: name one of them, or leave it out"

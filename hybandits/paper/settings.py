@@ -312,30 +312,9 @@ def fresh_experiment(
 
 
 def _fresh_seeds(count: int, known: Collection[int], seed: int) -> tuple[int, ...]:
-    """Seeds of environments, none of them known or drawn before; more environments begin with the same ones."""
-    seeds: tuple[int, ...] = ()
-    drawn = count
-    while len(seeds) < count:
-        drawn += len(known)
-        seeds = tuple(new for new in dict.fromkeys(environment_seeds(seed + 1, drawn)) if new not in known)[:count]
-    return seeds
-
-
-def fresh_experiments(
-    names: Sequence[str],
-    protocols: Sequence[Protocol],
-    *,
-    environments: int,
-    scale: Scale = "paper",
-    seed: int = RELEASED_SEED,
-) -> list[Experiment]:
-    """Those of the named settings that are played in fresh environments; see `fresh_experiment`."""
-    return [
-        fresh_experiment(name, protocol, environments=environments, scale=scale, seed=seed)
-        for protocol in protocols
-        for name in names
-        if name in FRESH_NAMES
-    ]
+    """Seeds that are not known; more environments begin with the same ones."""
+    drawn = environment_seeds(seed + 1, 2 * (count + len(known)))
+    return tuple(new for new in dict.fromkeys(drawn) if new not in known)[:count]
 
 
 def setting_of(name: str) -> Setting | None:

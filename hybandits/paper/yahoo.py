@@ -10,7 +10,6 @@ written from a known model; it shows how everything runs and says nothing about 
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -24,7 +23,6 @@ from hybandits.evaluation import fit
 from hybandits.evaluation.log_world import look_over
 from hybandits.evaluation.view import View
 from hybandits.experiments.record import Entry, Experiment, Protocol
-from hybandits.foundation.files import write_atomically
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import HEADER, Log, LogError, convert
 from hybandits.logs.synthetic import SyntheticLog
@@ -84,13 +82,20 @@ def prepare_log(
     """
     if data is not None and (data / HEADER).exists():
         return PreparedLog(Log(data), None)
+    converted = out / "log"
     if data is None:
+        synthetic, days = SyntheticLog(rounds=train + rounds, seed=seed), max(1, (train + rounds) // train)
+        if converted.exists():
+            log = Log(converted)
+            if log.about.get("synthetic") != asdict(synthetic) or len(log.source_starts) != days:
+                raise LogError(f"{converted} is not this synthetic log: give another --out, or remove it")
+            return PreparedLog(log, None)
         data = out / "synthetic"
-        synthetic = SyntheticLog(rounds=train + rounds, seed=seed)
-        _write_synthetic_log(synthetic, data, days=max(1, (train + rounds) // train), progress=progress)
+        if data.exists():  # left half written
+            shutil.rmtree(data)
+        synthetic.write(data, files=days, progress=lambda n: progress("writing a synthetic log", n, synthetic.rounds))
     if not data.exists():
         raise LogError(f"{data} does not exist: give the folder with the click log's files, or leave --data out")
-    converted = out / "log"
     reader = YahooReader([data])
     source = [[file.name, file.stat().st_size] for file in reader.files]
     if converted.exists():
@@ -102,28 +107,6 @@ def prepare_log(
     reader.about["source"] = source
     log = convert(reader, converted, report, lambda read: progress("reading the log", read, reader.size))
     return PreparedLog(log, report)
-
-
-def _write_synthetic_log(log: SyntheticLog, folder: Path, *, days: int, progress: StageProgress) -> None:
-    """Write a synthetic log unless it is there already; a folder that was left half written is written again."""
-    note = folder.with_suffix(".json")
-    settings = json.loads(json.dumps({**asdict(log), "days": days}))
-    if folder.exists():
-        if _read(note) == settings:
-            return
-        if note.exists():
-            raise LogError(f"{folder} holds a synthetic log with other settings: give another --out, or remove it")
-        shutil.rmtree(folder)
-    log.write(folder, files=days, progress=lambda done: progress("writing a synthetic log", done, log.rounds))
-    text = json.dumps(settings, indent=1) + "\n"
-    write_atomically(note, lambda name: Path(name).write_text(text))
-
-
-def _read(note: Path) -> Any:
-    try:
-        return json.loads(note.read_text())
-    except (OSError, ValueError):
-        return None
 
 
 # ------------------------------------------------------------------ records

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybandits import paper
-from hybandits.experiments.record import Experiment
 from hybandits.experiments.results import Outcome, Results
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper import DEFECT_SUFFIX, HYRAN_RELEASED
@@ -171,17 +170,6 @@ def unfinished(results: Results) -> list[str]:
             arms = "" if record.get("log") else f", K = {', '.join(str(arms) for arms in lacking)}"
             phrases.append(f"{name_of(record['name'])}, {record['protocol']} protocol{arms}")
     return phrases
-
-
-def lengths(results: Results) -> list[tuple[list[str], Experiment]]:
-    """The experiments' names, those of equal length together, and one experiment of each length."""
-    alike: dict[tuple[int, int, int, bool], tuple[list[str], Experiment]] = {}
-    for outcome in in_order(results):
-        e = outcome.experiment
-        names, _ = alike.setdefault((e.horizon, len(e.seeds), e.trials, e.log is None), ([], e))
-        if name_of(e.name) not in names:
-            names.append(name_of(e.name))
-    return list(alike.values())
 
 
 def synthetic_note(results: Results) -> str:

@@ -24,7 +24,6 @@ from hybandits.report.outcomes import (
     SYNTHETIC,
     count,
     in_order,
-    lengths,
     name_of,
     of_the_paper,
     shortened,
@@ -37,9 +36,10 @@ from hybandits.report.outcomes import (
 from hybandits.report.tables import (
     Row,
     agreement,
-    beyond_section,
+    beyond_table,
     click_log_table,
     has_published,
+    interval_text,
     number,
     on_logs,
     read_out_rows,
@@ -133,7 +133,6 @@ def page_of(
             of_the_paper=of_the_paper(results),
             shortened=shortened(results),
             unfinished=unfinished(results),
-            lengths=lengths(results),
             policies={entry.name: entry for outcome in outcomes for entry in outcome.experiment.policies},
             synthetic_note=synthetic_note(results),
             synthetic=SYNTHETIC,
@@ -149,8 +148,8 @@ def page_of(
             leaders=[] if of_the_paper(results) else leaders(rows),
             agreement=agreement(read_outs),
             read_outs=read_out_table(read_outs) if read_outs else None,
-            beyond=beyond_section(of_worlds),
-            click_logs=[(outcome, _uniform_shares(outcome), click_log_table(outcome, rows)) for outcome in logged],
+            beyond=beyond_table(of_worlds),
+            click_logs=[click_log_table(outcome, rows) for outcome in logged],
             defect=any(twins(outcome) for outcome in logged),
             first=ordered[0] if ordered else None,
             galleries=galleries([figure for figure in drawn if figure not in ordered[:1]]),
@@ -172,6 +171,7 @@ def _templates() -> Environment:
         "anchor": anchor,
         "base64": lambda picture: base64.b64encode(picture).decode(),
         "count": count,
+        "interval": interval_text,
         "name_of": name_of,
         "number": number,
         "symbols": in_symbols,
@@ -217,12 +217,6 @@ def galleries(drawn: Sequence[Drawn]) -> dict[str, list[tuple[str, list[Drawn]]]
         name: [(protocol, list(group)) for protocol, group in groupby(figures, key=lambda figure: figure.protocol)]
         for name, figures in sections.items()
     }
-
-
-def _uniform_shares(outcome: Any) -> dict[str, float]:
-    """The regret of every policy as a share of that of uniform choice; empty if that is not known."""
-    uniform = paper.uniform_choice_regret(outcome.experiment)
-    return {name: float(outcome.final(name).mean()) / uniform for name in outcome.policies} if uniform else {}
 
 
 def anchor(verdict: Verdict) -> str:

@@ -24,7 +24,6 @@ INTERVAL = f"{LEVEL} interval"
 """Head of a column of intervals."""
 NUMBERS = ("mean", INTERVAL, "lowest", "highest", "published", "ratio", "within")
 """Heads of the numbers of a row."""
-BEYOND_BEST = f"beyond {BEST}"
 
 # ------------------------------------------------------------------ numbers
 
@@ -54,17 +53,19 @@ class Row:
     within: bool | None = None
     """Agreement of the two; None where they are not of the same environments."""
 
-    @property
-    def interval(self) -> str:
-        """The interval for reading."""
-        return interval_text(self.low, self.high)
-
     def numbers(self) -> list[str]:
         """The numbers for reading, as `NUMBERS` has them."""
         known = "-" if self.published is None else f"{self.published:,.0f}"
         agreement = {True: "yes", False: "no", None: "-"}[self.within]
-        regrets = [number(self.mean), self.interval, number(self.lowest), number(self.highest)]
+        regrets = [number(self.mean), interval_text(self.low, self.high), number(self.lowest), number(self.highest)]
         return [*regrets, known, ratio_text(self.ratio), agreement]
+
+    def lines(self) -> str:
+        """The mean, its interval, and the published number with a tick if the two agree and a cross if not."""
+        lines = [number(self.mean), *([] if self.low is None else [interval_text(self.low, self.high)])]
+        if self.published is not None and self.protocol == "released":
+            lines.append(f"{ {True: '✓ ', False: '✗ ', None: ''}[self.within] }{self.published:,.0f} published")
+        return "\n".join(lines)
 
     def runs_in_words(self) -> str:
         """The number of runs, and the units of the interval."""
@@ -221,7 +222,7 @@ def _span(ratios: Sequence[float]) -> str:
 
 
 class Table(NamedTuple):
-    """A table of texts; the first cell of a row heads it."""
+    """A table of texts; the first cell of a row heads it, and lines of a cell stand below each other."""
 
     caption: str
     head: Sequence[str]
@@ -231,21 +232,6 @@ class Table(NamedTuple):
     """Columns of numbers."""
 
 
-class Matrix(NamedTuple):
-    """Regret at T by policy, a row each, and number of arms."""
-
-    caption: str
-    arms: Sequence[int]
-    rows: Sequence[tuple[str, Sequence[Row | None]]]
-
-
-def columns_used(rows: Sequence[Row]) -> int:
-    """Return how many of the numbers to show: nothing published where nothing is, only the regret of a single run."""
-    if has_published(rows):
-        return len(NUMBERS)
-    return 1 if all(row.runs == 1 for row in rows) else 4
-
-
 def has_published(rows: Sequence[Row]) -> bool:
     """True if there are published numbers to compare with; they are all of the released protocol."""
     return any(row.published is not None and row.protocol == "released" for row in rows)
@@ -253,7 +239,7 @@ def has_published(rows: Sequence[Row]) -> bool:
 
 def regret_table(rows: Sequence[Row]) -> Table:
     """Regret at T in one experiment, a row per policy and number of arms."""
-    first, shown = rows[0], columns_used(rows)
+    first, shown = rows[0], len(NUMBERS) if has_published(rows) else NUMBERS.index("published")
     several = len({row.arms for row in rows}) > 1
     head = ["policy", *(["K"] if several else []), *NUMBERS[:shown]]
     body = [[row.policy, *([str(row.arms)] if several else []), *row.numbers()[:shown]] for row in rows]
@@ -262,18 +248,20 @@ def regret_table(rows: Sequence[Row]) -> Table:
     return Table(f"{caption}; {first.runs_in_words()}", head, [body], range(1, min(len(head), 7 + several)))
 
 
-def regret_matrix(rows: Sequence[Row]) -> Matrix:
-    """Regret at T in one experiment with several numbers of arms."""
+def regret_matrix(rows: Sequence[Row]) -> Table:
+    """Regret at T in one experiment, a row per policy and a column per number of arms."""
     first, arms = rows[0], list(dict.fromkeys(row.arms for row in rows))
-    cells = {(row.policy, row.arms): row for row in rows}
-    body = [(policy, [cells.get((policy, k)) for k in arms]) for policy in dict.fromkeys(row.policy for row in rows)]
+    cells = {(row.policy, row.arms): row.lines() for row in rows}
+    body = [[policy, *(cells.get((policy, k), "-") for k in arms)] for policy in dict.fromkeys(r.policy for r in rows)]
     caption = (
-        f"{name_of(first.experiment)}, {under(first.protocol)}: regret after {first.t:,} rounds by number of arms K"
+        f"{name_of(first.experiment)}, {under(first.protocol)}: regret after {first.t:,} rounds by number of arms K; "
+        f"{first.runs_in_words()}. In every cell: mean; below it its interval, and the published number where there is "
+        "one, with a tick if the two agree and a cross if not."
     )
-    return Matrix(f"{caption}; {first.runs_in_words()}", arms, body)
+    return Table(caption, ["policy", *(f"K = {k}" for k in arms)], [body], range(1, len(arms) + 1))
 
 
-def regret_by_experiment(rows: Sequence[Row]) -> list[tuple[str, list[Table | Matrix]]]:
+def regret_by_experiment(rows: Sequence[Row]) -> list[tuple[str, list[Table]]]:
     """Tables of regret at T, one per protocol, by the name of the experiment."""
     return [
         (
@@ -309,39 +297,27 @@ def agreement(read_outs: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def click_log_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
-    """Regret at T on a click log, and beyond HyLinUCB's, with intervals where there are several trials."""
+    """Regret at T on a click log, and beyond HyLinUCB's."""
     e = outcome.experiment
     own_rows = [row for row in rows if (row.experiment, row.protocol) == (e.name, e.protocol)]
     beyond = {excess["policy"]: excess for excess in excess_rows([outcome])}
-    several, known = own_rows[0].runs > 1, any(excess["published"] is not None for excess in beyond.values())
-    head = ["policy", "mean", *([INTERVAL] if several else []), BEYOND_BEST]
-    head += [*([f"its {INTERVAL}"] if several else []), *(["published beyond it"] if known else [])]
     body = []
     for row in own_rows:
-        excess = beyond.get(row.policy)
-        signed = _signed(excess["mean"]) if excess else "0" if row.policy == BEST else "-"
-        cells = [row.policy, *row.numbers()[: 2 if several else 1], signed]
-        cells += [interval_text(excess["low"], excess["high"]) if excess else "-"] if several else []
-        cells += [number(excess["published"]) if excess else "-"] if known else []
-        body.append(cells)
+        cells = ["0" if row.policy == BEST else "-", "-", "-"]
+        if excess := beyond.get(row.policy):
+            cells = [_signed(excess["mean"]), interval_text(excess["low"], excess["high"])]
+            cells.append(number(excess["published"]))
+        body.append([row.policy, *row.numbers()[:2], *cells])
     if (uniform := paper.uniform_choice_regret(e)) is not None:
         excess_text = _signed(uniform - float(outcome.final(BEST).mean())) if BEST in outcome.policies else "-"
-        cells = ["uniform choice (expected)", number(uniform), *(["-"] if several else []), excess_text]
-        body.append([*cells, *["-"] * (len(head) - len(cells))])
+        body.append(["uniform choice (expected)", number(uniform), "-", excess_text, "-", "-"])
+    head = ["policy", "mean", INTERVAL, f"beyond {BEST}", f"its {INTERVAL}", "published beyond it"]
     kind = f"; {SYNTHETIC}" if is_synthetic(outcome) else ""
     caption = f"{name_of(e.name)}, {under(e.protocol)}: regret after {e.horizon:,} rounds"
     return Table(f"{caption}; {own_rows[0].runs_in_words()}{kind}", head, [body], range(1, len(head)))
 
 
-class Beyond(NamedTuple):
-    """Regret of policies that are not in the paper beside the best of those that are."""
-
-    table: Table
-    spans: Sequence[tuple[str, str]]
-    """Every policy, and its lowest and highest ratio in words."""
-
-
-def beyond_section(rows: Sequence[Row]) -> Beyond | None:
+def beyond_table(rows: Sequence[Row]) -> Table | None:
     """Regret at T as a share of the best of the paper's algorithms in the same case; None if there is none to show.
 
     Fresh environments are left out, as they repeat the same cases, and so is the small diversity problem, which is
@@ -349,25 +325,26 @@ def beyond_section(rows: Sequence[Row]) -> Beyond | None:
     """
     left_out = (*paper.FRESH_NAMES.values(), paper.SMALL_DIVERSITY)
     rows = [row for row in rows if row.experiment not in left_out and row.protocol != "own"]
-    ratios: dict[tuple[str, tuple[str, str]], list[float]] = {}
+    known = (*REPRODUCED, *ASIDE)
+    ratios: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         same = [r for r in rows if (r.protocol, r.experiment, r.arms) == (row.protocol, row.experiment, row.arms)]
-        best = min((r.mean for r in same if r.policy in (*REPRODUCED, *ASIDE)), default=0.0)
-        if row.policy not in (*REPRODUCED, *ASIDE) and best > 0:
-            ratios.setdefault((row.policy, (row.protocol, row.experiment)), []).append(row.mean / best)
+        best = min((r.mean for r in same if r.policy in known), default=0.0)
+        if row.policy not in known and best > 0:
+            column = f"{name_of(row.experiment)}, {row.protocol}"
+            ratios.setdefault((row.policy, column), []).append(row.mean / best)
     if not ratios:
         return None
-    policies = list(dict.fromkeys(policy for policy, _ in ratios))
     columns = list(dict.fromkeys(column for _, column in ratios))
-    body = [[policy, *(_span(ratios.get((policy, column), [])) for column in columns)] for policy in policies]
-    head = ["policy", *(f"{name_of(experiment)}, {protocol}" for protocol, experiment in columns)]
-    caption = "Regret at T divided by that of the best of the paper's algorithms and baselines with as many arms"
-    if any(len(of_cases) > 1 for of_cases in ratios.values()):
-        caption += "; where there are several numbers of arms, from the lowest ratio to the highest"
-    spans = [
-        (name, _span([r for (p, _), of_cases in ratios.items() if p == name for r in of_cases])) for name in policies
+    body = [
+        [policy, *(_span(ratios.get((policy, column), [])) for column in columns)]
+        for policy in dict.fromkeys(policy for policy, _ in ratios)
     ]
-    return Beyond(Table(caption, head, [body], range(1, len(head))), spans)
+    caption = (
+        "Regret at T divided by that of the best of the paper's algorithms and baselines with as many arms; where "
+        "there are several numbers of arms, from the lowest ratio to the highest"
+    )
+    return Table(caption, ["policy", *columns], [body], range(1, len(columns) + 1))
 
 
 # ------------------------------------------------------------------ files for programs

@@ -137,22 +137,6 @@ def test_fresh_environments_are_never_the_published_ones() -> None:
     assert not set(fresh.seeds) & published
 
 
-def test_settings_without_fresh_environments_are_passed_over() -> None:
-    records = paper.fresh_experiments(["diversity", "setting-2"], ["released", "written"], environments=3)
-    assert [record.key for record in records] == ["setting-2-fresh/released", "setting-2-fresh/written"]
-    assert paper.setting_of("yahoo") is None
-
-
-def test_several_experiments_come_protocol_by_protocol() -> None:
-    records = paper.experiments(["setting-1", "diversity"], ["released", "written"], scale="quick")
-    assert [record.key for record in records] == [
-        "setting-1/released",
-        "diversity/released",
-        "setting-1/written",
-        "diversity/written",
-    ]
-
-
 @pytest.mark.parametrize("protocol", ["released", "written"])
 def test_the_released_hyran_has_no_cross_blocks(protocol: Any) -> None:
     for entry in (paper.entry, paper.yahoo_entry):

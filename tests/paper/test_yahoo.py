@@ -69,7 +69,7 @@ def test_a_converted_log_is_used_where_it_lies(folder: Path, tmp_path: Path) -> 
 
 
 def test_a_synthetic_log_with_other_settings_is_not_replaced(folder: Path) -> None:
-    with pytest.raises(LogError, match="holds a synthetic log with other settings: give another --out, or remove it"):
+    with pytest.raises(LogError, match="is not this synthetic log: give another --out, or remove it"):
         yahoo.prepare_log(folder, None, train=TRAIN, rounds=ROUNDS, seed=1)
 
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib import rc_context
+from matplotlib import style
 from numpy.testing import assert_allclose
 
 from hybandits import paper
@@ -47,7 +47,7 @@ def named(results: Results) -> dict[str, Figure]:
 
 
 def drawn(figure: Figure, policies: Sequence[str] = ()) -> Plot:
-    with rc_context(looks.LOOK):
+    with style.context(looks.LOOK):
         plot = Plot(figure, policies)
         figure.draw(plot)
         plot.add_legend()

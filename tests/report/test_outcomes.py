@@ -54,8 +54,6 @@ def test_fresh_environments_fall_short_in_rounds_only(tmp_path: Path) -> None:
     """They have one trial each, and there are as many as were asked for."""
     results = fabricate(tmp_path, fresh_setting("setting-1"))
     assert outcomes.shortened(results) == ["Setting 1, fresh environments: 10,000 of 80,000 rounds"]
-    ((names, experiment),) = outcomes.lengths(results)
-    assert (names, len(experiment.seeds)) == (["Setting 1, fresh environments"], 6)
 
 
 def test_own_experiments_fall_short_of_nothing(tmp_path: Path) -> None:
@@ -71,14 +69,6 @@ def test_unfinished_cases_are_named(tmp_path: Path) -> None:
     both = fabricate_both(tmp_path / "out", small_setting("setting-1"), on_a_log(trials=1))
     next(both.folder.glob("units/yahoo/released/*HyThompson*")).unlink()
     assert outcomes.unfinished(read_results(both.folder)) == ["Yahoo, released protocol"]
-
-
-def test_experiments_of_equal_length_go_together(tmp_path: Path) -> None:
-    records = [small_setting("setting-1"), small_setting("setting-2"), small_setting("diversity")]
-    results = fabricate(tmp_path, *records, small_setting("setting-1", "written"))
-    assert [(names, e.horizon, e.trials) for names, e in outcomes.lengths(results)] == [
-        (["Setting 1", "Setting 2"], 10_000, 2), (["Diversity"], 5000, 4),
-    ]  # fmt: skip
 
 
 def test_a_synthetic_log_is_noted(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path: Path) -> None:
     for verdict in judge(results):
         assert f"claim-{verdict.claim}-{verdict.protocol}" in page.ids
         assert in_symbols(verdict.summary) in page.html
-    for words in ("Regret at T divided by that of the best of the paper's", "See Beyond the paper.", "A <title>."):
+    for words in ("Regret at T divided by that of the best of the paper's", "A <title>."):
         assert words in page.text
     assert 'alt="Says &#34;so&#34;."' in page.html
     assert "click log" not in page.text
@@ -144,15 +144,12 @@ def test_the_page_of_a_synthetic_log(tmp_path: Path) -> None:
         "standard deviation 0.2491",
         "3 of 100,000 rounds",
         "Effect of the defect",
-        "of the expected regret of uniform choice, HyLinUCB has 40 %",
-        "HyThompson (told) has 2 %",
         "interval over trials; synthetic log, not Yahoo's data",
         "200,000 of 10,000,000 rounds, 100,000 of 1,000,000 rounds to fit on",
-        "200,000 rounds, 2 trials on one log",
         "There is only one log",
     ):
         assert said in page.text, said
-    for not_said in ("Setting", "possible env", "is not reproduced here", "Five", "published beyond", "Positions as"):
+    for not_said in ("Setting", "possible env", "is not reproduced here", "Five", "Positions as"):
         assert not_said not in page.text, not_said
 
 

@@ -70,7 +70,7 @@ def test_the_summary_of_a_synthetic_log(tmp_path: Path) -> None:
     assert lines[0].startswith("The short version: Yahoo: 200,000 of 10,000,000 rounds")
     assert "on a synthetic log" in lines[1]
     at = lines.index("Yahoo, released protocol: regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data")
-    assert [line.split()[-1] for line in lines[at + 2 : at + 5]] == ["0", "+100.0", "+1,500"]
+    assert [line.split()[-3] for line in lines[at + 2 : at + 5]] == ["0", "+100.0", "+1,500"]
     (claim,) = [line for line in lines if line.startswith("8 ")]
     assert "No real data: the log is synthetic" in claim
 

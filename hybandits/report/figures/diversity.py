@@ -119,7 +119,6 @@ def _blocks(
         cross_axes.set_ylim(0.3 * medians.min(), 4 * medians.max())
         label_axes(cross_axes, _PULLS, r"$\sigma_{\max}(B_{i,t})$", logarithmic=True)
         cross_axes.set_title("cross blocks")
-        plot.stamp(under(e.protocol))
 
     return Figure(
         name=f"{e.name}-{name}", protocol=e.protocol, section="diversity", draw=draw, columns=3,
@@ -143,7 +142,6 @@ def _own_matrices(outcome: Outcome, name: str, design: Design, fan: _Fan) -> Fig
         label_axes(axes, _PULLS, r"$\lambda_{\min}$ of the arm's matrix")
         axes.set(xlim=(0, fan.grid[-1]), ylim=(0, 1.05 * float(np.nanmax(fan.quantiles[4]))))
         axes.set_title(f"{name}: a matrix per arm")
-        plot.stamp(under(e.protocol))
 
     return Figure(
         name=f"{e.name}-{name}", protocol=e.protocol, section="diversity", draw=draw,
@@ -170,7 +168,6 @@ def _coupling(outcome: Outcome, designs: Mapping[str, Design]) -> Figure:
         make_logarithmic(axes, only_x=True)
         axes.set_ylim(0, max(1.0, 1.05 * max(float(design.z_norm.max()) for design in designs.values())))
         axes.set(xlabel=_ROUNDS, ylabel=r"$\sigma_{\max}(Z_t)$", title="coupling of shared and own parameters")
-        plot.stamp(under(e.protocol))
 
     return Figure(
         name=f"{e.name}-coupling", protocol=e.protocol, section="diversity", draw=draw,
@@ -192,7 +189,6 @@ def _growth(outcome: Outcome) -> Figure:
         plot.slope_under(axes, curves, 0.5, "slope of √t")
         label_regret(axes, outcome, logarithmic=True)
         put_title(axes, shape_of(outcome))
-        plot.stamp(under(e.protocol))
 
     return Figure(
         name=f"{e.name}-regret", protocol=e.protocol, section="diversity", draw=draw,
@@ -226,7 +222,6 @@ def small_problem_figure(outcome: Outcome) -> Figure:
             cross.set(ylabel=ylabel, title=rf"K = {arms}: an arm's mean $xz^{{\top}}$")
             for axes in (coupling, cross):
                 axes.set_xlabel(_ROUNDS)
-        plot.stamp(under(e.protocol))
 
     return Figure(
         name=e.name, protocol=e.protocol, section="diversity", draw=draw, rows=len(outcome.arms), columns=2,

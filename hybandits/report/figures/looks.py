@@ -10,12 +10,13 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context, rcParams
+from matplotlib import rcParams
+from matplotlib import style as mplstyle
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -26,7 +27,7 @@ from PIL import Image
 from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.files import write_atomically
 from hybandits.paper import HYRAN_RELEASED, HYTHOMPSON_TOLD
-from hybandits.report.outcomes import ASIDE, SYNTHETIC
+from hybandits.report.outcomes import ASIDE, SYNTHETIC, under
 
 Section = Literal["panels", "regret", "diversity", "hyran", "beyond", "yahoo"]
 
@@ -35,44 +36,9 @@ PANEL = (4.6, 3.55)
 BAND = "lowest to highest run"
 READ_OFF = "published figure, read off"
 
-SCHEMES: dict[str, dict[Any, Any]] = {
-    "light": {},
-    "dark": {
-        "figure.facecolor": "#16181b",
-        "savefig.facecolor": "#16181b",
-        "axes.facecolor": "#16181b",
-        "axes.edgecolor": "#a3a8b0",
-        "axes.labelcolor": "#e6e7e9",
-        "text.color": "#e6e7e9",
-        "xtick.color": "#c5c8cd",
-        "ytick.color": "#c5c8cd",
-        "grid.color": "#8a9099",
-    },
-}
-"""The settings of matplotlib in which every figure is drawn, beside those of `LOOK`."""
-
-LOOK: dict[Any, Any] = {
-    "figure.dpi": 160,
-    "path.simplify_threshold": 0.4,
-    "svg.hashsalt": "hybandits",
-    "svg.fonttype": "none",  # text stays text: small files that can be searched and read aloud
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.9,
-    "lines.markersize": 5,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "legend.handlelength": 3.2,
-    "figure.constrained_layout.h_pad": 0.09,
-    "figure.constrained_layout.w_pad": 0.09,
-}
+LOOK = Path(__file__).with_name("figures.mplstyle")
+SCHEMES = {"light": [LOOK], "dark": [LOOK, LOOK.with_name("dark.mplstyle")]}
+"""The style files in which every figure is drawn."""
 
 
 class Style(NamedTuple):
@@ -122,7 +88,7 @@ def styles_of(policies: Sequence[str]) -> dict[str, Style]:
 
 def is_dark() -> bool:
     """True while the dark scheme is being drawn."""
-    return bool(rcParams["figure.facecolor"] == SCHEMES["dark"]["figure.facecolor"])
+    return bool(rcParams["figure.facecolor"] != "white")
 
 
 class Curve(NamedTuple):
@@ -149,6 +115,10 @@ class Plot:
         self.axes: list[Axes] = list(grid.ravel())
         self.styles = styles_of(policies)
         self.ink = rcParams["axes.labelcolor"]
+        # The figure is passed around without its caption: the protocol, or a warning, stands above it.
+        stamp = figure.stamp or under(figure.protocol)
+        colour = ("#f88271" if is_dark() else "#8a1c12") if SYNTHETIC in stamp else self.ink
+        self.canvas.suptitle(stamp, x=0.99, ha="right", fontsize=8.5, color=colour)
         self._series: list[tuple[Axes, str, list[Any], dict[str, list[float]]]] = []
 
     def record(self, axes: Axes, name: str, x: Sequence[Any] | FloatArray, columns: Mapping[str, Any]) -> None:
@@ -181,19 +151,16 @@ class Plot:
             self.record(axes, name, one.x, {"mean": one.mean, "lowest": one.low, "highest": one.high})
         for name, values in dots.items():
             if values:
-                self.draw_dots(axes, list(values), list(values.values()), self.styles[name])
+                axes.plot(
+                    list(values), list(values.values()), linestyle="none", marker=self.styles[name].marker,
+                    color=self.styles[name].colour, markeredgecolor=self.ink, markeredgewidth=0.8, markersize=6.5,
+                    zorder=4,
+                )  # fmt: skip
             self.record(axes, name, list(values), {"published": list(values.values())})
         if any(dots.values()):
             axes.plot([], [], "o", color="none", markeredgecolor=self.ink, markersize=6.5, label=READ_OFF)
         if bands:
             axes.fill_between([], [], [], color="grey", alpha=0.3, linewidth=0, label=BAND)
-
-    def draw_dots(self, axes: Axes, x: Sequence[float], y: Sequence[float], style: Style) -> None:
-        """Draw read-outs of the published figure: markers with edges."""
-        axes.plot(
-            x, y, linestyle="none", marker=style.marker, color=style.colour, markeredgecolor=self.ink,
-            markeredgewidth=0.8, markersize=6.5, zorder=4,
-        )  # fmt: skip
 
     def fill(self, axes: Axes, x: FloatArray, low: FloatArray, high: FloatArray, **look: Any) -> None:
         """Draw a band."""
@@ -212,11 +179,6 @@ class Plot:
         dash: Any = (0, (1, 2)) if power == 0.5 else (0, (5, 1.5, 1, 1.5, 1, 1.5))
         y = at[1] * (x / at[0]) ** power
         axes.plot(x, y, color=self.ink, linewidth=1.2, linestyle=dash, zorder=2, label=label)
-
-    def stamp(self, text: str) -> None:
-        """Put the protocol or a warning above the figure, which is passed around without its caption."""
-        colour = ("#f88271" if is_dark() else "#8a1c12") if SYNTHETIC in text else self.ink
-        self.canvas.suptitle(text, x=0.99, ha="right", fontsize=8.5, color=colour)
 
     def add_legend(self) -> None:
         """Put one legend of everything that has a label below the panels; the figure grows by its rows."""
@@ -300,8 +262,8 @@ def put_title(axes: Axes, text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A figure before it is drawn: its words, its panels, and the function that draws them."""
+class Words:
+    """The name of a figure, its place on the page, and its words; `alt` is for those who cannot see it."""
 
     name: str
     protocol: str
@@ -309,8 +271,15 @@ class Figure:
     title: str
     caption: str
     alt: str
-    """The content, for those who cannot see it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Words):
+    """A figure before it is drawn: its panels, and the function that draws them."""
+
     draw: Callable[[Plot], None]
+    stamp: str = ""
+    """The words above the figure if the protocol alone would not do."""
     rows: int = 1
     columns: int = 1
     size: tuple[float, float] = PANEL
@@ -318,21 +287,13 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
-    """A figure that was written, with the pictures that the page embeds."""
+class Drawn(Words):
+    """A figure that was written: `wide` if it has panels side by side, and its pictures as WebP by scheme."""
 
-    name: str
-    protocol: str
-    section: Section
-    title: str
-    caption: str
-    alt: str
     wide: bool
-    """True if it has panels side by side."""
     files: tuple[Path, ...]
     """PNG, SVG and the numbers as CSV."""
     pictures: Mapping[str, bytes]
-    """WebP by scheme, light and dark."""
 
 
 def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
@@ -341,7 +302,7 @@ def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
     png, svg, numbers = (out / f"{name}.{kind}" for kind in ("png", "svg", "csv"))
     pictures = {}
     for scheme, settings in SCHEMES.items():
-        with rc_context(LOOK | settings):
+        with mplstyle.context(settings):
             plot = Plot(figure, policies)
             figure.draw(plot)
             plot.add_legend()
@@ -356,10 +317,8 @@ def write_figure(figure: Figure, out: Path, policies: Sequence[str]) -> Drawn:
                 write_atomically(png, lambda file, p=picture: p.save(file, format="png", optimize=True))
                 write_atomically(svg, lambda file, d=drawing: Path(file).write_text(d, encoding="utf-8", newline="\n"))
                 write_atomically(numbers, lambda file, t=text: Path(file).write_text(t, encoding="utf-8", newline="\n"))
-    return Drawn(
-        name=name, protocol=figure.protocol, section=figure.section, title=figure.title, caption=figure.caption,
-        alt=figure.alt, wide=figure.columns > 1, files=(png, svg, numbers), pictures=pictures,
-    )  # fmt: skip
+    words = {one.name: getattr(figure, one.name) for one in fields(Words)} | {"name": name}
+    return Drawn(**words, wide=figure.columns > 1, files=(png, svg, numbers), pictures=pictures)
 
 
 def _picture(canvas: Canvas) -> Image.Image:

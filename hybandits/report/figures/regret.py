@@ -209,17 +209,15 @@ def panels_figure(outcomes: Mapping[str, Outcome], protocol: str) -> Figure:
             plot.draw_curves(axes, {n: curve_of(outcome, n) for n in policies}, read_outs(outcome, policies))
             label_regret(axes, outcome)
             put_title(axes, f"{letter} {shape_of(outcome)}")
-        stamp = under(protocol)
         if clicks is None:
             _draw_ratios(plot, plot.axes[3], settings, names)
         else:
             _draw_relative(plot, plot.axes[3], clicks, plotted)
             put_title(plot.axes[3], f"(d) {shape_of(clicks)}")
-            stamp = f"{SYNTHETIC}; panel (d); {stamp}" if is_synthetic(clicks) else stamp
-        plot.stamp(stamp)
 
     return Figure(
         name="panels", protocol=protocol, section="panels", draw=draw, rows=2, columns=2,
+        stamp=f"{SYNTHETIC}; panel (d); {under(protocol)}" if clicks and is_synthetic(clicks) else "",
         title=f"The published figure reproduced, {under(protocol)}",
         caption=f"{lines_and_bands(settings[0])} {markers} {fourth}",
         alt=f"Four panels. {'; '.join(final)}.",
@@ -260,10 +258,10 @@ def setting_figure(outcome: Outcome) -> Figure:
         plot.slope_under(right, curves, power, slope)
         label_regret(right, outcome, logarithmic=True)
         right.set_title("the same, both axes logarithmic")
-        plot.stamp(under_and_log(outcome))
 
     return Figure(
         name=e.name, protocol=e.protocol, section="yahoo" if clicks else "regret", draw=draw, columns=2,
+        stamp=under_and_log(outcome),
         title=f"{shape_of(outcome)}, {under_and_log(outcome)}",
         caption=" ".join(filter(None, caption)),
         alt=f"Line chart. {final_values(outcome, names)}.",
@@ -279,7 +277,6 @@ def _few_policies(outcome: Outcome, names: Sequence[str], *, logarithmic: bool =
         plot.draw_curves(axes, {name: curve_of(outcome, name) for name in names}, logarithmic=logarithmic)
         label_regret(axes, outcome, logarithmic=logarithmic)
         put_title(axes, shape_of(outcome))
-        plot.stamp(under(e.protocol))
 
     alt = f"Line chart. {final_values(outcome, names)}."
     return Figure(name=f"{e.name}-{about['section']}", protocol=e.protocol, draw=draw, alt=alt, **about)
@@ -353,7 +350,6 @@ def environments_figure(fresh: Outcome, others: Outcome | None) -> Figure:
                 make_logarithmic(axes, only_x=True)
             title = f"{name_of(e.name)}: d₁ = {e.d1}, d₂ = {e.d2}, K = {k}"
             axes.set_title(f"K = {k}" if several else title)
-        plot.stamp(under(e.protocol))
 
     return Figure(
         name=f"{e.name}-environments", protocol=e.protocol, section="regret", draw=draw, columns=len(fresh.arms),
@@ -412,10 +408,10 @@ def _relative_figure(outcome: Outcome) -> Figure:
     def draw(plot: Plot) -> None:
         _draw_relative(plot, plot.axes[0], outcome, names)
         put_title(plot.axes[0], shape_of(outcome))
-        plot.stamp(under_and_log(outcome))
 
     return Figure(
         name=f"{e.name}-relative", protocol=e.protocol, section="yahoo", draw=draw, caption=" ".join(caption),
+        stamp=under_and_log(outcome),
         title=f"{name_of(e.name)}: regret relative to HyLinUCB, {under_and_log(outcome)}",
         alt=f"Line chart. {final_excesses(outcome, names)}.",
     )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -26,7 +26,7 @@ def draw_running(evaluation: Evaluation, folder: Path) -> list[Path]:
     followed = [estimate for estimate in evaluation.estimates if estimate.running is not None]
     if not followed:
         return []
-    with rc_context(LOOK):
+    with style.context(LOOK):
         canvas = _draw(followed, bands_in_words(evaluation))
         png, svg = folder / "running.png", folder / "running.svg"
         write_atomically(png, lambda file: canvas.savefig(file, format="png"))
