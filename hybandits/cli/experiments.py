@@ -135,11 +135,11 @@ def reproduce(
         protocols: Any = ("released", "written") if protocol == "both" else (protocol.value,)
         start = paper.RELEASED_SEED if seed is None else seed
         synthetic = [name for name in wanted if name != "yahoo"]
-        usual: Any = {"scale": scale.value, "seed": start}
-        records = paper.experiments(synthetic, protocols, **usual)
+        chosen: Any = {"scale": scale.value, "seed": start}
+        records = paper.experiments(synthetic, protocols, **chosen)
         if environments is not None:
             fresh = [
-                paper.fresh_experiment(name, protocol, environments=environments, **usual)
+                paper.fresh_experiment(name, protocol, environments=environments, **chosen)
                 for protocol in protocols
                 for name in synthetic
                 if name in paper.FRESH_NAMES

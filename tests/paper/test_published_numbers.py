@@ -10,7 +10,6 @@ from hybandits.experiments.record import environment_seeds
 from hybandits.paper import HYRAN_RELEASED
 from hybandits.paper.published_numbers import (
     ARMS,
-    READ_OUT_ERRORS,
     ROUNDS,
     SETTING_1,
     SETTING_2,
@@ -84,16 +83,6 @@ def test_agreement_with_the_published_figure(
     experiment: str, policy: str, mean: float, read_out: float, good: bool
 ) -> None:
     assert agrees(experiment, policy, mean, read_out) is good
-
-
-def test_every_experiment_with_read_outs_says_how_far_they_may_be_off() -> None:
-    assert {name: READ_OUT_ERRORS[name] for name in ("setting-1", "setting-2", "setting-3", "yahoo")} == {
-        "setting-1": 10.0,
-        "setting-2": 10.0,
-        "setting-3": 15.0,
-        "yahoo": 200.0,
-    }
-    assert READ_OUT_ERRORS["yahoo-positions"] == 200.0
 
 
 @pytest.mark.slow

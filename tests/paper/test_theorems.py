@@ -20,7 +20,6 @@ from hybandits.paper.theorems import (
     eigenvalue_burn_in,
     gamma,
     regret_bound,
-    trivial_bound,
 )
 
 WORLD: dict[str, Any] = {"d1": 5, "d2": 5, "arms": 10, "horizon": 30_000, "delta": 0.01}
@@ -141,11 +140,6 @@ def test_arms_with_few_pulls_need_sixteen_times_the_printed_burn_in() -> None:
 
     assert summed(start) == pytest.approx(2 / math.sqrt(lam * rho))
     assert summed(16 * start) == pytest.approx(0.5 / math.sqrt(lam * rho))
-
-
-def test_nothing_exceeds_the_trivial_bound() -> None:
-    assert trivial_bound(horizon=80_000, theta_bound=0.8, beta_bound=0.5) == pytest.approx(208_000)
-    assert trivial_bound(horizon=10, theta_bound=0.0, beta_bound=1.0) == 20
 
 
 def test_shapes_without_one_of_the_parts() -> None:

@@ -213,13 +213,6 @@ def test_published_dots_on_a_log_are_of_real_data(tmp_path: Path) -> None:
     assert "synthetic" not in relative.caption + relative.title + relative.alt
 
 
-def test_regret_relative_to_the_same_trial(tmp_path: Path) -> None:
-    figures = named(fabricate_log(tmp_path, on_a_log(trials=3), spread=50.0))
-    last = [row for row in numbers(drawn(figures["released-yahoo-relative"])) if row["curve"] == "DisLinUCB"][-1]
-    # 0.1 letters of the name, here one, times the spread; signs change from trial to trial.
-    assert_allclose([float(last[name]) for name in ("mean", "lowest", "highest")], [400 + 5 / 3, 395, 405], rtol=1e-5)
-
-
 def test_quantiles_at_equal_pulls() -> None:
     # Two arms of one run: values are twice and four times the pulls; the second arm is pulled up to 10 only.
     pulls = np.array([[[0.0, 0.0], [10.0, 5.0], [20.0, 10.0]]])
@@ -296,10 +289,3 @@ def test_every_policy_looks_different_and_the_same_everywhere() -> None:
     assert len({(style.light, str(style.dash)) for style in styles.values()}) == len(names)
     for name in (*paper.PAPER_POLICIES, *paper.BASELINES, *paper.BEYOND):
         assert name in looks.STYLES
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (20_000, "20,000"), (3_000_000, "3M"), (2_500_000, "2.5M"), (0.5, "0.5")]
-)
-def test_ticks_are_short(value: float, text: str) -> None:
-    assert looks.thousands(value) == text

@@ -17,7 +17,6 @@ from hybandits.report.page import anchor, in_symbols, leaders, page_of, scores
 from hybandits.report.tables import regret_rows
 from tests.support.fabricated_results import (
     fabricate,
-    fabricate_both,
     fabricate_log,
     fresh_setting,
     on_a_log,
@@ -168,25 +167,6 @@ def test_the_page_of_real_data(tmp_path: Path) -> None:
     assert "Effect of the defect" not in page.text
 
 
-def test_the_page_of_both_kinds_of_experiment(tmp_path: Path) -> None:
-    results = fabricate_both(
-        tmp_path / "out", small_setting("setting-1"), on_a_log(trials=1), scale="quick", seed=paper.RELEASED_SEED
-    )  # fmt: skip
-    page = page_about(results)
-    for said in (
-        "their experiments are run",
-        "Setting 1: 10,000 of 80,000 rounds",
-        "Yahoo: 200,000 of 10,000,000 rounds",
-        "Released protocol on the click lognoise with standard deviation 1·10-5",
-        "Yahoo, released protocol: regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data",
-        "Five environments are few",
-        "There is only one log",
-    ):
-        assert said in page.text, said
-    assert {"regret", "yahoo", "claim-1-released", "claim-8-released"} <= set(page.ids)
-    assert [v.claim for v in judge(results)] == ["1", "7", "8"]
-
-
 def test_a_claim_may_have_several_verdicts(tmp_path: Path) -> None:
     results = fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB")))
     (first, *_) = judge(results)
@@ -223,12 +203,6 @@ def test_the_policies_with_the_least_regret(tmp_path: Path) -> None:
     assert [(row.arms, row.policy, round(row.mean)) for case in cases for row in case] == [
         (10, "HyLinUCB", 190), (10, "DisLinUCB", 200), (50, "HyLinUCB", 230), (50, "DisLinUCB", 240),
     ]  # fmt: skip
-
-
-def test_anchors_are_plain_ids() -> None:
-    verdict = verdict_on("8 (positions)", "holds")
-    assert anchor(verdict) == "claim-8-positions--released"
-    assert anchor(replace(verdict, basis="100 fresh runs", aside=True)) == "claim-8-positions--released-100-fresh-runs"
 
 
 @pytest.mark.parametrize(

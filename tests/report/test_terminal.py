@@ -21,7 +21,7 @@ from hybandits.experiments.results import Results
 from hybandits.paper.judging import judge
 from hybandits.report.tables import Table
 from hybandits.report.terminal import print_description, print_evaluation, print_learned, print_summary, show
-from tests.support.fabricated_results import fabricate, fabricate_log, fresh_setting, on_a_log, small_setting
+from tests.support.fabricated_results import fabricate, small_setting
 from tests.support.loglike import little_log
 
 
@@ -63,23 +63,6 @@ def test_the_summary_has_regrets_and_verdicts(tmp_path: Path) -> None:
         (line,) = [x for x in lines if x.startswith(f"{verdict.claim}  ") and f" {verdict.protocol} " in x]
         assert verdict.title in line
         assert verdict.verdict in line
-
-
-def test_the_summary_of_a_synthetic_log(tmp_path: Path) -> None:
-    lines = summary_of(fabricate_log(tmp_path, on_a_log(trials=1, policies=("HyLinUCB", "LinUCB")), spread=0.0))
-    assert lines[0].startswith("The short version: Yahoo: 200,000 of 10,000,000 rounds")
-    assert "on a synthetic log" in lines[1]
-    at = lines.index("Yahoo, released protocol: regret after 200,000 rounds; 1 run; synthetic log, not Yahoo's data")
-    assert [line.split()[-3] for line in lines[at + 2 : at + 5]] == ["0", "+100.0", "+1,500"]
-    (claim,) = [line for line in lines if line.startswith("8 ")]
-    assert "No real data: the log is synthetic" in claim
-
-
-def test_the_summary_names_the_basis_of_a_verdict(tmp_path: Path) -> None:
-    lines = summary_of(fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1")))
-    first, second = (line for line in lines if line.startswith("1  "))
-    assert "the 3 published environments" in first
-    assert "6 fresh environments" in second
 
 
 @pytest.fixture(scope="module")
@@ -178,14 +161,6 @@ def test_rounds_kept_and_notes_are_shown_where_there_are_any() -> None:
     assert lines[at + 2].split() == ["it", "1,000", "20.00%", "120", "-", "-", "-"]
     assert lines[at + 3].split() == ["logged", "1,000", "100.00%", "-", "-", "-", "-"]
     assert [line.split(maxsplit=2)[2] for line in lines[lines.index("Notes") + 2 :]] == ["Kept 120.", "And so on."]
-
-
-def test_no_difference_no_table_of_differences() -> None:
-    first = evaluation().estimates[0]
-    lines = lines_of(print_evaluation, evaluation(estimates=[first], interval="bernstein", level=0.9))
-    assert "Value per round, 1,000 rounds (empirical Bernstein, at any time)" in lines
-    assert "90 % interval" in "\n".join(lines)
-    assert not any(line.startswith(("Difference", "Refused")) for line in lines)
 
 
 def test_learned_settings_are_shown_as_far_as_they_are_known() -> None:

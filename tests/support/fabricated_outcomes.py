@@ -54,12 +54,6 @@ def as_results(*outcomes: Outcome) -> Results:
     return Results(folder=Path(), manifest={}, outcomes=named)
 
 
-def the_verdict(verdicts: list[Verdict], claim: str) -> Verdict:
-    """The one verdict on a claim."""
-    (verdict,) = [verdict for verdict in verdicts if verdict.claim == claim]
-    return verdict
-
-
 def the_finding(verdict: Verdict, what: str) -> Finding:
     """The one finding about something."""
     (finding,) = [finding for finding in verdict.evidence if finding.what == what]
