@@ -25,7 +25,6 @@ from hybandits.policies import HyThompson as HyThompson
 from hybandits.policies import LiHybrid as LiHybrid
 from hybandits.policies import LinUCB as LinUCB
 from hybandits.policies import Policy as Policy
-from hybandits.policies import Ranking as Ranking
 from hybandits.policies import SupLinUCB as SupLinUCB
 from hybandits.policies import Uniform as Uniform
 from hybandits.policies import load as load

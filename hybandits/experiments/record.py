@@ -16,7 +16,7 @@ import numpy as np
 
 from hybandits.experiments.worlds import make_world, split_settings
 from hybandits.foundation import checks
-from hybandits.policies.by_name import class_names, digest_of_class, is_import_path, proper_name, proper_settings
+from hybandits.policies.by_name import digest_of_class, is_import_path, nested_policies, proper_name, proper_settings
 from hybandits.simulation.worlds import LAWS, World
 
 Protocol = Literal["released", "written", "own"]
@@ -166,7 +166,7 @@ class Experiment:
     @property
     def own_classes(self) -> list[str]:
         """The classes that are not of hybandits, by the names under which they are imported."""
-        names = [name for entry in self.policies for name in class_names(entry.policy, entry.settings)]
+        names = [name for entry in self.policies for name, _ in nested_policies(entry.policy, entry.settings)]
         return sorted({name for name in (*names, self.world_settings.get("kind", "")) if is_import_path(name)})
 
     def check_origins(self) -> None:

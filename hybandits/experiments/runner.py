@@ -33,7 +33,7 @@ from hybandits.experiments.results import (
 from hybandits.foundation import __version__
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import class_names, is_import_path, make_policy
+from hybandits.policies.by_name import is_import_path, make_policy, nested_policies
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.ucb import DisLinUCB
 from hybandits.simulation.play import Player, play
@@ -184,7 +184,10 @@ def compile_loops(experiments: Iterable[Experiment], data: str | None = None) ->
     """Play two rounds of everything, so that workers find the machine code on disk instead of each compiling it."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
     for experiment in experiments:
-        kinds = {tuple(class_names(entry.policy, entry.settings)): entry for entry in experiment.policies}
+        kinds = {
+            tuple(name for name, _ in nested_policies(entry.policy, entry.settings)): entry
+            for entry in experiment.policies
+        }
         law = experiment.world_in_words if experiment.log is None else "log"
         new = {kind: entry for kind, entry in kinds.items() if (law, kind) not in seen}
         if new:

@@ -1,7 +1,7 @@
 """The policies: rules for choosing on top of the estimator, one file per idea."""
 
 from hybandits.policies.base import Policy, load
-from hybandits.policies.choices import Choice, Choices, RandomizedChoices, Ranking
+from hybandits.policies.choices import Choice, Choices, RandomizedChoices
 from hybandits.policies.hyran import HyRan, HyRanWithoutCrossBlocks
 from hybandits.policies.information import HyIDS
 from hybandits.policies.randomised import EpsilonGreedy, Uniform
@@ -25,7 +25,6 @@ __all__ = [
     "LinUCB",
     "Policy",
     "RandomizedChoices",
-    "Ranking",
     "RidgePolicy",
     "SupLinUCB",
     "Uniform",

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import enum
 import io
 import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, BinaryIO, ClassVar, Self
+from typing import Any, BinaryIO, ClassVar, Literal, Self
 
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Slots
+from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet
 from hybandits.estimators.constant_features import ConstantFeatures
-from hybandits.estimators.inputs import check_finite, not_finite
+from hybandits.estimators.inputs import check_finite, id_list, not_finite
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import FileError, Packed
@@ -24,8 +23,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.decisions import draw_places
 from hybandits.kernels.random import KEYED, LOT
-from hybandits.policies.batch import Batch, checked_batch, look_up
-from hybandits.policies.choices import Choice, Choices, RandomizedChoices, Ranking
+from hybandits.policies.choices import Batch, Choice, Choices, RandomizedChoices, checked_batch, look_up
 from hybandits.policies.threads import Lockable, synchronized
 
 FLOOR = 0.05
@@ -34,14 +32,10 @@ FLOOR = 0.05
 DRAWS = 2000
 """How many draws estimate the probabilities of a rule that does not compute them."""
 
+Keep = Literal["saved"]
+"""In place of a seed: the random numbers of the file go on."""
 
-class Keep(enum.Enum):
-    """Stands for the random numbers that a file has, where a seed may be given."""
-
-    KEEP = "the saved random numbers"
-
-
-KEEP = Keep.KEEP
+File = str | os.PathLike[str] | BinaryIO
 
 Picked = tuple[int, float, float, float | None] | tuple[int, float, float, float | None, Any]
 """Index, mean, width, propensity and perhaps the receipt of a choice."""
@@ -53,8 +47,6 @@ class Policy(Lockable, ABC):
     The policy remembers nothing between `choose` and `learn`. Feedback may arrive late, in batches, out of order, or
     for an arm that somebody else chose. A call that raises an error has changed nothing.
 
-    To write a policy of your own, subclass `RidgePolicy` (see docs/adding-a-policy.md).
-
     Parameters
     ----------
     d1 : int
@@ -62,7 +54,7 @@ class Policy(Lockable, ABC):
     d2 : int
         The number of arm-specific features z, whose effect each arm learns for itself.
     seed : int or None
-        The seed of the policy's random draws. None draws fresh entropy.
+        The seed of the random draws; None draws fresh entropy.
 
     Attributes
     ----------
@@ -75,8 +67,7 @@ class Policy(Lockable, ABC):
     rounds : int
         The number of rewards learned.
     notes : dict
-        Anything that should be kept with the policy, for example how its features are computed. It must consist of
-        values that JSON can hold, and is saved and loaded with the policy.
+        Anything that JSON can hold and that should be saved with the policy, such as how its features are computed.
 
     Examples
     --------
@@ -94,7 +85,7 @@ class Policy(Lockable, ABC):
     """
 
     _registry: ClassVar[dict[str, type[Policy]]] = {}
-    """All policies that have been imported, by the name that files have for them."""
+    """All policies that have been imported, by their names in files."""
 
     d1: int
     d2: int
@@ -116,10 +107,9 @@ class Policy(Lockable, ABC):
     """Arguments of the constructor that the policy does not keep: the random state stands for the seed."""
 
     _table: ArmTable
-    """The ids of the arms and their slots."""
 
     _watch: ConstantFeatures | None = None
-    """Examines the features of the first calls; None if there is nothing to examine any more."""
+    """Examines the features of the first calls; None when that is over."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -132,12 +122,15 @@ class Policy(Lockable, ABC):
     def __init__(self, *, d1: int, d2: int, seed: int | None) -> None:
         self.d1, self.d2 = checks.dimensions(d1, d2)
         self.notes = {}
+        self._start_stream(seed)
+        self._known = 0
+        self._make_lock()
+
+    def _start_stream(self, seed: int | None) -> None:
         # Every class draws from a stream of its own, so that the same seed in a world or in a wrapped policy does not
         # tie their draws together.
         self._key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
         self._decisions = 0
-        self._known = 0
-        self._make_lock()
 
     def _depth(self) -> int:
         """The number of policies inside this one."""
@@ -171,7 +164,7 @@ class Policy(Lockable, ABC):
         candidates = (self._candidates(x, z, batch.ids[0], False) for x, z in zip(batch.x, batch.z, strict=True))
         return np.stack([self._propensities(*each) for each in zip(candidates, streams, strict=True)])
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Fill m positions. By default the rule picks again and again from the candidates that are left."""
         left = np.arange(len(candidates.arms))
         choices: list[Choice] = []
@@ -184,7 +177,7 @@ class Policy(Lockable, ABC):
             receipt = choices[0].receipt if choices and self.receipt_is_of_the_round else choice.receipt
             choices.append(choice._replace(index=index, propensity=propensity, receipt=receipt))
             left = left[left != index]
-        return Ranking(*_columns(choices))
+        return _columns(choices)
 
     def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
         """Return the probability of each candidate (rows) in each position (columns); NaN where it is not known."""
@@ -206,7 +199,6 @@ class Policy(Lockable, ABC):
         return candidates
 
     def _arms_changed(self) -> None:
-        """Follow a change in the number of known arms."""
         self._known = self._table.known
 
     def _stream(self, key: Hashable | None) -> RandomStream:
@@ -223,7 +215,7 @@ class Policy(Lockable, ABC):
         return Choice(candidates.arms[index], *picked)
 
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
-        """Return means and widths in the model that takes this decision."""
+        """Means and widths in the model that takes this decision."""
         return self.predict(candidates.x, candidates.z, candidates.arms)
 
     def _count(self, randomized: bool = False) -> None:
@@ -232,7 +224,6 @@ class Policy(Lockable, ABC):
             self._decisions += 1
 
     def _examine(self, x: FloatArray, z: FloatArray) -> None:
-        """Warn about features that make no difference, as soon as that is clear."""
         if self._watch is not None and self._watch.is_over(x, z):
             self._watch = None
 
@@ -276,8 +267,7 @@ class Policy(Lockable, ABC):
             The id of each candidate; 0 to n-1 if left out. An id that the policy has not met is admitted.
         key : str, int or tuple of them, optional
             Names the decision, for example by the id of an event. The random numbers are then a function of the seed
-            and the key, and the call changes nothing: asked again, the same model takes the same decision. Arms that
-            the policy has not met are not admitted.
+            and the key, and the call changes nothing: the same model takes the same decision again, and admits no arms.
         randomize : bool, default=False
             Draw the arm from (1 - floor) p + floor / n, where p are the `propensities` of this decision. Then every
             candidate may be chosen, and ``choice.propensity`` is exact, also where p itself is an estimate.
@@ -285,10 +275,6 @@ class Policy(Lockable, ABC):
             The share of randomized choices that is spread evenly over all candidates, 0.05 by default. With 0 a
             candidate whose p is 0 is never chosen.
 
-        Returns
-        -------
-        Choice
-            The arm to play, with its estimate and its probability.
         """
         if randomize or floor is not None:
             floor = checked_floor(floor, randomize)
@@ -336,11 +322,6 @@ class Policy(Lockable, ABC):
             How many threads share the work. It makes no difference to the decisions.
         randomize, floor
             As for `choose`.
-
-        Returns
-        -------
-        Choices
-            Arms, indices, means, widths and propensities.
         """
         batch = checked_batch(x, z, arms, mask, threads, self.d1, self.d2)
         if randomize or floor is not None or self._pick_batch is None:
@@ -350,7 +331,7 @@ class Policy(Lockable, ABC):
                 x_b, z_b, ids, rows = batch.candidates(b)
                 choice = self.choose(x_b, z_b, ids, randomize=randomize, floor=floor)
                 choices.append(choice._replace(index=int(rows[choice.index])))
-            return Choices(*_columns(choices))
+            return _columns(choices)
         slots = look_up(batch, self._table)
         self._arms_changed()
         indices, means, widths, propensities = self._pick_batch(batch, slots, threads)
@@ -376,25 +357,8 @@ class Policy(Lockable, ABC):
     ) -> RandomizedChoices:
         """Compute what ``choose(.., key=key, randomize=True)`` draws among the same arms for many keys.
 
-        Nothing changes.
-
-        Parameters
-        ----------
-        x, z : arrays of shape (B, n, d1) and (B, n, d2)
-            The features of the candidates of each decision.
-        arms : list of ids, optional
-            The candidates, the same for all decisions; 0 to n-1 if left out.
-        keys : list of B keys
-            One for each decision, as `choose` takes them.
-        floor : float, optional
-            As for `choose`.
-        threads : int, default=1
-            Threads that share the work, where the policy can.
-
-        Returns
-        -------
-        RandomizedChoices
-            The candidate that is drawn for each decision, and the probabilities of all candidates.
+        Nothing changes. `x` and `z` have shape (B, n, d1) and (B, n, d2), `arms` is one list for all decisions, and
+        `keys` has one key for each.
         """
         floor = checked_floor(floor)
         batch = checked_batch(x, z, arms, None, threads, self.d1, self.d2)
@@ -412,7 +376,7 @@ class Policy(Lockable, ABC):
     @synchronized
     def rank(
         self, x: Any = None, z: Any = None, arms: Any = None, m: int | None = None, *, key: Hashable | None = None
-    ) -> Ranking:
+    ) -> Choices:
         """Choose arms for several positions, for pages that show more than one: the best first.
 
         Parameters
@@ -421,11 +385,6 @@ class Policy(Lockable, ABC):
             As for `choose`. The first position gets the arm that `choose` would choose.
         m : int, optional
             The number of positions. By default, and if there are fewer candidates, all candidates get one.
-
-        Returns
-        -------
-        Ranking
-            Arms, indices, means, widths and propensities, one of each for every position.
 
         Notes
         -----
@@ -482,7 +441,7 @@ class Policy(Lockable, ABC):
             candidate, which makes a difference for `HyRan` and `SupLinUCB` alone.
         """
 
-    @abstractmethod
+    @synchronized
     def learn_batch(
         self,
         arms: Iterable[Hashable],
@@ -497,6 +456,12 @@ class Policy(Lockable, ABC):
         The result is the same as that of calling `learn` row by row, to the bit; only where the ridge grows with the
         arms met (`AsWritten` without `arms`) it may differ by rounding. If any row is refused, none is learned.
         """
+        ids = id_list(arms)
+        self._learn_batch(ids, x, z, rewards, receipts)
+        self._arms_changed()
+
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
+        raise NotImplementedError("define _learn_batch(self, arms, x, z, rewards, receipts)")
 
     @abstractmethod
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
@@ -536,8 +501,7 @@ class Policy(Lockable, ABC):
     def admit(self, arms: Iterable[Hashable]) -> None:
         """Let the policy know arms before they are candidates.
 
-        `choose` and `learn` do so by themselves. It makes a difference where a policy counts the arms it has met, and
-        where choices have keys, which admit no arms.
+        `choose` and `learn` do so by themselves, but for choices with keys.
         """
         ids = list(arms)
         for arm in ids:
@@ -560,10 +524,7 @@ class Policy(Lockable, ABC):
         self._arms_changed()
 
     def refresh(self) -> None:
-        """Estimate learned settings afresh from all rewards, so that their order no longer matters.
-
-        Policies that do not learn their settings have nothing to refresh.
-        """
+        """Estimate learned settings afresh from all rewards, so that their order no longer matters."""
 
     @property
     def learned(self) -> LearnedSettings | None:
@@ -576,11 +537,9 @@ class Policy(Lockable, ABC):
     def reseed(self, seed: int | None) -> None:
         """Begin another stream of random numbers, as if the policy had been constructed with this seed.
 
-        Workers that start from the same file or the same process should draw different numbers: give each a seed of
-        its own, or None for fresh entropy. What has been learned stays.
+        Give workers that start from the same file seeds of their own, or None for fresh entropy.
         """
-        self._key = key_of_seed(seed, stream_of(type(self).__name__), self._depth())
-        self._decisions = 0
+        self._start_stream(seed)
 
     def _after_fork(self) -> None:
         """Draw other numbers than the process that this one was forked from."""
@@ -588,11 +547,7 @@ class Policy(Lockable, ABC):
 
     @synchronized
     def number_decisions(self, first: int) -> None:
-        """Let the next decision have this number.
-
-        The random numbers of a decision are a function of the seed and its number, so a policy that does not learn
-        takes the same decision whenever it comes to the same number.
-        """
+        """Let the next decision have this number: its random numbers are a function of the seed and the number."""
         self._decisions = checks.count("first", first, least=0, why="it is the number of a decision")
 
     @synchronized
@@ -604,20 +559,16 @@ class Policy(Lockable, ABC):
 
     # -------------------------------------------------------------- settings
 
-    @classmethod
-    def _setting_names(cls) -> list[str]:
-        """The names of the constructor's arguments, with those of the constructor that it passes ``**kwargs`` on to."""
-        return [name for name in parameters_of(cls) if name not in cls._not_settings]
-
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments with their present values, read from the attributes of the same names."""
-        missing = [name for name in self._setting_names() if not hasattr(self, name)]
-        if missing:
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute {missing[0]!r}, so its settings cannot be shown or saved: "
-                f"keep each argument of the constructor in an attribute of the same name, as in self.{missing[0]} = ..."
-            )
-        return {name: getattr(self, name) for name in self._setting_names()}
+        names = [name for name in parameters_of(type(self)) if name not in self._not_settings]
+        for name in names:
+            if not hasattr(self, name):
+                raise AttributeError(
+                    f"{type(self).__name__} has no attribute {name!r}, so its settings cannot be shown or saved: keep "
+                    f"each argument of the constructor in an attribute of the same name, as in self.{name} = ..."
+                )
+        return {name: getattr(self, name) for name in names}
 
     def _config(self) -> dict[str, Any]:
         """The settings as a saved file holds them, but for a wrapped policy, which is saved as a part of the file."""
@@ -641,13 +592,13 @@ class Policy(Lockable, ABC):
 
     @abstractmethod
     def _pack_parts(self) -> dict[str, Packed]:
-        """Everything that the policy has learned, as named parts of a file."""
+        """What the policy has learned, as named parts of a file."""
 
     @abstractmethod
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         """Put the parts of a file into a policy that has just been made by `_from_config`."""
 
-    def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:
+    def save(self, file: File) -> None:
         """Write the policy, with its random state, to one .npz file, or to a file object that is open for writing.
 
         A file is put in place in one step, so that an old one stays until the new one is complete. Ids of arms must be
@@ -662,12 +613,8 @@ class Policy(Lockable, ABC):
         return buffer.getvalue()
 
     @classmethod
-    def load(cls, file: str | os.PathLike[str] | BinaryIO, *, seed: int | Keep | None = KEEP) -> Self:
-        """Read a policy of this class from a file written by `save`, or from a file object.
-
-        The loaded policy takes the same decisions that the saved one would have taken, and so does every other policy
-        loaded from the same file. With a seed it draws other numbers: see `reseed`.
-        """
+    def load(cls, file: File, *, seed: int | Keep | None = "saved") -> Self:
+        """Read a policy of this class from a file written by `save`, or from a file object; see `hybandits.load`."""
         policy = Policy._unpack(*policy_file.read(file), cls)
         if not isinstance(policy, cls):
             kind = type(policy)
@@ -675,12 +622,12 @@ class Policy(Lockable, ABC):
                 f"{policy_file.name_of(file)} holds a {kind._name_in_files()}, not a {cls._name_in_files()}: load it "
                 f"with {kind.__name__}.load()"
             )
-        if not isinstance(seed, Keep):
+        if seed != "saved":
             policy.reseed(seed)
         return policy
 
     @classmethod
-    def from_bytes(cls, content: bytes, *, seed: int | Keep | None = KEEP) -> Self:
+    def from_bytes(cls, content: bytes, *, seed: int | Keep | None = "saved") -> Self:
         """Read a policy from what `to_bytes` returned; see `load`."""
         if not isinstance(content, bytes | bytearray | memoryview):
             raise TypeError(f"content must be bytes, got {type(content).__name__}: pass what to_bytes() returned")
@@ -691,10 +638,10 @@ class Policy(Lockable, ABC):
         return self._unpack(*self._pack(), type(self))  # type: ignore[return-value]
 
     def start_delta(self) -> Self:
-        """Return a policy with the same settings that has learned nothing, to learn what this one is to be taught.
+        """Return a policy with the same settings that has learned nothing.
 
-        A worker decides with a copy of the model and learns rewards into a delta. `merge(delta)` then adds exactly
-        these rewards to the model, wherever it is, as if it had learned them itself.
+        A worker decides with a copy of the model and learns rewards into a delta; `merge(delta)` adds exactly these
+        rewards to the model, wherever it is.
         """
         return self._from_config(self._config())
 
@@ -751,21 +698,16 @@ class Policy(Lockable, ABC):
         return policy
 
 
-def load(file: str | os.PathLike[str] | BinaryIO, *, seed: int | Keep | None = KEEP) -> Policy:
+def load(file: File, *, seed: int | Keep | None = "saved") -> Policy:
     """Read a policy of any class from a file written by `Policy.save`.
 
     Parameters
     ----------
     file : str, path or file object
-        The file. A file can name any settings, so load only files that you trust to be yours.
+        A file can name any settings, so load only files that you trust to be yours.
     seed : int or None, optional
-        Begin another stream of random numbers, None for fresh entropy. By default the saved one goes on, in every
-        policy that is loaded from the file.
-
-    Returns
-    -------
-    Policy
-        The policy, ready to go on: it takes the same decisions that the saved one would have taken.
+        Begin another stream of random numbers (`Policy.reseed`). By default every policy that is loaded from the file
+        takes the decisions that the saved one would have taken.
 
     Raises
     ------
@@ -786,7 +728,7 @@ def load(file: str | os.PathLike[str] | BinaryIO, *, seed: int | Keep | None = K
 
 
 def check_receipts(receipts: Sequence[Any] | None, n: int) -> Sequence[Any]:
-    """Return one receipt per row, None where there is none."""
+    """One receipt per row, None where there is none."""
     if receipts is None:
         return [None] * n
     receipts = list(receipts)
@@ -816,25 +758,20 @@ def check_mergeable(policy: Policy, other: object) -> None:
 
 
 def checked_floor(floor: float | None, randomize: bool = True) -> float:
-    """Return the share of randomized choices that is spread evenly over all candidates."""
     if not randomize:
         raise ValueError(f"floor={floor!r} makes no difference without randomize=True: pass both, or leave out floor")
     return FLOOR if floor is None else checks.share("floor", floor, "it is the share that is spread evenly")
 
 
 def one_hot(n: int, index: int) -> FloatArray:
-    """Return the propensities of a rule that is certain to choose one of n candidates."""
     propensities = np.zeros(n)
     propensities[index] = 1.0
     return propensities
 
 
-def _columns(
-    choices: Sequence[Choice],
-) -> tuple[list[Hashable], Slots, FloatArray, FloatArray, FloatArray, list[Any]]:
-    """The arms, indices, means, widths, propensities and receipts of choices."""
+def _columns(choices: Sequence[Choice]) -> Choices:
     propensities = [math.nan if choice.propensity is None else choice.propensity for choice in choices]
-    return (
+    return Choices(
         [choice.arm for choice in choices],
         np.array([choice.index for choice in choices], np.int64),
         np.array([choice.mean for choice in choices], float),

@@ -1,8 +1,6 @@
-"""Policies by name: the text of a command line or a table of a configuration file becomes a policy.
+"""Policies by name: text (``Name:setting=value,setting=value``) or a table with the key `class` becomes a policy.
 
-A class and its settings are written ``Name:setting=value,setting=value``, or as a table with the key `class` (or
-`policy`) and the settings. A class of one's own is named ``package.module:Class``. What depends on the problem (the
-shape, the number of arms, the number of rounds, the seed) is added when the policy is made.
+A class of one's own is named ``package.module:Class``. What depends on the problem is added when the policy is made.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import pkgutil
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +24,15 @@ from hybandits.policies.base import Policy
 from hybandits.policies.posterior import PosteriorPolicy
 
 FROM_THE_PROBLEM = ("d1", "d2", "seed")
-"""Arguments that are never settings: they come from the problem that the policy is made for."""
+"""Arguments that are never settings."""
 
 WRAPPED = ("policy", "policies")
 """Settings whose texts name policies; in other settings, a wrapped policy is a table with the key `class`."""
 
 CLASS = "class"
-"""The key of a policy's table that names its class; `policy` may stand instead, if the class has no such setting."""
+"""The key of a policy's table that names its class; `policy` may stand instead."""
 
 FORM = "package.module:Class"
-"""How a class of one's own is named."""
 
 _SPEC = re.compile(r"(?P<name>[^:=]+(?::[A-Za-z_][\w.]*)?):?(?P<settings>(?<=:)[^:=]+=.*)?", re.DOTALL)
 
@@ -49,10 +46,7 @@ def is_import_path(name: object) -> bool:
 
 
 def import_named(name: str) -> Any:
-    """Import a module or ``package.module:Class`` that a user has named.
-
-    Modules in the current folder come after those of Python and of installed packages. ValueError says what failed.
-    """
+    """Import a module or ``package.module:Class`` that a user has named, also from the current folder."""
     if os.getcwd() not in map(os.path.abspath, sys.path):
         sys.path.append(os.getcwd())
     importlib.invalidate_caches()  # files may have been written a moment ago
@@ -121,11 +115,7 @@ def _built_in() -> dict[str, type[Policy]]:
 
 
 def proper_name(name: str) -> str:
-    """Return the name of a policy in its own spelling; the text as it is if there is no such policy.
-
-    >>> proper_name("hylinucb"), proper_name("HyLinUBC"), proper_name("softmax:Softmax")
-    ('HyLinUCB', 'HyLinUBC', 'softmax:Softmax')
-    """
+    """Return the name of a policy in its own spelling; the text as it is if there is no such policy."""
     return {known.lower(): known for known in _built_in()}.get(name.lower(), name)
 
 
@@ -158,8 +148,6 @@ def read_spec(text: str) -> tuple[str, dict[str, Any]]:
 
     Values are written as in TOML; a word that is not valid TOML is taken as text, up to the next comma.
 
-    >>> read_spec('LinUCB:exploration={kind="Constant", alpha=1.0},ridge=2')
-    ('LinUCB', {'exploration': {'kind': 'Constant', 'alpha': 1.0}, 'ridge': 2})
     >>> read_spec("lab.softmax:Softmax:temperature=.1,mode=fast")
     ('lab.softmax:Softmax', {'temperature': 0.1, 'mode': 'fast'})
     """
@@ -194,12 +182,10 @@ def parse_policy(policy: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
     >>> parse_policy('EpsilonGreedy:policy="hylinucb:noise=0.1",epsilon=0.2')
     ('EpsilonGreedy', {'policy': {'class': 'HyLinUCB', 'noise': 0.1}, 'epsilon': 0.2})
-    >>> parse_policy({"class": "EpsilonGreedy", "policy": {"class": "Greedy", "ridge": 2.0}})
-    ('EpsilonGreedy', {'policy': {'class': 'Greedy', 'ridge': 2.0}})
     """
     if isinstance(policy, str):
         name, settings = read_spec(policy)
-    elif is_wrapped(policy):
+    elif _is_policy(policy):
         table = dict(policy)
         name, settings = read_spec(table.pop(CLASS if CLASS in table else "policy"))
         settings |= table
@@ -210,8 +196,8 @@ def parse_policy(policy: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return proper_name(name), proper_settings(settings)
 
 
-def is_wrapped(value: Any) -> bool:
-    """Return whether a setting's value is the table of a wrapped policy."""
+def _is_policy(value: Any) -> bool:
+    """Return whether a value is the table of a policy."""
     return isinstance(value, Mapping) and isinstance(value.get(CLASS, value.get("policy")), str)
 
 
@@ -228,30 +214,18 @@ def _with_wrapped(settings: Mapping[str, Any], change: Callable[[str, dict[str, 
     """Return the settings, with what `change(name, settings)` returns in place of every wrapped policy."""
 
     def changed(key: str, value: Any) -> Any:
-        if is_wrapped(value) or (isinstance(value, str) and key in WRAPPED):
+        if _is_policy(value) or (isinstance(value, str) and key in WRAPPED):
             return change(*parse_policy(value))
         return [changed(key, each) for each in value] if isinstance(value, list | tuple) else value
 
     return {key: changed(key, value) for key, value in settings.items()}
 
 
-def class_names(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the name of a policy's class, and those of all policies that it wraps, to any depth, each once."""
-    return list(dict.fromkeys([proper_name(name), *(name for name, _ in _wrapped(settings))]))
-
-
-def all_settings(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the settings of a policy, and those of all policies that it wraps."""
-    return [settings, *(own for _, own in _wrapped(settings))]
-
-
-def _wrapped(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The name and settings of every policy that is wrapped, to any depth."""
-    inner: list[tuple[str, dict[str, Any]]] = []
-    _with_wrapped(settings, lambda name, own: inner.append((name, own)))
-    for name, own in inner:
-        yield name, own
-        yield from _wrapped(own)
+def nested_policies(name: str, settings: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the name and settings of a policy, and those of all policies that it wraps, to any depth."""
+    wrapped: list[tuple[str, dict[str, Any]]] = []
+    _with_wrapped(settings, lambda inner, own: wrapped.append((inner, own)))
+    return [(proper_name(name), settings), *(each for inner in wrapped for each in nested_policies(*inner))]
 
 
 # ------------------------------------------------------------------ making policies
@@ -294,8 +268,6 @@ def make_policy(
 
     Examples
     --------
-    >>> make_policy("HyLinUCB", {"exploration": {"kind": "AsWritten"}}, d1=2, d2=1, arms=5, horizon=100).ridge
-    5.0
     >>> make_policy("EpsilonGreedy", {"policy": "Greedy", "epsilon": 0.2}, d1=2, d2=1, arms=5, horizon=100).policy
     Greedy(d1=2, d2=1, ridge=1.0): 0 arms known, 0 rewards learned
     """

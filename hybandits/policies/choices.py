@@ -1,12 +1,21 @@
-"""What a policy returns: one choice, the choices of a batch, a ranking, and randomized choices."""
+"""What a policy returns, and the checked candidates of many decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from hybandits.estimators.arms import Slots
+import numpy as np
+from numpy.typing import NDArray
+
+from hybandits.estimators.arms import ArmTable, CandidateSet, Slots
+from hybandits.estimators.inputs import check_finite, id_list
+from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
+
+NO_MASK: NDArray[np.bool_] = np.zeros((0, 0), np.bool_)
 
 
 class Choice(NamedTuple):
@@ -47,53 +56,22 @@ class Choice(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """The decisions of a batch, as `Policy.choose_batch` returns them; entry b is about decision b.
+    """The decisions of a batch (`Policy.choose_batch`), or the arms for the positions of a page (`Policy.rank`).
+
+    Entry b is about decision or position b.
 
     Attributes
     ----------
     arms : list of hashable
-        The ids of the arms to play.
+        The ids of the arms.
     indices : int array of shape (B,)
         The rows of these arms among the candidates.
     means, widths : array of shape (B,)
-        The expected rewards of the arms and their standard errors, as in `Choice`.
+        As in `Choice`.
     propensities : array of shape (B,)
-        The probability of each choice; NaN where it is not estimated.
+        The probability of each choice, or of each arm in its position; NaN where it is not estimated.
     receipts : list
         What `learn_batch` needs together with the rewards; None for most policies.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hybandits import Greedy
-    >>> choices = Greedy(d1=1, d2=0).choose_batch(np.ones((3, 2, 1)), arms=["a", "b"])
-    >>> choices.arms, choices.indices.tolist()
-    (['a', 'a', 'a'], [0, 0, 0])
-    """
-
-    arms: list[Hashable]
-    indices: Slots
-    means: FloatArray
-    widths: FloatArray
-    propensities: FloatArray
-    receipts: list[Any]
-
-
-class Ranking(NamedTuple):
-    """The arms for the first positions of a page, as `Policy.rank` returns them; entry j is about position j.
-
-    Attributes
-    ----------
-    arms : list of hashable
-        The ids of the arms, the one for the first position first.
-    indices : int array of shape (m,)
-        The rows of these arms among the candidates.
-    means, widths : array of shape (m,)
-        The expected rewards of the arms and their standard errors, as in `Choice`.
-    propensities : array of shape (m,)
-        The probability with which the policy puts this arm into this position; NaN where it is not estimated.
-    receipts : list
-        What `learn` needs together with the rewards; None for most policies.
 
     Examples
     --------
@@ -127,3 +105,132 @@ class RandomizedChoices(NamedTuple):
     indices: Slots
     probabilities: FloatArray
     propensities: FloatArray
+
+
+class Batch(NamedTuple):
+    """Checked candidates of many decisions."""
+
+    x: FloatArray
+    z: FloatArray
+    ids: Sequence[Sequence[Hashable]]
+    """One list for all decisions, or one for each."""
+    mask: NDArray[np.bool_]
+
+    @property
+    def size(self) -> int:
+        """The number of decisions."""
+        return len(self.x)
+
+    def ids_of(self, b: int) -> Sequence[Hashable]:
+        """The ids of all rows of decision b."""
+        return self.ids[b if len(self.ids) > 1 else 0]
+
+    def features(self, b: int) -> tuple[FloatArray, FloatArray]:
+        """x and z of the candidates of decision b."""
+        return (self.x[b][self.mask[b]], self.z[b][self.mask[b]]) if len(self.mask) else (self.x[b], self.z[b])
+
+    def candidates(self, b: int) -> tuple[FloatArray, FloatArray, list[Hashable], Slots]:
+        """x, z and ids of the candidates of decision b, and their rows."""
+        rows = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
+        ids = self.ids_of(b)
+        return *self.features(b), [ids[i] for i in rows.tolist()], rows
+
+    def check_finite(self) -> None:
+        """Raise, saying where, if a number of a candidate is not finite; rows that the mask leaves out may hold any."""
+        for b in range(self.size):
+            check_finite(*self.features(b))
+
+
+def checked_batch(x: Any, z: Any, arms: Any, mask: Any, threads: int, d1: int, d2: int) -> Batch:
+    """Return what `choose_batch` is passed, ready for the kernels; an error says what is wrong with it."""
+    checks.count("threads", threads, least=1, why="it is the number of threads")
+    if x is None and z is None:
+        raise TypeError("x and z are missing: pass features of shape (B, n, d1) and (B, n, d2)")
+    x = _features("x", x, z, d1)
+    z = _features("z", z, x, d2)
+    size, n = x.shape[:2]
+    if z.shape[:2] != (size, n):
+        raise ValueError(
+            f"x is for {size} decisions with {n} candidates and z for {z.shape[0]} with {z.shape[1]}: pass one row of "
+            "each for every candidate"
+        )
+    if n == 0:
+        raise ValueError("there are 0 candidates: pass at least one row for each decision")
+    if mask is None:
+        shown = NO_MASK
+    else:
+        shown = np.ascontiguousarray(mask)
+        if shown.dtype != np.bool_ or shown.shape != (size, n):
+            raise ValueError(
+                f"mask must be a bool array of shape ({size}, {n}), got {shown.dtype} {shown.shape}: True marks rows "
+                "that are candidates"
+            )
+        if not shown.any(axis=1).all():
+            b = int(np.argmin(shown.any(axis=1)))
+            raise ValueError(f"mask leaves no candidate in decision {b}: mark at least one row")
+    if isinstance(arms, np.ndarray) and arms.ndim == 2:
+        arms = arms.tolist()
+    if isinstance(arms, list) and arms and all(isinstance(each, list | CandidateSet) for each in arms):
+        if len(arms) != size:
+            raise ValueError(
+                f"arms has {len(arms)} lists but there are {size} decisions: pass one list for each decision, or one "
+                "list of ids for all"
+            )
+        return Batch(x, z, [_ids(each, n, shown[b : b + 1]) for b, each in enumerate(arms)], shown)
+    return Batch(x, z, [_ids(arms, n, NO_MASK)], shown)
+
+
+def _features(name: str, value: Any, other: Any, columns: int) -> FloatArray:
+    if value is None and columns == 0:
+        return np.zeros((*np.shape(other)[:2], 0))
+    if checks.ready(value, (*np.shape(value)[:2], columns)):
+        ready: FloatArray = value
+        return ready
+    what = f"shape (B, n, d{1 if name == 'x' else 2}) with {columns} feature(s), one row per candidate of each decision"
+    return checks.array(name, value, 3, columns, what)
+
+
+def _ids(arms: Any, n: int, mask: NDArray[np.bool_]) -> Sequence[Hashable]:
+    """The ids of n rows; those that a mask leaves out may repeat."""
+    ids = arms.arms if isinstance(arms, CandidateSet) else range(n) if arms is None else id_list(arms)
+    if len(ids) != n:
+        raise ValueError(f"arms has {len(ids)} ids but the features have {n} rows: pass one row per candidate")
+    shown = [arm for arm, is_shown in zip(ids, mask[0].tolist(), strict=True) if is_shown] if len(mask) else ids
+    if len(set(shown)) != len(shown):
+        twice = checks.short(list(shown))
+        raise ValueError(f"arms holds an id more than once: {twice}; each candidate may appear once")
+    for arm in ids:
+        if type(arm) is not str and type(arm) is not int:
+            checks.new_arm(arm)
+    return ids
+
+
+def look_up(batch: Batch, table: ArmTable) -> Slots:
+    """The slots of all candidates, one row for all decisions or one for each; arms that are new are admitted."""
+    if any(table.unmet(ids) for ids in batch.ids):
+        batch.check_finite()  # before the arms are admitted: a call that is refused changes nothing
+        for ids in batch.ids:
+            table.check_new(ids)
+        shown = batch.mask if len(batch.ids) > 1 else np.any(batch.mask, axis=0, keepdims=True)
+        for b, ids in enumerate(batch.ids):
+            rows = shown[b].tolist() if len(batch.mask) else [True] * len(ids)
+            table.admit([arm for arm, is_shown in zip(ids, rows, strict=True) if is_shown])
+    return np.stack([table.lookup(ids) for ids in batch.ids])
+
+
+def in_threads(work: Callable[[int, int], int], batch: Batch, threads: int) -> None:
+    """Call work(first, last) for parts of a batch, at the same time in so many threads.
+
+    It returns a row from which on numbers are not finite, -1 if all are; then an error says which.
+    """
+    size = batch.size
+    threads = min(threads, max(size, 1))
+    if threads == 1:
+        refused = [work(0, size)]
+    else:
+        edges = np.linspace(0, size, threads + 1).astype(int).tolist()
+        with ThreadPoolExecutor(threads) as pool:
+            refused = list(pool.map(lambda part: work(*part), itertools.pairwise(edges)))
+    if max(refused) >= 0:
+        batch.check_finite()
+        raise AssertionError("a kernel refused what the checks accept")

@@ -10,8 +10,7 @@ from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
-from hybandits.policies.batch import NO_MASK, Batch, in_threads
-from hybandits.policies.choices import Ranking
+from hybandits.policies.choices import NO_MASK, Batch, Choices, in_threads
 from hybandits.policies.posterior import Memory, PosteriorPolicy
 
 
@@ -67,7 +66,7 @@ class HyIDS(PosteriorPolicy):
     ) -> None:
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """The arm that the rule picks, then the others in the order of their means."""
         if self._undecided(stream):
             return super()._rank(candidates, stream, m)

@@ -16,8 +16,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
 from hybandits.policies.base import Picked
-from hybandits.policies.batch import Batch, in_threads
-from hybandits.policies.choices import Ranking
+from hybandits.policies.choices import Batch, Choices, in_threads
 from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.threads import synchronized
 
@@ -137,7 +136,7 @@ class PosteriorPolicy(RidgePolicy):
             )  # fmt: skip
         return index, mean, width, propensity if propensity == propensity else None  # NaN: not known
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Draw an order uniformly, as long as the choice is uniform."""
         return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
 

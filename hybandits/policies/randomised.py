@@ -19,7 +19,7 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
 from hybandits.kernels.random import place_among
 from hybandits.policies.base import Picked, Policy, check_mergeable
-from hybandits.policies.choices import Ranking
+from hybandits.policies.choices import Choices
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -30,19 +30,8 @@ class Uniform(RidgePolicy):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
-    ridge : float, default=1.0
-        How strongly the estimates are drawn towards zero (lambda).
-    seed : int, optional
-        The seed of the random draws. The default draws fresh entropy.
-
-    Attributes
-    ----------
-    ridge : float
-        As given.
+    d1, d2, ridge, seed
+        As for `HyLinUCB`; the default of `ridge` is 1.0.
 
     Examples
     --------
@@ -69,7 +58,7 @@ class Uniform(RidgePolicy):
         check_finite(candidates.x, candidates.z)
         return self._rank_propensities(candidates, stream, 1)[:, 0]
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
 
     def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
@@ -92,13 +81,6 @@ class EpsilonGreedy(Policy):
     seed : int, optional
         The seed of the random choices. The default draws fresh entropy.
 
-    Attributes
-    ----------
-    policy : Policy
-        The wrapped policy.
-    epsilon : float
-        As given.
-
     Notes
     -----
     The propensity is that of the mixture, (1 - epsilon) p(arm) + epsilon / n, where p is the wrapped policy's own
@@ -118,9 +100,7 @@ class EpsilonGreedy(Policy):
                 f"policy must be a policy to wrap, got {checks.short(policy)}: "
                 "construct one first, as in EpsilonGreedy(Greedy(d1=2, d2=1))"
             )
-        self.epsilon = checks.real("epsilon", epsilon)
-        if not 0 <= self.epsilon <= 1:
-            raise ValueError(f"epsilon must lie in [0, 1], got {epsilon!r}: it is the share of random choices")
+        self.epsilon = checks.share("epsilon", epsilon, "it is the share of random choices")
         self.policy = policy
         super().__init__(d1=policy.d1, d2=policy.d2, seed=seed)
 
@@ -182,12 +162,11 @@ class EpsilonGreedy(Policy):
         return choice.index, choice.mean, choice.width, mixed, choice.receipt
 
     def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
-        """Return (1 - epsilon) p + epsilon / n for each candidate, where p is its probability in the wrapped policy."""
         p = self.policy._propensities(candidates, self._inner(stream))
         mixed: FloatArray = self._mixed(p, len(p))
         return mixed
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         policy, inner, n = self.policy, self._inner(stream), len(candidates.arms)
         ranking = policy._rank(candidates, inner, m)
         explore, place, *order = stream.uniforms(2 + n)
@@ -199,7 +178,7 @@ class EpsilonGreedy(Policy):
             ranked = candidates.take(indices)
             mean, width = policy._score(ranked, inner)
             receipts = [ranking.receipts[0] if self.receipt_is_of_the_round else None] * m
-            ranking = Ranking(list(ranked.arms), indices, mean, width, propensities, receipts)
+            ranking = Choices(list(ranked.arms), indices, mean, width, propensities, receipts)
         return ranking._replace(propensities=self._mixed(ranking.propensities, n))
 
     def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
@@ -210,15 +189,7 @@ class EpsilonGreedy(Policy):
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         self.policy.learn(arm, x, z, reward, receipt=receipt)
 
-    def learn_batch(
-        self,
-        arms: Iterable[Hashable],
-        x: Any = None,
-        z: Any = None,
-        rewards: Any = None,
-        *,
-        receipts: Sequence[Any] | None = None,
-    ) -> None:
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
         self.policy.learn_batch(arms, x, z, rewards, receipts=receipts)
 
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
@@ -257,7 +228,7 @@ class EpsilonGreedy(Policy):
         self.policy.reseed(seed)
 
     def _after_fork(self) -> None:
-        super().reseed(None)  # the wrapped policy reseeds itself
+        self._start_stream(None)  # the wrapped policy reseeds itself
 
     def start_delta(self) -> Self:
         return type(self)(self.policy.start_delta(), **self._config())

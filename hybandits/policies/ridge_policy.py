@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.constant_features import ConstantFeatures
-from hybandits.estimators.inputs import id_list
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import Moments
 from hybandits.estimators.policy_file import FileError, Packed
@@ -16,29 +15,26 @@ from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.policies.base import Policy, check_mergeable, check_receipts
-from hybandits.policies.choices import Ranking
+from hybandits.policies.choices import Choices
 from hybandits.policies.threads import locked, synchronized
 
 
 class RidgePolicy(Policy):
     """A policy that estimates rewards with one `HybridRidge`; a subclass adds the rule that chooses.
 
-    A subclass implements `_pick`, which chooses among checked candidates, and may say by `_propensities` how likely
-    each of them is. Checks, learning, forgetting, merging and files are inherited. See docs/adding-a-policy.md.
+    A subclass implements `_pick`, which chooses among checked candidates; see docs/adding-a-policy.md.
 
     Parameters
     ----------
-    d1, d2 : int
-        The numbers of shared and of arm-specific features.
+    d1, d2, seed
+        As for `Policy`.
     ridge : float
         How strongly the estimates are drawn towards zero (lambda).
-    seed : int or None
-        The seed of the policy's random draws.
 
     Attributes
     ----------
     estimator : HybridRidge
-        The estimator.
+        The estimator of the rewards.
     ridge : float
         The present value of lambda.
     """
@@ -71,11 +67,11 @@ class RidgePolicy(Policy):
 
     def _ranking(
         self, candidates: Candidates, stream: RandomStream, indices: Slots, propensities: FloatArray
-    ) -> Ranking:
+    ) -> Choices:
         """A ranking with means and widths in the model that takes this decision."""
         ranked = candidates.take(indices)
         mean, width = self._score(ranked, stream)
-        return Ranking(list(ranked.arms), indices, mean, width, propensities, [None] * len(indices))
+        return Choices(list(ranked.arms), indices, mean, width, propensities, [None] * len(indices))
 
     @synchronized
     def meet(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
@@ -90,21 +86,9 @@ class RidgePolicy(Policy):
             if self._table.known != self._known:
                 self._arms_changed()
 
-    @synchronized
-    def learn_batch(
-        self,
-        arms: Iterable[Hashable],
-        x: Any = None,
-        z: Any = None,
-        rewards: Any = None,
-        *,
-        receipts: Sequence[Any] | None = None,
-    ) -> None:
-        if receipts is not None:
-            arms = id_list(arms)
-            check_receipts(receipts, len(arms))
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
+        check_receipts(receipts, len(arms))
         self._table.learn_batch(arms, x, z, rewards)
-        self._arms_changed()
 
     @synchronized
     def learn_summary(
@@ -119,14 +103,8 @@ class RidgePolicy(Policy):
     ) -> None:
         """Learn rows that stand for a larger number of rewards (see `hybandits.evaluation.fit`).
 
-        Parameters
-        ----------
-        arms, x, z, rewards
-            As for `learn_batch`. The rows have the same sums of squares and products as those that they stand for.
-        pulls : mapping of arm to int
-            How many rewards of each arm they stand for.
-        moments : Moments, optional
-            What such rows cannot say. Policies that learn their settings need it.
+        The rows have the same sums of squares and products as those that they stand for; `pulls` is the number of
+        rewards of each arm, and policies that learn their settings need `moments`.
         """
         for arm, count in pulls.items():
             checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -31,10 +31,8 @@ class SupLinUCB(Policy):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
+    d1, d2, ridge, seed
+        As for `HyLinUCB`; the default of `ridge` is 1.0.
     horizon : int
         The number of rounds T that will be played.
     delta : float, default=0.01
@@ -43,15 +41,9 @@ class SupLinUCB(Policy):
         How many widths count as the uncertainty of an arm; sqrt(log(2 T K / delta) / 2) by default.
     arm_count : int, optional
         The number of arms K. By default the policy counts the arms that it has met.
-    ridge : float, default=1.0
-        How strongly the estimates are drawn towards zero (lambda).
-    seed : int, optional
-        The seed of the random state; this rule does not draw random numbers.
 
     Attributes
     ----------
-    horizon, delta, alpha, arm_count, ridge
-        As given.
     levels : list of HybridRidge
         The estimators of the stages, first stage first. `predict`, `theta` and `beta` use the data of all stages
         together.
@@ -167,16 +159,7 @@ class SupLinUCB(Policy):
         x, z = checked_vectors(x, z, self.d1, self.d2)
         self.learn_batch([arm], x[None], z[None], np.array([checks.reward(reward)]), receipts=[receipt])
 
-    @synchronized
-    def learn_batch(
-        self,
-        arms: Iterable[Hashable],
-        x: Any = None,
-        z: Any = None,
-        rewards: Any = None,
-        *,
-        receipts: Sequence[Any] | None = None,
-    ) -> None:
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         ids, values = batch(arms, rewards, len(x))
         check_finite(x, z)

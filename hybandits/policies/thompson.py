@@ -16,8 +16,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions, empirical_bayes, posterior_sampling, random
 from hybandits.policies.base import DRAWS, Picked
-from hybandits.policies.batch import Batch
-from hybandits.policies.choices import Ranking
+from hybandits.policies.choices import Batch, Choices
 from hybandits.policies.posterior import NOTHING, Memory, PosteriorPolicy
 
 APART = 5.0
@@ -179,7 +178,7 @@ class HyThompson(PosteriorPolicy):
         )  # fmt: skip
         return counts / draws
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Order by one draw."""
         if self._undecided(stream):
             return super()._rank(candidates, stream, m)

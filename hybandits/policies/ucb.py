@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,15 +10,13 @@ import numpy as np
 from hybandits.estimators.arms import Candidates, Slots
 from hybandits.estimators.exploration import Constant, Exploration, Reduction, SelfNormalised, from_plain, to_plain
 from hybandits.estimators.inputs import checked_matrices, checked_vectors, not_finite
-from hybandits.estimators.learned import Moments
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions
 from hybandits.policies.base import Picked
-from hybandits.policies.batch import Batch, in_threads
-from hybandits.policies.choices import Ranking
+from hybandits.policies.choices import Batch, Choices, in_threads
 from hybandits.policies.ridge_policy import RidgePolicy
 
 
@@ -117,7 +115,7 @@ class UCBPolicy(RidgePolicy):
         in_threads(work, batch, threads)
         return index, mean, width, propensity
 
-    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Ranking:
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Order by the bounds."""
         estimator, slots = self._table, candidates.slots
         mean, width = self._score(candidates, stream)
@@ -220,11 +218,6 @@ class LinUCB(UCBPolicy):
     d1, d2, noise, exploration, ridge, seed
         As for `HyLinUCB`.
 
-    Attributes
-    ----------
-    exploration, ridge, radius
-        As for `HyLinUCB`.
-
     Notes
     -----
     This is the reduction of the hybrid problem to the shared one [1]_.
@@ -256,15 +249,6 @@ class DisLinUCB(UCBPolicy):
         The numbers of features in x and in z; each arm learns the effect of all of them for itself.
     noise, exploration, ridge, seed
         As for `HyLinUCB`.
-
-    Attributes
-    ----------
-    exploration : SelfNormalised, AsWritten or Constant
-        The exploration coefficient.
-    ridge : float
-        The present value of lambda.
-    radius : float
-        The value of gamma for an arm that has not learned; it is different for every arm.
 
     Notes
     -----
@@ -298,30 +282,13 @@ class DisLinUCB(UCBPolicy):
         x, z = _together(*checked_vectors(x, z, self.d1, self.d2))
         super().learn(arm, x, z, reward)
 
-    def learn_batch(
-        self,
-        arms: Iterable[Hashable],
-        x: Any = None,
-        z: Any = None,
-        rewards: Any = None,
-        *,
-        receipts: Sequence[Any] | None = None,
-    ) -> None:
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
         x, z = _together(*checked_matrices(x, z, self.d1, self.d2))
-        super().learn_batch(arms, x, z, rewards, receipts=receipts)
+        super()._learn_batch(arms, x, z, rewards, receipts)
 
-    def learn_summary(
-        self,
-        arms: Iterable[Hashable],
-        x: Any,
-        z: Any,
-        rewards: Any,
-        *,
-        pulls: Mapping[Hashable, int],
-        moments: Moments | None = None,
-    ) -> None:
+    def learn_summary(self, arms: Iterable[Hashable], x: Any, z: Any, rewards: Any, **counts: Any) -> None:
         x, z = _together(*checked_matrices(x, z, self.d1, self.d2))
-        super().learn_summary(arms, x, z, rewards, pulls=pulls, moments=moments)
+        super().learn_summary(arms, x, z, rewards, **counts)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
         together = batch._replace(x=batch.x[..., :0], z=np.concatenate((batch.x, batch.z), axis=-1))
@@ -339,17 +306,7 @@ def _together(x: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
     return x[..., :0], np.concatenate((x, z), axis=-1)
 
 
-class _ConstantPolicy(UCBPolicy):
-    """The same estimator and rule with a gamma that is set by hand."""
-
-    reduction = "hybrid"
-
-    def __init__(self, *, d1: int, d2: int, alpha: float, ridge: float = 1.0, seed: int | None = None) -> None:
-        super().__init__(d1=d1, d2=d2, exploration=Constant(alpha=alpha), ridge=ridge, seed=seed)
-        self.alpha = float(alpha)
-
-
-class LiHybrid(_ConstantPolicy):
+class LiHybrid(UCBPolicy):
     """Explore by optimism with a bonus that you tune by hand: the hybrid LinUCB of Li et al.
 
     The estimates are those of `HyLinUCB`; the bonus is `alpha` times the width and does not change over time.
@@ -360,11 +317,6 @@ class LiHybrid(_ConstantPolicy):
         As for `HyLinUCB`; the default of `ridge` is 1.0.
     alpha : float, default=1.0
         How many widths are added to the mean. A larger value explores more.
-
-    Attributes
-    ----------
-    alpha, ridge : float
-        As given.
 
     Notes
     -----
@@ -384,11 +336,14 @@ class LiHybrid(_ConstantPolicy):
     'sports'
     """
 
+    reduction = "hybrid"
+
     def __init__(self, *, d1: int, d2: int, alpha: float = 1.0, ridge: float = 1.0, seed: int | None = None) -> None:
-        super().__init__(d1=d1, d2=d2, alpha=alpha, ridge=ridge, seed=seed)
+        super().__init__(d1=d1, d2=d2, exploration=Constant(alpha=alpha), ridge=ridge, seed=seed)
+        self.alpha = float(alpha)
 
 
-class Greedy(_ConstantPolicy):
+class Greedy(UCBPolicy):
     """Always choose the candidate with the highest estimated reward, without any exploration.
 
     It is a baseline. Among equal estimates the first candidate is chosen. Wrap it in `EpsilonGreedy` to explore by
@@ -399,11 +354,6 @@ class Greedy(_ConstantPolicy):
     d1, d2, ridge, seed
         As for `HyLinUCB`; the default of `ridge` is 1.0.
 
-    Attributes
-    ----------
-    ridge : float
-        As given.
-
     Examples
     --------
     >>> policy = Greedy(d1=1, d2=1)
@@ -412,5 +362,7 @@ class Greedy(_ConstantPolicy):
     'b'
     """
 
+    reduction = "hybrid"
+
     def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
-        super().__init__(d1=d1, d2=d2, alpha=0.0, ridge=ridge, seed=seed)
+        super().__init__(d1=d1, d2=d2, exploration=Constant(alpha=0.0), ridge=ridge, seed=seed)

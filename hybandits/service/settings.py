@@ -16,7 +16,7 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.arrow import LIMIT
 from hybandits.policies.base import Policy
-from hybandits.policies.by_name import all_settings, make_policy, parse_policy
+from hybandits.policies.by_name import make_policy, nested_policies, parse_policy
 from hybandits.policies.hyran import HyRan
 from hybandits.policies.suplinucb import SupLinUCB
 from hybandits.service.commands import LONGEST
@@ -284,7 +284,7 @@ def _difference(where: str, file: Any, log: Any) -> str | None:
 def _made(spec: str, features: Features, seed: int) -> Policy:
     """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)
-    for each in all_settings(settings):
+    for _, each in nested_policies(kind, settings):
         table = each.get("exploration")
         as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
         if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):

@@ -48,12 +48,11 @@ def one_by_one(policy: Policy, x: Any, z: Any, arms: Any, mask: Any) -> list[Any
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("kind", ["shared", "own", "masked", "masked and own"])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("kind", "threads"), [("shared", 1), ("own", 3), ("masked", 3), ("masked and own", 1)])
 def test_they_are_equal_to_calls_of_choose(name: str, kind: str, threads: int) -> None:
     together, alone = MAKERS[name](), MAKERS[name]()
     for policy in (together, alone):
-        Page(4, 3).play(policy, 30)
+        Page(4, 3).play(policy, 15)
     random = np.random.default_rng(1)
     x, z = random.standard_normal((12, 5, 4)), random.standard_normal((12, 5, 3))
     arms: Any = IDS
@@ -73,7 +72,7 @@ def test_they_are_equal_to_calls_of_choose(name: str, kind: str, threads: int) -
         assert fingerprint(together) == fingerprint(alone)
 
 
-@pytest.mark.parametrize(("d1", "d2"), [(20, 20), (5, 17), (0, 16), (9, 40)])
+@pytest.mark.parametrize(("d1", "d2"), [(5, 17), (0, 16)])
 @pytest.mark.parametrize("kind", [HyLinUCB, DisLinUCB])
 def test_long_features_are_scored_arm_by_arm_with_the_same_result_to_the_bit(
     kind: type[HyLinUCB], d1: int, d2: int

@@ -10,10 +10,9 @@ import pytest
 
 from hybandits import AsWritten, Constant, HyLinUCB, HyRan, LinUCB, SupLinUCB
 from hybandits.policies.by_name import (
-    all_settings,
-    class_names,
     digest_of_class,
     make_policy,
+    nested_policies,
     parse_policy,
     policy_names,
     read_spec,
@@ -159,8 +158,9 @@ def test_wrapped_policies_to_any_depth() -> None:
     name, settings = parse_policy(
         'EpsilonGreedy:policy={class="wrappers:Cautious", policy={class="wrappers:Inner", inner={class="HyLinUCB"}}}'
     )
-    assert class_names(name, settings) == ["EpsilonGreedy", "wrappers:Cautious", "wrappers:Inner", "HyLinUCB"]
-    assert [len(each) for each in all_settings(settings)] == [1, 1, 1, 0]
+    assert [(each, len(own)) for each, own in nested_policies(name, settings)] == [
+        ("EpsilonGreedy", 1), ("wrappers:Cautious", 1), ("wrappers:Inner", 1), ("HyLinUCB", 0),
+    ]  # fmt: skip
     with_its_noise = with_noise(name, settings, 0.3)
     policy: Any = make_policy(name, with_its_noise, **SHAPE, seed=5)
     assert [type(each).__name__ for each in (policy, policy.policy, policy.policy.policy)] == [

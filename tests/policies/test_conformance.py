@@ -24,17 +24,23 @@ from hybandits import (
     SupLinUCB,
     Uniform,
 )
-from hybandits.testing import PolicyConformance
+from hybandits.testing import Page, PolicyConformance
 
 Make = Callable[..., Policy]
 
 
-def suite(make: Make, make_open: Make | None = None, **switches: Any) -> type[PolicyConformance]:
+SHAPES = ((3, 2), (0, 3))
+"""Shapes for policies that share most of their code with one that is tested with all shapes."""
+
+
+def suite(make: Make, make_open: Make | None = None, *, all_shapes: bool = False, **switches: Any) -> Any:
     """The suite for a policy, and for one that counts its arms itself where `make` fixes their number."""
     makers = {"make": make, "make_open": make_open or make}
-    methods = {
+    methods: dict[str, Any] = {
         name: lambda self, d1, d2, seed, maker=maker: maker(d1=d1, d2=d2, seed=seed) for name, maker in makers.items()
     }
+    if not all_shapes:
+        methods["page"] = pytest.fixture(params=SHAPES)(lambda self, request: Page(*request.param))
     return type("Suite", (PolicyConformance,), {**methods, **switches})
 
 
@@ -47,7 +53,7 @@ draws: dict[str, Any] = {"deterministic": False}
 exact: dict[str, Any] = {"deterministic": False, "exact_propensities": True}
 mixed: dict[str, Any] = {"deterministic": False, "exact_merge": False}  # memories depend on the arms that have learned
 
-TestHyLinUCB = suite(partial(HyLinUCB, noise=0.1))
+TestHyLinUCB = suite(partial(HyLinUCB, noise=0.1), all_shapes=True)
 TestHyLinUCBAsWritten = variant(
     partial(HyLinUCB, exploration=AsWritten(horizon=1000, arms=5)),
     partial(HyLinUCB, exploration=AsWritten(horizon=1000)),
@@ -55,7 +61,7 @@ TestHyLinUCBAsWritten = variant(
 TestLinUCB = suite(partial(LinUCB, noise=0.1))
 TestDisLinUCB = suite(partial(DisLinUCB, noise=0.1))
 TestLiHybrid = variant(partial(LiHybrid, alpha=0.5))
-TestGreedy = suite(Greedy)
+TestGreedy = variant(Greedy)
 TestHyRan = suite(partial(HyRan, arm_count=8), HyRan)
 TestHyRanTheory = variant(partial(HyRan, p=0.8, ridge_schedule="theory", arm_count=8))
 TestHyRanWithoutCrossBlocks = variant(partial(HyRanWithoutCrossBlocks, arm_count=8))
@@ -63,21 +69,23 @@ TestSupLinUCB = suite(  # the level of a row without receipt depends on what was
     partial(SupLinUCB, horizon=200, arm_count=8), partial(SupLinUCB, horizon=200), exact_merge=False
 )
 TestHyThompson = suite(HyThompson, **draws)
-TestHyThompsonGiven = suite(partial(HyThompson, noise=0.1, scale=1.0), **draws)
+TestHyThompsonGiven = variant(partial(HyThompson, noise=0.1, scale=1.0), **draws)
 TestHyThompsonGivenTheNoise = variant(partial(HyThompson, noise=0.1), **draws)
 TestHyThompsonWithPropensities = variant(partial(HyThompson, noise=0.1, scale=2.0, propensity_draws=20), **draws)
-TestHyThompsonWithMemory = suite(partial(HyThompson, memory=15), **draws)
-TestHyThompsonWithMemories = suite(partial(HyThompson, memory="auto", propensity_draws=20), **mixed)
+TestHyThompsonWithMemory = variant(partial(HyThompson, memory=15), **draws)
+TestHyThompsonWithMemories = variant(partial(HyThompson, memory="auto", propensity_draws=20), **mixed)
 TestHyThompsonGivenWithMemory = variant(partial(HyThompson, noise=0.1, scale=1.0, memory=15), **draws)
 TestHyThompsonGivenWithMemories = variant(partial(HyThompson, noise=0.1, scale=1.0, memory="auto"), **mixed)
-TestHyIDS = suite(HyIDS, **draws)
-TestHyIDSGiven = suite(partial(HyIDS, noise=0.1, scale=0.5), **draws)
+TestHyIDS = suite(HyIDS, all_shapes=True, **draws)
+TestHyIDSGiven = variant(partial(HyIDS, noise=0.1, scale=0.5), **draws)
 TestHyIDSGivenTheScale = variant(partial(HyIDS, scale=0.5), **draws)
-TestHyIDSWithMemory = suite(partial(HyIDS, memory=15), **draws)
-TestHyIDSWithMemories = suite(partial(HyIDS, memory="auto"), **mixed)
+TestHyIDSWithMemory = variant(partial(HyIDS, memory=15), **draws)
+TestHyIDSWithMemories = variant(partial(HyIDS, memory="auto"), **mixed)
 TestUniform = suite(Uniform, **exact)
 TestEpsilonGreedy = suite(
-    lambda d1, d2, seed: EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=seed), epsilon=0.3, seed=seed), **exact
+    lambda d1, d2, seed: EpsilonGreedy(Greedy(d1=d1, d2=d2, seed=seed), epsilon=0.3, seed=seed),
+    all_shapes=True,
+    **exact,
 )
 TestEpsilonAroundThompson = variant(
     lambda d1, d2, seed: EpsilonGreedy(
