@@ -14,9 +14,7 @@ import numpy as np
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.settings import RELEASED_BOUND, RELEASED_NOISE, SETTINGS, WRITTEN_NOISE
 from hybandits.simulation import worlds as simulation
-from hybandits.simulation.churn import Churn
-from hybandits.simulation.classification import Classification
-from hybandits.simulation.clicks import Clicks
+from hybandits.simulation.benchmark_worlds import Churn, Classification, Clicks
 from hybandits.simulation.rounds import Rounds
 from hybandits.simulation.worlds import BLOCK, Synthetic, draw_rewards, every_arm
 

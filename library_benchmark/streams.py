@@ -12,9 +12,7 @@ import numpy as np
 
 from hybandits.foundation.checks import FloatArray
 from hybandits.paper.settings import RELEASED_BOUND, RELEASED_NOISE, SETTINGS, WRITTEN_NOISE
-from hybandits.simulation.churn import Churn
-from hybandits.simulation.classification import Classification, terrain
-from hybandits.simulation.clicks import Clicks, Products
+from hybandits.simulation.benchmark_worlds import Churn, Classification, Clicks, Products, terrain
 from hybandits.simulation.worlds import Relayed, Synthetic, World, delay_of, draw_rewards
 
 SEEDS = (201, 202, 203, 204, 205)

@@ -37,18 +37,12 @@ class CandidateSet:
     """A list of arms whose ids have been looked up, to be passed to `choose` in place of the list.
 
     Get one from `policy.candidates(arms)`. It saves the time of looking up the same ids in every call, which matters
-    for pools of hundreds of arms that rarely change. A set stays valid for as long as its policy: when one of the
-    policy's arms first learns or is forgotten, the next call looks the ids up again.
+    for pools of hundreds of arms that rarely change. A set stays valid for as long as its policy.
 
     Parameters
     ----------
     arms : tuple of hashable
-        The ids of the candidates, none twice.
-
-    Attributes
-    ----------
-    arms : tuple of hashable
-        The ids, in the order in which rows of features are passed.
+        The ids of the candidates, in the order in which rows of features are passed.
 
     Examples
     --------
@@ -76,9 +70,8 @@ class CandidateSet:
 
 
 RESERVE = 64
-"""How many times the room needed is set aside when an array moves."""
+"""How many times the capacity needed is reserved when a large array moves; twice is enough for a small one."""
 LARGE = 1 << 20
-"""Up to this many bytes copying is cheap, and twice the room is enough."""
 
 Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
 
@@ -86,9 +79,8 @@ Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
 def grown(array: Numbers, n: int) -> Numbers:
     """Return the array extended by zeros to n entries of 8 bytes; it must be new or come from here.
 
-    What comes back is a view of a larger array that begins on a cache line, which speeds up scoring over many blocks.
-    As long as the larger one has room nothing is copied, so no call waits for that, and whoever holds the old view may
-    go on reading. Room that was never used costs addresses, not memory.
+    What comes back is a view of a larger array that begins on a cache line. As long as the larger one has capacity
+    nothing is copied, and old views may still be read. Capacity that was never used costs addresses, not memory.
     """
     room = array.base
     if room is not None:
@@ -117,7 +109,7 @@ class ArmTable(ABC):
     """
 
     epoch: int
-    """Changes whenever a slot is given to an arm or taken back, so that slots looked up before are known to be old."""
+    """Changes whenever a slot is given to an arm or taken back."""
 
     rounds: int
     """How many rows have been learned."""
@@ -129,7 +121,7 @@ class ArmTable(ABC):
     """Whether it has been said that an id is known as another type."""
 
     known: int
-    """How many arms have been met and not forgotten. A plain number, because every `choose` and `learn` reads it."""
+    """The number of arms. A plain number, because every `choose` and `learn` reads it."""
 
     def __init__(self, d1: int, d2: int) -> None:
         self.d1 = d1
@@ -318,7 +310,7 @@ class ArmTable(ABC):
     # -------------------------------------------------------------- features
 
     def matrices(self, x: Any, z: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the features x (n, d1) and z (n, d2) of several candidates, checked and ready for the kernels."""
+        """Return the features x (n, d1) and z (n, d2) of several candidates, ready for the kernels."""
         return checked_matrices(x, z, self.d1, self.d2)
 
     def checked_candidates(self, x: Any, z: Any, arms: Any, admit: bool) -> Candidates:

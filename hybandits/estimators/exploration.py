@@ -1,10 +1,6 @@
 """Exploration coefficients: how much a policy explores, as a value that is passed to it.
 
-Every coefficient has the form of `decisions.radius`,
-
-    gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)),
-
-and each class here says what these five numbers are, depending on how the policy reduces the hybrid problem:
+They depend on how the policy reduces the hybrid problem:
 
     "shared"    one problem of dimension d1 + d2 K (LinUCB)
     "hybrid"    the same matrix, radius in d1 + d2 (HyLinUCB)
@@ -23,7 +19,7 @@ Reduction = Literal["shared", "hybrid", "disjoint"]
 
 
 class Coefficients(NamedTuple):
-    """The five numbers of gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope))."""
+    """The numbers of gamma(t) = base + scale sqrt(log_term + dimension log(1 + t slope)) (`decisions.radius`)."""
 
     base: float
     scale: float = 0.0
@@ -38,11 +34,9 @@ class Exploration(Protocol):
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
         """Return gamma for a problem of this shape; `arms` is the number of arms met so far."""
-        ...
 
     def ridge(self, reduction: Reduction, arms: int) -> float | None:
         """Return the ridge lambda that this coefficient prescribes, None if it prescribes none."""
-        ...
 
 
 def _bound(name: str, value: Any, why: str) -> float:
@@ -52,17 +46,21 @@ def _bound(name: str, value: Any, why: str) -> float:
     return number
 
 
-def _bounds(name: str, value: Any) -> float | tuple[float, float]:
+def _bounds(name: str, value: Any) -> float | tuple[float, ...]:
     why = "it bounds a norm from above; give one number or a pair (shared, per arm)"
     if not isinstance(value, tuple | list):
         return _bound(name, value, why)
     if len(value) != 2:
         raise ValueError(f"{name} must be one number or a pair (shared, per arm), got {value!r}")
-    return _bound(name, value[0], why), _bound(name, value[1], why)
+    return tuple(_bound(name, each, why) for each in value)
+
+
+def _pair(bound: float | tuple[float, ...]) -> tuple[float, ...]:
+    return bound if isinstance(bound, tuple) else (bound, bound)
 
 
 def _keep(coefficient: Any, **values: Any) -> None:
-    """Replace the values given to a frozen dataclass by the checked ones, which are plain Python numbers."""
+    """Replace the values of a frozen dataclass by the checked ones."""
     for name, value in values.items():
         object.__setattr__(coefficient, name, value)
 
@@ -71,8 +69,7 @@ def _keep(coefficient: Any, **values: Any) -> None:
 class AsWritten:
     """The coefficient of the paper's theorems (sections 3.1 and 3.2), which comes with a ridge of its own.
 
-    It does not change over time and needs to know the number of rounds. It usually explores far more than
-    `SelfNormalised`: use it to check the theorems, not to earn rewards.
+    It usually explores far more than `SelfNormalised`: use it to check the theorems, not to earn rewards.
 
     Parameters
     ----------
@@ -83,8 +80,8 @@ class AsWritten:
     bound : float, default=1.0
         A bound S on the norms of theta and of every beta_i.
     arms : int, optional
-        The number of arms K. If it is left out, arms are counted as they are met, and HyLinUCB's ridge is raised with
-        their number, exactly as if it had been that large from the start.
+        The number of arms K. By default arms are counted as they are met, and HyLinUCB's ridge is raised with their
+        number, exactly as if it had been that large from the start.
 
     Notes
     -----
@@ -138,15 +135,21 @@ class AsWritten:
         return float(self._arms(arms)) if reduction == "hybrid" else 1.0
 
 
+class _AnyRidge:
+    """A coefficient that prescribes no ridge."""
+
+    def ridge(self, reduction: Reduction, arms: int) -> None:
+        """Return None: any ridge may be used with it."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class SelfNormalised:
+class SelfNormalised(_AnyRidge):
     """The default coefficient: it grows slowly over time and is scaled by the noise of the rewards.
 
     Parameters
     ----------
     noise : float, default=1.0
-        sigma, the standard deviation of a reward around its mean. This is the setting that matters most: too large a
-        value explores too much.
+        sigma, the standard deviation of a reward around its mean. A larger value explores more.
     bound : float or pair of float, default=1.0
         S, a bound on the norms of theta and of every beta_i, or one bound for theta and one for the beta_i.
     feature_bound : float or pair of float, default=1.0
@@ -175,8 +178,8 @@ class SelfNormalised:
     """
 
     noise: float = 1.0
-    bound: float | tuple[float, float] = 1.0
-    feature_bound: float | tuple[float, float] = 1.0
+    bound: float | tuple[float, ...] = 1.0
+    feature_bound: float | tuple[float, ...] = 1.0
     delta: float = 0.01
 
     def __post_init__(self) -> None:
@@ -190,8 +193,8 @@ class SelfNormalised:
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
         """Return gamma from the table above."""
-        s1, s2 = self.bound if isinstance(self.bound, tuple) else (self.bound, self.bound)
-        lx, lz = self.feature_bound if isinstance(self.feature_bound, tuple) else (self.feature_bound,) * 2
+        s1, s2 = _pair(self.bound)
+        lx, lz = _pair(self.feature_bound)
         if d1 == 0:
             s1 = lx = 0.0
         if d2 == 0:
@@ -206,13 +209,9 @@ class SelfNormalised:
             slope=(lx**2 + lz**2) / (ridge * dimension),
         )
 
-    def ridge(self, reduction: Reduction, arms: int) -> None:
-        """Return None: any ridge may be used with it."""
-        return
-
 
 @dataclass(frozen=True, kw_only=True)
-class Constant:
+class Constant(_AnyRidge):
     """A coefficient that never changes, tuned by hand (Li et al. 2010).
 
     Parameters
@@ -236,10 +235,6 @@ class Constant:
         """Return alpha, whatever the problem is."""
         return Coefficients(float(self.alpha))
 
-    def ridge(self, reduction: Reduction, arms: int) -> None:
-        """Return None: any ridge may be used with it."""
-        return
-
 
 _KINDS: dict[str, type[AsWritten] | type[SelfNormalised] | type[Constant]] = {
     kind.__name__: kind for kind in (AsWritten, SelfNormalised, Constant)
@@ -257,7 +252,7 @@ def to_plain(exploration: Exploration) -> dict[str, Any]:
 
 
 def proper_kind(name: Any) -> Any:
-    """Return the name of a kind of coefficient in its own spelling, whatever its capitals; other values as they are."""
+    """Return the name of a kind of coefficient in its own spelling; other values as they are."""
     return {kind.lower(): kind for kind in _KINDS}.get(name.lower(), name) if isinstance(name, str) else name
 
 

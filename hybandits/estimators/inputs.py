@@ -1,4 +1,4 @@
-"""Checks of what a call is passed: features, ids and rewards."""
+"""Checks of what a call is passed: features, ids and rewards; features that make no difference."""
 
 from __future__ import annotations
 
@@ -31,10 +31,8 @@ def not_finite(x: FloatArray, z: FloatArray, rewards: FloatArray | float | None 
 
 def checked_matrices(x: Any, z: Any, d1: int, d2: int) -> tuple[FloatArray, FloatArray]:
     """Return x (n, d1) and z (n, d2) of candidates, ready for the kernels; None is allowed where d1 or d2 is 0."""
-    if not checks.ready(x, (_rows_of(x), d1)):
-        x = _empty_or_array("x", x, z, d1, "(n, d1)", "d1")
-    if not checks.ready(z, (_rows_of(z), d2)):
-        z = _empty_or_array("z", z, x, d2, "(n, d2)", "d2")
+    x = _matrix("x", x, _rows_of(z), d1, f"shape (n, d1) with d1 = {d1}, one row per candidate")
+    z = _matrix("z", z, _rows_of(x), d2, f"shape (n, d2) with d2 = {d2}, one row per candidate")
     if x.shape[0] != z.shape[0]:
         raise ValueError(f"x has {x.shape[0]} rows and z has {z.shape[0]}: pass one row of each per candidate")
     return x, z
@@ -47,25 +45,26 @@ def _rows_of(value: Any) -> int:
     return int(shape[0]) if shape else 0
 
 
-def _empty_or_array(name: str, value: Any, other: Any, columns: int, shape: str, symbol: str) -> FloatArray:
+def _matrix(name: str, value: Any, rows: int, columns: int, expected: str) -> FloatArray:
     if value is None and columns == 0:
-        return np.zeros((_rows_of(other), 0))
-    return checks.array(name, value, 2, columns, f"shape {shape} with {symbol} = {columns}, one row per candidate")
+        return np.zeros((rows, 0))
+    if checks.ready(value, (_rows_of(value), columns)):
+        ready: FloatArray = value
+        return ready
+    return checks.array(name, value, 2, columns, expected)
 
 
 def checked_vectors(x: Any, z: Any, d1: int, d2: int) -> tuple[FloatArray, FloatArray]:
     """Return x (d1,) and z (d2,) of one arm, ready for the kernels; None is allowed where d1 or d2 is 0."""
     if not checks.ready(x, (d1,)):
-        if x is None and d1 == 0:
-            x = np.zeros(0)
-        else:
-            x = checks.array("x", x, 1, d1, f"shape (d1,) with d1 = {d1}, the features of the arm that was played")
+        x = _vector("x", x, d1, f"shape (d1,) with d1 = {d1}, the features of the arm that was played")
     if not checks.ready(z, (d2,)):
-        if z is None and d2 == 0:
-            z = np.zeros(0)
-        else:
-            z = checks.array("z", z, 1, d2, f"shape (d2,) with d2 = {d2}, the features of the arm that was played")
+        z = _vector("z", z, d2, f"shape (d2,) with d2 = {d2}, the features of the arm that was played")
     return x, z
+
+
+def _vector(name: str, value: Any, entries: int, expected: str) -> FloatArray:
+    return np.zeros(0) if value is None and entries == 0 else checks.array(name, value, 1, entries, expected)
 
 
 def id_list(arms: Any) -> Sequence[Hashable]:
@@ -98,3 +97,52 @@ def batch(arms: Any, rewards: Any, n: int) -> tuple[Sequence[Hashable], FloatArr
     if not checks.ready(rewards, (n,)):
         rewards = checks.array("rewards", rewards, 1, n, f"shape ({n},), one reward per row")
     return ids, rewards
+
+
+CALLS = 20
+"""Calls with the same x for all candidates after which it is no accident."""
+
+WATCHED = 50
+"""The first calls, which are examined."""
+
+
+class ConstantFeatures:
+    """Warn if x cancels between the candidates of the first calls and z does not make up for it.
+
+    x cancels if it is the same for all candidates of a call, but not in all calls: then it holds the user's features.
+    That is as it should be if z holds them too (the map "li" for arms without features): there is a column of z that is
+    the same for all candidates of a call, but not in all calls.
+
+    Examples
+    --------
+    >>> ConstantFeatures().is_over(np.array([[1.0], [2.0]]), np.ones((2, 1)))
+    True
+    """
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._same = 0
+        self._first: tuple[FloatArray, FloatArray] | None = None
+        self._x_varies = False
+        self._z_common = np.ones(1, bool)
+        self._z_varies = np.zeros(1, bool)
+
+    def is_over(self, x: FloatArray, z: FloatArray) -> bool:
+        """Examine the candidates of the next call; return whether no further call needs to be examined."""
+        self._calls += 1
+        if len(x) > 1:
+            if (x != x[0]).any():
+                return True
+            if self._first is None:
+                self._first = x[0].copy(), z[0].copy()
+            self._same += 1
+            self._x_varies |= bool((x[0] != self._first[0]).any())
+            self._z_common = self._z_common & (z == z[0]).all(axis=0)
+            self._z_varies = self._z_varies | (z[0] != self._first[1])
+            if self._same == CALLS and self._x_varies and not (self._z_common & self._z_varies).any():
+                checks.warn(
+                    f"x was the same for all candidates in each of {CALLS} calls, so it cancels between them and "
+                    "cannot change a choice: put products of the user's and the arm's features into x "
+                    "(hybandits.Features makes them), or the user's features into z"
+                )
+        return self._same >= CALLS or self._calls >= WATCHED

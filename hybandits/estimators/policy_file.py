@@ -26,17 +26,6 @@ class FileError(ValueError):
     """The error that `load` raises for a file that is truncated, corrupt, foreign, or holds a class not imported.
 
     The message says which of these it is and what to do. A file that does not exist raises FileNotFoundError instead.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from hybandits import load
-    >>> _ = Path("notes.txt").write_text("not a policy")
-    >>> try:
-    ...     policy = load("notes.txt")
-    ... except FileError:
-    ...     print("start with a new policy")
-    start with a new policy
     """
 
 
@@ -67,12 +56,12 @@ def arm_ids(plain: Any) -> list[Hashable]:
 
 
 def counter(name: str, value: Any) -> int:
-    """Return a count read from a file if it is a whole number from 0 to 2^53; else raise FileError."""
+    """Return a count read from a file if it is a whole number from 0 to 2^53."""
     return number_below(name, value, 2**53 + 1)
 
 
 def number_below(name: str, value: Any, limit: int) -> int:
-    """Return a whole number read from a file if it is at least 0 and below the limit; else raise FileError."""
+    """Return a whole number read from a file if it is at least 0 and below the limit."""
     if type(value) is not int or not 0 <= value < limit:
         raise FileError(f"{name} is {value!r}, expected a whole number from 0 to {limit - 1}: the file is corrupt")
     return value
@@ -100,7 +89,7 @@ def name_of(file: str | os.PathLike[str] | BinaryIO) -> str:
 
 
 def write(file: str | os.PathLike[str] | BinaryIO, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a policy's header and arrays to a file object, or to a file, which is replaced in one step if it exists."""
+    """Write a policy's header and arrays to a file object, or to a file, which is replaced in one step."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     if not isinstance(file, str | os.PathLike):
@@ -127,21 +116,17 @@ def read(file: str | os.PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[
     if isinstance(file, str | os.PathLike):
         if not Path(file).is_file():
             raise FileNotFoundError(f"{source} does not exist or is not a file: pass the path given to save()")
-        with open(file, "rb") as stream:
-            return _read(stream, source)
-    if not hasattr(file, "read"):
+        content = Path(file).read_bytes()
+    elif hasattr(file, "read"):
+        content = file.read()
+    else:
         raise TypeError(f"file must be a path or a file object, got {type(file).__name__}: pass what save() was given")
-    return _read(io.BytesIO(file.read()), source)
-
-
-def _read(stream: BinaryIO, source: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     foreign = FileError(f"{source} is not a file written by hybandits: pass the path given to save()")
     try:
-        with zipfile.ZipFile(stream) as container:
+        with zipfile.ZipFile(io.BytesIO(content)) as container:
             if any(member.compress_type != zipfile.ZIP_STORED for member in container.infolist()):
                 raise foreign  # save() compresses nothing, so that a small file cannot unpack to a huge one
-        stream.seek(0)
-        with np.load(stream, allow_pickle=False) as members:
+        with np.load(io.BytesIO(content), allow_pickle=False) as members:
             if "header" not in members.files:
                 raise foreign
             arrays = {name: members[name] for name in members.files}

@@ -20,24 +20,17 @@ _BITS = 63
 
 
 class RandomStream(NamedTuple):
-    """The random numbers of one decision. Asking again gives the same numbers; no state is kept anywhere.
-
-    Attributes
-    ----------
-    key : int
-        Made from the policy's seed.
-    decision : int
-        How many decisions came before, or a digest of the key that the caller gave.
-    keyed : int
-        `random.KEYED` where the caller gave a key, otherwise 0.
-    """
+    """The random numbers of one decision. Asking again gives the same numbers; no state is kept anywhere."""
 
     key: int
+    """Made from the policy's seed."""
     decision: int
+    """How many decisions came before, or a digest of the key that the caller gave."""
     keyed: int = 0
+    """`random.KEYED` where the caller gave a key."""
 
     def at_place(self, place: int) -> RandomStream:
-        """Return the stream of another position of the same ranking; the first has the stream itself."""
+        """Return the stream of another position of the same ranking."""
         return self._replace(keyed=self.keyed + random.PLACE * place)
 
     def uniforms(self, n: int, purpose: int = random.DECIDE) -> FloatArray:

@@ -31,8 +31,7 @@ from hybandits.foundation.checks import FloatArray
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.features import fill
 from hybandits.logs.store import Batch, LogError
-from hybandits.policies.base import Policy
-from hybandits.policies.ridge_policy import RidgePolicy
+from hybandits.policies.base import Policy, RidgePolicy
 
 RCOND = 1e-5
 """Directions weaker than this, relative to the strongest one, count as absent. Click logs give features to six

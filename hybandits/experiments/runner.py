@@ -32,9 +32,8 @@ from hybandits.experiments.results import (
 )
 from hybandits.foundation import __version__
 from hybandits.foundation.files import clear_parts, make_writable_folder, naming, sha256
-from hybandits.policies.base import Policy
+from hybandits.policies.base import Policy, RidgePolicy
 from hybandits.policies.by_name import is_import_path, make_policy, nested_policies
-from hybandits.policies.ridge_policy import RidgePolicy
 from hybandits.policies.ucb import DisLinUCB
 from hybandits.simulation.play import Player, play
 from hybandits.simulation.worlds import World

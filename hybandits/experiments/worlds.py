@@ -19,9 +19,7 @@ import pyarrow.parquet as pq
 from hybandits.foundation import files
 from hybandits.foundation.checks import FloatArray, nearest, parameters_of
 from hybandits.policies.by_name import FORM, check_settings, construct, import_class, is_import_path
-from hybandits.simulation.churn import Churn
-from hybandits.simulation.classification import TERRAIN, Classification, terrain
-from hybandits.simulation.clicks import Clicks, Products
+from hybandits.simulation.benchmark_worlds import TERRAIN, Churn, Classification, Clicks, Products, terrain
 from hybandits.simulation.worlds import Relayed, Synthetic, World
 
 RELAY = ("factor", "offset", "delay")

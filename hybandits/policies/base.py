@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import os
+import threading
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, BinaryIO, ClassVar, Literal, Self
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
 from hybandits.estimators import policy_file
-from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet
-from hybandits.estimators.constant_features import ConstantFeatures
-from hybandits.estimators.inputs import check_finite, id_list, not_finite
+from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Slots
+from hybandits.estimators.inputs import ConstantFeatures, check_finite, id_list, not_finite
 from hybandits.estimators.interface import Prediction
-from hybandits.estimators.learned import LearnedSettings
+from hybandits.estimators.learned import LearnedSettings, Moments
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream, digest_of, digest_of_key, key_of_seed, stream_of
+from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
 from hybandits.kernels.decisions import draw_places
 from hybandits.kernels.random import KEYED, LOT
 from hybandits.policies.choices import Batch, Choice, Choices, RandomizedChoices, checked_batch, look_up
-from hybandits.policies.threads import Lockable, synchronized
 
 FLOOR = 0.05
 """The share of randomized choices that is spread evenly over all candidates."""
@@ -39,6 +42,93 @@ File = str | os.PathLike[str] | BinaryIO
 
 Picked = tuple[int, float, float, float | None] | tuple[int, float, float, float | None, Any]
 """Index, mean, width, propensity and perhaps the receipt of a choice."""
+
+
+# ------------------------------------------------------------------ locks
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_alive: weakref.WeakSet[Lockable] = weakref.WeakSet()
+_held_for_fork: list[threading.RLock] = []
+
+
+def synchronized(method: Function) -> Function:
+    """Hold the lock of the object while the method runs."""
+
+    @functools.wraps(method)
+    def holding(self: Lockable, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *arguments, **options)
+
+    return holding  # type: ignore[return-value]
+
+
+class Lockable:
+    """An object with a lock that is not copied or pickled, and is renewed in a forked process."""
+
+    def _make_lock(self) -> None:
+        """Give the object a lock; called by its constructor."""
+        self._lock = threading.RLock()
+        _alive.add(self)
+
+    def _after_fork(self) -> None:
+        """Change what must differ in a forked process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_lock()
+
+
+@contextmanager
+def locked(*several: Any) -> Iterator[None]:
+    """Hold the locks of several objects, taken in one order everywhere, so that no two threads wait for each other."""
+    locks = _in_order(each for each in several if isinstance(each, Lockable))
+    for lock in locks:
+        lock.acquire()
+    try:
+        yield
+    finally:
+        for lock in reversed(locks):
+            lock.release()
+
+
+def _in_order(several: Any) -> list[threading.RLock]:
+    """The locks of several objects, each once."""
+    return sorted({id(each._lock): each._lock for each in several}.values(), key=id)
+
+
+def _before_fork() -> None:
+    """Wait until nobody changes anything, so that the new process gets whole models."""
+    for lock in _in_order(_alive):
+        lock.acquire()
+        _held_for_fork.append(lock)
+
+
+def _after_fork_in_parent() -> None:
+    while _held_for_fork:
+        _held_for_fork.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    """Renew the locks: the threads that held or waited for them do not exist here."""
+    _held_for_fork.clear()
+    new: dict[int, threading.RLock] = {}
+    for each in list(_alive):
+        each._lock = new.setdefault(id(each._lock), threading.RLock())
+    for each in list(_alive):
+        each._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+# ------------------------------------------------------------------ policies
 
 
 class Policy(Lockable, ABC):
@@ -696,6 +786,133 @@ class Policy(Lockable, ABC):
         except Exception as problem:  # constructors and NumPy refuse wrong values in many ways
             raise policy_file.unfit_part(problem) from None
         return policy
+
+
+class RidgePolicy(Policy):
+    """A policy that estimates rewards with one `HybridRidge`; a subclass adds the rule that chooses.
+
+    A subclass implements `_pick`, which chooses among checked candidates; see docs/adding-a-policy.md.
+
+    Parameters
+    ----------
+    d1, d2, seed
+        As for `Policy`.
+    ridge : float
+        How strongly the estimates are drawn towards zero (lambda).
+
+    Attributes
+    ----------
+    estimator : HybridRidge
+        The estimator of the rewards.
+    ridge : float
+        The present value of lambda.
+    """
+
+    learns_from_sums = True
+
+    _table: HybridRidge
+
+    def __init__(self, *, d1: int, d2: int, ridge: float, seed: int | None) -> None:
+        super().__init__(d1=d1, d2=d2, seed=seed)
+        self._table = self._make_estimator(ridge)
+        if self._table.d1:
+            self._watch = ConstantFeatures()
+
+    def _make_estimator(self, ridge: float) -> HybridRidge:
+        return HybridRidge(d1=self.d1, d2=self.d2, ridge=ridge)
+
+    @property
+    def estimator(self) -> HybridRidge:
+        """The estimator of the rewards."""
+        return self._table
+
+    @property
+    def ridge(self) -> float:
+        """The present value of lambda."""
+        return self._table.ridge
+
+    def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
+        return self._table.score(candidates.x, candidates.z, candidates.slots)
+
+    def _ranking(
+        self, candidates: Candidates, stream: RandomStream, indices: Slots, propensities: FloatArray
+    ) -> Choices:
+        """A ranking with means and widths in the model that takes this decision."""
+        ranked = candidates.take(indices)
+        mean, width = self._score(ranked, stream)
+        return Choices(list(ranked.arms), indices, mean, width, propensities, [None] * len(indices))
+
+    @synchronized
+    def meet(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:
+        """Admit arms and set blocks aside for them, for a compiled loop: see `ArmTable.set_aside`."""
+        self._table.admit(arms)
+        self._arms_changed()
+        return self._table.set_aside(arms)
+
+    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
+        with self._lock:
+            self._table.learn(arm, x, z, reward)
+            if self._table.known != self._known:
+                self._arms_changed()
+
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
+        check_receipts(receipts, len(arms))
+        self._table.learn_batch(arms, x, z, rewards)
+
+    @synchronized
+    def learn_summary(
+        self,
+        arms: Iterable[Hashable],
+        x: Any,
+        z: Any,
+        rewards: Any,
+        *,
+        pulls: Mapping[Hashable, int],
+        moments: Moments | None = None,
+    ) -> None:
+        """Learn rows that stand for a larger number of rewards (see `hybandits.evaluation.fit`).
+
+        The rows have the same sums of squares and products as those that they stand for; `pulls` is the number of
+        rewards of each arm, and policies that learn their settings need `moments`.
+        """
+        for arm, count in pulls.items():
+            checks.count(f"pulls of {arm!r}", count, least=0, why="it is a number of rounds")
+        self._table.learn_summary(arms, x, z, rewards, pulls, moments)
+        self._arms_changed()
+
+    @synchronized
+    def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
+        candidates = self._candidates(x, z, arms, False)
+        return self._table.score(candidates.x, candidates.z, candidates.slots)
+
+    @property
+    def theta(self) -> FloatArray:
+        with self._lock:
+            return self._table.theta
+
+    @synchronized
+    def beta(self, arm: Hashable) -> FloatArray:
+        return self._table.beta(arm)
+
+    @property
+    def rounds(self) -> int:
+        return self._table.rounds
+
+    def merge(self, other: Self) -> None:
+        check_mergeable(self, other)
+        with locked(self, other):
+            self._table.merge(other._table)
+            self._arms_changed()
+
+    def _pack_parts(self) -> dict[str, Packed]:
+        return {"estimator": self._table.pack()}
+
+    def _unpack_parts(self, parts: dict[str, Packed]) -> None:
+        estimator = type(self._table).unpack(*parts["estimator"])
+        if (estimator.d1, estimator.d2) != (self._table.d1, self._table.d2):
+            raise FileError("the estimator's dimensions do not fit the policy's: the file is corrupt")
+        self._table = estimator
+        self._arms_changed()
 
 
 def load(file: File, *, seed: int | Keep | None = "saved") -> Policy:

@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.constant_features import ConstantFeatures
-from hybandits.estimators.inputs import batch, check_finite, checked_matrices, checked_vectors
+from hybandits.estimators.inputs import ConstantFeatures, batch, check_finite, checked_matrices, checked_vectors
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
@@ -17,8 +16,7 @@ from hybandits.estimators.sums import RunningSums, unsound
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, hyran, random
-from hybandits.policies.base import Picked, Policy, check_mergeable, check_receipts
-from hybandits.policies.threads import locked, synchronized
+from hybandits.policies.base import Picked, Policy, check_mergeable, check_receipts, locked, synchronized
 
 Schedule = Literal["experiments", "theory"]
 

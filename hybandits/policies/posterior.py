@@ -1,24 +1,25 @@
-"""What policies that choose from a posterior share: settings that are given or learned, and memories."""
+"""Policies that choose from the posterior of the hybrid model: Thompson and information-directed sampling."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hybandits.estimators.arms import Candidates, Slots
+from hybandits.estimators.inputs import not_finite
 from hybandits.estimators.interface import Prediction
-from hybandits.estimators.learned import AUTO, LearnedRidge, LearnedSettings
+from hybandits.estimators.learned import AUTO, LearnedModel, LearnedRidge, LearnedSettings
 from hybandits.estimators.policy_file import FileError, Packed
 from hybandits.estimators.random_stream import RandomStream
+from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.kernels import decisions
-from hybandits.policies.base import Picked
-from hybandits.policies.choices import Batch, Choices, in_threads
-from hybandits.policies.ridge_policy import RidgePolicy
-from hybandits.policies.threads import synchronized
+from hybandits.kernels import arrow, decisions, empirical_bayes, posterior_sampling, random
+from hybandits.policies.base import DRAWS, Picked, RidgePolicy, synchronized
+from hybandits.policies.choices import NO_MASK, Batch, Choices, in_threads
 
 NOTHING: FloatArray = np.empty(0)
 """No variance beyond that of the estimates, and no weights where there is one model."""
@@ -28,7 +29,6 @@ Memory = float | Literal["auto"] | None
 
 
 def checked_memory(memory: Memory) -> Memory:
-    """Return the memory if it is None, "auto" or a number of rounds; else raise."""
     if memory is None or memory == AUTO:
         return memory
     why = "it is the number of rounds after which a reward counts exp(-1) as much"
@@ -81,11 +81,7 @@ class PosteriorPolicy(RidgePolicy):
 
     @property
     def learned(self) -> LearnedSettings | None:
-        """What has been learned about noise and scales.
-
-        None if both were given, or while there is nothing to learn them from: until the first reward that is not 0 has
-        been worked into all arms.
-        """
+        """What has been learned about noise and scales; None if both were given, or before the first reward but 0."""
         with self._lock:
             estimator = self._table
             if not isinstance(estimator, LearnedRidge) or all(estimator.fixed):
@@ -96,8 +92,7 @@ class PosteriorPolicy(RidgePolicy):
     def refresh(self) -> None:
         """Estimate the settings afresh from all rewards learned, to 1e-10, whatever order they came in.
 
-        It happens by itself now and then. Call it where two policies that have learned the same rewards in different
-        orders should agree, or after a large batch. It changes nothing if noise and scale were given.
+        It happens by itself now and then. It changes nothing if noise and scale were given.
         """
         if isinstance(self._table, LearnedRidge):
             self._table.refresh()
@@ -108,13 +103,13 @@ class PosteriorPolicy(RidgePolicy):
         return estimator.drawn(stream) if self._learns else estimator
 
     def kernel_rule(self) -> decisions.RidgeRule | decisions.LearnedRule:
-        """Return the rule and its estimator, as kernels for batches and loops take them."""
+        """The rule and its estimator, as kernels for batches and loops take them."""
         if isinstance(self._table, LearnedRidge):
             return decisions.LearnedRule(self.rule, self._table.arrays, self._table.weights)
         return self._table.rule(self.rule, self.noise or 1.0)
 
     def _undecided(self, stream: RandomStream) -> bool:
-        """Whether nothing has been learned yet that a decision could be based on, so that the choice is uniform."""
+        """Whether the choice is uniform, because nothing has been learned yet."""
         return self._learns and not self._model(stream).ready
 
     def _score(self, candidates: Candidates, stream: RandomStream) -> Prediction:
@@ -137,7 +132,6 @@ class PosteriorPolicy(RidgePolicy):
         return index, mean, width, propensity if propensity == propensity else None  # NaN: not known
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
-        """Draw an order uniformly, as long as the choice is uniform."""
         return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
 
     def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
@@ -183,3 +177,260 @@ def _middle(values: FloatArray) -> str:
     """The root mean square of the scales that are known."""
     known = values[~(values != values)]
     return f"{math.sqrt(float((known**2).mean())):.3g}" if len(known) else "unknown"
+
+
+APART = 5.0
+"""Standard deviations of a difference beyond which a candidate is taken never to be the best in a draw."""
+
+
+class HyThompson(PosteriorPolicy):
+    """Explore by chance, each arm as often as it is likely to be the best: Thompson sampling.
+
+    The policy draws one plausible set of parameters from what it knows and chooses the arm that is best for them. The
+    less it knows, the more the draws differ, and the more it explores. There is nothing to tune: how noisy rewards are,
+    how large parameters are and what arms have in common is learned from the rewards.
+
+    Parameters
+    ----------
+    d1, d2, seed
+        As for `Policy`.
+    noise : float, optional
+        The standard deviation of the reward around its mean, in the units of the reward. By default it is learned.
+    scale : float, optional
+        The standard deviation of the entries of theta and of every beta before any reward has been seen. By default it
+        is learned, for theta and for each of the arms' own features apart, with the mean that arms have in common.
+    memory : float or "auto", optional
+        How many rounds the policy remembers, for worlds that change: a reward that came t rewards ago counts
+        exp(-t / memory) as much as the latest. With "auto" the policy keeps three memories, one of them infinite, and
+        trusts the one that predicts best. By default it never forgets.
+    propensity_draws : int, optional
+        How many further draws estimate the probability of each choice. With 0, the default, ``choice.propensity`` is
+        None.
+
+    Attributes
+    ----------
+    learned : LearnedSettings or None
+        What the policy has learned about noise and scales.
+
+    Notes
+    -----
+    The draw is from the exact joint posterior [1]_. docs/learned-settings.md says how settings are learned and what a
+    memory does. Until the first reward that is not 0 the choice is uniformly random. Where settings are learned, the
+    standard deviation of the first draws is multiplied by 1 - 0.3 exp(-n / P) after n rewards, with P the number of
+    parameters of all arms that have learned.
+
+    The probability of a choice has no closed form. With m = `propensity_draws` > 0 it is estimated as (1 + times the
+    chosen arm won) / (1 + m), with m rounded up to an even number; `propensities` uses m draws, or 2,000 if m is 0.
+    These draws are others than those of the decision and do not change it: antithetic pairs at the points of a lattice
+    that is shifted at random.
+
+    References
+    ----------
+    .. [1] Agrawal & Goyal, "Thompson Sampling for Contextual Bandits with Linear Payoffs", 2013.
+
+    Examples
+    --------
+    >>> policy = HyThompson(d1=1, d2=1, propensity_draws=100, seed=0)
+    >>> policy.learn("a", [1.0], [1.0], reward=1.0)
+    >>> choice = policy.choose([[1.0], [1.0]], [[1.0], [1.0]], arms=["a", "b"])
+    >>> 0 < choice.propensity <= 1
+    True
+    """
+
+    rule = decisions.SAMPLING
+
+    def __init__(
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float | None = None,
+        scale: float | None = None,
+        memory: Memory = None,
+        propensity_draws: int = 0,
+        seed: int | None = None,
+    ) -> None:
+        why = "it is the number of posterior draws that estimate a propensity, or 0 for no estimate"
+        self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
+
+    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
+        picked = super()._pick(candidates, stream)
+        if picked[3] is not None or not self.propensity_draws or picked[0] < 0:
+            return picked
+        return *picked[:3], self._estimated(picked[0], candidates, stream)
+
+    def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float:
+        draws = self._draws_of_estimates
+        return float((1 + draws * self._shares(candidates, stream)[index, 0]) / (1 + draws))
+
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
+        index, mean, width, propensity = super()._pick_batch(batch, slots, threads)
+        if self.propensity_draws:
+            for b in np.flatnonzero(np.isnan(propensity)).tolist():
+                x, z, ids, rows = batch.candidates(b)
+                candidates = Candidates(x, z, ids, slots[b if len(slots) > 1 else 0][rows])
+                place = int(np.searchsorted(rows, index[b]))
+                propensity[b] = self._estimated(place, candidates, RandomStream(self._key, self._decisions + b))
+        return index, mean, width, propensity
+
+    @property
+    def _draws_of_estimates(self) -> int:
+        """An even number, because draws come in pairs."""
+        draws = self.propensity_draws or DRAWS
+        return draws + draws % 2
+
+    def _posterior(self, model: HybridRidge | LearnedModel, candidates: Candidates) -> tuple[Any, ...]:
+        """x, z, slots, a model's factors, ridge, noise and what is not known, as the kernels that draw take them."""
+        x, z, _, slots = candidates
+        if isinstance(model, HybridRidge):
+            return x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, NOTHING
+        arm_score, shared_score, _, features = model.scoring
+        noise, extra = decisions.noise_of_samples(self.rule, model.state, self.d1, self.d2), NOTHING
+        if model.state.constant:
+            x, z, extra = empirical_bayes.as_known(x, z, model.state, features)
+        return x, z, empirical_bayes.with_new_arms(slots), arm_score, shared_score, 1.0, noise, extra
+
+    def _shares(self, candidates: Candidates, stream: RandomStream, m: int = 1) -> FloatArray:
+        """The share of further draws in which each candidate (rows) takes each of the first m positions (columns)."""
+        estimator: Any = self._table
+        models = estimator.models if self._learns else (estimator,)
+        shares = [self._shares_of(model, candidates, stream, m) for model in models]
+        if len(shares) == 1:
+            return shares[0]
+        average: FloatArray = np.tensordot(estimator.weights[: len(shares)], shares, 1)
+        return average
+
+    def _shares_of(
+        self, model: HybridRidge | LearnedModel, candidates: Candidates, stream: RandomStream, m: int
+    ) -> FloatArray:
+        n = len(candidates.arms)
+        if isinstance(model, LearnedModel) and not model.ready:
+            return np.full((n, m), 1.0 / n)
+        counts = np.empty((n, m))
+        draws = self._draws_of_estimates
+        posterior_sampling.count_places(
+            *self._posterior(model, candidates), APART if m == 1 else math.inf, stream.key,
+            random.ESTIMATE + stream.keyed, stream.decision, draws // 2, counts,
+        )  # fmt: skip
+        return counts / draws
+
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
+        """Order by one draw."""
+        if self._undecided(stream):
+            return super()._rank(candidates, stream, m)
+        values = np.empty(len(candidates.arms))
+        decisions.sample_candidates(
+            *self._posterior(self._model(stream), candidates), stream.key, random.DECIDE + stream.keyed,
+            stream.decision, values,
+        )  # fmt: skip
+        indices = np.argsort(-values, kind="stable")[:m]
+        propensities = np.full(m, np.nan)
+        if self.propensity_draws:
+            shares, draws = self._shares(candidates, stream, m), self._draws_of_estimates
+            propensities = (1 + draws * shares[indices, np.arange(m)]) / (1 + draws)
+        return self._ranking(candidates, stream, indices, propensities)
+
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        if self.propensity_draws:
+            return self._shares(candidates, stream, m)
+        return super()._rank_propensities(candidates, stream, m)
+
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
+        if not (arrow.within_limit(candidates.x) and arrow.within_limit(candidates.z)):
+            raise not_finite(candidates.x, candidates.z)
+        return self._shares(candidates, stream)[:, 0]
+
+
+class HyIDS(PosteriorPolicy):
+    """Explore where it pays: weigh what a choice is expected to cost against what it teaches about the best arm.
+
+    Most choices are the arm with the highest expected reward. Another arm is played, with a probability that the policy
+    works out, only where its reward would help to tell which arm is best. There is nothing to tune: how noisy rewards
+    are, how large parameters are and what arms have in common is learned from the rewards.
+
+    Parameters
+    ----------
+    d1, d2, noise, scale, memory, seed
+        As for `HyThompson`.
+
+    Notes
+    -----
+    Let D be the expected regret of a choice and v the variance of its mean reward that knowing the best arm would
+    explain. The rule mixes the greedy arm and one other so that D^1.5 / v is smallest; [1]_ has D^2 and all mixtures of
+    two arms. D and v are averages over 64 joint draws of the posterior means. The propensity of a choice is its
+    probability in this mixture, given those draws and, with ``memory="auto"``, the model that was
+    drawn to decide. The posterior, its settings and its memory are those of `HyThompson`.
+
+    References
+    ----------
+    .. [1] Russo & Van Roy, "Learning to Optimize via Information-Directed Sampling", 2018.
+
+    Examples
+    --------
+    >>> policy = HyIDS(d1=1, d2=1, seed=0)
+    >>> policy.learn("a", [1.0], [1.0], reward=1.0)
+    >>> choice = policy.choose([[1.0], [1.0]], [[1.0], [1.0]], arms=["a", "b"])
+    >>> 0 < choice.propensity <= 1
+    True
+    """
+
+    rule = decisions.INFORMATION
+
+    def __init__(
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float | None = None,
+        scale: float | None = None,
+        memory: Memory = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
+
+    def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
+        """The arm that the rule picks, then the others in the order of their means."""
+        if self._undecided(stream):
+            return super()._rank(candidates, stream, m)
+        indices = self._led_by(self._choice(candidates, stream).index, candidates, stream)[:m]
+        propensities = self._rank_propensities(candidates, stream, m)[indices, np.arange(m)]
+        return self._ranking(candidates, stream, indices, propensities)
+
+    def _led_by(self, first: int, candidates: Candidates, stream: RandomStream) -> Slots:
+        order = np.argsort(-self._score(candidates, stream).mean, kind="stable")
+        return np.concatenate(([first], order[order != first]))
+
+    def _rank_propensities(self, candidates: Candidates, stream: RandomStream, m: int) -> FloatArray:
+        """The probabilities of the two orders that the draw decides between."""
+        if self._undecided(stream):
+            return super()._rank_propensities(candidates, stream, m)
+        matrix = np.zeros((len(candidates.arms), m))
+        chances = self._propensities(candidates, stream)
+        for first in np.flatnonzero(chances).tolist():
+            order = self._led_by(first, candidates, stream)[:m]
+            matrix[order, np.arange(m)] += chances[first]
+        return matrix
+
+    def _propensities(self, candidates: Candidates, stream: RandomStream) -> FloatArray:
+        batch = Batch(candidates.x[None], candidates.z[None], [candidates.arms], NO_MASK)
+        propensities: FloatArray = self._propensities_batch(batch, [stream], 1)[0]
+        return propensities
+
+    def _propensities_batch(self, batch: Batch, streams: Sequence[RandomStream], threads: int) -> FloatArray:
+        slots = self._table.lookup(batch.ids[0])
+        chances = np.empty(batch.x.shape[:2])
+        key, _, keyed = streams[0]
+        numbers = np.array([stream.decision for stream in streams])
+
+        rule = self.kernel_rule()
+
+        def work(first: int, last: int) -> int:
+            part = slice(first, last)
+            refused: int = decisions.chances_batch(
+                rule, batch.x[part], batch.z[part], slots, key, keyed, numbers[part], chances[part]
+            )
+            return refused
+
+        in_threads(work, batch, threads)
+        return chances

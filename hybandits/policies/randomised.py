@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybandits.estimators.arms import ArmTable, Candidates
-from hybandits.estimators.constant_features import ConstantFeatures
-from hybandits.estimators.inputs import check_finite
+from hybandits.estimators.inputs import ConstantFeatures, check_finite
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings
 from hybandits.estimators.policy_file import Packed
@@ -18,9 +17,8 @@ from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import decisions
 from hybandits.kernels.random import place_among
-from hybandits.policies.base import Picked, Policy, check_mergeable
+from hybandits.policies.base import Picked, Policy, RidgePolicy, check_mergeable
 from hybandits.policies.choices import Choices
-from hybandits.policies.ridge_policy import RidgePolicy
 
 
 class Uniform(RidgePolicy):

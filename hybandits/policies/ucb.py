@@ -15,9 +15,8 @@ from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
 from hybandits.kernels import arrow, decisions
-from hybandits.policies.base import Picked
+from hybandits.policies.base import Picked, RidgePolicy
 from hybandits.policies.choices import Batch, Choices, in_threads
-from hybandits.policies.ridge_policy import RidgePolicy
 
 
 class UCBPolicy(RidgePolicy):
@@ -89,7 +88,7 @@ class UCBPolicy(RidgePolicy):
         return picked
 
     def kernel_rule(self) -> decisions.RidgeRule:
-        """Return the rule and its estimator, as kernels for batches and loops take them."""
+        """The rule and its estimator, as kernels for batches and loops take them."""
         return self._table.rule(decisions.BOUNDS, 1.0, self._coefficients)._replace(by_arm=self._by_arm)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
@@ -147,19 +146,17 @@ class HyLinUCB(UCBPolicy):
     highest sum. With the default coefficient the bonus depends on d1 + d2 and not on the number of arms.
 
     The bonus is as large as the guarantees of the theorems need it to be. Where rewards are noisy and differences
-    small, as with clicks, the policy stays near uniform choice for very long. If you want reward and no guarantee, use
-    `HyIDS`, which needs no settings.
+    small, as with clicks, the policy stays near uniform choice for very long: on one stream of clicks its mean reward
+    was 0.116, of uniform choice 0.108 and of `Greedy` 0.454. If you want reward and no guarantee, use `HyIDS`, which
+    needs no settings, or make the bonus smaller by hand (`LiHybrid`).
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
+    d1, d2 : int
+        As for `Policy`.
     noise : float, optional
         The standard deviation of the reward around its mean, in the units of the reward; for rewards of 0 and 1 it is
-        at most 0.5. A larger value explores more. ``noise=0.1`` is short for
-        ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
+        at most 0.5. ``noise=0.1`` is short for ``exploration=SelfNormalised(noise=0.1)``; the default is 1.0.
     exploration : SelfNormalised, AsWritten or Constant, optional
         How much to explore, instead of `noise`.
     ridge : float, optional
@@ -183,11 +180,6 @@ class HyLinUCB(UCBPolicy):
     default coefficient is the self-normalised one that the released code of the paper uses; docs/notation.md has all
     formulas.
 
-    On one stream of clicks (40 of 160 products as candidates, 12,000 rounds) the mean reward was 0.116 with the default
-    coefficient and 0.117 with the right noise. Uniform choice earned 0.108 there, `Greedy` 0.454, and 0.510 was
-    possible. To stay with upper confidence bounds, make the bonus smaller by hand: ``exploration=Constant(...)``, or
-    `LiHybrid`.
-
     References
     ----------
     .. [1] Das & Sinha, "Linear Contextual Bandits with Hybrid Payoff: Revisited", 2024, section 3.2.
@@ -210,8 +202,7 @@ class LinUCB(UCBPolicy):
     """Explore by optimism as if all features of all arms were one long vector; with d2 = 0 it is plain LinUCB.
 
     The estimates are those of `HyLinUCB`. The bonus grows with d1 + d2 K, where K is the number of arms met so far, so
-    the policy explores more the more arms there are. It explores even more than `HyLinUCB`, which stays near
-    uniform choice for very long where rewards are noisy; `HyIDS` is what to use if you want reward and no guarantee.
+    the policy explores even more than `HyLinUCB`.
 
     Parameters
     ----------

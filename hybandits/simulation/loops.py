@@ -34,11 +34,9 @@ from hybandits.kernels.memories import learn_by_all
 from hybandits.kernels.random import LEARN, uniform
 from hybandits.policies.base import Policy
 from hybandits.policies.hyran import HyRan
-from hybandits.policies.information import HyIDS
-from hybandits.policies.posterior import PosteriorPolicy
+from hybandits.policies.posterior import HyIDS, HyThompson, PosteriorPolicy
 from hybandits.policies.randomised import Uniform
 from hybandits.policies.suplinucb import SupLinUCB
-from hybandits.policies.thompson import HyThompson
 from hybandits.policies.ucb import DisLinUCB, UCBPolicy
 from hybandits.simulation.rounds import Rounds
 

@@ -1,7 +1,7 @@
-"""Playing policies: in a world, for the regret they run up, or on given rounds, as replay does.
+"""Playing policies in a world, for the regret they run up, or on given rounds, as replay does.
 
 Policies with a compiled loop (see `loops`) are played by it, all others by calling `choose` and `learn`; the decisions
-are the same to the bit. A world gives its rounds in blocks, and all players play one block before the next is drawn.
+are the same to the bit.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import numpy as np
 
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray
-from hybandits.policies.base import Policy
-from hybandits.policies.threads import locked
+from hybandits.policies.base import Policy, locked
 from hybandits.simulation.loops import Picks, compiled_loop
 from hybandits.simulation.rounds import Block, Rounds, check_array
 from hybandits.simulation.worlds import World, delay_of, draw_rewards
@@ -68,11 +67,6 @@ def cumulative_regret(
     progress : callable, optional
         Called with the number of rounds played since the last call.
 
-    Returns
-    -------
-    array of shape (horizon,)
-        Entry t is the regret summed over rounds 0..t.
-
     Examples
     --------
     >>> from hybandits import Greedy
@@ -95,7 +89,7 @@ def play(
     probes: Sequence[int] = (),
     progress: Callable[[int], None] | None = None,
 ) -> FloatArray:
-    """Play several policies on the same contexts and return their regret after some of the rounds.
+    """Play several policies on the same contexts and return their regret (players, points) after some of the rounds.
 
     Parameters
     ----------
@@ -112,11 +106,6 @@ def play(
         The rounds after which `probe` is called.
     progress : callable, optional
         Called with the number of rounds played since the last call, summed over players.
-
-    Returns
-    -------
-    array of shape (players, points)
-        The cumulative regret.
 
     Examples
     --------
@@ -137,12 +126,7 @@ def play(
     for policy, _, learns_from in players:
         _check_dimensions(policy, world.d1, world.d2)
         if learns_from is not None:
-            checks.count(
-                "learns_from",
-                learns_from,
-                least=0,
-                why="it is the place of a candidate; None for the one played",
-            )
+            checks.count("learns_from", learns_from, least=0, why="it is the place of a candidate")
     streams = {trial: world.noise_stream(trial) for trial in trials}
     delay = delay_of(world)
     late: list[deque[Late]] = [deque() for _ in players]
@@ -219,15 +203,6 @@ def play_rounds(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Pick
     picks : int array of shape (rounds,)
         Filled with the place of the candidate played in each round.
 
-    Examples
-    --------
-    >>> from hybandits import Greedy
-    >>> from hybandits.simulation.worlds import Synthetic
-    >>> block = next(Synthetic(d1=2, d2=1, arms=3, seed=1).rounds(50))
-    >>> policy, picks = Greedy(d1=2, d2=1), np.empty(50, np.int64)
-    >>> play_rounds(policy, block.rounds, block.means, picks)
-    >>> policy.rounds
-    50
     """
     _check_dimensions(policy, rounds.x.shape[-1], rounds.z.shape[-1])
     rounds.check(policy.d1, policy.d2)

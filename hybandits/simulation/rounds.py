@@ -1,8 +1,4 @@
-"""Rounds to play: who the candidates are, and their features.
-
-`Rounds` is what worlds give and loops take: some consecutive rounds as arrays. Their features are either there already
-or computed while the rounds are played (`FeatureSource`). `Block` adds what only a simulation knows, the mean rewards.
-"""
+"""Rounds to play: who the candidates are, and their features."""
 
 from __future__ import annotations
 
@@ -27,26 +23,17 @@ class FeatureSource(NamedTuple):
 
     The features of candidate k of round t are those that `map` gives for user[t], vectors[vector[t, k]] and, if it has
     pair features, pair[t, k].
-
-    Attributes
-    ----------
-    map : FeatureMap
-        How x and z come from a user's and an arm's vector.
-    user : array of shape (rounds, map.user)
-        The user's vector of every round.
-    vector : int array of shape (rounds, n)
-        For every candidate, the row of `vectors` that describes it; any row for padding.
-    vectors : array of shape (number of vectors, map.arm)
-        The arms' vectors, each stored once.
-    pair : array of shape (rounds, n, map.pair), optional
-        The pair features of every candidate, if the map has any; anything for padding.
     """
 
     map: FeatureMap
     user: FloatArray
+    """(rounds, map.user)"""
     vector: NDArray[np.int64]
+    """(rounds, n): the row of `vectors` of every candidate; any row for padding."""
     vectors: FloatArray
+    """(number of vectors, map.arm)"""
     pair: FloatArray | None = None
+    """(rounds, n, map.pair)"""
 
 
 class Rounds(NamedTuple):
@@ -66,8 +53,7 @@ class Rounds(NamedTuple):
         How many candidates each round has. The entries of x, z and index beyond them are padding; in index, padding may
         be any arm.
     source : FeatureSource, optional
-        What the features are computed from, if they are not stored. Then x has shape (0, n, d1) and z (0, n, d2): they
-        only say how large the features are, and `features` computes them.
+        What the features are computed from, if they are not stored. Then x has shape (0, n, d1) and z (0, n, d2).
     first : int
         The number of the first round, where rounds are numbered, as those of a log are.
 

@@ -1,9 +1,4 @@
-"""Worlds to play in: where rounds, mean rewards and noise come from.
-
-`World` is what `hybandits.simulation.play.play` needs; `Synthetic` is the paper's world, and `Relayed` changes what any
-world's rewards look like to the policies. Beside it are `clicks`, `churn` and `classification`; `kinds` makes all of
-them by name. The world of a log is `hybandits.evaluation.log_world.LogWorld`.
-"""
+"""Worlds to play in: where rounds, mean rewards and noise come from."""
 
 from __future__ import annotations
 
@@ -50,18 +45,7 @@ WALK_STEP = 50
 
 
 class World(Protocol):
-    """What a policy can be simulated in: a source of rounds, their mean rewards, and noise.
-
-    A world of your own is any class with these attributes and methods.
-
-    Attributes
-    ----------
-    d1, d2 : int
-        Number of shared and of arm-specific features.
-    noise : float
-        Standard deviation of a reward around its mean.
-    fresh_contexts : bool
-        Whether every trial has rounds of its own; if not, all trials see the same rounds and differ by noise alone.
+    """A source of rounds, their mean rewards, and noise; a world of your own is any class with these members.
 
     Notes
     -----
@@ -87,7 +71,7 @@ class World(Protocol):
 
     @property
     def fresh_contexts(self) -> bool:
-        """Whether every trial has rounds of its own."""
+        """Whether every trial has rounds of its own; if not, trials differ by noise alone."""
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks; `trial` matters only with fresh contexts."""
@@ -169,35 +153,28 @@ class Relayed:
 
     @property
     def d1(self) -> int:
-        """Number of shared features."""
         return self.world.d1
 
     @property
     def d2(self) -> int:
-        """Number of arm-specific features."""
         return self.world.d2
 
     @property
     def noise(self) -> float:
-        """Standard deviation of a reward around its mean."""
         return self.factor * self.world.noise
 
     @property
     def fresh_contexts(self) -> bool:
-        """Whether every trial has rounds of its own."""
         return self.world.fresh_contexts
 
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
-        """The rounds of the world as it is, with means as the policies see them."""
         for rounds, means, best in self.world.rounds(horizon, trial):
             yield Block(rounds, self.factor * means + self.offset, self.factor * best + self.offset)
 
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
-        """The generator of a trial's noise."""
         return self.world.noise_stream(trial)
 
     def rewards(self, means: FloatArray, stream: np.random.Generator) -> FloatArray:
-        """The rewards of all candidates of some rounds, as the policies see them."""
         return self.factor * draw_rewards(self.world, (means - self.offset) / self.factor, stream) + self.offset
 
 
@@ -332,9 +309,8 @@ class Synthetic:
     def noise_stream(self, trial: int = 0) -> np.random.Generator:
         """The generator of a trial's noise, of which every round takes one standard normal; the same for every policy.
 
-        The released code seeds it with seed + trial, which for trial 0 is the generator that the world itself is drawn
-        from. That does no harm there, because the world takes uniforms. Other laws take normals, so their noise has a
-        stream of its own.
+        The released code seeds it with seed + trial, which for trial 0 is the generator of the world itself. That does
+        no harm there, because the world takes uniforms. Other laws take normals, so their noise has its own stream.
         """
         return np.random.default_rng(self.seed + trial if self.law == "cube-direction" else (self.seed, 3, trial))
 

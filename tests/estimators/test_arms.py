@@ -57,26 +57,6 @@ def test_arms_are_known_once_admitted_and_until_forgotten() -> None:
     assert not table.knows("b")
 
 
-@pytest.mark.parametrize("make", [HybridRidge.copy, lambda e: HybridRidge.unpack(*e.pack())], ids=["copy", "unpack"])
-def test_copies_know_the_same_arms(make: Any) -> None:
-    estimator = HybridRidge(d1=1, d2=1)
-    estimator.admit(["a"])
-    estimator.learn("b", [1.0], [1.0], 1.0)
-    other = make(estimator)
-    assert other.known == estimator.known == 2
-    assert other.arms == ["a", "b"]
-
-
-def test_a_merge_counts_the_arms_of_both() -> None:
-    one, two = HybridRidge(d1=1, d2=1), HybridRidge(d1=1, d2=1)
-    one.learn("a", [1.0], [1.0], 1.0)
-    two.learn("a", [1.0], [1.0], 1.0)
-    two.learn("b", [1.0], [1.0], 1.0)
-    two.admit(["c"])
-    one.merge(two)
-    assert one.known == len(one.arms) == 3
-
-
 def test_slots_and_pulls_of_arms() -> None:
     table = learned("a", "b")
     table.admit(["c"])
@@ -100,16 +80,6 @@ def test_free_slots_are_used_again_and_cleared() -> None:
         assert table._new_slot(arm) == slot
         assert table.pulls_of(arm) == 0
     assert table.cleared[:5].tolist() == [1, 2, 1, 2, 1]
-
-
-def test_the_epoch_changes_whenever_slots_do() -> None:
-    table = Blocks()
-    table.admit(["a"])
-    before = table.epoch
-    table._new_slot("a")
-    after = table.epoch
-    table.forget("a")
-    assert before < after < table.epoch
 
 
 @pytest.mark.parametrize("order", ["", "c", "cd", "dc", "gcd"])

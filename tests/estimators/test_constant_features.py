@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hybandits import DisLinUCB, EpsilonGreedy, Features, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB
-from hybandits.estimators.constant_features import CALLS, WATCHED, ConstantFeatures
+from hybandits import EpsilonGreedy, HyLinUCB, HyRan, HyThompson, Policy, SupLinUCB
+from hybandits.estimators.inputs import CALLS, WATCHED, ConstantFeatures
 from hybandits.foundation.checks import FloatArray
 
 Call = Callable[[np.random.Generator, FloatArray], tuple[FloatArray, FloatArray]]
@@ -123,32 +123,6 @@ def test_a_policy_says_it_once(name: str, playing: Callable[[Policy, Call], None
         warnings.simplefilter("error")
         play(policy, user_in_x)
         play_many(policy, user_in_x)
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_decisions_and_calls_count_alike(name: str) -> None:
-    """After ten calls and one batch of ten decisions the policy has seen enough."""
-    random = np.random.default_rng(0)
-    policy = POLICIES[name]()
-    play(policy, user_in_x, rounds=CALLS // 2)
-    rows = [user_in_x(random, random.normal(size=3)) for _ in range(CALLS // 2)]
-    with pytest.warns(UserWarning, match="x was the same"):
-        policy.choose_batch(np.stack([x for x, _ in rows]), np.stack([z for _, z in rows]))
-
-
-def test_a_policy_whose_arms_all_have_their_own_x_has_nothing_to_say() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        play(DisLinUCB(d1=3, d2=2), user_in_x)
-
-
-def test_default_features_are_never_warned_about() -> None:
-    features = Features(user={"age": "number"})
-    policy = HyLinUCB(d1=features.d1, d2=features.d2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for age in range(60):
-            policy.choose(*features({"age": age}, 3))
 
 
 def test_a_warning_that_is_an_error_is_raised_once() -> None:

@@ -26,7 +26,6 @@ from hybandits import (
     Greedy,
     HyLinUCB,
     HyRan,
-    LinUCB,
     Policy,
     SelfNormalised,
 )
@@ -166,12 +165,6 @@ def test_sums_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             HyRan.load(tmp_path / "p.npz")
 
 
-def test_another_kind_of_policy_is_refused_by_name(saved: Path) -> None:
-    with pytest.raises(FileError, match=r"holds a HyLinUCB, not a LinUCB: load it with HyLinUCB\.load"):
-        LinUCB.load(saved)
-    assert isinstance(hybandits.load(saved), HyLinUCB)
-
-
 def test_a_failed_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = saved.read_bytes()
     policy = HyLinUCB.load(saved)
@@ -305,16 +298,6 @@ def test_a_class_of_a_script_is_loaded_by_the_class_itself(own_folder: Path) -> 
     with pytest.raises(FileError, match="class '__main__:Scripted', which has not been imported"):
         hybandits.load("policy.npz")
     assert type(kind.load("policy.npz")) is kind
-
-
-def test_of_two_classes_with_one_name_the_saved_one_is_loaded(own_folder: Path) -> None:
-    write_softmax(own_folder)
-    (own_folder / "other.py").write_text((own_folder / "softmax.py").read_text())
-    first: Any = import_class("softmax:Softmax")
-    second: Any = import_class("other:Softmax")
-    for kind in (first, second):
-        kind(d1=1, d2=1).save("policy.npz")
-        assert type(hybandits.load("policy.npz")) is kind
 
 
 SHADOW = """

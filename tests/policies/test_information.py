@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybandits import HyThompson, Uniform
-from hybandits.policies.information import HyIDS
+from hybandits.policies.posterior import HyIDS
 from hybandits.simulation.play import cumulative_regret
 from hybandits.simulation.worlds import Synthetic
 from hybandits.testing import ARMS, Page

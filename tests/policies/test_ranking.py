@@ -248,16 +248,6 @@ def test_choices_by_lot_come_as_often_as_they_say() -> None:
     assert (np.abs(weights.mean(axis=0) - 1) < 5 * error).all()
 
 
-def test_many_choices_by_lot_equal_one_by_one() -> None:
-    one, x, z = taught(HyIDS(**SHAPE, seed=0))
-    many = one.copy()
-    choices = many.choose_batch(np.stack([x] * 6), np.stack([z] * 6), ARMS, randomize=True, floor=0.6)
-    singles = [one.choose(x, z, ARMS, randomize=True, floor=0.6) for _ in range(6)]
-    assert choices.arms == [choice.arm for choice in singles]
-    assert choices.propensities.tolist() == [choice.propensity for choice in singles]
-    assert len(set(choices.arms)) > 1
-
-
 def test_drawing_from_probabilities() -> None:
     chances = np.array([0.25, 0.0, 0.5, 0.25])
     assert [place_drawn(chances, u) for u in (1e-16, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 1e-16)] == [0, 0, 2, 2, 3, 3]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,26 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import hybandits
-import hybandits.policies
 from hybandits import (
     AsWritten,
     Constant,
-    DisLinUCB,
     EpsilonGreedy,
     Greedy,
     HyIDS,
     HyLinUCB,
     HyRan,
-    HyRanWithoutCrossBlocks,
     HyThompson,
     LiHybrid,
-    LinUCB,
-    Policy,
     SelfNormalised,
     SupLinUCB,
-    Uniform,
-    load,
 )
 
 
@@ -74,85 +65,6 @@ from hybandits import (
 def test_bad_settings_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
-
-
-# ------------------------------------------------------------------ what a file holds
-
-SAVED: list[tuple[Policy, dict[str, Any]]] = [
-    (
-        HyLinUCB(d1=2, d2=1, noise=0.1),
-        {
-            "d1": 2,
-            "d2": 1,
-            "exploration": {
-                "kind": "SelfNormalised",
-                "noise": 0.1,
-                "bound": 1.0,
-                "feature_bound": 1.0,
-                "delta": 0.01,
-            },
-            "ridge": None,
-        },
-    ),
-    (
-        LinUCB(d1=2, d2=1, exploration=AsWritten(horizon=9, arms=3), ridge=2),
-        {
-            "d1": 2,
-            "d2": 1,
-            "exploration": {"kind": "AsWritten", "horizon": 9, "delta": 0.01, "bound": 1.0, "arms": 3},
-            "ridge": 2.0,
-        },
-    ),
-    (
-        DisLinUCB(d1=2, d2=1, exploration=Constant(alpha=1)),
-        {"d1": 2, "d2": 1, "exploration": {"kind": "Constant", "alpha": 1.0}, "ridge": None},
-    ),
-    (LiHybrid(d1=2, d2=1, alpha=0.5), {"d1": 2, "d2": 1, "alpha": 0.5, "ridge": 1.0}),
-    (Greedy(d1=2, d2=1, ridge=3), {"d1": 2, "d2": 1, "ridge": 3.0}),
-    (Uniform(d1=2, d2=1, ridge=3), {"d1": 2, "d2": 1, "ridge": 3.0}),
-    (
-        HyThompson(d1=2, d2=1, noise=0.2, scale=1.0, propensity_draws=5),
-        {"d1": 2, "d2": 1, "noise": 0.2, "scale": 1.0, "memory": None, "propensity_draws": 5},
-    ),
-    (HyIDS(d1=2, d2=1), {"d1": 2, "d2": 1, "noise": None, "scale": None, "memory": None}),
-    (HyIDS(d1=2, d2=1, memory="auto"), {"d1": 2, "d2": 1, "noise": None, "scale": None, "memory": "auto"}),
-    (
-        HyRan(d1=2, d2=1, p=0.7, ridge_schedule="theory"),
-        {"d1": 2, "d2": 1, "p": 0.7, "ridge_schedule": "theory", "delta": 0.01, "arm_count": None},
-    ),
-    (
-        HyRanWithoutCrossBlocks(d1=2, d2=1, arm_count=4),
-        {"d1": 2, "d2": 1, "p": 0.5, "ridge_schedule": "experiments", "delta": 0.01, "arm_count": 4},
-    ),
-    (
-        SupLinUCB(d1=2, d2=1, horizon=50),
-        {"d1": 2, "d2": 1, "horizon": 50, "delta": 0.01, "alpha": None, "arm_count": None, "ridge": 1.0},
-    ),
-    (EpsilonGreedy(Greedy(d1=2, d2=1), epsilon=0.25), {"epsilon": 0.25}),
-]
-"""A policy of every class, and the settings that its saved file must hold, in this order."""
-
-
-@pytest.mark.parametrize(("policy", "expected"), SAVED, ids=lambda value: type(value).__name__)
-def test_a_file_holds_the_settings_and_load_restores_them(
-    policy: Policy, expected: dict[str, Any], tmp_path: Path
-) -> None:
-    policy.save(tmp_path / "policy.npz")
-    with np.load(tmp_path / "policy.npz") as content:
-        header = json.loads(content["header"].tobytes())
-    assert list(header) == ["format", "version", "class", "config", "random", "parts"]
-    assert header["class"] == type(policy).__name__
-    assert json.dumps(header["config"]) == json.dumps(expected)
-    restored = load(tmp_path / "policy.npz")
-    assert restored._config() == policy._config()
-    assert repr(restored) == repr(policy)
-
-
-def test_every_public_policy_is_tried() -> None:
-    public = {name for name in hybandits.__all__ if name != "Policy" and name in hybandits.policies.__all__}
-    kinds = {name: getattr(hybandits, name) for name in public}
-    classes = {name for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Policy)}
-    assert {type(policy).__name__ for policy, _ in SAVED} == classes
 
 
 def test_repr_shows_the_settings_as_they_are_now() -> None:

@@ -29,8 +29,7 @@ from hybandits import (
     SupLinUCB,
     load,
 )
-from hybandits.policies import threads
-from hybandits.policies.ridge_policy import RidgePolicy
+from hybandits.policies.base import RidgePolicy, locked
 from hybandits.testing import ARMS, Page, fingerprint
 
 ROOT = Path(__file__).parents[2]
@@ -63,34 +62,6 @@ def test_every_method_that_touches_what_was_learned_holds_the_lock() -> None:
             assert not worker.is_alive()
 
 
-def test_a_reader_waits_for_the_writer_and_no_longer() -> None:
-    policy = Greedy(d1=1, d2=0)
-    inside, go_on, done = threading.Event(), threading.Event(), threading.Event()
-
-    class Slow(list):  # type: ignore[type-arg]
-        def __iter__(self) -> Any:
-            inside.set()
-            assert go_on.wait(10)
-            return super().__iter__()
-
-    def write() -> None:
-        policy.learn_batch(Slow(["a"]), [[1.0]], None, [1.0])
-
-    def read() -> None:
-        policy.choose([[1.0]], arms=["a"])
-        done.set()
-
-    writer, reader = threading.Thread(target=write), threading.Thread(target=read)
-    writer.start()
-    assert inside.wait(10)
-    reader.start()
-    assert not done.wait(0.05)
-    go_on.set()
-    assert done.wait(10)
-    writer.join()
-    reader.join()
-
-
 def test_two_policies_merge_into_each_other_without_waiting_for_ever() -> None:
     first, second = Greedy(d1=1, d2=0), Greedy(d1=1, d2=0)
     for policy in (first, second):
@@ -99,7 +70,7 @@ def test_two_policies_merge_into_each_other_without_waiting_for_ever() -> None:
     def merge(mine: Policy, its: Policy) -> None:
         for _ in range(50):
             mine.merge(its.copy())
-            with threads.locked(mine, its):
+            with locked(mine, its):
                 pass
 
     workers = [threading.Thread(target=merge, args=pair, daemon=True) for pair in ((first, second), (second, first))]

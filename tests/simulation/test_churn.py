@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits.simulation.churn import Churn
+from hybandits.simulation.benchmark_worlds import Churn
 
 
 def test_a_tenth_of_the_arms_is_replaced_by_new_ones() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hybandits.simulation.classification import Classification, terrain
+from hybandits.simulation.benchmark_worlds import Classification, terrain
 
 
 def test_rows_are_shown_once_before_any_is_shown_again() -> None:

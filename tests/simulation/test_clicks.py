@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybandits.features import FeatureMap
-from hybandits.simulation.clicks import Clicks, Products
+from hybandits.simulation.benchmark_worlds import Clicks, Products
 
 
 @pytest.mark.parametrize("kind", [Clicks, Products])

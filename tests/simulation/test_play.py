@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hybandits import Greedy, HyLinUCB, HyRan, HyThompson, SupLinUCB
 from hybandits.policies.base import Policy
 from hybandits.simulation import worlds
-from hybandits.simulation.clicks import Clicks
+from hybandits.simulation.benchmark_worlds import Clicks
 from hybandits.simulation.play import Player, cumulative_regret, play, play_by_contract
 from hybandits.simulation.worlds import Relayed, Synthetic
 from tests.support.rounds import MAKERS, Coming, assert_same_state, changing, together

@@ -114,20 +114,6 @@ def test_parameters_that_walk_keep_their_law() -> None:
         assert abs(correlation - np.exp(-50 * apart / 100)) < 5 / np.sqrt(1600)
 
 
-@pytest.mark.parametrize("bad", [{"jumps": -1}, {"jumps": 1.5}, {"walk": -1.0}, {"walk": float("nan")}])
-def test_bad_changes_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
-        replace(WORLD, **bad)
-
-
-def test_all_arms_are_candidates_in_every_round() -> None:
-    rounds = next(WORLD.rounds(3)).rounds
-    rounds.check(3, 2)
-    assert list(rounds.arms) == [0, 1, 2, 3]
-    assert rounds.index.tolist() == [[0, 1, 2, 3]] * 3
-    assert rounds.counts.tolist() == [4] * 3
-
-
 def test_the_ball_is_filled_evenly() -> None:
     """|x|^d is uniform in [0, 1] and the direction has mean 0; seeded, 5 standard errors (1 in a million)."""
     rounds = next(Synthetic(d1=3, d2=2, arms=20, seed=1, law="ball").rounds(1000)).rounds
@@ -173,12 +159,11 @@ def test_fresh_contexts_differ_between_trials_and_parameters_do_not() -> None:
     assert_array_equal(next(WORLD.rounds(5, 0)).rounds.x, next(WORLD.rounds(5, 1)).rounds.x)
 
 
-def test_an_unknown_law_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"law must be one of .*got 'spheres'"):
-        Synthetic(d1=1, d2=1, arms=2, law="spheres")
-
-
-@pytest.mark.parametrize("bad", [{"arms": 0}, {"d1": 0, "d2": 0}, {"noise": -1.0}, {"seed": -1}])
-def test_bad_worlds_are_refused(bad: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"must|both 0"):
-        Synthetic(**{"d1": 2, "d2": 2, "arms": 3, **bad})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "bad",
+    [{"arms": 0}, {"d1": 0, "d2": 0}, {"noise": -1.0}, {"seed": -1}, {"jumps": -1}, {"jumps": 1.5}, {"walk": -1.0},
+     {"walk": float("nan")}, {"law": "spheres"}],
+)  # fmt: skip
+def test_bad_worlds_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
+        replace(WORLD, **bad)
