@@ -17,7 +17,7 @@ import numpy as np
 
 from hybandits.estimators import policy_file
 from hybandits.estimators.arms import ArmTable, Candidates, CandidateSet, Slots
-from hybandits.estimators.inputs import ConstantFeatures, check_finite, id_list, not_finite
+from hybandits.estimators.inputs import ConstantFeatures, check_finite, checked_vectors, id_list, not_finite
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.learned import LearnedSettings, Moments
 from hybandits.estimators.policy_file import FileError, Packed
@@ -25,9 +25,10 @@ from hybandits.estimators.random_stream import RandomStream, digest_of, digest_o
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.foundation import checks
 from hybandits.foundation.checks import FloatArray, parameters_of
-from hybandits.kernels.decisions import draw_places
+from hybandits.kernels.arrow import LIMIT
+from hybandits.kernels.decisions import choose_batch, draw_places
 from hybandits.kernels.random import KEYED, LOT
-from hybandits.policies.choices import Batch, Choice, Choices, RandomizedChoices, checked_batch, look_up
+from hybandits.policies.choices import Batch, Choice, Choices, RandomizedChoices, checked_batch, in_threads, look_up
 
 FLOOR = 0.05
 """The share of randomized choices that is spread evenly over all candidates."""
@@ -512,7 +513,6 @@ class Policy(Lockable, ABC):
 
     # -------------------------------------------------------------- learning and reading
 
-    @abstractmethod
     def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
         """Learn one reward.
 
@@ -530,6 +530,11 @@ class Policy(Lockable, ABC):
             ``choice.receipt``, unchanged. Without it the row counts as a round in which the arm was the only
             candidate, which makes a difference for `HyRan` and `SupLinUCB` alone.
         """
+        x, z = checked_vectors(x, z, self.d1, self.d2)
+        value = checks.reward(reward)
+        check_finite(x, z)
+        checks.finite("reward", np.asarray(value), LIMIT)
+        self.learn_batch([arm], x[None], z[None], np.array([value]), receipts=[receipt])
 
     @synchronized
     def learn_batch(
@@ -550,8 +555,8 @@ class Policy(Lockable, ABC):
         self._learn_batch(ids, x, z, rewards, receipts)
         self._arms_changed()
 
-    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
-        raise NotImplementedError("define _learn_batch(self, arms, x, z, rewards, receipts)")
+    @abstractmethod
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None: ...
 
     @abstractmethod
     def predict(self, x: Any = None, z: Any = None, arms: Any = None) -> Prediction:
@@ -841,6 +846,21 @@ class RidgePolicy(Policy):
         ranked = candidates.take(indices)
         mean, width = self._score(ranked, stream)
         return Choices(list(ranked.arms), indices, mean, width, propensities, [None] * len(indices))
+
+    def _pick_compiled(self, rule: Any, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
+        """Choices of a batch by the kernels of a rule."""
+        size, rounds = batch.size, self._table.rounds
+        index, mean, width, propensity = np.empty(size, np.int64), np.empty(size), np.empty(size), np.ones(size)
+
+        def work(first: int, last: int) -> int:
+            refused: int = choose_batch(
+                rule, batch.x, batch.z, slots, batch.mask, rounds, self._key, self._decisions, first, last, index, mean,
+                width, propensity,
+            )  # fmt: skip
+            return refused
+
+        in_threads(work, batch, threads)
+        return index, mean, width, propensity
 
     @synchronized
     def meet(self, arms: Sequence[Hashable]) -> tuple[Slots, Slots]:

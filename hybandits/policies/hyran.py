@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import ConstantFeatures, batch, check_finite, checked_matrices, checked_vectors
+from hybandits.estimators.inputs import ConstantFeatures, batch, check_finite, checked_matrices
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import Packed
 from hybandits.estimators.random_stream import RandomStream
@@ -38,10 +38,8 @@ class HyRan(Policy):
 
     Parameters
     ----------
-    d1 : int
-        The number of shared features x, whose effect on the reward is the same for all arms.
-    d2 : int
-        The number of arm-specific features z, whose effect each arm learns for itself.
+    d1, d2, seed
+        As for `Policy`.
     p : float, default=0.5
         The share of rounds in which the policy learns from all candidates.
     ridge_schedule : {"experiments", "theory"}, default="experiments"
@@ -50,17 +48,9 @@ class HyRan(Policy):
         The failure probability in the schedule "theory".
     arm_count : int, optional
         The number of arms K. By default the policy counts the arms that it has met.
-    seed : int, optional
-        The seed of the random draws in learning. The default draws fresh entropy.
 
     Attributes
     ----------
-    p, delta : float
-        As given.
-    ridge_schedule : str
-        As given.
-    arm_count : int or None
-        As given.
     table : RunningSums
         The sums that the estimates are solved from.
 
@@ -175,23 +165,7 @@ class HyRan(Policy):
             )
         return Pool(receipt.arms, *rows)
 
-    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
-        x, z = checked_vectors(x, z, self.d1, self.d2)
-        value = checks.reward(reward)
-        check_finite(x, z)
-        checks.finite("reward", np.asarray(value), arrow.LIMIT)
-        self.learn_batch([arm], x[None], z[None], np.array([value]), receipts=[receipt])
-
-    @synchronized
-    def learn_batch(
-        self,
-        arms: Iterable[Hashable],
-        x: Any = None,
-        z: Any = None,
-        rewards: Any = None,
-        *,
-        receipts: Sequence[Any] | None = None,
-    ) -> None:
+    def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
         x, z = checked_matrices(x, z, self.d1, self.d2)
         ids, values = batch(arms, rewards, len(x))
         check_finite(x, z)
@@ -262,8 +236,8 @@ class HyRan(Policy):
 class HyRanWithoutCrossBlocks(HyRan):
     """Reproduce the HyRan curves of the paper, whose released code leaves out the blocks that tie x and z together.
 
-    The shared and the arm-specific parts are fitted as if they had nothing to do with each other, so this is not HyRan.
-    It is kept to match the published curves; use `HyRan` for anything else. The attributes are those of `HyRan`.
+    The shared and the arm-specific parts are fitted as if they had nothing to do with each other. It is kept to match
+    the published curves; use `HyRan` for anything else.
 
     Parameters
     ----------

@@ -138,21 +138,8 @@ class PosteriorPolicy(RidgePolicy):
         n = len(candidates.arms)
         return np.full((n, m), 1.0 / n if self._undecided(stream) else np.nan)
 
-    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
-        estimator, size = self._table, batch.size
-        index = np.empty(size, np.int64)
-        mean, width, propensity = np.empty(size), np.empty(size), np.empty(size)
-        rule = self.kernel_rule()
-
-        def work(first: int, last: int) -> int:
-            refused: int = decisions.choose_batch(
-                rule, batch.x, batch.z, slots, batch.mask, estimator.rounds, self._key, self._decisions, first, last,
-                index, mean, width, propensity,
-            )  # fmt: skip
-            return refused
-
-        in_threads(work, batch, threads)
-        return index, mean, width, propensity
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
+        return self._pick_compiled(self.kernel_rule(), batch, slots, threads)
 
     def _unpack_parts(self, parts: dict[str, Packed]) -> None:
         super()._unpack_parts(parts)
@@ -264,7 +251,7 @@ class HyThompson(PosteriorPolicy):
         draws = self._draws_of_estimates
         return float((1 + draws * self._shares(candidates, stream)[index, 0]) / (1 + draws))
 
-    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         index, mean, width, propensity = super()._pick_batch(batch, slots, threads)
         if self.propensity_draws:
             for b in np.flatnonzero(np.isnan(propensity)).tolist():

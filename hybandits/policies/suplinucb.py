@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybandits.estimators.arms import Candidates
-from hybandits.estimators.inputs import ConstantFeatures, batch, check_finite, checked_matrices, checked_vectors
+from hybandits.estimators.inputs import ConstantFeatures, batch, check_finite, checked_matrices
 from hybandits.estimators.interface import Prediction
 from hybandits.estimators.policy_file import FileError, Packed, counter
 from hybandits.estimators.random_stream import RandomStream
@@ -152,10 +152,6 @@ class SupLinUCB(Policy):
         if level > len(self._levels):
             raise ValueError(f"receipt must be at most {len(self._levels)}, got {receipt!r}: pass choice.receipt")
         return level
-
-    def learn(self, arm: Hashable, x: Any = None, z: Any = None, reward: Any = None, *, receipt: Any = None) -> None:
-        x, z = checked_vectors(x, z, self.d1, self.d2)
-        self.learn_batch([arm], x[None], z[None], np.array([checks.reward(reward)]), receipts=[receipt])
 
     def _learn_batch(self, arms: Sequence[Hashable], x: Any, z: Any, rewards: Any, receipts: Any) -> None:
         x, z = checked_matrices(x, z, self.d1, self.d2)

@@ -91,28 +91,21 @@ class UCBPolicy(RidgePolicy):
         """The rule and its estimator, as kernels for batches and loops take them."""
         return self._table.rule(decisions.BOUNDS, 1.0, self._coefficients)._replace(by_arm=self._by_arm)
 
-    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
-        estimator, size = self._table, batch.size
-        index, mean, width = np.empty(size, np.int64), np.empty(size), np.empty(size)
-        propensity = np.ones(size)
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         rule = self.kernel_rule()
-        together = len(batch.mask) == 0 and len(slots) == 1 and batch.z.shape[2] >= arrow.SHORT
+        if len(batch.mask) or len(slots) > 1 or batch.z.shape[2] < arrow.SHORT:
+            return self._pick_compiled(rule, batch, slots, threads)
+        size, rounds = batch.size, self._table.rounds
+        index, mean, width = np.empty(size, np.int64), np.empty(size), np.empty(size)
 
         def work(first: int, last: int) -> int:
-            refused: int
-            if together:
-                refused = decisions.choose_together(
-                    rule, batch.x, batch.z, slots[0], estimator.rounds, first, last, index, mean, width
-                )
-            else:
-                refused = decisions.choose_batch(
-                    rule, batch.x, batch.z, slots, batch.mask, estimator.rounds, 0, 0, first, last, index, mean, width,
-                    propensity,
-                )  # fmt: skip
+            refused: int = decisions.choose_together(
+                rule, batch.x, batch.z, slots[0], rounds, first, last, index, mean, width
+            )
             return refused
 
         in_threads(work, batch, threads)
-        return index, mean, width, propensity
+        return index, mean, width, np.ones(size)
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """Order by the bounds."""
@@ -281,7 +274,7 @@ class DisLinUCB(UCBPolicy):
         x, z = _together(*checked_matrices(x, z, self.d1, self.d2))
         super().learn_summary(arms, x, z, rewards, **counts)
 
-    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Slots, FloatArray, FloatArray, FloatArray]:
+    def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         together = batch._replace(x=batch.x[..., :0], z=np.concatenate((batch.x, batch.z), axis=-1))
         try:
             return super()._pick_batch(together, slots, threads)
