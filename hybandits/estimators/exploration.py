@@ -10,8 +10,9 @@ They depend on how the policy reduces the hybrid problem:
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple
 
 from hybandits.foundation import checks
 
@@ -28,15 +29,16 @@ class Coefficients(NamedTuple):
     slope: float = 0.0
 
 
-@runtime_checkable
-class Exploration(Protocol):
-    """What a class must offer to be used as an exploration coefficient."""
+class Exploration(ABC):
+    """An exploration coefficient; subclass it for one of your own."""
 
+    @abstractmethod
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
         """Return gamma for a problem of this shape; `arms` is the number of arms met so far."""
 
     def ridge(self, reduction: Reduction, arms: int) -> float | None:
         """Return the ridge lambda that this coefficient prescribes, None if it prescribes none."""
+        return None
 
 
 def _bound(name: str, value: Any, why: str) -> float:
@@ -66,7 +68,7 @@ def _keep(coefficient: Any, **values: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AsWritten:
+class AsWritten(Exploration):
     """The coefficient of the paper's theorems (sections 3.1 and 3.2), which comes with a ridge of its own.
 
     It usually explores far more than `SelfNormalised`: use it to check the theorems, not to earn rewards.
@@ -120,7 +122,6 @@ class AsWritten:
         return max(self.arms if self.arms is not None else met, 1)
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        """Return gamma from the table above."""
         k = self._arms(arms)
         if reduction == "shared":
             gamma = self.bound * math.sqrt(k) + math.sqrt(2 * (d1 + d2 * k) * math.log(self.horizon / self.delta))
@@ -131,19 +132,11 @@ class AsWritten:
         return Coefficients(gamma)
 
     def ridge(self, reduction: Reduction, arms: int) -> float:
-        """Return K for the hybrid reduction, else 1."""
         return float(self._arms(arms)) if reduction == "hybrid" else 1.0
 
 
-class _AnyRidge:
-    """A coefficient that prescribes no ridge."""
-
-    def ridge(self, reduction: Reduction, arms: int) -> None:
-        """Return None: any ridge may be used with it."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class SelfNormalised(_AnyRidge):
+class SelfNormalised(Exploration):
     """The default coefficient: it grows slowly over time and is scaled by the noise of the rewards.
 
     Parameters
@@ -192,7 +185,6 @@ class SelfNormalised(_AnyRidge):
         )
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        """Return gamma from the table above."""
         s1, s2 = _pair(self.bound)
         lx, lz = _pair(self.feature_bound)
         if d1 == 0:
@@ -211,7 +203,7 @@ class SelfNormalised(_AnyRidge):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant(_AnyRidge):
+class Constant(Exploration):
     """A coefficient that never changes, tuned by hand (Li et al. 2010).
 
     Parameters
@@ -232,7 +224,6 @@ class Constant(_AnyRidge):
         _keep(self, alpha=checks.non_negative("alpha", self.alpha, "it multiplies the width; 0 is greedy"))
 
     def coefficients(self, reduction: Reduction, d1: int, d2: int, arms: int, ridge: float) -> Coefficients:
-        """Return alpha, whatever the problem is."""
         return Coefficients(float(self.alpha))
 
 

@@ -149,14 +149,6 @@ class Policy(Lockable, ABC):
 
     Attributes
     ----------
-    d1, d2 : int
-        The numbers of features, as given.
-    theta : ndarray
-        The estimated effect of the shared features.
-    arms : list
-        The ids of all arms met and not forgotten, in the order in which they were met.
-    rounds : int
-        The number of rewards learned.
     notes : dict
         Anything that JSON can hold and that should be saved with the policy, such as how its features are computed.
 
@@ -802,7 +794,7 @@ class RidgePolicy(Policy):
     ----------
     d1, d2, seed
         As for `Policy`.
-    ridge : float
+    ridge : float, default=1.0
         How strongly the estimates are drawn towards zero (lambda).
 
     Attributes
@@ -817,7 +809,7 @@ class RidgePolicy(Policy):
 
     _table: HybridRidge
 
-    def __init__(self, *, d1: int, d2: int, ridge: float, seed: int | None) -> None:
+    def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
         super().__init__(d1=d1, d2=d2, seed=seed)
         self._table = self._make_estimator(ridge)
         if self._table.d1:

@@ -52,7 +52,14 @@ class PosteriorPolicy(RidgePolicy):
     """`decisions.SAMPLING` or `decisions.INFORMATION`."""
 
     def __init__(
-        self, *, d1: int, d2: int, noise: float | None, scale: float | None, memory: Memory, seed: int | None
+        self,
+        *,
+        d1: int,
+        d2: int,
+        noise: float | None = None,
+        scale: float | None = None,
+        memory: Memory = None,
+        seed: int | None = None,
     ) -> None:
         why = "it is the standard deviation of the reward around its mean; leave it out to have it learned"
         self.noise = None if noise is None else checks.positive("noise", noise, why)
@@ -363,18 +370,6 @@ class HyIDS(PosteriorPolicy):
     """
 
     rule = decisions.INFORMATION
-
-    def __init__(
-        self,
-        *,
-        d1: int,
-        d2: int,
-        noise: float | None = None,
-        scale: float | None = None,
-        memory: Memory = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         """The arm that the rule picks, then the others in the order of their means."""

@@ -38,9 +38,6 @@ class Uniform(RidgePolicy):
     0.25
     """
 
-    def __init__(self, *, d1: int, d2: int, ridge: float = 1.0, seed: int | None = None) -> None:
-        super().__init__(d1=d1, d2=d2, ridge=ridge, seed=seed)
-
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         index = decisions.choose_uniform(candidates.x, candidates.z, stream.key, stream.keyed, stream.decision)
         if index < 0:

@@ -46,7 +46,7 @@ class UCBPolicy(RidgePolicy):
                 f"noise={noise!r} and exploration={exploration!r} were both given: "
                 "put the noise into the coefficient, as in exploration=SelfNormalised(noise=0.1)"
             )
-        if isinstance(exploration, type) or not isinstance(exploration, Exploration):
+        if not isinstance(exploration, Exploration):
             raise TypeError(
                 f"exploration must be a coefficient such as SelfNormalised(noise=0.1), AsWritten(horizon=10_000) or "
                 f"Constant(alpha=1.0), got {checks.short(exploration)}"

@@ -221,10 +221,13 @@ class Classification(SharedRounds):
         self.d1, self.d2, self.arms = 0, self._features.shape[1], len(names)
         self.noise = math.sqrt((self.arms - 1) / self.arms**2)
 
+    def __len__(self) -> int:
+        return len(self._labels)
+
     def rounds(self, horizon: int, trial: int = 0) -> Iterator[Block]:
         """The first `horizon` rounds in blocks, the same for every trial."""
         random = np.random.default_rng(self.seed)
-        rows = len(self._labels)
+        rows = len(self)
         order = np.concatenate([random.permutation(rows) for _ in range(-(-horizon // rows))])[:horizon]
         arms = self.arms
         for start in range(0, horizon, BLOCK):

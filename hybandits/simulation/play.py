@@ -52,20 +52,8 @@ def cumulative_regret(
     """Play a policy for `horizon` rounds and return the regret after each of them.
 
     Regret is what the policy missed: the largest mean reward among the candidates minus the mean reward of the one it
-    played, summed over the rounds so far.
-
-    Parameters
-    ----------
-    policy : Policy
-        It learns as it plays.
-    world : World
-        Where it plays.
-    horizon : int
-        Number of rounds.
-    trial : int
-        Which trial's noise it meets.
-    progress : callable, optional
-        Called with the number of rounds played since the last call.
+    played, summed over the rounds so far. `trial` says which noise it meets, and `progress` is called with the number
+    of rounds played since the last call.
 
     Examples
     --------
@@ -193,13 +181,10 @@ def play_rounds(policy: Policy, rounds: Rounds, rewards: FloatArray, picks: Pick
 
     Parameters
     ----------
-    policy : Policy
-        It changes as it learns.
-    rounds : Rounds
+    policy, rounds
         An arm that the policy has not met must be a candidate in the first round.
     rewards : array of shape (rounds, n)
-        The reward of every candidate, as doubles in C order. Where it is NaN there is no answer, and nothing is
-        learned.
+        The reward of every candidate, as doubles in C order. Where it is NaN nothing is learned.
     picks : int array of shape (rounds,)
         Filled with the place of the candidate played in each round.
 

@@ -64,18 +64,6 @@ def test_self_normalised_is_its_formula(reduction: Reduction, d1: int, d2: int) 
     assert coefficient.ridge(reduction, K) is None
 
 
-def test_one_bound_stands_for_both() -> None:
-    one, pair = SelfNormalised(bound=2.0, feature_bound=3.0), SelfNormalised(bound=(2.0, 2.0), feature_bound=(3.0, 3.0))
-    assert one.coefficients("hybrid", D1, D2, K, 1.0) == pair.coefficients("hybrid", D1, D2, K, 1.0)
-
-
-def test_a_constant_is_constant() -> None:
-    coefficient = Constant(alpha=0.7)
-    numbers = coefficient.coefficients("hybrid", D1, D2, K, 1.0)
-    assert gamma(numbers, 0) == gamma(numbers, 10**9) == 0.7
-    assert coefficient.ridge("hybrid", K) is None
-
-
 @pytest.mark.parametrize(
     "coefficient",
     [
@@ -89,10 +77,6 @@ def test_a_constant_is_constant() -> None:
 def test_the_plain_form_is_json_and_comes_back(coefficient: Exploration) -> None:
     assert isinstance(coefficient, Exploration)
     assert from_plain(json.loads(json.dumps(to_plain(coefficient)))) == coefficient
-
-
-def test_capitals_do_not_matter() -> None:
-    assert from_plain({"kind": "constant", "alpha": 1.0}) == Constant(alpha=1.0)
 
 
 def test_plain_forms_that_are_refused() -> None:

@@ -30,6 +30,7 @@ from hybandits import (
     SelfNormalised,
 )
 from hybandits.estimators import policy_file
+from hybandits.estimators.exploration import Exploration
 from hybandits.policies.by_name import import_class
 from tests.support.own_classes import write_softmax
 
@@ -251,12 +252,9 @@ def test_other_ids_are_refused(arm: Any) -> None:
 
 
 def test_exploration_of_the_users_own_cannot_be_saved_but_works(tmp_path: Path) -> None:
-    class Mine:
+    class Mine(Exploration):
         def coefficients(self, reduction: Any, d1: int, d2: int, arms: int, ridge: float) -> Any:
             return (0.5, 0.0, 0.0, 0.0, 0.0)
-
-        def ridge(self, reduction: Any, arms: int) -> None:
-            return None
 
     policy = HyLinUCB(d1=1, d2=1, exploration=Mine())
     assert policy.radius == 0.5

@@ -29,14 +29,6 @@ def test_notes_are_saved_and_loaded(tmp_path: Path) -> None:
     assert hybandits.load(tmp_path / "policy.npz").notes == {"features": ["age", "length"]}
 
 
-def test_a_policy_without_its_methods_cannot_be_made() -> None:
-    class Unfinished(Policy):
-        pass
-
-    with pytest.raises(TypeError, match="abstract"):
-        Unfinished(d1=1, d2=1, seed=0)  # type: ignore[abstract]
-
-
 def test_classes_draw_from_different_streams() -> None:
     class Other(Uniform):
         pass

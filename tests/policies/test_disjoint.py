@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hybandits import AsWritten, DisLinUCB, SelfNormalised
+from hybandits import DisLinUCB, SelfNormalised
 from hybandits.testing import ARMS, Page
 from tests.support.oracle import Dense
 from tests.support.radius import self_normalised_radius
@@ -35,14 +35,6 @@ def test_choices_are_those_of_the_formulas() -> None:
         reward = page.reward(i, x[i], z[i])
         policy.learn(choice.arm, x[i], z[i], reward)
         dense[i].learn(0, np.zeros(0), both[i], reward)
-
-
-def test_radius_and_ridge_as_written_in_the_paper() -> None:
-    k, horizon, delta, s = 5, 10_000, 0.02, 1.7
-    policy = DisLinUCB(d1=4, d2=3, exploration=AsWritten(horizon=horizon, delta=delta, bound=s, arms=k))
-    assert policy.ridge == 1.0
-    gamma = 2 * math.sqrt(s) + math.sqrt(2 * 7 * math.log(k * horizon / delta))
-    assert policy.radius == pytest.approx(gamma, rel=1e-14)
 
 
 def test_arms_share_nothing() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from hybandits import Greedy, HybridRidge
+from hybandits import Greedy
 from hybandits.policies import RidgePolicy
 from hybandits.testing import PolicyConformance
 
@@ -38,20 +38,6 @@ class Refuses(Widest):
 def test_an_index_below_zero_says_that_a_feature_is_not_finite() -> None:
     with pytest.raises(ValueError, match=r"x\[1, 0\] is nan"):
         Refuses(d1=1, d2=0).choose(np.array([[1.0], [np.nan]]))
-
-
-def test_the_estimator_learns_what_the_policy_learns() -> None:
-    policy, estimator = Greedy(d1=2, d2=1, ridge=0.5), HybridRidge(d1=2, d2=1, ridge=0.5)
-    random = np.random.default_rng(0)
-    x, z, rewards = random.normal(size=(20, 2)), random.normal(size=(20, 1)), random.normal(size=20)
-    arms = [f"a{i % 3}" for i in range(20)]
-    policy.learn_batch(arms, x, z, rewards)
-    estimator.learn_batch(arms, x, z, rewards)
-    assert_array_equal(policy.theta, estimator.theta)
-    assert_array_equal(policy.beta("a1"), estimator.beta("a1"))
-    assert_array_equal(policy.predict(x[:3], z[:3], ["a0", "a1", "a2"]), estimator.predict(x[:3], z[:3], arms[:3]))
-    assert policy.ridge == estimator.ridge == 0.5
-    assert policy.rounds == 20
 
 
 def test_rows_of_a_summary_count_as_the_rewards_they_stand_for() -> None:

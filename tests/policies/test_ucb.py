@@ -51,19 +51,6 @@ def test_choices_are_those_of_the_formulas(kind: Any, dimension: int, size: floa
         dense.learn(choice.arm, x[i], z[i], reward)
 
 
-def test_radii_and_ridges_as_written_in_the_paper() -> None:
-    k, horizon, delta, s = 5, 10_000, 0.02, 1.7
-    coefficient = AsWritten(horizon=horizon, delta=delta, bound=s, arms=k)
-    expected = {
-        LinUCB: (1.0, s * math.sqrt(k) + math.sqrt(2 * (4 + 3 * k) * math.log(horizon / delta))),
-        HyLinUCB: (5.0, 2 * (s * math.sqrt(k) + math.sqrt(2 * 7 * math.log(horizon / delta)))),
-    }
-    for kind, (ridge, gamma) in expected.items():
-        policy = kind(d1=4, d2=3, exploration=coefficient)
-        assert policy.ridge == ridge
-        assert policy.radius == pytest.approx(gamma, rel=1e-14)
-
-
 def test_the_number_of_arms_met_sizes_radius_and_ridge() -> None:
     free = HyLinUCB(d1=4, d2=3, exploration=AsWritten(horizon=1000))
     fixed = HyLinUCB(d1=4, d2=3, exploration=AsWritten(horizon=1000, arms=7))
@@ -87,13 +74,6 @@ def test_the_number_of_arms_met_sizes_radius_and_ridge() -> None:
     before = shared.radius
     shared.choose(*page.features(5), ARMS)
     assert shared.radius > before
-
-
-def test_learning_new_arms_without_choosing_raises_the_ridge_too() -> None:
-    policy = HyLinUCB(d1=1, d2=1, exploration=AsWritten(horizon=10))
-    for i in range(4):
-        policy.learn(i, [1.0], [1.0], 1.0)
-        assert policy.ridge == i + 1
 
 
 def test_plain_linucb_is_the_case_without_arm_features() -> None:

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from hybandits import Greedy, HyLinUCB, HyRan, HyThompson, SupLinUCB
 from hybandits.policies.base import Policy
 from hybandits.simulation import worlds
 from hybandits.simulation.benchmark_worlds import Clicks
-from hybandits.simulation.play import Player, cumulative_regret, play, play_by_contract
+from hybandits.simulation.play import Player, cumulative_regret, play
 from hybandits.simulation.worlds import Relayed, Synthetic
-from tests.support.rounds import MAKERS, Coming, assert_same_state, changing, together
+from tests.support.rounds import MAKERS, Coming, assert_same_state
 
 WORLD = Synthetic(d1=4, d2=3, arms=6, noise=0.1, seed=5)
 
@@ -49,11 +49,6 @@ def test_a_player_may_learn_from_the_reward_of_another_candidate(name: str, lear
         player = Player(MAKERS[name](), 1, learns_from)
         assert_array_equal(play([player], Coming(3, cuts), points, probes=(7,))[0], np.array(regret)[points])
         assert_same_state(player.policy, policy)
-
-
-def test_a_place_to_learn_from_is_a_whole_number() -> None:
-    with pytest.raises(ValueError, match="learns_from must be at least 0, got -1"):
-        play([Player(MAKERS["Greedy"](), 0, -1)], WORLD, [5])
 
 
 def test_players_together_are_players_alone_and_probes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,16 +87,6 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch: pytest.MonkeyPatch) -
 
     peak(1000)
     assert peak(20_000) < peak(1000) + 20_000
-
-
-def test_an_arm_that_hyran_forgets_is_out_of_its_sums() -> None:
-    policy = HyRan(d1=4, d2=3, arm_count=9, seed=3)
-    rounds, _, rewards = together(changing(0, length=60, unanswered=0.0))
-    play_by_contract(policy, rounds, rewards, np.empty(60, np.int64))
-    x, z = np.ones((1, 4)), np.ones((1, 3))
-    before = policy.predict(x, z, ["old"])
-    policy.forget(next(arm for arm in policy.arms if arm != "old"))
-    assert_allclose(policy.predict(x, z, ["old"]), before, rtol=1e-9)
 
 
 @pytest.mark.parametrize("delay", [1, 70, 1000])

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from hybandits.features import FeatureMap
 from hybandits.simulation.play import play_rounds
-from hybandits.simulation.rounds import FeatureSource, Rounds, check_array, first_wrong_round
+from hybandits.simulation.rounds import FeatureSource, Rounds, first_wrong_round
 from tests.support.rounds import MAKERS, changing, together
 
 
@@ -100,12 +100,6 @@ def test_a_source_that_does_not_fit_is_refused() -> None:
     assert missing.source is not None
     with pytest.raises(ValueError, match=r"source.pair must be .* of shape \(5, 3, 2\), got float64 \(0, 0, 0\)"):
         missing._replace(source=missing.source._replace(pair=None)).check(8, 2)
-
-
-def test_the_remedy_for_an_array_names_it() -> None:
-    check_array("picks", np.zeros(3, np.int64), np.int64, (3,))
-    with pytest.raises(ValueError, match=r"convert it with np.array\(picks, np.int64, order='C'\)"):
-        check_array("picks", np.zeros(3), np.int64, (3,))
 
 
 @pytest.mark.parametrize(
