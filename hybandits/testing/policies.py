@@ -462,26 +462,19 @@ class PolicyConformance:
         def put(value: Any) -> tuple[Any, Any]:
             return (value, z) if name == "x" else (x, value)
 
-        def with_one(number: float) -> np.ndarray:
-            spoiled = good.copy()
-            spoiled[2, 0] = number
-            return spoiled
-
+        missing, large = good.copy(), good.copy()
+        missing[2, 0], large[2, 0] = np.nan, 1e51
         return [
             ((x[:4], z[:4], ARMS), ValueError, "arms has 5 ids but the features have 4 rows"),
             ((x, z, [*ARMS[:4], "a17"]), ValueError, "'a17' more than once"),
-            ((x[:0], z[:0], []), ValueError, "arms is empty"),
             ((x, z, set(ARMS)), TypeError, "arms must be a list of ids"),
             ((x, z, [None, *ARMS[:4]]), TypeError, "arm is None"),
-            ((x, z, [[1], [2], [3], [4], [5]]), TypeError, "not hashable"),
             ((*put(good[0]), ARMS), ValueError, rf"{name} must have 2 dimension.*\[None, :\]"),
             ((*put(np.hstack([good, good[:, :1]])), ARMS), ValueError, f"{name} has .* columns, expected"),
             ((*put(None), ARMS), TypeError, f"{name} is missing"),
             ((*put(good.astype(str)), ARMS), TypeError, f"{name} has dtype <U"),
-            ((*put(np.ma.masked_equal(good, 0.0)), ARMS), TypeError, f"{name} is a masked array"),
-            ((*put(with_one(np.nan)), ARMS), ValueError, rf"{name}\[2, 0\] is nan"),
-            ((*put(with_one(-np.inf)), ARMS), ValueError, rf"{name}\[2, 0\] is -inf"),
-            ((*put(with_one(1e51)), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+51.*rescale"),
+            ((*put(missing), ARMS), ValueError, rf"{name}\[2, 0\] is nan"),
+            ((*put(large), ARMS), ValueError, rf"{name}\[2, 0\] is 1e\+51.*rescale"),
         ]
 
     def bad_feedback(self, page: Page) -> list[tuple[tuple[Any, Any, Any, Any], type[Exception], str]]:
@@ -498,13 +491,9 @@ class PolicyConformance:
             (("a9", *put(np.append(good, 1.0)), 1.0), ValueError, f"{name} has .* entries, expected"),
             (("a9", *put(good[None]), 1.0), ValueError, f"{name} must have 1 dimension"),
             (("a9", *put(None), 1.0), TypeError, f"{name} is missing"),
-            (("a9", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
             (("new", *put(spoiled), 1.0), ValueError, rf"{name}\[.*\] is nan"),
-            (("a9", x, z, np.nan), ValueError, "reward.* is nan"),
             (("new", x, z, np.inf), ValueError, "reward.* is inf"),
             (("a9", x, z, "1"), TypeError, "reward must be a number"),
-            (("a9", x, z, np.ones(2)), TypeError, "reward must be a number"),
-            (([1], x, z, 1.0), TypeError, "not hashable"),
             ((Choice("a9", 0, 0.0, 1.0, 1.0), x, z, 1.0), TypeError, r"pass choice\.arm"),
             ((None, x, z, 1.0), TypeError, "arm is None"),
         ]

@@ -68,21 +68,18 @@ EVERYTHING = (*CONTEXTS, "rewards")
 class WorldConformance:
     """Tests of what every world promises; subclass it, implement `make`, and let pytest collect the class.
 
-    Everything is a function of seeds, so a test that passes once passes always. The two tests of the noise are
-    statistical: for a world that keeps its promises, another seed would fail the test of the mean with a probability of
-    2e-9 and that of the standard deviation with less than 1e-9 if the noise is Gaussian, at 10,000 rounds or more over
-    all trials.
+    Everything is a function of seeds. For another seed of a correct world, the test of the noise's mean would fail with
+    a probability of 2e-9, and that of its standard deviation with less than 1e-9 if the noise is Gaussian.
 
     Attributes
     ----------
     horizon : int
         How many rounds are looked at.
     same_for_any_horizon : bool
-        Whether a shorter run is the beginning of a longer one. Set it to False where something happens at a share of
-        the horizon, such as a change in the middle.
+        Whether a shorter run is the beginning of a longer one.
     constant_noise : bool
         Whether every reward has the standard deviation `noise` around its mean. Set it to False where the noise depends
-        on the mean, as that of clicks does, where there is none, or where its tails are too heavy for an estimate.
+        on the mean, where there is none, or where its tails are too heavy for an estimate.
 
     Examples
     --------

@@ -109,12 +109,6 @@ def test_a_subclass_with_another_rule_is_played_by_the_contract() -> None:
     assert policy.estimator.pulls_of(1) == 20
 
 
-def test_other_policies_are_played_by_the_contract() -> None:
-    policy = Uniform(d1=4, d2=3, seed=0)
-    assert cumulative_regret(policy, WORLD, 30)[-1] > 0
-    assert policy.rounds == 30
-
-
 @pytest.mark.parametrize("name", ["HyLinUCB", "DisLinUCB", "HyThompson", "SupLinUCB", "HyRan"])
 def test_numbers_beyond_bounds_are_refused_where_they_stand(name: str) -> None:
     x, z = np.ones((3, 2, 4)), np.ones((3, 2, 3))
