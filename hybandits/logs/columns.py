@@ -24,7 +24,7 @@ from hybandits.foundation.checks import FloatArray, nearest, short
 from hybandits.logs.files import InputFiles, Paths, list_files, source_names
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import NO_PLACE, NO_TIME, Batch, Id, LogError, Tables, id_of
-from hybandits.logs.tables import Rows, TableFile, is_text, open_table, require
+from hybandits.logs.tables import Rows, TableFile, is_text, listed, open_table, require
 
 ARM = "{arm}"
 """Stands for the id of an arm in the names of columns."""
@@ -235,10 +235,9 @@ def one_hots(counts: dict[str, Counter[str]], *, drop_first: bool) -> list[OneHo
 
 
 class KnownArms(NamedTuple):
-    """What is known of the arms beforehand: the names of their features, and their vectors by the text of their ids.
+    """The names of the arms' features, their vectors by the text of their ids, and the features before encoding.
 
-    `vectors` is None if nothing is known and any arm may come. `named` has the features before categories became
-    columns.
+    `vectors` is None if nothing is known and any arm may come.
     """
 
     features: list[str]
@@ -297,29 +296,29 @@ class ColumnsReader:
     """
 
     kind = "columns"
-    _named_by = "the mapping"
 
     def __init__(self, paths: Paths, *, mapping: Mapping | None = None) -> None:
         self.files, self.ignored = table_files(paths)
         self._tables = [open_table(file) for file in self.files]
         if mapping is None:
             raise ValueError(
-                f"{self.files[0]} is a table of your own, so a mapping must say which column is the arm and which is "
-                "the reward: convert it with hybandits convert --mapping FILE.toml (its columns are "
-                f"{', '.join(self._tables[0].columns[:40])})"
+                f"{self.files[0]} is a table of your own, so a mapping must say what its columns mean: convert it with "
+                f"hybandits convert --mapping FILE.toml (its columns are {listed(self._tables[0])})"
             )
         self.mapping = mapping
         self._sources = source_names(self.files)
         self.size = sum(file.stat().st_size for file in self.files)
         for file in self._tables:
-            require(file, mapping.columns, self._named_by)
+            require(file, mapping.columns)
         self._by_arm = {name: self._columns_by_arm(name) for name in mapping.pair if name not in mapping.pair_lists}
         self._integers = not self._holds_text(mapping.arm)
         arm_features, self._arms, named_arm = self._known_arms()
         self._hots: dict[str, OneHot] = {}
         if mapping.categorical or (self._arms is None and mapping.candidates is None):
             self._collect_categories()
-        self._require_pair_columns()
+        if self._arms is not None and mapping.candidates is None:  # columns of other arms are left alone
+            for name, by_arm in self._by_arm.items():
+                self._by_arm[name] = {arm: column for arm, column in by_arm.items() if arm in self._arms}
         first = ["constant"] if mapping.constant else []
         named = (self._hots[name].names if name in self._hots else [name] for name in mapping.features)
         self.user = [*first, *itertools.chain.from_iterable(named)]
@@ -357,30 +356,13 @@ class ColumnsReader:
             if column not in self.mapping.columns
         }
         if not columns:
-            raise LogError(
-                f"{self._named_by} gives the pair feature {name!r} as {pattern!r}, but {first.path} has no such column "
-                f"for any arm: its columns are {', '.join(map(repr, first.columns[:40]))}"
-            )
+            raise LogError(f"{first.path} has no column {pattern!r} for any arm: its columns are {listed(first)}")
         for file in self._tables:
-            require(file, columns.values(), self._named_by)
+            require(file, columns.values())
         return columns
-
-    def _require_pair_columns(self) -> None:
-        """Raise LogError if an arm that is a candidate in every row has no column of a pair feature."""
-        if self._arms is None or self.mapping.candidates is not None:
-            return
-        for name, columns in self._by_arm.items():
-            missing = [self.mapping.pair[name].replace(ARM, arm) for arm in self._arms if arm not in columns]
-            if missing:
-                raise LogError(
-                    f"{self._named_by} gives the pair feature {name!r} as {self.mapping.pair[name]!r}, but "
-                    f"{self._tables[0].path} has no column {missing[0]!r}: add it, or leave the feature out"
-                )
-            self._by_arm[name] = {arm: columns[arm] for arm in self._arms}
 
     @property
     def _columns(self) -> list[str]:
-        """All columns to read."""
         per_arm = itertools.chain.from_iterable(columns.values() for columns in self._by_arm.values())
         return list(dict.fromkeys([*self.mapping.columns, *per_arm]))
 
@@ -402,7 +384,7 @@ class ColumnsReader:
         label = self.mapping.arm_id or (named[0] if named else "")
         wanted = self.mapping.arm_features
         features = [name for name in named if name != label] if wanted is None else list(wanted)
-        rows = read_arms(file, label, features, (), self._named_by)
+        rows = read_arms(file, label, features, ())
         numbers = [np.ones(len(rows.names))] * self.mapping.constant + [rows.numbers[name] for name in features]
         vectors = np.array(numbers).reshape(-1, len(rows.names)).T
         return KnownArms(features, dict(zip(rows.names, vectors, strict=True)), dict.fromkeys(features, Number()))
@@ -605,9 +587,9 @@ class ArmRows(NamedTuple):
     texts: dict[str, list[str]]
 
 
-def read_arms(file: TableFile, label: str, numbers: Sequence[str], texts: Sequence[str], what: str) -> ArmRows:
+def read_arms(file: TableFile, label: str, numbers: Sequence[str], texts: Sequence[str]) -> ArmRows:
     """Read a file with one row per arm; LogError if anything is wrong, because every round depends on it."""
-    require(file, [label, *numbers, *texts], what)
+    require(file, [label, *numbers, *texts])
     arms = ArmRows([], {name: np.empty(0) for name in numbers}, {name: [] for name in texts})
     for rows in file.blocks([label, *numbers, *texts]):
         arms.names.extend(rows.ids(label, integers=not is_text(file.type_of(label) or pa.null())).to_pylist())

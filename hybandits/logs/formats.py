@@ -53,21 +53,15 @@ def reader_of(paths: Paths, *, format: str | None = None, mapping: Mapping | Non
     paths : path or several paths
         Files, or folders of files.
     format : str, optional
-        "yahoo" (R6A and R6B), "openbandit" or "columns" (CSV and Parquet of your own). If it is left out, the content
-        decides, or a mapping means "columns".
+        "yahoo" (R6A and R6B), "openbandit" or "columns" (CSV and Parquet of your own). By default the content decides,
+        or a mapping means "columns".
     mapping : Mapping, optional
         What the columns mean. The format "columns" needs it; no other takes it.
 
-    Returns
-    -------
-    Reader
-
     Raises
     ------
-    LogError
-        If a path does not exist or the format is not recognised.
-    ValueError
-        If format and mapping do not go together.
+    LogError, ValueError
+        If a path does not exist, the format is not recognised, or format and mapping do not go together.
 
     Examples
     --------

@@ -45,7 +45,6 @@ class OpenBanditReader(ColumnsReader):
     """
 
     kind = "openbandit"
-    _named_by = "the format openbandit"
 
     def __init__(self, path: Paths) -> None:
         rounds, self._items = find_campaign(path)
@@ -66,7 +65,7 @@ class OpenBanditReader(ColumnsReader):
     def _known_arms(self) -> KnownArms:
         file = open_table(self._items)
         number, *others = _numbered(file, "item_feature")
-        rows = read_arms(file, "item_id", [number], others, self._named_by)
+        rows = read_arms(file, "item_id", [number], others)
         values = rows.numbers[number]
         features = [number]
         parts = [np.ones((len(values), 1)), ((values - values.mean()) / (values.std() or 1.0))[:, None]]
@@ -116,5 +115,5 @@ def _numbered(file: TableFile, stem: str) -> list[str]:
     """The columns stem_0, stem_1, .. in the order of their numbers."""
     columns = {int(match[1]): name for name in file.columns if (match := re.fullmatch(rf"{stem}_(\d+)", name))}
     if not columns:
-        require(file, [f"{stem}_0"], "the format openbandit")
+        require(file, [f"{stem}_0"])
     return [columns[i] for i in sorted(columns)]

@@ -15,21 +15,13 @@ class ReadError(Exception):
 class ReadReport:
     """Counts of the lines read, the rounds that came of them, and the lines skipped by reason.
 
-    A reader reports to it; afterwards `lines == rounds + skipped`.
-
-    Parameters
-    ----------
-    strict : bool
-        Raise ReadError at the first line that cannot be used instead of counting it.
+    A reader reports to it; afterwards `lines == rounds + skipped`. If `strict`, the first line that cannot be used
+    raises ReadError instead.
 
     Attributes
     ----------
-    lines, rounds : int
-        Lines read, and rounds that came of them.
-    reasons : Counter
-        How many lines were skipped for each reason.
-    examples : dict
-        The first line skipped for each reason, in words.
+    reasons, examples
+        How many lines were skipped for each reason, and the first of them in words.
     sources : list of dict
         Every file with its lines and rounds, or with the reason why it was ignored.
 

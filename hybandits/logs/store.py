@@ -457,21 +457,12 @@ class Shard(NamedTuple):
 
 
 class Log:
-    """A converted log. Its arms and pools are in memory; its rounds stay on disk and are read in batches.
-
-    Parameters
-    ----------
-    path : path
-        The folder that `convert` wrote.
+    """The converted log in a folder. Its arms and pools are in memory; its rounds are read in batches.
 
     Attributes
     ----------
-    rounds : int
-        How many rounds there are.
-    user, arm : list of str
-        The names of the users' and of the arms' features.
-    pair : list of str
-        The names of the features of a user and a candidate together; empty if the log has none.
+    user, arm, pair : list of str
+        The names of the users' and of the arms' features, and of those of a user and a candidate together.
     names : list of int or list of str
         The arm of every row of `vectors`. Ids are integers if all of them are, otherwise strings.
     vectors : array, shape (rows, features)

@@ -295,11 +295,6 @@ class SyntheticLog:
             How many files to split the rounds over evenly, one per day.
         progress : callable
             Called with the rounds written since the last call.
-
-        Returns
-        -------
-        list of Path
-            The files of the log in order.
         """
         if not 1 <= files <= self.rounds:
             raise ValueError(f"files must be between 1 and the {self.rounds} rounds, got {files}")

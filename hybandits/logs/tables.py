@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,18 +51,9 @@ class Fault(NamedTuple):
 
 
 class Rows:
-    """Consecutive rows of a table, whose cells are taken as text, numbers or seconds.
+    """Consecutive rows of a table by wanted column, whose cells are taken as text, numbers, seconds or lists.
 
-    Of every row the first cell that cannot be used is remembered.
-
-    Attributes
-    ----------
-    columns : dict
-        The wanted columns by name.
-    lines : array of int
-        The line of every row.
-    n : int
-        How many rows there are.
+    `lines` has the line of every row. Of every row the first cell that cannot be used is remembered.
     """
 
     def __init__(self, columns: dict[str, pa.Array], lines: np.ndarray, faults: Sequence[Fault] = ()) -> None:
@@ -93,7 +84,7 @@ class Rows:
         return sorted(faults)
 
     def text(self, name: str, *, optional: bool = False) -> pa.Array:
-        """A column as text without blanks around it; null where a cell is empty."""
+        """A column as text without surrounding blanks; null where a cell is empty."""
         column = self.columns[name]
         kind = column.type
         if pa.types.is_dictionary(kind):
@@ -164,11 +155,7 @@ class Rows:
         return np.where(np.isnan(values) | late, NO_TIME, np.nan_to_num(values)).astype(np.int64)
 
     def lists(self, name: str, separator: str, *, integers: bool = True) -> pa.Array:
-        """A column of lists of texts; null where there is none.
-
-        Lists are list columns of Parquet, or text such as ["a", "b"], or with the separator or else with spaces. For
-        `integers` see `ids`.
-        """
+        """A column of lists of texts: list columns of Parquet, or text as `split_list` takes it. See `ids`."""
         column = self.columns[name]
         if is_list(column.type):
             inner = Rows({name: column.flatten()}, np.zeros(len(column.flatten()), np.int64))
@@ -284,21 +271,6 @@ def _moment(text: str) -> float | None:
 # ------------------------------------------------------------------ files
 
 
-class TableFile(Protocol):
-    """A file with columns."""
-
-    path: Path
-    columns: list[str]
-
-    def type_of(self, column: str) -> pa.DataType | None:
-        """The type of a column, or of the values in its lists; None if the file has no types."""
-        ...
-
-    def blocks(self, wanted: Sequence[str], progress: Callable[[int], None] = ...) -> Iterator[Rows]:
-        """Blocks of rows with the wanted columns; LogError if the file is damaged."""
-        ...
-
-
 def open_table(path: Path | str) -> TableFile:
     """Open a CSV or Parquet file; its first bytes tell which."""
     path = Path(path)
@@ -308,17 +280,18 @@ def open_table(path: Path | str) -> TableFile:
     return ParquetTable(path) if start.startswith(b"PAR1") else CsvTable(path, start)
 
 
-def require(file: TableFile, names: Iterable[str], what: str) -> None:
-    """Raise LogError unless the file has each of these columns once; `what` says who names them."""
+def listed(file: TableFile) -> str:
+    """Return the names of a file's columns, not too many of them, in words."""
+    return ", ".join(file.columns[:40]) + ", .." * (len(file.columns) > 40)
+
+
+def require(file: TableFile, names: Iterable[str]) -> None:
+    """Raise LogError unless the file has each of these columns once."""
     for name in names:
         copies = file.columns.count(name)
         if not copies:
-            columns = ", ".join(repr(column) for column in file.columns[:40])
-            more = f" and {len(file.columns) - 40} more" if len(file.columns) > 40 else ""
-            raise LogError(
-                f"{what} names the column {name!r}, but {file.path} has no such column{nearest(name, file.columns)}: "
-                f"its columns are {columns}{more}"
-            )
+            near = nearest(name, file.columns)
+            raise LogError(f"{file.path} has no column {name!r}{near}: its columns are {listed(file)}")
         if copies > 1:
             raise LogError(f"{file.path} has {copies} columns called {name!r}: give each a name of its own")
 
@@ -340,7 +313,6 @@ class CsvTable:
 
     def type_of(self, column: str) -> None:
         """None: cells are text whatever they mean."""
-        return
 
     def blocks(self, wanted: Sequence[str], progress: Callable[[int], None] = lambda read: None) -> Iterator[Rows]:
         """Blocks of rows; cells are text."""
@@ -441,3 +413,6 @@ class ParquetTable:
                     progress(size * done // self._total - size * before // self._total)
         except (OSError, pa.ArrowException) as problem:
             raise LogError(f"{self.path} is damaged ({first_line(problem)}): write or copy it again") from None
+
+
+TableFile = CsvTable | ParquetTable

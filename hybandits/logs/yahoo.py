@@ -323,12 +323,8 @@ class YahooReader:
     ----------
     kind : str
         "R6A" or "R6B".
-    user, arm : list of str
-        The names of the users' and of the articles' features.
-    files : list of Path
-        The files to read.
-    ignored : dict
-        What is not read in the given folders: path to reason.
+    files, ignored
+        The files to read, and what is not read in the given folders: path to reason.
 
     Examples
     --------

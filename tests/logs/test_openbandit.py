@@ -86,8 +86,8 @@ def test_a_campaign_without_affinities_has_no_pair_features(tmp_path: Path) -> N
 
 def test_an_item_without_affinities_is_refused(tmp_path: Path) -> None:
     lines = [line.rsplit(",", 1)[0] for line in (HEADER + ROUNDS).splitlines()]
-    with pytest.raises(LogError, match=r"the format openbandit .* no column 'user-item_affinity_2'"):
-        OpenBanditReader(campaign(tmp_path, "\n".join(lines) + "\n"))
+    with pytest.raises(LogError, match=r"no round .*there is no column 'user-item_affinity_2'"):
+        read(campaign(tmp_path, "\n".join(lines) + "\n"), tmp_path)
 
 
 TAIL = "u00000000,v00000000,w00000000,x00000000,0.0,0.0,0.0"
@@ -126,8 +126,8 @@ def test_bad_lines_are_skipped_and_counted(tmp_path: Path, row: str, kind: str) 
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        (ITEMS.replace("item_id", "id"), "names the column 'item_id'"),
-        (ITEMS.replace("item_feature", "feature"), "names the column 'item_feature_0'"),
+        (ITEMS.replace("item_id", "id"), "has no column 'item_id'"),
+        (ITEMS.replace("item_feature", "feature"), "has no column 'item_feature_0'"),
         (ITEMS.replace("\n1,1,1.0", "\n1,1,red"), "line 3: unparsable number"),
         (ITEMS.replace("\n1,1,", "\n1,0,"), "has the arm '0' twice"),
         (ITEMS.replace("bbbbbbbb11", ""), "line 3: missing value"),
@@ -140,9 +140,7 @@ def test_bad_items_are_refused(tmp_path: Path, items: str, message: str) -> None
 
 
 def test_a_header_that_is_another(tmp_path: Path) -> None:
-    with pytest.raises(
-        LogError, match=r"'propensity_score', but .* has no such column \(did you mean propensity_scores\?\)"
-    ):
+    with pytest.raises(LogError, match=r"has no column 'propensity_score' \(did you mean propensity_scores\?\)"):
         OpenBanditReader(campaign(tmp_path, HEADER.replace("propensity_score", "propensity_scores") + ROUNDS))
 
 

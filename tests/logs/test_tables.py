@@ -83,9 +83,7 @@ def test_no_line_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "item,Click,a,a\nx,1,2,3\n")
-    with pytest.raises(
-        LogError, match=r"'click', but .*x.csv has no such column \(did you mean Click\?\): its columns are 'item', "
-    ):
+    with pytest.raises(LogError, match=r"x.csv has no column 'click' \(did you mean Click\?\): its columns are item, "):
         ColumnsReader(path, mapping=Mapping(**SIMPLE))
     with pytest.raises(LogError, match="has 2 columns called 'a'"):
         ColumnsReader(path, mapping=Mapping(arm="item", reward="Click", user=["a"]))

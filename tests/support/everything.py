@@ -6,6 +6,7 @@ kernel gets another one afterwards, whether by compiling it or from machine code
 
 from __future__ import annotations
 
+import inspect
 import json
 import pkgutil
 import sys
@@ -55,11 +56,13 @@ def reached(known: dict[str, Any]) -> set[str]:
     seen = set(todo)
     while todo:
         function = known[todo.pop()].py_func
-        for called in function.__code__.co_names:
-            name = names.get(id(function.__globals__.get(called)))
-            if name is not None and name not in seen:
-                seen.add(name)
-                todo.append(name)
+        for called in map(function.__globals__.get, function.__code__.co_names):
+            by_kind = inspect.getclosurevars(called).nonlocals.get("kernels", {}) if inspect.isfunction(called) else {}
+            for each in (called, *by_kind.values()):
+                name = names.get(id(each))
+                if name is not None and name not in seen:
+                    seen.add(name)
+                    todo.append(name)
     return seen
 
 
