@@ -40,7 +40,7 @@ lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(BIN)/lint-imports
 
 serve: $(VENV)/service.stamp  ## run the decision service with simulated visitors: http://127.0.0.1:8000, until Ctrl-C
-	$(BIN)/python -m hybandits.service.demo
+	$(BIN)/python -m examples.service_demo
 
 bench: $(VENV)/bench.stamp  ## measure speed and memory (about 140 minutes; some parts: make bench PARTS="rounds reading"); writes bench.json
 	$(BIN)/python -m benchmarks --json bench.json $(PARTS)

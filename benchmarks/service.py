@@ -372,12 +372,12 @@ def _ceiling(folder: Path, seconds: float) -> float:
 def run_restart(plan: Plan) -> Section:
     """A long log: starting from it alone and with a snapshot, and recomputing all decisions."""
     from hybandits.foundation.files import read_toml
-    from hybandits.service.admin.verify import verify
     from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, PutArm
-    from hybandits.service.log.rows import encode_ids
-    from hybandits.service.log.sqlite import SqliteStore
+    from hybandits.service.log import encode_ids
     from hybandits.service.model_state import ModelState
     from hybandits.service.settings import read_bandit
+    from hybandits.service.sqlite import SqliteStore
+    from hybandits.service.verify import verify
     from hybandits.service.writer import Writer
 
     section = Section(

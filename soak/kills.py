@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from hybandits.service.admin.verify import verify
-from hybandits.service.log.rows import Arm, Decision, Retired, Reward, Row
-from hybandits.service.log.store import Store, open_store
+from hybandits.service.log import Arm, Decision, Retired, Reward, Row, Store, open_store
 from hybandits.service.model_state import ModelState
+from hybandits.service.verify import verify
 from soak.preloaded import BANDIT
 from soak.servers import SECONDS, Postgres, Service
 

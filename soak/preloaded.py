@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import hybandits.service.log.postgres
+import hybandits.service.postgres
 import hybandits.service.serving  # noqa: F401
 from hybandits.foundation.files import read_toml
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
-from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.settings import read_bandit
+from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
 
 BANDIT = """

@@ -10,8 +10,8 @@ import pytest
 
 import hybandits
 from hybandits.service.api import ENDPOINTS
-from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.settings import read_bandit
+from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
 from tests.support.bandits import served
 

@@ -12,7 +12,7 @@ import typer
 from hybandits.cli.shared import bar, plain_errors
 
 if TYPE_CHECKING:
-    from hybandits.service.log.store import Store
+    from hybandits.service.log import Store
 
 service = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Administer the log of a decision service.")
 
@@ -49,7 +49,7 @@ def serve(
     """
     with _needs_extra(), plain_errors():
         from hybandits.foundation.files import read_toml
-        from hybandits.service.log.store import StoreError
+        from hybandits.service.log import StoreError
         from hybandits.service.serving import Serving
         from hybandits.service.serving import serve as run
         from hybandits.service.settings import read_bandit
@@ -83,7 +83,7 @@ def verify(
     differ by 1e-9. The exit code is 1 if a decision differs.
     """
     with _opened(bandit, store) as log:
-        from hybandits.service.admin.verify import verify
+        from hybandits.service.verify import verify
 
         done = 0
         with bar("verifying", log.last()[0]) as advance:
@@ -110,8 +110,8 @@ def verify(
             typer.echo(f"  {example}")
         wrong = None
         if previous is not None:
-            from hybandits.service.admin.rotate import contradiction
-            from hybandits.service.log.store import open_store
+            from hybandits.service.log import open_store
+            from hybandits.service.rotate import contradiction
 
             with closing(open_store(previous, create=False)) as before:
                 wrong = contradiction(log, before)
@@ -157,7 +157,7 @@ def export(
 ) -> None:
     """Write decisions and rewards as a log for describe, fit, evaluate and other tools (Parquet)."""
     with _opened(bandit, store) as log:
-        from hybandits.service.admin.export import export
+        from hybandits.service.export import export
 
         with bar("exporting", log.last()[0]) as advance:
             written, problems = export(log, out, progress=advance)
@@ -184,8 +184,8 @@ def rotate(
     with _opened(bandit, store) as old:
         import time
 
-        from hybandits.service.admin.rotate import rotate
-        from hybandits.service.log.store import open_store
+        from hybandits.service.log import open_store
+        from hybandits.service.rotate import rotate
         from hybandits.service.settings import seconds
 
         since = round((time.time() - seconds("--carry", carry)) * 1e6)
@@ -199,7 +199,7 @@ def rotate(
 @contextmanager
 def _opened(bandit: Path, store: str | None) -> Iterator[Store]:
     with _needs_extra(), plain_errors():
-        from hybandits.service.log.store import StoreError, open_store
+        from hybandits.service.log import StoreError, open_store
 
         try:
             log = open_store(store or str(_beside(bandit)), create=False)

@@ -41,11 +41,10 @@ from hybandits.service.commands import (
     Refused,
     Retire,
 )
-from hybandits.service.dashboard.metrics import Metrics
-from hybandits.service.dashboard.page import locked_page, page_response
-from hybandits.service.dashboard.view import View, Views
-from hybandits.service.log.rows import ARMS, Arm, Decision, Reward, Value, decode_ids
-from hybandits.service.log.store import Found, StoreError
+from hybandits.service.log import ARMS, Arm, Decision, Found, Reward, StoreError, Value, decode_ids
+from hybandits.service.metrics import Metrics
+from hybandits.service.page import locked_page, page_response
+from hybandits.service.view import View, Views
 from hybandits.service.writer import Writer, answer_of
 
 LARGEST_BODY = 4_000_000

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
-from hybandits.service.log.rows import ALL, Candidates, Value
+from hybandits.service.log import ALL, Candidates, Value
 
 MOST = 1_000
 """Items of a batch, and candidates of a decision."""

@@ -19,7 +19,7 @@ from hybandits.foundation.checks import FloatArray, nearest
 from hybandits.policies.base import Policy
 from hybandits.service.commands import LONGEST, UNREADABLE, Decide, Ids, Refused, unreadable, unusable_features
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log.rows import (
+from hybandits.service.log import (
     ALL,
     CONTINUED,
     DECISION,
@@ -31,15 +31,19 @@ from hybandits.service.log.rows import (
     Continued,
     Decision,
     Ended,
+    Found,
     Opened,
     Promoted,
+    Reading,
     Retired,
     Reward,
     Row,
+    Snapshot,
+    Store,
+    StoreError,
     Value,
     encode_ids,
 )
-from hybandits.service.log.store import Found, Reading, Snapshot, Store, StoreError
 from hybandits.service.settings import LIVE, Bandit
 from hybandits.service.summary import Summary
 

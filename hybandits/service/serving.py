@@ -26,7 +26,7 @@ from hybandits.features import FeatureMap
 from hybandits.foundation.files import read_toml
 from hybandits.service.access import LOOPBACK, read_tokens
 from hybandits.service.api import application
-from hybandits.service.log.store import StoreError, open_store
+from hybandits.service.log import StoreError, open_store
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.writer import Writer
 

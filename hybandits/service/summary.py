@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from hybandits.service.log.rows import Decision
+from hybandits.service.log import Decision
 from hybandits.statistics import running_guess
 
 BINS = 240

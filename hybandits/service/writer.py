@@ -35,7 +35,7 @@ from hybandits.service.commands import (
     Refused,
     unusable_features,
 )
-from hybandits.service.log.rows import (
+from hybandits.service.log import (
     SCHEMA,
     Arm,
     Candidates,
@@ -43,14 +43,17 @@ from hybandits.service.log.rows import (
     Closed,
     Content,
     Decision,
+    Found,
     Opened,
     Promoted,
     Retired,
     Reward,
     Row,
+    Store,
+    StoreError,
+    Transaction,
     decode_ids,
 )
-from hybandits.service.log.store import Found, Store, StoreError, Transaction
 from hybandits.service.model_state import ModelState
 from hybandits.service.settings import CHANGEABLE, Bandit, in_words
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from hybandits.__main__ import app
 from hybandits.service.client import Client
-from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.sqlite import SqliteStore
 from tests.support.bandits import decide, put, reward, writer
 
 BANDIT = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybandits.service.log.store import Store, open_store
+from hybandits.service.log import Store, open_store
 from soak.servers import Postgres
 
 

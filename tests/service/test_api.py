@@ -14,10 +14,10 @@ import pytest
 
 from hybandits.service import api
 from hybandits.service.access import Tokens
-from hybandits.service.admin.verify import verify
 from hybandits.service.api import LARGEST_BODY, application
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log.store import StoreError
+from hybandits.service.log import StoreError
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 

@@ -15,11 +15,11 @@ import httpx
 import numpy as np
 import pytest
 
+from examples.service_demo import BANDIT, Newsroom, demonstrate, visit
 from hybandits.service import demo
-from hybandits.service.admin.verify import verify
-from hybandits.service.demo import BANDIT, Newsroom, demonstrate, visit
-from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.settings import read_bandit
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import served
 
@@ -47,7 +47,7 @@ def test_what_cannot_be_shown_is_said_before_anything_is_served(settings: dict[s
 
 @pytest.mark.slow
 def test_readers_come_to_any_port_that_is_free() -> None:
-    command = [sys.executable, "-m", "hybandits.service.demo", "--port", "0", "--rate", "50"]
+    command = [sys.executable, "-m", "examples.service_demo", "--port", "0", "--rate", "50"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[4]

@@ -11,12 +11,11 @@ import apsw
 import httpx
 import pytest
 
-from hybandits.service.admin.verify import verify
 from hybandits.service.commands import OfArm, PutArm
-from hybandits.service.log.rows import Closed, Decision
-from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.log.store import Store, StoreError, open_store
+from hybandits.service.log import Closed, Decision, Store, StoreError, open_store
 from hybandits.service.model_state import ModelState
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
 from tests.support.bandits import CLICKS, FILE, USER, Clock, ask, bandit, decide, models, put, reward, served, writer

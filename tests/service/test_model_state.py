@@ -13,9 +13,9 @@ import pytest
 
 from hybandits.service.commands import GiveReward, OfArm, Promote, PutArm
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log.rows import Row
-from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log import Row
 from hybandits.service.model_state import ModelState
+from hybandits.service.sqlite import SqliteStore
 from hybandits.service.summary import FIRST_BIN
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, FILE, Clock, bandit, decide, outcome_of, put, retire, writer

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hybandits.service.admin.rotate import contradiction, rotate
-from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Retire
-from hybandits.service.log.rows import encode_ids
-from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log import encode_ids
 from hybandits.service.model_state import ModelState
+from hybandits.service.rotate import contradiction, rotate
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import FILE, USER, Clock, bandit, models, outcome_of
 

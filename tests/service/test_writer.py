@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from hybandits.service import model_state
-from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Refused, Retire
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log.rows import ALL, Closed, Decision, encode_ids
-from hybandits.service.log.rows import Reward as RewardRow
-from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.log.store import StoreError, Transaction
+from hybandits.service.log import ALL, Closed, Decision, StoreError, Transaction, encode_ids
+from hybandits.service.log import Reward as RewardRow
 from hybandits.service.model_state import ModelState
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
     CLICKS,

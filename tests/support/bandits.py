@@ -15,8 +15,8 @@ import uvicorn
 from hybandits.service.access import Tokens
 from hybandits.service.api import application
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Outcome, PutArm, Retire
-from hybandits.service.log.sqlite import SqliteStore
 from hybandits.service.settings import Bandit, read_bandit
+from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
 
 FILE: dict[str, Any] = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from hybandits.service.log.rows import ALL, Decision, Reward, Row
-from hybandits.service.log.store import Store, open_store
+from hybandits.service.log import ALL, Decision, Reward, Row, Store, open_store
 
 
 def decision(number: int, event: str, *, time: int = 0) -> Row:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybandits.service.log.rows import Decision
+from hybandits.service.log import Decision
 
 
 def decision(**fields: Any) -> Decision:

@@ -12,10 +12,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hybandits.service.log import sqlite
+from hybandits.service.log import StoreError, sqlite
 from hybandits.service.log import store as store_module
-from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.log.store import StoreError
+from hybandits.service.sqlite import SqliteStore
 from tests.support.disks import Disk
 from tests.support.log_rows import append, decision
 

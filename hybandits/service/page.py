@@ -20,8 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from hybandits.service.dashboard.estimates import ENOUGH, Comparison
-from hybandits.service.dashboard.view import Band, Curves, View
+from hybandits.service.view import ENOUGH, Band, Comparison, Curves, View
 
 NOTHING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 

@@ -9,12 +9,11 @@ from typing import Any
 import apsw
 import pytest
 
-from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Answer, Command, Decide, GiveReward, OfArm, PutArm, Retire
-from hybandits.service.log.rows import Decision, Row
-from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.log.store import Store, StoreError
+from hybandits.service.log import Decision, Row, Store, StoreError
 from hybandits.service.model_state import ModelState
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, bandit
 from tests.support.disks import VARIANTS, Disk

@@ -12,8 +12,7 @@ import numpy as np
 
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
-from hybandits.service.log.rows import Decision, Row
-from hybandits.service.log.store import Store
+from hybandits.service.log import Decision, Row, Store
 from hybandits.service.model_state import ModelState, Pool, reward_in_time, walk
 
 ROWS = 5_000

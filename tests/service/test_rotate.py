@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 import hybandits.service.model_state
-from hybandits.service.admin.export import EARLIER, NO_REWARD, OPEN, export
-from hybandits.service.admin.rotate import contradiction, rotate
-from hybandits.service.admin.verify import verify
 from hybandits.service.api import _active_at
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm, Refused
-from hybandits.service.log.rows import ARMS, DECISION, Continued, Decision, Row, encode
-from hybandits.service.log.sqlite import SqliteStore
-from hybandits.service.log.store import Store, StoreError, open_store
+from hybandits.service.export import EARLIER, NO_REWARD, OPEN, export
+from hybandits.service.log import ARMS, DECISION, Continued, Decision, Row, Store, StoreError, encode, open_store
 from hybandits.service.model_state import ModelState, walk
+from hybandits.service.rotate import contradiction, rotate
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
     CLICKS,

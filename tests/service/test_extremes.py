@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.dashboard.metrics import Metrics
-from hybandits.service.dashboard.page import page
-from hybandits.service.dashboard.view import View, make_view
+from hybandits.service.metrics import Metrics
+from hybandits.service.page import page
+from hybandits.service.view import View, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import FILE, USER, Clock, put, writer
 

@@ -16,9 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
-from hybandits.service.dashboard.estimates import Comparison, Estimate
-from hybandits.service.dashboard.page import content, headers, page
-from hybandits.service.dashboard.view import Band, Curves, View, make_view
+from hybandits.service.page import content, headers, page
+from hybandits.service.view import Band, Comparison, Curves, Estimate, View, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, served, writer
 from tests.support.browser import BELOW_CONTRAST, Watched, a_browser

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import hybandits.service.log.store
-from hybandits.service.admin.verify import verify
-from hybandits.service.log.rows import FEW, Arm, Closed, Opened, Retired, Row
-from hybandits.service.log.store import Found, Snapshot, Store, StoreError, open_store
+import hybandits.service.log
+from hybandits.service.log import FEW, Arm, Closed, Found, Opened, Retired, Row, Snapshot, Store, StoreError, open_store
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support import log_rows
 from tests.support.bandits import CLICKS, Clock, bandit, decide, models, put
@@ -76,7 +75,7 @@ def test_rows_come_back_as_they_were_and_in_order(store: Store) -> None:
 
 
 def test_many_rows_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hybandits.service.log.store, "PAGE", 3)
+    monkeypatch.setattr(hybandits.service.log, "PAGE", 3)
     for n in range(1, 11):
         append(store, decision(2 * n - 1, f"e{n}"), reward(2 * n, f"e{n}", 2 * n - 1, n))
     assert [row.number for row in store.rows(0)] == list(range(1, 21))
@@ -238,7 +237,7 @@ def test_services_on_one_log_have_one_model(address: str) -> None:
 def _start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", log_rows.__name__, *arguments],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from hybandits.service.admin.verify import Verification, verify
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.log.rows import Decision, Row, encode
-from hybandits.service.log.sqlite import SqliteStore
+from hybandits.service.log import Decision, Row, encode
 from hybandits.service.model_state import ModelState, walk
+from hybandits.service.sqlite import SqliteStore
+from hybandits.service.verify import Verification, verify
 from hybandits.service.writer import Writer
 from tests.support.bandits import USER, decide, put, reward, writer
 

@@ -10,12 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from hybandits.service.admin.verify import verify
 from hybandits.service.commands import Decide, GiveReward, Refused
+from hybandits.service.log import StoreError
 from hybandits.service.log import postgres as postgres_module
-from hybandits.service.log.postgres import PostgresStore
-from hybandits.service.log.store import StoreError
 from hybandits.service.model_state import ModelState
+from hybandits.service.postgres import PostgresStore
+from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from soak.servers import Postgres
 from tests.support.bandits import FILE, USER, Clock, ask, bandit, decide, models, outcome_of, put

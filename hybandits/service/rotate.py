@@ -6,8 +6,20 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hybandits.service.log.rows import DECISION, FEW, Arm, Continued, Decision, Ended, Retired, Row
-from hybandits.service.log.store import Reading, Store, StoreError, not_empty
+from hybandits.service.log import (
+    DECISION,
+    FEW,
+    Arm,
+    Continued,
+    Decision,
+    Ended,
+    Reading,
+    Retired,
+    Row,
+    Store,
+    StoreError,
+    not_empty,
+)
 from hybandits.service.model_state import ModelState, continued
 
 TOGETHER = 1_000

@@ -6,12 +6,12 @@ import warnings
 from pathlib import Path
 
 import pytest
+from hybandits.service.dashboard import view as view_module
 from prometheus_client.parser import text_string_to_metric_families
 
-from hybandits.service.dashboard import view as view_module
-from hybandits.service.dashboard.metrics import Metrics
-from hybandits.service.dashboard.view import make_view
+from hybandits.service.metrics import Metrics
 from hybandits.service.model_state import ModelState
+from hybandits.service.view import make_view
 from tests.support.bandits import CLICKS, USER, Clock, decide, put, reward, served, writer
 
 

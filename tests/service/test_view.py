@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hybandits.service.dashboard import view as view_module
 
 from hybandits.service.commands import Decide, GiveReward
-from hybandits.service.dashboard import view as view_module
-from hybandits.service.dashboard.view import ARMS, POINTS, SHARES, View, Views, make_view
-from hybandits.service.log.store import StoreError
+from hybandits.service.log import StoreError
+from hybandits.service.view import ARMS, POINTS, SHARES, View, Views, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, put, retire, served, writer
 

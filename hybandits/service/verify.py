@@ -11,8 +11,7 @@ import numpy as np
 from hybandits.foundation.checks import FloatArray
 from hybandits.service.commands import Decide, Refused
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log.rows import DECISION, Continued, Decision, Ended, Row
-from hybandits.service.log.store import Store
+from hybandits.service.log import DECISION, Continued, Decision, Ended, Row, Store
 from hybandits.service.model_state import ModelState, continued, walk
 
 TOLERANCE = 1e-9

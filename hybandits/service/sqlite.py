@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from hybandits.service.log.store import LAST, Dialect, Result, Store, StoreError, Values, empty
+from hybandits.service.log import LAST, Dialect, Result, Store, StoreError, Values, empty
 
 SAFE_VERSION = (3, 51, 3)
 """Earlier versions of SQLite can corrupt a WAL when it is reset."""

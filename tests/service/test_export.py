@@ -11,8 +11,8 @@ from hybandits.evaluation import evaluate
 from hybandits.evaluation.view import View
 from hybandits.foundation.checks import FloatArray
 from hybandits.logs.store import Id, LogError, Tables
-from hybandits.service.admin.export import NO_REWARD, OPEN, export
 from hybandits.service.commands import GiveReward
+from hybandits.service.export import NO_REWARD, OPEN, export
 from hybandits.service.writer import Writer
 from tests.support.bandits import (
     CLICKS,

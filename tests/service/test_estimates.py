@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hybandits.service.dashboard import estimates
 from scipy import stats
 
-from hybandits.service.dashboard import estimates
-from hybandits.service.dashboard.estimates import Estimate, Side, above, compared, live_rewards, so_far, weighted
 from hybandits.service.summary import Compared, Largest, Summary, Terms
+from hybandits.service.view import Estimate, Side, above, compared, live_rewards, so_far, weighted
 from hybandits.statistics import bernstein
 from tests.support.service_rows import Lots, decision
 

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from hybandits.service.log.store import LAST, Dialect, Result, Store, StoreError, Values
+from hybandits.service.log import LAST, Dialect, Result, Store, StoreError, Values
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""

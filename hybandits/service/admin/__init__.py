@@ -1,1 +1,0 @@
-"""Looking after the log: recompute it, export it, move old rows out of it."""

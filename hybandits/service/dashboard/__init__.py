@@ -1,1 +1,0 @@
-"""Looking at the service: estimates, the page, what keeps it up to date, and metrics."""

@@ -1,1 +1,0 @@
-"""The log: what its rows are, and the two stores that keep it."""
