@@ -24,22 +24,28 @@ StoreOption = Annotated[
     ),
 ]
 BanditFile = Annotated[Path, typer.Argument(help="The bandit's file.", metavar="bandit.toml")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help="A file with the token that requests must carry; a second line is for arms and promote."),
+]
+PreviousLog = Annotated[
+    str | None, typer.Option(help="The log that this one continues: check that it begins where that one ended.")
+]
+NewLog = Annotated[
+    str, typer.Argument(help="The new log: a SQLite file, or postgresql://USER@HOST/DATABASE.", metavar="NEW")
+]
+Carry = Annotated[
+    str, typer.Option(help="Copy decisions that are younger than this, open or not: 12h, 30d.", metavar="TIME")
+]
 
 
 def serve(
     bandit: BanditFile,
     store: StoreOption = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen at. Addresses other than loopback need --token-file.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file with the token that requests must carry; a second line is the token for arms and promote."
-        ),
-    ] = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Serve decisions: POST /v1/decisions and /v1/rewards, and a dashboard.
 
@@ -49,7 +55,6 @@ def serve(
     """
     with _needs_extra(), plain_errors():
         from hybandits.foundation.files import read_toml
-        from hybandits.service.log import StoreError
         from hybandits.service.serving import Serving
         from hybandits.service.serving import serve as run
         from hybandits.service.settings import read_bandit
@@ -57,25 +62,20 @@ def serve(
         read_bandit(read_toml(bandit))  # notice a wrong setting here, not in a worker
         serving = Serving(
             bandit=str(bandit),
-            store=store or str(_beside(bandit)),
+            store=store or str(bandit.with_suffix(".db")),
             host=host,
             port=port,
             workers=workers,
             tokens=None if token_file is None else str(token_file),
         )
-        try:
-            run(serving, lambda url: typer.echo(f"hybandits: serving {bandit} at {url} (Ctrl-C ends it)", err=True))
-        except StoreError as problem:
-            raise ValueError(str(problem)) from None
+        run(serving, lambda url: typer.echo(f"hybandits: serving {bandit} at {url} (Ctrl-C ends it)", err=True))
 
 
 @service.command()
 def verify(
     bandit: BanditFile,
     store: StoreOption = None,
-    previous: Annotated[
-        str | None, typer.Option(help="The log that this one continues: check that it begins where that one ended.")
-    ] = None,
+    previous: PreviousLog = None,
 ) -> None:
     """Recompute every decision of the log, and say which come out differently.
 
@@ -85,15 +85,8 @@ def verify(
     with _opened(bandit, store) as log:
         from hybandits.service.verify import verify
 
-        done = 0
         with bar("verifying", log.last()[0]) as advance:
-
-            def progress(row: int) -> None:
-                nonlocal done
-                advance(row - done)
-                done = row
-
-            result = verify(log, progress)
+            result = verify(log, advance)
         typer.echo(
             f"{result.decisions:,} decisions: {result.decisions - result.different - result.near_ties:,} same, "
             f"{result.near_ties:,} near ties, {result.different:,} different "
@@ -169,13 +162,9 @@ def export(
 @service.command()
 def rotate(
     bandit: BanditFile,
-    new: Annotated[
-        str, typer.Argument(help="The new log: a SQLite file, or postgresql://USER@HOST/DATABASE.", metavar="NEW")
-    ],
+    new: NewLog,
     store: StoreOption = None,
-    carry: Annotated[
-        str, typer.Option(help="Copy decisions that are younger than this, open or not: 12h, 30d.", metavar="TIME")
-    ] = "1d",
+    carry: Carry = "1d",
 ) -> None:
     """End the log, and begin a new one with a snapshot of its model and the decisions that are still open.
 
@@ -199,20 +188,10 @@ def rotate(
 @contextmanager
 def _opened(bandit: Path, store: str | None) -> Iterator[Store]:
     with _needs_extra(), plain_errors():
-        from hybandits.service.log import StoreError, open_store
+        from hybandits.service.log import open_store
 
-        try:
-            log = open_store(store or str(_beside(bandit)), create=False)
-            try:
-                yield log
-            finally:
-                log.close()
-        except StoreError as problem:
-            raise ValueError(str(problem)) from None
-
-
-def _beside(bandit: Path) -> Path:
-    return bandit.with_suffix(".db")
+        with closing(open_store(store or str(bandit.with_suffix(".db")), create=False)) as log:
+            yield log
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""Access control: tokens; without tokens, programs on this machine, but no pages from other origins."""
+"""Access control: by tokens, or without them for programs on this machine but no pages from other origins."""
 
 from __future__ import annotations
 
 import hmac
-from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.types import Scope
@@ -61,17 +61,11 @@ class Access:
         may_manage = self._manage is not None and hmac.compare_digest(given, self._manage)
         if scheme.lower() != b"bearer" or not (may_use or may_manage):
             wrong = "no token" if not authorization else "no token of this service"
-            raise Refused(
-                401,
-                f"The request carries {wrong}. Send one in the header Authorization: Bearer TOKEN.",
-                field="Authorization",
-            )
+            detail = f"The request carries {wrong}. Send one in the header Authorization: Bearer TOKEN."
+            raise Refused(401, detail, field="Authorization")
         if manage and self._manage is not None and not may_manage:
-            raise Refused(
-                403,
-                "Arms and promote need the second token of the token file, and this is the first. Send the second.",
-                field="Authorization",
-            )
+            detail = "Arms and promote need the second token of the token file, and this is the first. Send the second."
+            raise Refused(403, detail, field="Authorization")
 
     def permits(self, scope: Scope) -> bool:
         """Return whether a request carries a token, or none is needed."""
@@ -88,21 +82,13 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def _check_origin(scope: Scope) -> None:
-    """Refuse requests that a browser sends for a page of another origin.
-
-    Without tokens everybody on this machine may use the service, and so could every page that its browsers show: by a
-    request to another origin, or under a name of its own that resolves to 127.0.0.1 (DNS rebinding).
-    """
+    """Refuse requests of a browser for a page of another origin, or for a name that resolves here (DNS rebinding)."""
     headers = dict(scope["headers"])
     host, origin, site = headers.get(b"host"), headers.get(b"origin"), headers.get(b"sec-fetch-site")
     if host is not None and not _is_loopback(host):
-        raise Refused(
-            403,
-            f"The request is for the host {host.decode('latin-1')!r}, and a service without a token answers for "
-            f"{', '.join(LOOPBACK)} only. Use one of these names, or start it with --token-file.",
-            field="Host",
-            value=host.decode("latin-1"),
-        )
+        name = host.decode("latin-1")
+        detail = f"Without a token only {', '.join(LOOPBACK)} are served, got the host {name!r}. Use --token-file."
+        raise Refused(403, detail, field="Host", value=name)
     if origin is not None and origin.partition(b"://")[2] != host:
         raise _cross_origin("Origin", origin)
     is_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
@@ -111,19 +97,13 @@ def _check_origin(scope: Scope) -> None:
 
 
 def _cross_origin(name: str, value: bytes) -> Refused:
-    return Refused(
-        403,
-        f"The request comes from a page of another origin ({name}: {value.decode('latin-1')}), and a service without a "
-        "token does not serve those. Start it with --token-file, and send the token.",
-        field=name,
-        value=value.decode("latin-1"),
-    )
+    text = value.decode("latin-1")
+    detail = f"Without a token pages of other origins are not served, got {name}: {text}. Use --token-file."
+    return Refused(403, detail, field=name, value=text)
 
 
-@lru_cache(maxsize=64)
 def _is_loopback(host: bytes) -> bool:
-    text = host.lower().decode("latin-1")
-    name, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit():
-        name = text
-    return name.removeprefix("[").removesuffix("]") in LOOPBACK
+    try:
+        return urlsplit(f"//{host.decode('latin-1')}").hostname in LOOPBACK
+    except ValueError:
+        return False

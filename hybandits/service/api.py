@@ -1,8 +1,6 @@
-"""The endpoints of the service.
+"""The endpoints of the service: functions under `endpoint`, from which routes, access rules and `openapi` derive.
 
-Each is a function under `endpoint`, which says where it is, who may call it, what it reads and what it answers. Routes,
-access rules, metrics and the description for programs (`openapi`) derive from that. Parameters of a function are named
-for what they take: `id` from the path, `body`, or the whole `scope`.
+Parameters of a function are named for what they take: `id` from the path, `body`, or the whole `scope`.
 """
 
 from __future__ import annotations
@@ -53,9 +51,6 @@ LARGEST_BODY = 4_000_000
 BODY_SECONDS = 10.0
 """Seconds that a request's body may take to arrive."""
 
-RECENT = 3.0
-"""Seconds for which a write shows that the service can write."""
-
 
 class AnyText(StringConvertor):
     """Ids in paths: any text, line breaks and slashes included."""
@@ -64,9 +59,6 @@ class AnyText(StringConvertor):
 
 
 register_url_convertor("any", AnyText())
-
-
-# -------------------------------------------------------------- answers, as programs see them
 
 
 class Decided(msgspec.Struct):
@@ -79,10 +71,9 @@ class Decided(msgspec.Struct):
 
 
 class RecordedDecision(Decided):
-    """Everything that the log knows about a decision; its time is in seconds since 1970.
+    """Everything that the log has about a decision; its time is in seconds since 1970.
 
-    `learned` is whether the reward counts. `closed` is whether the window has passed, and `learned_reward` what has
-    been learned by now: the reward, or what counts without one; null if nothing has.
+    `learned` says whether the reward counts, and `learned_reward` is the value that has been learned, or null.
     """
 
     row: int
@@ -130,9 +121,6 @@ class Health(msgspec.Struct):
     version: int | msgspec.UnsetType = msgspec.UNSET
 
 
-# -------------------------------------------------------------- the service and its table of endpoints
-
-
 class Service:
     """Everything that endpoints use."""
 
@@ -151,8 +139,8 @@ class Service:
 
     async def batch(self, items: Sequence[Command | Refused]) -> Answer:
         """Hand the usable items of a batch to the writer; every item has a status of its own."""
-        commands = [item for item in items if not isinstance(item, Refused)]
-        served = await self.writer.request(commands) if commands else []
+        usable = [item for item in items if not isinstance(item, Refused)]
+        served = await self.writer.request(usable) if usable else []
         if served and isinstance(served[0], Refused) and served[0].status == 503:  # nothing could be written
             raise served[0]
         following = iter(served)
@@ -165,18 +153,16 @@ class Service:
         return outcome.document()
 
     async def probe(self) -> str | None:
-        """Read what others have written, write an empty transaction, and return why that fails, if it does."""
+        """Read what others have written, write an empty transaction, and return why that fails."""
         await self.writer.request([])
         return self.writer.trouble
 
 
 class Endpoint:
-    """One method of one path, as an ASGI application.
+    """One method of one path, as an ASGI application, with the name and docstring of its handler.
 
-    Its name and its summary, for metrics and programs, are those of the handler. `answers` are structs, lists of one,
-    or media types by status; `problems` are statuses of refusals of its own. `body` is the command that is read, with
-    `batch` a list of them, and without `required` it may be empty. `token` and `manage` say whether a token is needed
-    where there is one, and the second one where there are two.
+    `answers` are structs, lists of one, or media types by status. `body` is the command that is read, with `batch` a
+    list of them. `token` and `manage` ask for a token, and for the second one, where there are any.
     """
 
     def __init__(
@@ -238,9 +224,6 @@ def endpoint(method: str, path: str, answers: dict[int, Any], **options: Any) ->
     return declare
 
 
-# -------------------------------------------------------------- decisions and rewards
-
-
 @endpoint("POST", "/v1/decisions", {201: Decided, 200: Decided}, body=Decide, problems=(409,))
 async def decide(service: Service, body: Decide) -> Answer:
     """Make a decision. The same id and body again give the same answer."""
@@ -274,14 +257,9 @@ async def decision(service: Service, id: str) -> Answer:
     last_closed = state.closed  # read first, because a reward that came in time is in the log by then
     row, given = (await asyncio.to_thread(writer.store.find, [id])).get(id, Found())
     if row is None:
-        raise Refused(
-            404,
-            f"There is no decision with the event id {id!r}. Use the event_id that it was answered with.",
-            field="id",
-            value=id,
-        )
-    content = row.content
-    assert isinstance(content, Decision)
+        detail = f"There is no decision with the event id {id!r}. Use the event_id that it was answered with."
+        raise Refused(404, detail, field="id", value=id)
+    content = row.decision
     reward = None if given is None else given.content
     assert reward is None or isinstance(reward, Reward)
     ids = decode_ids(content.candidates)
@@ -307,7 +285,6 @@ async def decision(service: Service, id: str) -> Answer:
 
 
 def _active_at(writer: Writer, version: int) -> list[str]:
-    """Return the arms that were active at a row, in the order of their first rows."""
     active: dict[str, bool] = {}
     for row in writer.store.rows(0, version, ARMS):
         active[row.content.arm] = isinstance(row.content, Arm)  # type: ignore[union-attr]
@@ -315,12 +292,9 @@ def _active_at(writer: Writer, version: int) -> list[str]:
 
 
 def probabilities_of(decision: Decision, ids: list[str]) -> dict[str, float]:
-    """Return the probability of every candidate, from the policy's own probabilities and the floor."""
+    """Return the probability of every candidate, from the policy's own and the floor."""
     own, mixed = dict(decision.lot), with_floor.py_func  # a few numbers are not worth the time to compile
     return {arm: mixed(own.get(i, 0.0), decision.floor, decision.n) for i, arm in enumerate(ids)}
-
-
-# -------------------------------------------------------------- arms and policies
 
 
 @endpoint("GET", "/v1/arms", {200: list[ArmState]})
@@ -328,14 +302,8 @@ async def arms(service: Service) -> Answer:
     """List all arms, those included that other servers have put."""
     if await service.probe() is not None:
         raise Refused(503, f"{service.writer.trouble} Ask again.")
-    known = list(service.writer.state.arms.items())
-    return Answer(
-        200,
-        [
-            {"arm": arm, "active": each.active, "features": each.features, "version": each.version}
-            for arm, each in known
-        ],
-    )
+    arms = list(service.writer.state.arms.items())
+    return Answer(200, [ArmState(arm, each.active, each.features, each.version) for arm, each in arms])
 
 
 @endpoint("PUT", "/v1/arms/{id}", {201: ArmState, 200: ArmState}, body=PutArm, required=False, manage=True)
@@ -352,9 +320,8 @@ async def retire_arm(service: Service, id: str) -> Answer:
 
 def _arm_id(id: str) -> str:
     if not 1 <= len(id) <= LONGEST:
-        raise Refused(
-            422, f"The id of an arm has 1 to {LONGEST} characters, got {len(id)}. Choose another.", field="id", value=id
-        )
+        detail = f"The id of an arm has 1 to {LONGEST} characters, got {len(id)}. Choose another."
+        raise Refused(422, detail, field="id", value=id)
     return id
 
 
@@ -362,9 +329,6 @@ def _arm_id(id: str) -> str:
 async def promote(service: Service, body: Promote) -> Answer:
     """Let another policy decide."""
     return await service.request(body)
-
-
-# -------------------------------------------------------------- dashboard, metrics, health
 
 
 @endpoint("GET", "/", {200: "text/html"}, token=False)
@@ -376,7 +340,7 @@ async def page(service: Service, scope: Scope) -> Response:
         if refused.status != 401:
             raise
         return locked_page(refused=header(scope, b"authorization") is not None)
-    return page_response(await service.views.newest(), header(scope, b"if-none-match"))
+    return page_response(await service.views.newest())
 
 
 @endpoint("GET", "/v1/view", {200: View})
@@ -408,26 +372,18 @@ async def healthy(service: Service) -> Answer:
 
 @endpoint("GET", "/readyz", {200: Health}, token=False)
 async def ready(service: Service, scope: Scope) -> Answer:
-    """Check that the service can write, by a write if there was none recently."""
-    writer = service.writer
-    if time.monotonic() - writer.wrote > RECENT or writer.trouble is not None:
-        trouble = await service.probe()
-        if trouble is not None:
-            hidden = "The service cannot write now. Ask with the token for the reason."
-            raise Refused(503, trouble if service.access.permits(scope) else hidden)  # reasons name files and hosts
-    return Answer(200, {"status": "ok", "version": writer.state.row})
-
-
-# -------------------------------------------------------------- the application
+    """Check that the service can write, by a write that changes nothing."""
+    trouble = await service.probe()
+    if trouble is not None:
+        hidden = "The service cannot write now. Ask with the token for the reason."
+        raise Refused(503, trouble if service.access.permits(scope) else hidden)  # reasons name files and hosts
+    return Answer(200, {"status": "ok", "version": service.writer.state.row})
 
 
 def application(
     writer: Writer, *, tokens: Tokens | None = None, stopped: Callable[[], object] = lambda: None
 ) -> Starlette:
-    """Return the service as an ASGI application, which starts the writer and stops it at the end.
-
-    `stopped` is called when nobody uses the log any more.
-    """
+    """Return the service as an ASGI application; `stopped` is called when nobody uses the log any more."""
     service = Service(writer, tokens or Tokens())
 
     @contextlib.asynccontextmanager
@@ -443,7 +399,7 @@ def application(
         lifespan=lifespan,
         exception_handlers={HTTPException: _not_found},
     )
-    app.router.redirect_slashes = False  # a path with another slash does not exist
+    app.router.redirect_slashes = False
     app.state.service = service
     return app
 
@@ -470,24 +426,19 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
 
 
 def _too_large(size: int) -> Refused:
-    return Refused(
-        413,
-        f"The body has at least {size:,} bytes, and {LARGEST_BODY:,} are accepted. Send smaller batches.",
-        field="body",
-        value=size,
-    )
+    detail = f"The body has at least {size:,} bytes, and {LARGEST_BODY:,} are accepted. Send smaller batches."
+    return Refused(413, detail, field="body", value=size)
 
 
 def _id(scope: Scope) -> str:
-    """Return the id in a path; undecodable bytes would all become the same character, so they are refused."""
+    """Return the id in a path; undecodable bytes would all become the same character."""
     path: bytes = scope["raw_path"]
     try:
         unquote_to_bytes(path).decode()
     except UnicodeDecodeError:
         text = path.decode("latin-1")
-        raise Refused(
-            422, f"The path {text!r} is not UTF-8. Encode the id as UTF-8 before % is used.", field="id", value=text
-        ) from None
+        detail = f"The path {text!r} is not UTF-8. Encode the id as UTF-8 before % is used."
+        raise Refused(422, detail, field="id", value=text) from None
     id: str = scope["path_params"]["id"]
     return id
 
@@ -507,7 +458,6 @@ def problem(refused: Refused) -> Response:
 
 
 async def _not_found(request: Request, wrong: Exception) -> Response:
-    """Refuse an unknown path or method."""
     method, path = request.method, request.url.path
     matching = [each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE]
     allowed = ", ".join(sorted({method for each in matching for method in each.methods}))

@@ -1,9 +1,7 @@
 """A client of the service, for synchronous and asynchronous code.
 
-A request that fails is sent again. For decisions and rewards that is safe: decisions carry the id of their event, which
-the client creates where the caller has none, and the service counts every event and every reward once. Changes of arms
-and promotions have no ids. After a timeout their outcome is unknown, so they are sent again only if the service
-answered that it could not make them.
+A request that fails is sent again. Decisions and rewards carry the id of their event, so nothing counts twice. Changes
+of arms and promotions have none, so they are sent again only if the service answered that it could not make them.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from urllib.parse import quote
 import httpx
 
 RETRIES = 7
-"""Further attempts before an error is raised. The pauses add up to 3 to 6 seconds, in which a server starts, or to 7 to
-11 if the service answers that it cannot write."""
+"""Further attempts before an error is raised. Their pauses add up to 3 to 6 seconds, in which a server starts."""
 
 RETRIED = (408, 502, 503, 504)
 """Statuses after which a request is sent again."""
@@ -60,9 +57,6 @@ class Decided(NamedTuple):
     version: int
 
 
-# ------------------------------------------------------------------ calls
-
-
 class _Calls:
     """The calls of both clients, which differ in how they send and wait."""
 
@@ -89,10 +83,7 @@ class _Calls:
         raise NotImplementedError
 
     async def _call(self, method: str, path: str, json: Any = None, *, safe: bool = True) -> Any:
-        """Send a request, again if it fails, and return the JSON of its answer.
-
-        `safe` says that it may be sent again though its outcome is unknown.
-        """
+        """Return the JSON of an answer; a request that is `safe` is sent again though its outcome is unknown."""
         end = time.monotonic() + self._deadline
         for attempt in itertools.count():
             timeout = min(self._timeout, max(0.001, end - time.monotonic()))
@@ -121,7 +112,7 @@ class _Calls:
 
     async def reward(self, event_id: str, reward: float) -> bool:
         """Send the reward of a decision; return whether it is learned, which it is not after the window."""
-        return _learned(await self._call("POST", "/v1/rewards", _reward(event_id, reward)))
+        return bool((await self._call("POST", "/v1/rewards", _reward(event_id, reward)))["learned"])
 
     async def decide_batch(
         self,
@@ -142,7 +133,7 @@ class _Calls:
         """Send up to 1,000 rewards by event id; return for each whether it is learned, or why it is refused."""
         items = [_reward(event_id, reward) for event_id, reward in rewards.items()]
         answers = await self._call("POST", "/v1/rewards/batch", items) if items else []
-        return [_error(each) or _learned(each) for each in answers]
+        return [_error(each) or bool(each["learned"]) for each in answers]
 
     async def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> None:
         """Add an arm, or replace its features."""
@@ -202,7 +193,6 @@ class _SyncCalls(_Calls):
 
 
 def _sync(call: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Client, P], T]:
-    """Return the method that runs a call to its end, as a function."""
 
     @functools.wraps(call)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -228,9 +218,8 @@ class Client:
     timeout : float
         Seconds that an attempt may wait: for the connection, and for every piece of the answer.
     deadline : float, optional
-        Seconds after which a call ends, however many attempts it has made: then the last error is raised. Only an
-        answer that has begun to arrive is still read. Without a deadline, a call ends after eight attempts. That takes
-        3 to 6 seconds if nobody listens, and two minutes if a service listens and never answers.
+        Seconds after which a call ends and raises the last error. Without it, a call ends after eight attempts: 3 to 6
+        seconds if nobody listens, two minutes if a service listens and never answers.
     transport : httpx.BaseTransport, optional
         Transport of httpx, for tests.
     """
@@ -260,9 +249,6 @@ class Client:
     decide_batch, reward_batch = _sync(_Calls.decide_batch), _sync(_Calls.reward_batch)
     put_arm, retire_arm, promote = _sync(_Calls.put_arm), _sync(_Calls.retire_arm), _sync(_Calls.promote)
     arms, decision = _sync(_Calls.arms), _sync(_Calls.decision)
-
-
-# ------------------------------------------------------------------ requests and their answers
 
 
 def _path(kind: str, name: str) -> str:
@@ -303,15 +289,10 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _decided(body: Mapping[str, Any]) -> Decided:
-    return Decided(body["arm"], body["event_id"], body["propensity"], body["version"])
-
-
-def _learned(body: Mapping[str, Any]) -> bool:
-    return bool(body["learned"])
+    return Decided(*(body[name] for name in Decided._fields))
 
 
 def _error(item: Mapping[str, Any]) -> ServiceError | None:
-    """Return the refusal of an item of a batch; None if it was served."""
     return ServiceError(item["status"], item) if item["status"] >= 400 else None
 
 

@@ -35,9 +35,6 @@ NAMED_CANDIDATES = {
 """JSON schema of candidates, which are decoded only if the same list has not been seen before."""
 
 
-# -------------------------------------------------------------- commands
-
-
 class Decide(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Make a decision."""
 
@@ -81,9 +78,6 @@ class OfArm(msgspec.Struct, frozen=True):
 Command = Decide | GiveReward | OfArm | Promote
 
 
-# -------------------------------------------------------------- answers and refusals
-
-
 class Answer(msgspec.Struct, frozen=True, gc=False):
     """A status and the body of an answer."""
 
@@ -92,17 +86,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refused(Exception):  # noqa: N818 (an answer rather than an error)
-    """A refusal, which is answered with a problem document (RFC 9457).
-
-    Parameters
-    ----------
-    status : int
-        Status of the answer.
-    detail : str
-        What was wrong, and what to do.
-    field, value : optional
-        The field of the request, and its value.
-    """
+    """A refusal, answered with a problem document (RFC 9457) that names the field, its value and the remedy."""
 
     def __init__(self, status: int, detail: str, *, field: str | None = None, value: Any = None) -> None:
         super().__init__(detail)
@@ -123,21 +107,18 @@ Outcome = Answer | Refused
 
 
 def _shortened(value: Any) -> Any:
-    """Return the value, or the beginning of its text if that is long."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return value if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def unusable_features(side: str, features: dict[str, Value], problem: Exception) -> Refused:
     """Return the refusal of features of a user or an arm, from the error that they raised."""
-    field, detail = "user" if side == "user" else "features", str(problem)
+    field, detail = "user" if side == "user" else "features", f"{str(problem)[:1].upper()}{str(problem)[1:]}."
     name = re.search(r"feature '(.+?)'", detail)
     if name is None:
-        return Refused(422, f"{detail[:1].upper()}{detail[1:]}.", field=field, value=features)
-    return Refused(422, f"{detail[:1].upper()}{detail[1:]}.", field=f"{field}.{name[1]}", value=features.get(name[1]))
+        return Refused(422, detail, field=field, value=features)
+    return Refused(422, detail, field=f"{field}.{name[1]}", value=features.get(name[1]))
 
-
-# -------------------------------------------------------------- decoding
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors of bodies that are not JSON of the expected form."""
@@ -150,7 +131,6 @@ class Decoder(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         self._one = msgspec.json.Decoder(kind)
-        self._batch = msgspec.json.Decoder(Annotated[list[kind], msgspec.Meta(max_length=MOST)])  # type: ignore[valid-type]
 
     def one(self, body: bytes | msgspec.Raw) -> T:
         """Return the command in a body; raise `Refused`."""
@@ -162,12 +142,9 @@ class Decoder(Generic[T]):
     def batch(self, body: bytes) -> list[T | Refused]:
         """Return the commands of a batch; those that cannot be used are `Refused`."""
         try:
-            commands: list[T | Refused] = self._batch.decode(body)
-        except UNREADABLE:
-            commands = [self._item(item) for item in _items(body)]
-        if not commands:
-            raise Refused(422, "The batch is empty. Send at least one item.", field="body", value=[])
-        return commands
+            return [self._item(item) for item in _items.decode(body)]
+        except UNREADABLE as problem:
+            raise unreadable(body, problem) from None
 
     def _item(self, item: msgspec.Raw) -> T | Refused:
         try:
@@ -176,15 +153,7 @@ class Decoder(Generic[T]):
             return refused
 
 
-_raw_items = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST)])
-
-
-def _items(body: bytes) -> list[msgspec.Raw]:
-    try:
-        items: list[msgspec.Raw] = _raw_items.decode(body)
-        return items
-    except UNREADABLE as problem:
-        raise unreadable(body, problem) from None
+_items = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1, max_length=MOST)])
 
 
 def unreadable(body: bytes, problem: Exception) -> Refused:

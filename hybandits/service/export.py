@@ -12,32 +12,19 @@ import numpy as np
 
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, Log, LogError, Tables, convert, no_places
-from hybandits.service.log import Decision, Row, Store
+from hybandits.service.log import Row, Store
 from hybandits.service.model_state import ModelState, Pool, reward_in_time, walk
 
 ROWS = 5_000
 """Rows that are read together."""
 
 NO_REWARD = "decision without a reward"
-"""Why a decision is left out: no reward has come, and none is set for that."""
-
 OPEN = "decision that is still open"
-"""Why a decision is left out: its window has not passed."""
-
 EARLIER = "decision of the log before"
-"""Why a decision is left out: its reward was learned before this log began."""
 
 
 class ServiceReader:
-    """Reads the decisions of a service's log, each with the reward that was learned.
-
-    Parameters
-    ----------
-    store : Store
-        The log.
-    state : ModelState
-        Its model, which has learned at least what is to be read.
-    """
+    """Read the decisions of a service's log, each with the reward that was learned; `state` is its model."""
 
     kind = "service"
     binary_user = False
@@ -58,7 +45,7 @@ class ServiceReader:
     def batches(
         self, tables: Tables, problems: ReadReport, progress: Callable[[int], None]
     ) -> Iterator[tuple[str, Batch]]:
-        """The decisions in their order; see `hybandits.logs.store.Reader`."""
+        """Yield the decisions in their order; see `hybandits.logs.store.Reader`."""
         source = self._bandit.name
         self._pools: WeakKeyDictionary[Pool, int] = WeakKeyDictionary()  # the tables' numbers of candidates
         lines = rounds = 0
@@ -84,23 +71,21 @@ class ServiceReader:
         problems.count_file(source, lines=lines, rounds=rounds)
 
     def is_open(self, number: int) -> bool:
-        """Whether the decision in this row waits for the end of its window."""
+        """Return whether the decision in this row waits for the end of its window."""
         return self._bandit.window is not None and number > self._closed
 
     def _entered(self, state: ModelState, row: Row, tables: Tables) -> _Entered:
-        """A decision whose candidates have been entered into the tables."""
-        decision = row.content
-        assert isinstance(decision, Decision)
+        decision = row.decision
         pool = state.pool(decision.candidates)
         number = self._pools.get(pool)
         if number is None:
             vectors = state.features.arm_vectors(pool.vectors)
             arms = [tables.arm(arm, vector) for arm, vector in zip(pool.ids, vectors, strict=True)]
             number = self._pools[pool] = tables.pool(arms)
-        return _Entered(row, decision, number, pool.ids.index(decision.arm))
+        return _Entered(row, number, pool.ids.index(decision.arm))
 
     def _reward(self, number: int, given: Row | None) -> tuple[float | None, str]:
-        """The reward that was learned for the decision in this row, or None and why there is none."""
+        """Return the reward that was learned for the decision in this row, or None and why there is none."""
         reward = reward_in_time(given)
         if self._bandit.window is None:
             if given is not None and given.number < self._begins:
@@ -121,15 +106,14 @@ class ServiceReader:
             pool=np.array([each.pool for each in entered], np.int32),
             chosen=np.array([each.place for each in entered], np.int32),
             reward=np.array([reward for _, reward in kept]),
-            propensity=np.array([each.decision.chance for each in entered]),
+            propensity=np.array([each.row.decision.chance for each in entered]),
             place=no_places(len(entered)),
-            user=self._features.user_vectors([each.decision.user for each in entered]),
+            user=self._features.user_vectors([each.row.decision.user for each in entered]),
         )
 
 
 class _Entered(NamedTuple):
     row: Row
-    decision: Decision
     pool: int
     place: int
 
@@ -144,10 +128,6 @@ def export(
         raise LogError("The service's log is empty.")
     reader = ServiceReader(store, state)
     first = store.first_decisions(0, 1)
-    if not first:
-        raise LogError("There is nothing to export: the log has no decisions.")
-    if reader.is_open(first[0][0]):
-        raise LogError(
-            "There is nothing to export yet: no decision is closed. Decisions close when their window has passed."
-        )
+    if not first or reader.is_open(first[0][0]):
+        raise LogError("There is nothing to export: the log has no decisions, or none whose window has passed.")
     return convert(reader, out, problems, progress), problems

@@ -1,4 +1,4 @@
-"""What a decision's bits depend on beside the log: kernels, compiler, library of functions, processor."""
+"""The fingerprint of everything but the log that the bits of decisions depend on."""
 
 from __future__ import annotations
 
@@ -13,19 +13,15 @@ import numba
 import numpy as np
 
 PARTS = (
-    "foundation", "kernels", "estimators", "policies", "statistics.py", "service/model_state.py",
+    "foundation", "kernels", "estimators", "policies", "features.py", "statistics.py", "service/model_state.py",
     "service/settings.py", "service/summary.py",
 )  # fmt: skip
-"""What decisions and snapshots depend on, in the package."""
+"""Files of the package that decisions and snapshots depend on."""
 
 
 @cache
 def fingerprint() -> str:
-    """Twelve characters. Where they are equal, the same log gives the same decisions, to the bit.
-
-    >>> len(fingerprint())
-    12
-    """
+    """Return twelve characters. Where they are equal, the same log gives the same decisions, to the bit."""
     digest = hashlib.sha256()
     folder = Path(__file__).parents[1]
     for part in PARTS:

@@ -7,7 +7,6 @@ import hashlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,13 +19,10 @@ Value = str | int | float | bool | None
 """What a feature may be in a row. In requests texts have a limit (`commands.Given`), but every row can be read."""
 
 Candidates = msgspec.Raw
-"""The candidates that a request names: a list of ids, as JSON, or `ALL`.
-
-They stay as they came, because most requests name lists that have been read before, and few readers of a row need them.
-"""
+"""The candidates that a request names, as the JSON that came: a list of ids, or `ALL`."""
 
 ALL: Candidates = msgspec.Raw(b"null")
-"""No candidates are named: all arms that are active are meant."""
+"""No candidates are named: all active arms are meant."""
 
 
 class Opened(msgspec.Struct, tag="bandit", tag_field="is", frozen=True):
@@ -37,19 +33,19 @@ class Opened(msgspec.Struct, tag="bandit", tag_field="is", frozen=True):
 
 
 class Changed(msgspec.Struct, tag="change", tag_field="is", frozen=True):
-    """Another name, window or floor, or other challengers from here on: the settings that may change."""
+    """Other values from here on of settings that may change."""
 
     values: dict[str, Any]
 
 
 class Promoted(msgspec.Struct, tag="promote", tag_field="is", frozen=True):
-    """From here on the policy of this name decides; the one that did becomes a challenger."""
+    """From here on the policy of this name decides."""
 
     policy: str
 
 
 class Arm(msgspec.Struct, tag="arm", tag_field="is", frozen=True):
-    """An arm is there, or is there again, with these features. The row's number is the version of the arm."""
+    """An active arm and its features. The row's number is the version of the arm."""
 
     arm: str
     features: dict[str, Value]
@@ -62,34 +58,24 @@ class Retired(msgspec.Struct, tag="retire", tag_field="is", frozen=True):
 
 
 class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True, gc=False):
-    """A decision that was made.
+    """A decision.
 
     Attributes
     ----------
-    event : str
-        The id of the event.
-    user : dict
-        The user's features as the request gave them.
-    candidates : JSON
-        The candidates that the request named; `ALL` for the arms that were active at the row `version`.
+    event, user : str, dict
+        The id of the event and the user's features.
+    candidates, n : JSON, int
+        The candidates that the request named, `ALL` for the arms that were active at the row `version`; their number.
     version : int
-        The last row that the model had learned when it decided.
-    n : int
-        The number of candidates.
-    arm, arm_version : str, int
-        The arm that was drawn, and the row that described it.
-    chance : float
-        The probability with which it was drawn.
-    floor : float
-        The share that was spread evenly over all candidates.
-    lot : list of (int, float)
-        The places of the candidates that the policy itself may have chosen, and their probabilities in its own lot.
-    policy : str
-        The name of the policy that decided.
+        The last row that the model had learned.
+    arm, arm_version, chance : str, int, float
+        The arm that was drawn, the row that described it, and its probability.
+    floor, lot : float, list of (int, float)
+        The share that was spread evenly, and the policy's own probabilities by the positions of candidates.
+    policy, fingerprint : str
+        The policy that decided, and where; equal fingerprints promise equal bits.
     shadows : dict
         For every challenger the probability with which it would have drawn the same arm.
-    fingerprint : str
-        Of the machine and the versions that decided; equal fingerprints promise equal bits.
     """
 
     event: str
@@ -123,15 +109,7 @@ class Closed(msgspec.Struct, tag="close", tag_field="is", frozen=True):
 
 
 class Ended(msgspec.Struct, tag="end", tag_field="is", frozen=True):
-    """The last row of a log that was rotated.
-
-    Attributes
-    ----------
-    next : str
-        The log that continues this one.
-    fingerprint, digest : str
-        Fingerprint and SHA-256 of the snapshot of the model at the row before.
-    """
+    """The last row of a log that was rotated: the log that continues it, and the snapshot of the model before."""
 
     next: str
     fingerprint: str
@@ -139,16 +117,9 @@ class Ended(msgspec.Struct, tag="end", tag_field="is", frozen=True):
 
 
 class Continued(msgspec.Struct, tag="continue", tag_field="is", frozen=True):
-    """The row with which a log continues another one. Rows before it were copied from there.
+    """The row with which a log continues another one, and the snapshot with which it begins.
 
-    Attributes
-    ----------
-    previous : str
-        The log that this one continues.
-    fingerprint, model : str, bytes
-        Fingerprint and content of the snapshot with which the log begins.
-    digest : str
-        SHA-256 of the model.
+    Rows before it were copied from there.
     """
 
     previous: str
@@ -168,13 +139,13 @@ KINDS: dict[type, int] = {
 DECISION, REWARD, CONTINUED = KINDS[Decision], KINDS[Reward], KINDS[Continued]
 
 ARMS = KINDS[Arm], KINDS[Retired]
-"""Kinds of rows that say which arms there are."""
+"""Kinds of rows of arms."""
 
 EVENTLESS = tuple(number for kind, number in KINDS.items() if kind not in (Decision, Reward))
 """Kinds of rows that belong to no event."""
 
 FEW = tuple(KINDS[kind] for kind in (Opened, Changed, Promoted, Arm, Retired))
-"""Kinds of rows that say what there is. A log has few of them."""
+"""Kinds of rows of settings and arms. A log has few of them."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -189,26 +160,28 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The event that the row belongs to, if any."""
         return getattr(self.content, "event", None)
 
+    @property
+    def decision(self) -> Decision:
+        """The content of a row that is a decision."""
+        assert isinstance(self.content, Decision)
+        return self.content
+
 
 _encoder = msgspec.json.Encoder()
 
 
 def encode(content: Content) -> bytes:
-    """The content as JSON."""
+    """Return the content as JSON."""
     return _encoder.encode(content)
 
 
 def encode_ids(ids: Sequence[str] | None) -> Candidates:
-    """Candidates that are named, or `ALL` for None, in the form that rows have.
-
-    >>> bytes(encode_ids(["a17", "b4"]))
-    b'["a17","b4"]'
-    """
+    """Return candidates in the form that rows have; `ALL` for None."""
     return msgspec.Raw(_encoder.encode(ids))
 
 
 def decode_ids(candidates: Candidates) -> list[str] | None:
-    """The ids of candidates; None for `ALL`."""
+    """Return the ids of candidates; None for `ALL`."""
     return msgspec.json.decode(candidates, type=list[str] | None)
 
 
@@ -224,30 +197,6 @@ _OUTCOMES = msgspec.json.Decoder(list[tuple[Row, Row | None]])
 Values = Sequence[Any]
 Result = list[tuple[Any, ...]]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dialect:
-    """What databases write differently.
-
-    Attributes
-    ----------
-    integer, blob, table : str
-        Types of columns, and what follows on the columns of a table.
-    piece : int
-        Rows that one statement writes, or looks up.
-    among : callable
-        The condition that a column has one of these values, and its values.
-    source : callable
-        The source of an INSERT of these rows, and its values.
-    """
-
-    integer: str
-    blob: str
-    table: str
-    piece: int
-    among: Callable[[Values], tuple[str, Values]]
-    source: Callable[[Sequence[Values]], tuple[str, Values]]
 
 
 TABLES = """
@@ -268,8 +217,8 @@ _ROW = "'[' || {0}.row || ',' || {0}.time || ',' || {0}.content || ']'"
 """A row as JSON. Many rows are fetched as one text, because other threads may run after each row that is fetched."""
 
 
-class StoreError(Exception):
-    """The store cannot be used now. The message says why; the service answers 503 until it can be used again."""
+class StoreError(ValueError):
+    """The store cannot be used now; the message says why."""
 
 
 class Found(NamedTuple):
@@ -297,14 +246,19 @@ class Reading(ABC):
 
     name: str
     """The name of the log in messages, without user and password."""
-    dialect: Dialect
+    piece: int
+    """Rows that one statement writes, or looks up."""
 
     @abstractmethod
     def _fetch(self, query: str, values: Values = ()) -> Result:
-        """The result of a statement, in which values are written as question marks."""
+        """Return the result of a statement, in which values are written as question marks."""
+
+    @abstractmethod
+    def _among(self, values: Values) -> tuple[str, Values]:
+        """Return the condition that a column has one of these values, and its values."""
 
     def rows(self, after: int, upto: int | None = None, kinds: Sequence[int] | None = None) -> Iterator[Row]:
-        """The rows after..upto, in order; only of these kinds if they are given."""
+        """Yield the rows after..upto, in order; only of these kinds if they are given."""
         where, values = "row > ? AND row <= ?", [2**62 if upto is None else upto]
         if kinds is not None:
             where += f" AND kind IN ({', '.join('?' * len(kinds))})"
@@ -322,32 +276,32 @@ class Reading(ABC):
         ((text,),) = self._fetch(f"SELECT string_agg({_ROW.format('r')}, ',') FROM ({query}) AS r", values)
         return sorted(_ROWS.decode(f"[{text or ''}]"), key=attrgetter("number"))
 
-    def _among(self, column: str, values: Values) -> list[Row]:
-        condition, values = self.dialect.among(values)
+    def _rows_with(self, column: str, values: Values) -> list[Row]:
+        condition, values = self._among(values)
         return self._rows(f"SELECT row, time, content FROM log WHERE {column} {condition}", values)
 
     def _pieces(self, values: Sequence[T]) -> Iterator[Sequence[T]]:
-        return (values[i : i + self.dialect.piece] for i in range(0, len(values), self.dialect.piece))
+        return (values[i : i + self.piece] for i in range(0, len(values), self.piece))
 
     def find(self, events: Sequence[str]) -> dict[str, Found]:
-        """Decisions and rewards of events; those that have neither are left out."""
+        """Return decisions and rewards of events; those that have neither are left out."""
         found: dict[str, Found] = {}
         for piece in self._pieces([event.encode() for event in events]):
-            for row in self._among("event", piece):
+            for row in self._rows_with("event", piece):
                 event = row.content.event  # type: ignore[union-attr]
                 name = "decision" if isinstance(row.content, Decision) else "reward"
                 found[event] = found.get(event, Found())._replace(**{name: row})
         return found
 
     def by_number(self, numbers: Sequence[int]) -> list[Row]:
-        """The rows with these numbers, in this order."""
-        found = {row.number: row for piece in self._pieces(numbers) for row in self._among("row", piece)}
+        """Return the rows with these numbers, in this order."""
+        found = {row.number: row for piece in self._pieces(numbers) for row in self._rows_with("row", piece)}
         if missing := [number for number in numbers if number not in found]:
             raise StoreError(f"{self.name} has no row {missing[0]}.")
         return [found[number] for number in numbers]
 
     def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, Row | None]]:
-        """The decisions among the rows after..upto, each with its reward, which may be late; None if none has come."""
+        """Yield the decisions among the rows after..upto, each with its reward, or None."""
         query = (
             f"SELECT string_agg('[' || {_ROW.format('d')} || ',' || coalesce({_ROW.format('r')}, 'null') || ']', ',') "
             "FROM (SELECT row, time, content, event FROM log WHERE row > ? AND row <= ? AND kind = ? "
@@ -362,44 +316,35 @@ class Reading(ABC):
             after = page[-1][0].number
 
     def first_decisions(self, after: int, most: int) -> list[tuple[int, int]]:
-        """Number and time of the first decisions after a row, at most so many."""
+        """Return number and time of the first decisions after a row, at most so many."""
         query = "SELECT row, time FROM log WHERE row > ? AND kind = ? ORDER BY row LIMIT ?"
         return [(number, time) for number, time in self._fetch(query, [after, DECISION, most])]
 
     def last(self) -> tuple[int, int]:
-        """Number and time of the last row; (0, 0) if there is none."""
+        """Return number and time of the last row; (0, 0) if there is none."""
         for number, time in self._fetch("SELECT row, time FROM log ORDER BY row DESC LIMIT 1"):
             return number, time
         return 0, 0
 
 
 class Transaction(Reading):
-    """A transaction that is the only one to write.
-
-    Parameters
-    ----------
-    store : Store
-        The log.
-    connection : object
-        A connection on which the transaction has begun.
-    last : int
-        The last row.
-    """
+    """A transaction that is the only one to write, begun on a connection of a store whose last row is `last`."""
 
     def __init__(self, store: Store, connection: Any, last: int) -> None:
-        self.name, self.dialect = store.name, store.dialect
+        self.name, self.piece = store.name, store.piece
         self._store, self._connection, self._last = store, connection, last
 
     def _fetch(self, query: str, values: Values = ()) -> Result:
         return self._store._ask(self._connection, query, values)
 
+    def _among(self, values: Values) -> tuple[str, Values]:
+        return self._store._among(values)
+
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows, whose numbers follow on the last. Others are refused."""
         if rows and rows[0].number != self._last + 1:
-            raise StoreError(
-                f"{self.name} ends with row {self._last}, so that row {rows[0].number} cannot come next: if the log "
-                "was replaced by an earlier copy, restart all servers."
-            )
+            wrong = f"{self.name} ends with row {self._last}, so that row {rows[0].number} cannot come next"
+            raise StoreError(f"{wrong}: if the log was replaced by an earlier copy, restart all servers.")
         self._insert(rows)
 
     def begin(self, rows: Sequence[Row]) -> None:
@@ -410,7 +355,7 @@ class Transaction(Reading):
 
     def _insert(self, rows: Sequence[Row]) -> None:
         for piece in self._pieces(rows):
-            source, values = self.dialect.source(
+            source, values = self._store._source(
                 [
                     (
                         row.number,
@@ -430,6 +375,9 @@ class Transaction(Reading):
         self._fetch("UPDATE version SET probes = probes + 1")
 
 
+START = "start it with hybandits serve bandit.toml, or give another --store."
+"""The remedy where there is no log."""
+
 LAST = "SELECT coalesce(max(row), 0) FROM log"
 """The number of the last row."""
 
@@ -437,15 +385,13 @@ LAST = "SELECT coalesce(max(row), 0) FROM log"
 class Store(Reading):
     """A log on disk. All methods raise `StoreError` where the disk or the database fails.
 
-    Every thread has its own connection. A store says how to connect, and which transaction is the only one to write.
+    Every thread has its own connection. A store of another database is one class beside `sqlite` and `postgres`.
     """
 
     def __init__(self) -> None:
         self._local = threading.local()
         self._connections: list[Any] = []
         self._connecting = threading.Lock()
-
-    # -------------------------------------------------------------- to be written for each database
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -458,6 +404,10 @@ class Store(Reading):
     @abstractmethod
     def _is_lost(self, connection: Any) -> bool:
         """Whether a connection has ended, so that another one may do."""
+
+    @abstractmethod
+    def _source(self, rows: Sequence[Values]) -> tuple[str, Values]:
+        """Return the source of an INSERT of these rows, and its values."""
 
     @abstractmethod
     def _begin(self, connection: Any) -> int:
@@ -479,8 +429,6 @@ class Store(Reading):
         """Commit; when it returns, the rows are on disk."""
         self._ask(connection, "COMMIT")
 
-    # -------------------------------------------------------------- the same for all
-
     def _on_connection(self, action: Callable[[Any], T]) -> T:
         """Call an action with the connection of this thread, and again with another one if that was lost."""
         connection = getattr(self._local, "connection", None)
@@ -500,7 +448,7 @@ class Store(Reading):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """A transaction that is the only one to write. When it ends without an error, its rows are on disk."""
+        """Yield a transaction that is the only one to write. When it ends without an error, its rows are on disk."""
         with self._turn():
             connection, last = self._on_connection(lambda connection: (connection, self._begin(connection)))
             try:
@@ -511,17 +459,14 @@ class Store(Reading):
                 raise
 
     def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
-        """The newest snapshot of a fingerprint, or the newest up to a row."""
+        """Return the newest snapshot of a fingerprint, or the newest up to a row."""
         query = "SELECT * FROM snapshot WHERE fingerprint = ? AND row <= ? ORDER BY row DESC LIMIT 1"
         for found in self._fetch(query, [fingerprint, 2**62 if upto is None else upto]):
             return Snapshot(*found)
         return None
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
-        """Store a snapshot, in place of another of the same row.
-
-        Only the newest of each fingerprint stays, and of these the newest `SNAPSHOTS`.
-        """
+        """Store a snapshot; only the newest of each fingerprint stays, and of these the newest `SNAPSHOTS`."""
         with self.writing() as transaction:
             transaction._fetch(
                 "INSERT INTO snapshot VALUES (?, ?, ?) ON CONFLICT (row) DO UPDATE "
@@ -534,11 +479,6 @@ class Store(Reading):
                 [SNAPSHOTS],
             )
 
-    def _tables(self) -> str:
-        """Statements that make the tables where there are none."""
-        dialect = self.dialect
-        return TABLES.format(integer=dialect.integer, blob=dialect.blob, table=dialect.table, schema=SCHEMA)
-
     def _check_version(self, create: bool) -> None:
         """Raise if the log has another schema, or if it is empty and should not be."""
         for (schema,) in self._fetch("SELECT schema FROM version"):
@@ -549,20 +489,17 @@ class Store(Reading):
 
 
 def empty(name: str) -> str:
-    """The message where a log has no rows, and some are needed."""
+    """Return the message where a log has no rows."""
     return f"The log {name} is empty: start it with hybandits serve bandit.toml."
 
 
 def not_empty(name: str) -> str:
-    """The message where a log begins that has rows already."""
+    """Return the message where a new log has rows."""
     return f"The log {name} has rows already: give the name of a log that is not there yet."
 
 
 def open_store(address: str, *, create: bool = True) -> Store:
-    """Open the store with this address: a path for SQLite, or postgresql://.. for PostgreSQL.
-
-    With `create`, a log begins if there is none. Otherwise nothing is written where there is no log that has begun.
-    """
+    """Open the store with this address: a path for SQLite, or postgresql://.. for PostgreSQL."""
     scheme, separator, _ = address.partition("://")
     if not separator:
         from hybandits.service.sqlite import SqliteStore
@@ -572,7 +509,7 @@ def open_store(address: str, *, create: bool = True) -> Store:
         from hybandits.service.postgres import PostgresStore
 
         return PostgresStore(address, create=create)
-    raise ValueError(  # the rest may hold a password, so it is not repeated
-        f"the store begins with {scheme}://, which is not known: give the path of a SQLite file, or "
-        "postgresql://USER@HOST/DATABASE"
+    # The rest may hold a password, so it is not repeated.
+    raise ValueError(
+        f"the store begins with {scheme}://: give the path of a SQLite file, or postgresql://HOST/DATABASE"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -17,23 +17,20 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 disable_created_metrics()  # further series with the time at which every series began
 
 
-class Metrics:
-    """The metrics of one process."""
+class Metrics(Collector):
+    """The metrics of one process: what it measures, and what follows from the log."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        self._view: View
+        self._refusals: dict[int, int] = {}
         self._registry = CollectorRegistry()
+        self._registry.register(self)
         self._requests = Histogram(
             "hybandits_request_duration_seconds",
             "Duration of requests, by endpoint.",
             ["request"],
             buckets=SECONDS,
-            registry=self._registry,
-        )
-        self._refusals = Counter(
-            "hybandits_refusals",
-            "Requests and items of batches that were refused, by status.",
-            ["status"],
             registry=self._registry,
         )
         commits = Histogram(
@@ -52,29 +49,24 @@ class Metrics:
 
     def refused(self, status: int) -> None:
         """Count a refused request, or a refused item of a batch."""
-        self._refusals.labels(str(status)).inc()
+        self._refusals[status] = self._refusals.get(status, 0) + 1
 
     def refusals(self) -> dict[str, int]:
         """Return the number of refused requests by status."""
-        samples = [sample for family in self._refusals.collect() for sample in family.samples]
-        counts = {each.labels["status"]: int(each.value) for each in samples if each.name.endswith("_total")}
-        return dict(sorted(counts.items()))
+        return {str(status): count for status, count in sorted(self._refusals.items())}
 
     def text(self, view: View) -> bytes:
         """Return all metrics in the text form of Prometheus."""
-        of_log = CollectorRegistry()
-        of_log.register(OfLog(view, self._writer))
-        return generate_latest(self._registry) + generate_latest(of_log)
-
-
-class OfLog(Collector):
-    """Metrics that follow from the log, and the state of the writer."""
-
-    def __init__(self, view: View, writer: Writer) -> None:
-        self._view, self._writer = view, writer
+        self._view = view
+        return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
+        """Yield the metrics that are not measured by request or transaction."""
+        text = "Requests and items of batches that were refused, by status."
+        refusals = CounterMetricFamily("hybandits_refusals", text, labels=["status"])
+        for status, count in self.refusals().items():
+            refusals.add_metric([status], count)
+        yield refusals
         view, writer = self._view, self._writer
         for name, text, count in (
             ("decisions", "Decisions in the log.", view.decisions),
@@ -100,7 +92,6 @@ class OfLog(Collector):
 
 
 def _estimates(view: View) -> Iterator[Metric]:
-    """Yield the estimates of every policy that the rows support, in the unit of rewards."""
     others = [("uniform choice", "uniform", view.uniform)]
     others += [(each.name, "challenger", each.comparison) for each in view.challengers]
     values = [(view.live, "live", view.reward)] + [(name, role, each.value) for name, role, each in others]

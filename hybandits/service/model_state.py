@@ -17,33 +17,9 @@ from hybandits.engines import cores
 from hybandits.features import Features
 from hybandits.foundation.checks import FloatArray, nearest
 from hybandits.policies.base import Policy
+from hybandits.service import log
 from hybandits.service.commands import LONGEST, UNREADABLE, Decide, Ids, Refused, unreadable, unusable_features
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log import (
-    ALL,
-    CONTINUED,
-    DECISION,
-    FEW,
-    Arm,
-    Candidates,
-    Changed,
-    Closed,
-    Continued,
-    Decision,
-    Ended,
-    Found,
-    Opened,
-    Promoted,
-    Reading,
-    Retired,
-    Reward,
-    Row,
-    Snapshot,
-    Store,
-    StoreError,
-    Value,
-    encode_ids,
-)
 from hybandits.service.settings import LIVE, Bandit
 from hybandits.service.summary import Summary
 
@@ -65,7 +41,7 @@ THREADS = min(cores(), 4)
 REMEMBERED = 4_096
 """Recent decisions kept in memory at least, so that their rewards need not look them up."""
 
-log = logging.getLogger("hybandits.service")
+logger = logging.getLogger("hybandits.service")
 
 
 @dataclass
@@ -74,15 +50,15 @@ class KnownArm:
 
     slot: int
     version: int
-    features: dict[str, Value]
+    features: dict[str, log.Value]
     active: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Candidates that a decision is made among. The same ones are the same object as long as no arm changes."""
+    """Candidates of a decision. The same ones are the same object as long as no arm changes."""
 
-    named: Candidates
+    named: log.Candidates
     ids: list[str]
     vectors: FloatArray | int
     """The arms' vectors, one row each; their number where arms have no features."""
@@ -98,24 +74,19 @@ class ModelState:
     Attributes
     ----------
     bandit, live, policies : Bandit, str, dict
-        The settings as they are now, the name of the policy that decides, and all policies by name.
+        The settings, the name of the policy that decides, and all policies by name.
     row, time : int
         The number and the time of the last row.
     arms : dict
         All arms by id, in the order of their first rows.
-    closed : int
-        Decisions up to this row are closed.
-    first_open : int or None
-        The time of the first decision that is not closed, where decisions close.
+    closed, first_open : int, int or None
+        Decisions up to this row are closed; the time of the first that is not, where decisions close.
     unrewarded : list of (int, float)
-        What counted where no reward had come: up to which decision, and how much, in their order. It has as many
-        entries as the value has changed.
-    base : int
-        The row with which the log continues another one; 0 if it does not.
+        The values learned without a reward, each with the last decision that it holds for.
+    base, resumed : int
+        The row with which the log continues another one, and that of the snapshot that was read; 0 if there is none.
     ended : str or None
         The log that continues this one, if it was rotated.
-    resumed : int
-        The row of the snapshot that the state was restored from; 0 if it was the log.
     summary : Summary
         The sums that the dashboard and the metrics show.
     lock : Lock
@@ -143,75 +114,64 @@ class ModelState:
         self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
         self._vectors = np.empty((16, self.features.arm_width))
         self._pools: dict[bytes, Pool] = {}  # cleared when an arm changes
-        self._due: list[tuple[Decision, float]] = []  # decisions and rewards that policies have yet to learn
-        self._recent: dict[int, Row] = {}  # decisions by their numbers
-        self._known: dict[str, Found] = {}  # the same by their events, with their rewards
+        self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
+        self._recent: dict[int, log.Row] = {}  # decisions by their numbers
+        self.known: dict[str, log.Found] = {}  # the same by their events, with their rewards
         self._older: dict[int, FloatArray] = {}
-        self._reading: Reading
+        self._reading: log.Reading
 
-    # -------------------------------------------------------------- applying rows
-
-    def apply(self, rows: Iterable[Row], reading: Reading) -> None:
-        """Apply rows that follow on the last one; `reading` is the log that they come from.
-
-        If the log cannot be read any further, the rows up to `row` have been applied, and the next call goes on there.
-        """
+    def apply(self, rows: Iterable[log.Row], reading: log.Reading) -> None:
+        """Apply rows of the log `reading` that follow on the last one; after an error call it again."""
         with self.lock:
             self._reading = reading
             following = iter(rows)
-            while some := list(itertools.islice(following, CHUNK)):
-                self._recall(some)
-                for row in some:
+            while chunk := list(itertools.islice(following, CHUNK)):
+                self._recall(chunk)
+                for row in chunk:
                     if row.number != self.row + 1:
-                        raise StoreError(f"Row {row.number} does not follow on row {self.row}: the log is damaged.")
+                        raise log.StoreError(f"Row {row.number} does not follow on row {self.row}: the log is damaged.")
                     self._apply(row)
                     self.row, self.time = row.number, row.time
                     if len(self._due) >= CHUNK:
                         self._learn()
             self._learn()
 
-    def _apply(self, row: Row) -> None:
+    def _apply(self, row: log.Row) -> None:
         content = row.content
-        if isinstance(content, Decision):
+        if isinstance(content, log.Decision):
             self.remember(row)
             if self.first_open is None and self.bandit.window is not None:
                 self.first_open = row.time
             self.summary.decided(row.time, content)
-        elif isinstance(content, Reward):
-            if (known := self._known.get(content.event)) is not None:
-                self._known[content.event] = Found(known.decision, row)
+        elif isinstance(content, log.Reward):
+            if (known := self.known.get(content.event)) is not None:
+                self.known[content.event] = log.Found(known.decision, row)
             self.summary.late += content.late
             if not content.late and self.bandit.window is None:
                 self._count_reward(row.time, self._decision(content.decision), content.reward)
-        elif isinstance(content, Closed):
+        elif isinstance(content, log.Closed):
             self._close(row.time, content.last)
         else:
             self._learn()
-            self._describe(row)
+            self.describe(row)
 
-    def describe(self, rows: Iterable[Row]) -> None:
-        """Apply rows of settings and arms, and nothing else."""
-        for row in rows:
-            self._describe(row)
-
-    def _describe(self, row: Row) -> None:
-        """Apply a row of settings or arms."""
+    def describe(self, row: log.Row) -> None:
         content = row.content
-        if isinstance(content, Arm):
+        if isinstance(content, log.Arm):
             self._put(row.number, content)
-        elif isinstance(content, Retired):
+        elif isinstance(content, log.Retired):
             self.arms[content.arm].active = False
             self._pools.clear()
-        elif isinstance(content, Promoted):
+        elif isinstance(content, log.Promoted):
             self.live = content.policy
             self.summary.compare(self.live, self.policies, row=row.number, unchanged=self.policies)
-        elif isinstance(content, Changed):
+        elif isinstance(content, log.Changed):
             before = self.bandit.policies
             self.bandit = self.bandit.changed(content.values)
             self._make_policies(row.number, before)
-        elif isinstance(content, Opened):
+        elif isinstance(content, log.Opened):
             self._make_policies(row.number)
-        elif isinstance(content, Ended):
+        elif isinstance(content, log.Ended):
             self.ended = content.next
 
     def _make_policies(self, row: int, before: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -227,7 +187,7 @@ class ModelState:
         policy.admit(self.arms)  # arms are counted from their rows
         return policy
 
-    def _put(self, version: int, content: Arm) -> None:
+    def _put(self, version: int, content: log.Arm) -> None:
         known = self.arms.get(content.arm)
         if known is None:
             known = self.arms[content.arm] = KnownArm(len(self.arms), version, content.features)
@@ -239,62 +199,53 @@ class ModelState:
         self._vectors[known.slot] = self.arm_vector(content.features)
         self._pools.clear()
 
-    def arm_vector(self, features: dict[str, Value]) -> FloatArray:
+    def arm_vector(self, features: dict[str, log.Value]) -> FloatArray:
         """Return the vector of an arm; raise if the features are not those of the bandit."""
         vector: FloatArray = self.features.arm_vectors([features] if self.features.arm else 1)[0]
         return vector
 
-    def remember(self, row: Row) -> None:
+    def remember(self, row: log.Row) -> None:
         """Keep a decision in memory for a while, because its reward may come soon."""
-        decision = row.content
-        assert isinstance(decision, Decision)
         self._recent[row.number] = row
-        self._known[decision.event] = Found(row)
+        self.known[row.decision.event] = log.Found(row)
         if len(self._recent) > 2 * REMEMBERED:
             for number in list(itertools.islice(self._recent, REMEMBERED)):
-                self._known.pop(self._recent.pop(number).event or "", None)
+                self.known.pop(self._recent.pop(number).event or "", None)
 
-    def known(self, event: str) -> Found | None:
-        """Return what memory has of an event; None if the log must be read."""
-        return self._known.get(event)
-
-    def _recall(self, rows: Sequence[Row]) -> None:
-        """Read the decisions of rewards among these rows that are not in memory, all at once."""
+    def _recall(self, rows: Sequence[log.Row]) -> None:
         if self.bandit.window is None:
-            numbers = {row.content.decision for row in rows if isinstance(row.content, Reward)}
+            numbers = {row.content.decision for row in rows if isinstance(row.content, log.Reward)}
             missing = [number for number in numbers if number < rows[0].number and number not in self._recent]
             if missing:
                 for row in self._reading.by_number(sorted(missing)):
                     self.remember(row)
 
-    def _decision(self, number: int) -> Decision:
+    def _decision(self, number: int) -> log.Decision:
         row = self._recent.get(number)
         if row is None:
             (row,) = self._reading.by_number([number])
-        assert isinstance(row.content, Decision)
-        return row.content
+        return row.decision
 
     def _close(self, time: int, last: int) -> None:
         assert self.bandit.no_reward is not None
         outcomes = list(self._reading.outcomes(self.closed, last))  # reading may fail, so it comes before all changes
         following = self._reading.first_decisions(last, 1)
         for row, reward in outcomes:
-            assert isinstance(row.content, Decision)
             value = reward_in_time(reward)
-            self._count_reward(time, row.content, self.bandit.no_reward if value is None else value)
+            self._count_reward(time, row.decision, self.bandit.no_reward if value is None else value)
         if self.unrewarded and self.unrewarded[-1][1] == self.bandit.no_reward:
             del self.unrewarded[-1]
         self.unrewarded.append((last, self.bandit.no_reward))
         self.closed = last
         self.first_open = following[0][1] if following else None
 
-    def _count_reward(self, time: int, decision: Decision, reward: float) -> None:
-        """Count a reward at once, in the order of the rows; policies learn in batches, and soon."""
+    def _count_reward(self, time: int, decision: log.Decision, reward: float) -> None:
+        """Count a reward in the order of the rows; policies learn it in a batch."""
         self.summary.learned(time, decision, reward)
         self._due.append((decision, reward))
 
-    def learned_reward(self, number: int, given: Row | None) -> float | None:
-        """Return what was learned of a decision that is closed, or never closes: its reward, or what counts without."""
+    def learned_reward(self, number: int, given: log.Row | None) -> float | None:
+        """Return the reward that was learned of a decision that is closed, or never closes."""
         reward = reward_in_time(given)
         if reward is None and self.bandit.window is not None:
             with self.lock:
@@ -302,7 +253,6 @@ class ModelState:
         return reward
 
     def _learn(self) -> None:
-        """Let the policies learn the rewards that are due, in their order."""
         if not self._due:
             return
         decisions = [decision for decision, _ in self._due]
@@ -313,7 +263,7 @@ class ModelState:
             policy.learn_batch(arms, x, z, rewards)
         self._due = []
 
-    def _vectors_of(self, decisions: Sequence[Decision]) -> FloatArray | int:
+    def _vectors_of(self, decisions: Sequence[log.Decision]) -> FloatArray | int:
         """Return the vectors of the chosen arms, in the versions that the decisions name."""
         if not self.features.arm:
             return len(decisions)
@@ -325,30 +275,27 @@ class ModelState:
         return vectors
 
     def _older_vector(self, version: int) -> FloatArray:
-        """Return the vector of an arm as an earlier row described it."""
         if version not in self._older:
             (row,) = self._reading.by_number([version])
-            assert isinstance(row.content, Arm)
+            assert isinstance(row.content, log.Arm)
             if len(self._older) >= REMEMBERED:
                 self._older.clear()
             self._older[version] = self.arm_vector(row.content.features)
         return self._older[version]
 
-    # -------------------------------------------------------------- deciding
-
-    def pool(self, candidates: Candidates) -> Pool:
+    def pool(self, candidates: log.Candidates) -> Pool:
         """Return the candidates that are named, or all active arms."""
         named = bytes(candidates)
         pool = self._pools.get(named)
         if pool is None:
-            pool = self._checked_pool(named) if candidates != ALL else self._pool(ALL, self._active_arms())
+            if candidates == log.ALL:
+                pool = self._pool(log.ALL, [arm for arm, known in self.arms.items() if known.active])
+            else:
+                pool = self._checked_pool(named)
             if len(self._pools) >= NAMED:
                 self._pools.clear()
             self._pools[named] = pool
         return pool
-
-    def _active_arms(self) -> list[str]:
-        return [arm for arm, known in self.arms.items() if known.active]
 
     def _checked_pool(self, named: bytes) -> Pool:
         try:
@@ -369,9 +316,9 @@ class ModelState:
                 seen.add(arm)
                 continue
             raise Refused(422, why, field="candidates", value=arm)
-        return self._pool(encode_ids(candidates), candidates)
+        return self._pool(log.encode_ids(candidates), candidates)
 
-    def _pool(self, named: Candidates, ids: list[str]) -> Pool:
+    def _pool(self, named: log.Candidates, ids: list[str]) -> Pool:
         if not ids:
             raise Refused(
                 422, "There are no candidates. PUT arms first, and name at least one.", field="candidates", value=[]
@@ -380,13 +327,13 @@ class ModelState:
             return Pool(named, ids, len(ids))
         return Pool(named, ids, self._vectors[[self.arms[arm].slot for arm in ids]])
 
-    def decide_batch(self, events: Sequence[Decide]) -> list[Decision | Refused]:
-        """Decide by the model as it is; the model does not change. All events have ids.
+    def decide_batch(self, events: Sequence[Decide]) -> list[log.Decision | Refused]:
+        """Decide, without changing the model; all events have ids.
 
         Arms are drawn from (1 - floor) p + floor / n, where p is the live policy's own probability. All draws are a
         function of the bandit's seed and the event's id.
         """
-        outcomes: list[Decision | Refused | None] = [None] * len(events)
+        outcomes: list[log.Decision | Refused | None] = [None] * len(events)
         pools: dict[int, tuple[Pool, list[int]]] = {}
         for i, event in enumerate(events):
             try:
@@ -398,14 +345,12 @@ class ModelState:
                 pools.setdefault(id(pool), (pool, []))[1].append(i)
         for pool, places in pools.values():
             together = max(1, TOGETHER // (len(pool.ids) * (self.features.d1 + self.features.d2)))
-            for start in range(0, len(places), together):
-                some = places[start : start + together]
-                for i, outcome in zip(some, self._decide_among(pool, [events[i] for i in some]), strict=True):
+            for chunk in (places[start : start + together] for start in range(0, len(places), together)):
+                for i, outcome in zip(chunk, self._decide_among(pool, [events[i] for i in chunk]), strict=True):
                     outcomes[i] = outcome
         return outcomes  # type: ignore[return-value]
 
-    def _decide_among(self, pool: Pool, events: Sequence[Decide]) -> list[Decision | Refused]:
-        """Make decisions that have the same candidates."""
+    def _decide_among(self, pool: Pool, events: Sequence[Decide]) -> list[log.Decision | Refused]:
         try:
             x, z = self.features.crossed([event.user for event in events], pool.vectors)
             keys, floor = [event.event_id for event in events], self.bandit.floor
@@ -426,37 +371,31 @@ class ModelState:
         positive = live.propensities[rows, places].tolist()
         for b, place, probability in zip(rows.tolist(), places.tolist(), positive, strict=True):
             own[b].append((place, probability))
-        decisions: list[Decision | Refused] = []
+        decisions: list[log.Decision | Refused] = []
         version, n, machine = self.row, len(pool.ids), fingerprint()
         propensities = live.probabilities[at].tolist()
         for b, (event, index) in enumerate(zip(events, live.indices.tolist(), strict=True)):
             arm = pool.ids[index]
             arm_version = self.arms[arm].version
             decisions.append(
-                Decision(  # by position, which is faster
+                log.Decision(  # by position, which is faster
                     event.event_id or "", event.user, pool.named, version, n, arm, arm_version, propensities[b], floor,
                     own[b], self.live, machine, {name: each[b] for name, each in shadows.items()},
                 )
             )  # fmt: skip
         return decisions
 
-    def check_names(self, side: str, given: dict[str, Value]) -> None:
+    def check_names(self, side: str, given: dict[str, log.Value]) -> None:
         """Refuse features that the bandit does not have; those that are missing are refused when they are used."""
         known = self._names[side]
         if given.keys() <= known:
             return
         name = next(name for name in given if name not in known)
-        raise Refused(
-            422,
-            f"The bandit has no {side} feature {name!r}{nearest(name[:LONGEST], known)}. It has "
-            f"{', '.join(known) or 'none'}.",
-            field=f"{'user' if side == 'user' else 'features'}.{name}",
-            value=given[name],
-        )
+        near, there = nearest(name[:LONGEST], known), ", ".join(known) or "none"
+        detail = f"The bandit has no {side} feature {name!r}{near}. It has {there}."
+        raise Refused(422, detail, field=f"{'user' if side == 'user' else 'features'}.{name}", value=given[name])
 
-    # -------------------------------------------------------------- snapshots
-
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> log.Snapshot:
         """Return the model as bytes."""
         self._learn()  # there is something to learn if applying rows was interrupted
         content = {
@@ -471,49 +410,38 @@ class ModelState:
             "policies": {name: policy.to_bytes() for name, policy in self.policies.items()},
             "summary": msgspec.msgpack.encode(self.summary),
         }
-        return Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
+        return log.Snapshot(self.row, fingerprint(), msgspec.msgpack.encode(content))
 
     @classmethod
-    def opened(cls, store: Store) -> ModelState:
-        """Return the state at the first row.
-
-        Raises
-        ------
-        ValueError
-            If the log is empty.
-        """
+    def opened(cls, store: log.Store) -> ModelState:
+        """Return the state at the first row."""
         first = next(store.rows(0, 1), None)
         if first is None:
             raise ValueError("the log is empty: start it with a bandit.toml")
-        assert isinstance(first.content, Opened)
+        assert isinstance(first.content, log.Opened)
         state = cls(Bandit.from_plain(first.content.bandit))
         state.apply([first], store)
         return state
 
     @classmethod
-    def based(cls, store: Store) -> ModelState:
-        """Return the state at the beginning of a log: its first row, or the row with which it continues another log."""
+    def based(cls, store: log.Store) -> ModelState:
+        """Return the state at the first row, or at the row with which the log continues another one."""
         row = continued(store)
         if row is None:
             return cls.opened(store)
         content = row.content
-        assert isinstance(content, Continued)
-        snapshot = Snapshot(row.number, content.fingerprint, content.model)
+        assert isinstance(content, log.Continued)
+        snapshot = log.Snapshot(row.number, content.fingerprint, content.model)
         if snapshot.digest != content.digest:
-            raise StoreError(
-                f"The log {store.name} is damaged: the model with which it begins has the SHA-256 {snapshot.digest}, "
-                f"but {content.digest} was written. Restore the log from a copy."
-            )
+            wrong = f"the model with which it begins has the SHA-256 {snapshot.digest}, not {content.digest}"
+            raise log.StoreError(f"The log {store.name} is damaged: {wrong}. Restore it from a copy.")
         state = cls._resumed(snapshot)
         state.base, state.time = row.number, row.time
         return state
 
     @classmethod
-    def restored(cls, store: Store, upto: int | None = None) -> ModelState | None:
-        """Return the state after a log, from its newest snapshot or its beginning; None if it is empty.
-
-        A snapshot that cannot be used is passed over.
-        """
+    def restored(cls, store: log.Store, upto: int | None = None) -> ModelState | None:
+        """Return the state after a log, from its newest usable snapshot or its beginning; None if it is empty."""
         if store.last()[0] == 0:
             return None
         state = cls.based(store)
@@ -523,20 +451,16 @@ class ModelState:
                 state = cls._resumed(snapshot, base=state.base)
                 state.resumed = snapshot.row
             except Exception as problem:  # what damaged bytes lead to is not known beforehand
-                log.warning(
-                    "the snapshot of row %d cannot be used (%s: %s), so the log is read from row %d",
-                    snapshot.row, type(problem).__name__, problem, state.row,
-                )  # fmt: skip
+                logger.warning("the snapshot of row %d cannot be used, so the log is read: %r", snapshot.row, problem)
         state.apply(store.rows(state.row, upto), store)
         return state
 
     @classmethod
-    def _resumed(cls, snapshot: Snapshot, *, base: int = 0) -> ModelState:
-        """Return the state of a snapshot."""
+    def _resumed(cls, snapshot: log.Snapshot, *, base: int = 0) -> ModelState:
         content: dict[str, Any] = msgspec.msgpack.decode(snapshot.content)
         state = cls(Bandit.from_plain(content["bandit"]), base=base)
         for arm, known in msgspec.json.decode(content["arms"], type=dict[str, KnownArm]).items():
-            state._put(known.version, Arm(arm, known.features))
+            state._put(known.version, log.Arm(arm, known.features))
             state.arms[arm].active = known.active
         state.live, state.closed, state.time = content["live"], content["closed"], content["time"]
         state.first_open, state.ended = content["first_open"], content["ended"]
@@ -547,46 +471,46 @@ class ModelState:
         return state
 
 
-def continued(reading: Reading) -> Row | None:
+def continued(reading: log.Reading) -> log.Row | None:
     """Return the row with which a log continues another one; None if it does not."""
-    return next(reading.rows(0, None, [CONTINUED]), None)
+    return next(reading.rows(0, None, [log.CONTINUED]), None)
 
 
-def reward_in_time(row: Row | None) -> float | None:
-    """Return the reward of a row; None if there is no row or it came too late."""
+def reward_in_time(row: log.Row | None) -> float | None:
+    """Return the reward of a row; None if there is none or it came too late."""
     if row is None:
         return None
-    assert isinstance(row.content, Reward)
+    assert isinstance(row.content, log.Reward)
     return None if row.content.late else row.content.reward
 
 
-def walk(store: Store, *, upto: int | None = None, learning: bool = True) -> Iterator[tuple[ModelState, list[Row]]]:
-    """Yield all decisions of a log, those that name the same version together, with the state at that version.
+def walk(
+    store: log.Store, *, upto: int | None = None, learning: bool = True
+) -> Iterator[tuple[ModelState, list[log.Row]]]:
+    """Yield all decisions of a log, those of the same version together, with the state at that version.
 
-    The state is one object that advances. Without `learning` it has the arms and settings of that version,
-    and its policies have learned nothing. With it, decisions that were copied from the log before are left out.
+    The state is one object that advances. Without `learning` it has only arms and settings. With it, decisions that
+    were copied from the log before are left out.
     """
     state = ModelState.based(store) if learning else ModelState.opened(store)
-    upto = store.last()[0] if upto is None else upto
+    upto = store.last()[0]
     # The log is read twice at the same time, so that no rows are kept in memory between a version and its decisions.
-    following = store.rows(state.row, upto, None if learning else FEW)
+    following = store.rows(state.row, upto, None if learning else log.FEW)
     row = next(following, None)
 
-    def until(version: int) -> Iterator[Row]:
+    def until(version: int) -> Iterator[log.Row]:
         nonlocal row
         while row is not None and row.number <= version:
             yield row
             row = next(following, None)
 
-    for version, same in itertools.groupby(store.rows(state.row, upto, [DECISION]), key=_version):
+    for version, same in itertools.groupby(
+        store.rows(state.row, upto, [log.DECISION]), key=lambda row: row.decision.version
+    ):
         if learning:
             state.apply(until(version), store)
         else:
-            state.describe(until(version))
+            for described in until(version):
+                state.describe(described)
         while together := list(itertools.islice(same, CHUNK)):
             yield state, together
-
-
-def _version(row: Row) -> int:
-    assert isinstance(row.content, Decision)
-    return row.content.version

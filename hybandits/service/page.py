@@ -39,13 +39,9 @@ PAUSE = 100
 """Distance between stretches of time, in these coordinates, from which on no line connects them."""
 
 
-def page_response(view: View, known: bytes | None = None) -> Response:
-    """Return the dashboard, or 304 if the client has it already: `known` is the tag that it sent."""
-    html = page(view)
-    tag = f'"{hashlib.sha256(html.encode()).hexdigest()}"'
-    if known == tag.encode():
-        return Response(status_code=304, headers=headers())
-    return Response(html, 200, {**headers(), "etag": tag}, "text/html")
+def page_response(view: View) -> Response:
+    """Return the dashboard."""
+    return Response(page(view), 200, headers(), "text/html")
 
 
 def locked_page(*, refused: bool) -> Response:
@@ -82,7 +78,7 @@ def content(view: View) -> str:
             shares=_shares(view.curves, stretches),
             times=_times(span),
             enough=ENOUGH,
-            changed=_moment(view.time),
+            changed=datetime.fromtimestamp(view.time, UTC),
             digits=_digits(
                 max((abs(x) for x in (view.reward.mean, view.uniform.value.mean) if x is not None), default=1)
             ),
@@ -132,15 +128,8 @@ def _templates() -> Environment:
     return templates
 
 
-# ------------------------------------------------------------------ words
-
-
 def visible(value: Any) -> Any:
-    """Escape characters of a text that cannot be seen, or that change how others are read.
-
-    >>> print(visible("a\u202eevil"))
-    a\\u202eevil
-    """
+    """Escape characters of a text that cannot be seen, or that change how others are read."""
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
     hidden = ("Cc", "Cf", "Zl", "Zp")  # control, format, and separators of lines and paragraphs
@@ -150,20 +139,12 @@ def visible(value: Any) -> Any:
 
 
 def brief(name: str) -> str:
-    """Leave out the middle of a long name: names often have the same beginning.
-
-    >>> brief("article-about-something-really-new-17")
-    'article-about-…really-new-17'
-    """
+    """Leave out the middle of a long name: names often have the same beginning."""
     return name if len(name) <= NAME else f"{name[: NAME // 2]}…{name[1 - NAME // 2 :]}"
 
 
 def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
-    """Format a number with so many digits behind the point.
-
-    >>> number(0.12345), number(-0.5, 1), number(0.5, 1, sign=True), number(None)
-    ('0.123', '−0.5', '+0.5', '–')
-    """
+    """Format a number with so many digits behind the point."""
     if value is None:
         return NOTHING
     text = f"{value:{'+' if sign else ''},.{digits}f}" if abs(value) < 1e9 else f"{value:.{digits}e}"
@@ -171,11 +152,7 @@ def number(value: float | None, digits: int = 3, *, sign: bool = False) -> str:
 
 
 def short(value: float | None) -> str:
-    """Format a number with three significant digits.
-
-    >>> short(0.0012345), short(1234.5), short(5.0)
-    ('0.00123', '1,234', '5')
-    """
+    """Format a number with three significant digits."""
     text = number(value, _digits(abs(value or 0.0)))
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -186,20 +163,12 @@ def count(value: int) -> str:
 
 
 def share(value: float) -> str:
-    """Format a share in percent.
-
-    >>> share(0.1234), share(0.0001)
-    ('12.3 %', '< 0.1 %')
-    """
+    """Format a share in percent."""
     return "< 0.1 %" if 0 < value < 0.001 else f"{100 * value:.1f} %"
 
 
 def duration(seconds: float) -> str:
-    """Format a length of time in the largest unit that it fills twice.
-
-    >>> duration(90), duration(1800), duration(2.5)
-    ('90 s', '30 min', '2.5 s')
-    """
+    """Format a length of time in the largest unit that it fills twice."""
     unit, length = next(
         each for each in (("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 0.0)) if seconds >= 2 * each[1]
     )
@@ -227,18 +196,8 @@ def verdict(comparison: Comparison) -> tuple[str, str]:
     return "open", f"{unclear} {more} will halve the width of the interval."
 
 
-def _moment(at: float) -> datetime:
-    """Return seconds since 1970 as a date, the first or the last one there is if a clock was further off."""
-    first, last = (each.replace(tzinfo=UTC).timestamp() for each in (datetime.min, datetime.max))
-    return datetime.fromtimestamp(min(max(at, first), last - 1), UTC)
-
-
 def _digits(scale: float) -> int:
-    """Return the digits behind the point for three significant ones."""
     return min(max(2 - math.floor(math.log10(scale)), 0), 6) if 0 < scale < math.inf else 2
-
-
-# ------------------------------------------------------------------ lines
 
 
 class Axis(NamedTuple):
@@ -255,7 +214,6 @@ class Axis(NamedTuple):
 
 
 def _axis(curves: Curves, view: View) -> Axis:
-    """Return an axis for the curves. The bounds of the first rewards are wide and may go beyond it."""
     first = len(curves.ends) // 4
     live, uniform = curves.live, curves.uniform
     bounds = [*live.low[first:], *live.high[first:], *uniform.low[2 * first :], *uniform.high[2 * first :]]
@@ -283,7 +241,6 @@ def _span(view: View) -> tuple[float, float]:
 
 
 def _stretches(curves: Curves, span: tuple[float, float]) -> list[tuple[float, float]]:
-    """Return the coordinates at which every stretch of time begins and ends."""
     begin, end = span
 
     def x(time: float) -> float:
@@ -293,7 +250,6 @@ def _stretches(curves: Curves, span: tuple[float, float]) -> list[tuple[float, f
 
 
 def _lines(curves: Curves, stretches: Sequence[tuple[float, float]], axis: Axis) -> dict[str, str]:
-    """Return paths of the curves and their bands."""
     return {
         "live": _path(stretches, curves.live.mean, axis),
         "live_band": _area(stretches, curves.live, axis),
@@ -351,6 +307,6 @@ def _times(span: tuple[float, float]) -> list[dict[str, Any]]:
     """Return labels of the axis of time: for the script, and in UTC for browsers without one."""
     begin, end = span
     is_short = end - begin < 3600
-    moments = [_moment(at) for at in (begin, (begin + end) / 2, end)]
+    moments = [datetime.fromtimestamp(at, UTC) for at in (begin, (begin + end) / 2, end)]
     form = "%H:%M:%S UTC" if is_short else "%d %b %H:%M"
     return [{"iso": at.isoformat(), "text": at.strftime(form), "is_short": is_short} for at in moments]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from hybandits.service.log import LAST, Dialect, Result, Store, StoreError, Values
+from hybandits.service.log import LAST, SCHEMA, START, TABLES, Result, Store, StoreError, Values
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""
@@ -29,8 +29,8 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET jit = off
 """
-"""Settings of every connection. A server that hangs cannot hold the lock for ever. Plans are reused, and use indexes
-even if they were made when the table was empty."""
+"""Settings of every connection. A server that hangs cannot hold the lock for ever. Plans that were made when the table
+was empty use indexes."""
 
 DEFAULTS = {
     "connect_timeout": "5", "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
@@ -42,30 +42,16 @@ DURABLE = ("synchronous_commit", "fsync")
 """Settings of PostgreSQL without which a commit can be lost."""
 
 
-DIALECT = Dialect(
-    integer="bigint",
-    blob="bytea",
-    table="",
-    piece=1_000,
-    among=lambda values: ("= ANY(?)", [list(values)]),
-    source=lambda rows: (
-        "SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bytea[], ?::text[])",
-        [list(column) for column in zip(*rows, strict=True)],
-    ),
-)
-
-
 class PostgresStore(Store):
     """A log in a PostgreSQL database.
 
     Parameters
     ----------
     address : str
-        As PostgreSQL writes it, ``postgresql://user:password@host/database``. Several bandits can share a database: the
-        key `bandit`, as in ``postgresql://host/database?bandit=front-page``, names the schema of the tables of this
-        one. Without it, it is ``hybandits``.
+        As in ``postgresql://user:password@host/database?bandit=front-page``, where `bandit` names the schema of the
+        tables: several bandits can share a database. Without it, it is ``hybandits``.
     create : bool
-        Whether to begin a log if there is none. Otherwise nothing is written where there is no log that has begun.
+        As for `SqliteStore`.
 
     Notes
     -----
@@ -75,7 +61,7 @@ class PostgresStore(Store):
     next transaction sees whether the rows were written: it gets the lock when the lost one has ended.
     """
 
-    dialect = DIALECT
+    piece = 1_000
 
     def __init__(self, address: str, *, create: bool = True) -> None:
         super().__init__()
@@ -86,10 +72,7 @@ class PostgresStore(Store):
         try:
             if self._fetch("SELECT to_regclass('version')") == [(None,)]:
                 if not create:
-                    raise StoreError(
-                        f"There is no log in {self.name}: start it with hybandits serve bandit.toml, or give another "
-                        "--store."
-                    )
+                    raise StoreError(f"There is no log in {self.name}: {START}")
                 self._make_tables()
             with self.writing():  # a server that can lose commits is refused
                 self._check_version(create)
@@ -99,9 +82,15 @@ class PostgresStore(Store):
 
     def _make_tables(self) -> None:
         schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.bandit)).as_string()
-        self._fetch(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock}); {schema}; {self._tables()} COMMIT")
+        tables = TABLES.format(integer="bigint", blob="bytea", table="", schema=SCHEMA)
+        self._fetch(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock}); {schema}; {tables} COMMIT")
 
-    # -------------------------------------------------------------- transactions
+    def _among(self, values: Values) -> tuple[str, Values]:
+        return "= ANY(?)", [list(values)]
+
+    def _source(self, rows: Sequence[Values]) -> tuple[str, Values]:
+        query = "SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bytea[], ?::text[])"
+        return query, [list(column) for column in zip(*rows, strict=True)]
 
     def _connect(self) -> psycopg.Connection[Any]:
         with self._errors():
@@ -133,10 +122,7 @@ class PostgresStore(Store):
                 ((last,),) = cursor.fetchall()
             for name, value in zip(DURABLE, values, strict=False):
                 if value == "off":
-                    raise StoreError(
-                        f"{self.name} has {name} = off, so that rows could be lost after they were acknowledged: set "
-                        "it to on."
-                    )
+                    raise StoreError(f"{self.name} has {name} = off, so that commits could be lost: set it to on.")
         except BaseException:
             if not connection.closed:
                 self._ask(connection, "ROLLBACK")
@@ -158,7 +144,6 @@ class PostgresStore(Store):
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors of PostgreSQL and of the network into `StoreError`."""
         try:
             yield
         except psycopg.errors.LockNotAvailable as problem:
@@ -171,23 +156,15 @@ class PostgresStore(Store):
 
 
 def _parts(address: str) -> tuple[dict[str, Any], str]:
-    """How to connect, and the name of the bandit.
-
-    >>> _parts("postgresql://ann@db/shop?bandit=front-page")[1], _parts("postgresql://db/shop")[1]
-    ('front-page', 'hybandits')
-    """
+    """Return how to connect, and the name of the bandit."""
     base, _, query = address.partition("?")
-    keys = [key for key in query.split("&") if key]
-    names = [unquote(key.removeprefix("bandit=")) for key in keys if key.startswith("bandit=")]
-    bandit = names[-1] if names else BANDIT
+    keys = {name: unquote(value) for name, _, value in (key.partition("=") for key in query.split("&") if key)}
+    bandit = keys.pop("bandit", BANDIT)
     if not bandit or "\0" in bandit or len(bandit.encode()) > 63:
         raise StoreError(f"bandit={bandit!r} in the address must have 1 to 63 bytes, because it names a schema.")
-    others = [key for key in keys if not key.startswith("bandit=")]
     try:
-        given = conninfo_to_dict(base + ("?" + "&".join(others) if others else ""))
+        given = conninfo_to_dict(base, **keys)
     except psycopg.Error:  # whose message could repeat a password
-        raise StoreError(
-            "PostgreSQL does not understand the address: write postgresql://user:password@host/database, and special "
-            "characters as %40 and the like."
-        ) from None
+        form = "postgresql://user:password@host/database, with special characters as %40 and the like"
+        raise StoreError(f"PostgreSQL does not understand the address: write {form}.") from None
     return {**DEFAULTS, **given}, bandit

@@ -27,17 +27,7 @@ TOGETHER = 1_000
 
 
 class Rotated(NamedTuple):
-    """The result of a rotation.
-
-    Attributes
-    ----------
-    row : int
-        The row with which the new log continues the old one.
-    copied : int
-        Decisions that were copied to the new log.
-    digest : str
-        SHA-256 of the model with which it begins.
-    """
+    """The row with which the new log continues the old one, the decisions copied, and the SHA-256 of its model."""
 
     row: int
     copied: int
@@ -45,37 +35,19 @@ class Rotated(NamedTuple):
 
 
 def rotate(old: Store, new: Store, *, since: int) -> Rotated:
-    """End a log and let a new one continue it.
+    """End a log and let a new one, which has no rows, continue it.
 
-    Parameters
-    ----------
-    old : Store
-        The log to end. Servers that still use it refuse to write from then on.
-    new : Store
-        A log without rows.
-    since : int
-        Microseconds since 1970. Decisions of this time or later are copied with their rewards, as are all whose window
-        has not passed.
-
-    Raises
-    ------
-    StoreError
-        If a log cannot be used, the new one has rows, or the old one goes on elsewhere.
-
-    Notes
-    -----
-    First the old log gets its last row, then the new one all its rows in one transaction. If the second does not
-    happen, call `rotate` again with the same logs.
+    Decisions of the time `since` (microseconds since 1970) or later are copied with their rewards, as are all whose
+    window has not passed. First the old log gets its last row, then the new one all its rows in one transaction. If the
+    second does not happen, call `rotate` again with the same logs.
     """
     if new.last()[0]:
         raise StoreError(not_empty(new.name))
     state, ended = _end(old, new)
     snapshot = state.snapshot()
     if snapshot.digest != ended.digest:
-        raise StoreError(
-            f"The log {old.name} ended with a model of the fingerprint {ended.fingerprint}, which cannot be computed "
-            f"here (fingerprint {snapshot.fingerprint}): rotate it where it ended."
-        )
+        wrong = f"ended with a model of the fingerprint {ended.fingerprint}, and here it is {snapshot.fingerprint}"
+        raise StoreError(f"The log {old.name} {wrong}: rotate it where it ended.")
     rows = list(_copied(old, state, since))
     number = state.row + 2
     begins = Continued(old.name, snapshot.fingerprint, snapshot.digest, snapshot.content)
@@ -85,7 +57,6 @@ def rotate(old: Store, new: Store, *, since: int) -> Rotated:
 
 
 def _end(old: Store, new: Store) -> tuple[ModelState, Ended]:
-    """End a log; return the state before its last row, and the content of that row."""
     state = ModelState.restored(old)
     if state is None:
         raise StoreError(f"The log {old.name} is empty.")
@@ -106,30 +77,23 @@ def _end(old: Store, new: Store) -> tuple[ModelState, Ended]:
 
 
 def _copied(old: Reading, state: ModelState, since: int) -> Iterator[Row]:
-    """The rows that the new log needs, in their order.
+    """Yield the rows that the new log needs, in their order: decisions, rewards, settings and arms.
 
-    They are the decisions that are open or recent, their rewards, the settings, and the descriptions of arms that
-    these decisions mean. Of the descriptions before them, the first and the last of each arm are enough.
+    Of the rows of an arm before the decisions, the first, which says the order of arms, and the last are enough.
     """
     closed = state.row if state.bandit.window is None else state.closed
     decisions = [row for row in old.rows(0, state.row, [DECISION]) if row.number > closed or row.time >= since]
-    meant = min((_decision(row).version for row in decisions), default=state.row)
+    meant = min((row.decision.version for row in decisions), default=state.row)
     rows = [row for row in old.rows(0, state.row, FEW) if not isinstance(row.content, Arm | Retired)]
     rows += _arms(old, meant)
     rows += [row for row in old.rows(meant, state.row, FEW) if isinstance(row.content, Arm | Retired)]
     for start in range(0, len(decisions), TOGETHER):
-        events = [_decision(row).event for row in decisions[start : start + TOGETHER]]
+        events = [row.decision.event for row in decisions[start : start + TOGETHER]]
         rows += [found.reward for found in old.find(events).values() if found.reward is not None]
     yield from sorted([*rows, *decisions], key=lambda row: row.number)
 
 
-def _decision(row: Row) -> Decision:
-    assert isinstance(row.content, Decision)
-    return row.content
-
-
 def _arms(old: Reading, upto: int) -> Iterator[Row]:
-    """The first row of each arm, which says their order, and the last."""
     first: dict[str, Row] = {}
     last: dict[str, Row] = {}
     for row in old.rows(0, upto, FEW):
@@ -140,7 +104,7 @@ def _arms(old: Reading, upto: int) -> Iterator[Row]:
 
 
 def contradiction(new: Store, old: Store) -> str | None:
-    """What shows that a log does not begin where another one ended; None if it does."""
+    """Return in words why a log does not begin where another one ended; None if it does."""
     begins = continued(new)
     if begins is None:
         return f"{new.name} begins anew, and continues no log"
@@ -155,8 +119,8 @@ def contradiction(new: Store, old: Store) -> str | None:
             f"{last.number:,} with {end.digest}"
         )
     rows = new.rows(0, begins.number - 1)
-    while some := list(itertools.islice(rows, TOGETHER)):
-        for row, original in zip(some, old.by_number([row.number for row in some]), strict=True):
+    while chunk := list(itertools.islice(rows, TOGETHER)):
+        for row, original in zip(chunk, old.by_number([row.number for row in chunk]), strict=True):
             if row != original:
                 return f"row {row.number:,} of {new.name} is not that of {old.name}"
     return None

@@ -9,8 +9,6 @@ import os
 import resource
 import socket
 import sys
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,10 +45,9 @@ _SERVING = "HYBANDITS_SERVICE"
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """Parameters of a server.
+    """Parameters of a server: paths of files, the address of the log, and where to listen.
 
-    `bandit` and `tokens` are paths of files; without `bandit` the log must have begun. `store` is the path of a SQLite
-    file or the address of a PostgreSQL database.
+    Without `bandit` the log must have begun.
     """
 
     bandit: str | None
@@ -62,32 +59,25 @@ class Serving(msgspec.Struct, frozen=True):
 
 
 def serve(serving: Serving, listening: Callable[[str], object] = lambda url: None) -> None:
-    """Serve until a signal ends it; requests that have arrived are answered first.
-
-    `listening` is called with the address when a connection to it succeeds.
-    """
+    """Serve until a signal ends it; `listening` is called with the address when requests may come."""
     set_up_logging()
     tokens = read_tokens(serving.tokens)
     if serving.host not in LOOPBACK and tokens.use is None:
-        raise ValueError(
-            f"--host {serving.host} lets other machines in, so a token is needed: write one into a file and give "
-            "--token-file FILE"
-        )
-    with bind(serving.host, serving.port) as bound:  # before the log gets its first row
+        raise ValueError(f"--host {serving.host} lets other machines in, so a token is needed: give --token-file FILE")
+    with bind(serving.host, serving.port) as bound:  # before the log gets its first row; requests wait from here on
         host = f"[{serving.host}]" if ":" in serving.host else serving.host
         url = f"http://{host}:{bound.getsockname()[1]}"
-        announcement = threading.Thread(target=_announce, args=(bound.getsockname()[:2], url, listening), daemon=True)
         settings = server_settings(serving)
         if serving.workers == 1:
             server = uvicorn.Server(uvicorn.Config(make_application(serving), **settings))
-            announcement.start()
+            listening(url)
             server.run([bound])
             return
         _begin(serving)
         os.environ[_SERVING] = msgspec.json.encode(serving).decode()
         config = uvicorn.Config(f"{__name__}:worker", factory=True, workers=serving.workers, **settings)
         workers = Multiprocess(config, [bound])
-        announcement.start()
+        listening(url)
         workers.run()
     with contextlib.suppress(StoreError):  # two workers that closed a SQLite file at once have left its WAL
         open_store(serving.store).close()
@@ -95,39 +85,17 @@ def serve(serving: Serving, listening: Callable[[str], object] = lambda url: Non
         raise ValueError("a worker could not start, so all were stopped: the reason is above")
 
 
-def _announce(address: tuple[str, int], url: str, listening: Callable[[str], object]) -> None:
-    """Wait until somebody listens at the address, and say so."""
-    while True:
-        with contextlib.suppress(OSError), socket.create_connection(address, timeout=1):
-            break
-        time.sleep(0.05)
-    listening(url)
-
-
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to this address and does not listen yet."""
-    if not 0 <= port <= 65535:
-        raise ValueError(f"--port must lie between 0 and 65535, got {port}: 0 takes one that is free")
+    """Return a socket that listens at this address; port 0 takes one that is free."""
     try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, _, _, _, address = min(addresses, key=lambda each: each[0] != socket.AF_INET)
-        bound = socket.socket(family)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
-    except OSError as problem:
-        raise ValueError(
-            f"cannot listen at {host}, port {port} ({problem.strerror or problem}): give another --port or --host"
-        ) from None
+        bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as problem:
+        raise ValueError(f"cannot listen at {host}, port {port} ({problem}): give another --port or --host") from None
     bound.set_inheritable(True)
     return bound
 
 
 def _begin(serving: Serving) -> None:
-    """Begin the log, or report here what is wrong with it, and keep a snapshot for the workers."""
     store = open_store(serving.store)
     try:
         Writer(store, _bandit(serving)).keep_snapshot()
@@ -149,8 +117,7 @@ def most_connections() -> int:
 def server_settings(serving: Serving) -> dict[str, Any]:
     """Return the settings of uvicorn.
 
-    Its parser zttp serves requests that offer an upgrade to HTTP/2, and limits the size of heads; httptools does
-    neither, and h11 takes twice the time.
+    Its parser zttp serves requests that offer an upgrade to HTTP/2 and limits the size of heads, unlike httptools.
     """
     return {
         "host": serving.host,

@@ -73,7 +73,7 @@ class Side(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         self.features()
 
     def features(self) -> dict[str, Feature]:
-        """The features, as `Features` takes them."""
+        """Return the features, as `Features` takes them."""
         features: dict[str, Feature] = {}
         for name, rule in [*dict(self.numeric).items(), *self.categorical.items()]:  # type: ignore[arg-type]
             kind: Any = Number if isinstance(rule, NumberRule) else Category
@@ -92,28 +92,14 @@ class Challenger(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A bandit as its file describes it.
+    """A bandit as its file describes it; docs/service.md explains the keys.
 
     Attributes
     ----------
-    name : str
-        What people call it.
-    user, arm : Side
-        The features.
-    policy : str
-        The policy that decides, as the command line writes it: a name, or a name, a colon and settings.
-    challengers : list of Challenger
-        Further policies, which learn the same log and decide nothing.
     window : float or None
         Seconds until a decision closes. None: it never does, and rewards are learned as they come.
-    no_reward : float or None
-        What is learned if no reward has come by then.
-    rewards : (float, float) or None
-        The lowest and the highest reward that are accepted.
-    floor : float
-        The share of decisions that is spread evenly over all candidates.
     seed : int or None
-        What all draws depend on. None: one is drawn when the log begins, and stored in it.
+        Seed of all draws. None: one is drawn when the log begins, and stored in it.
     """
 
     name: Text
@@ -130,10 +116,7 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     def __post_init__(self) -> None:
         if (self.window is None) != (self.no_reward is None):
             there, lacking = ("window", "no_reward") if self.no_reward is None else ("no_reward", "window")
-            raise ValueError(
-                f"{there} is given without {lacking}: give both (how long a reward may take, and what counts when none "
-                "comes), or neither"
-            )
+            raise ValueError(f"{there} is given without {lacking}: give both or neither")
         low, high = self.rewards or (-LIMIT, LIMIT)
         if not low < high:
             raise ValueError(f"rewards must be [lowest, highest], got [{low}, {high}]")
@@ -154,40 +137,40 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         return {LIVE: self.policy, **{each.name: each.policy for each in self.challengers}}
 
     def plain(self) -> dict[str, Any]:
-        """The bandit as JSON can hold it."""
+        """Return the bandit as JSON can hold it."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Bandit:
-        """The bandit of these values; raises `ValueError` with the path of the first that cannot be used."""
+        """Return the bandit of these values; raise `ValueError` with the path of the first that cannot be used."""
         try:
             return msgspec.convert(plain, cls)
         except msgspec.ValidationError as problem:
             unknown = re.fullmatch(r"Object contains unknown field `(.*?)`(.*)", str(problem), re.DOTALL)
             if unknown is None:
-                raise ValueError(f"{problem}{_given(str(problem), plain)}") from None
+                raise ValueError(str(problem)) from None
             known = {
                 name for kind in (cls, Side, Challenger, NumberRule, CategoryRule) for name in kind.__struct_fields__
             }
             raise ValueError(f"unknown key {unknown[1]}{nearest(unknown[1], sorted(known))}{unknown[2]}") from None
 
     def with_seed(self) -> Bandit:
-        """The bandit as its log begins: with a seed, if the file has none."""
+        """Return the bandit as its log begins: with a seed."""
         return self if self.seed is not None else msgspec.structs.replace(self, seed=secrets.randbits(62))
 
     def changed(self, values: Mapping[str, Any]) -> Bandit:
-        """The bandit after a row that changes what may change."""
+        """Return the bandit after a row that changes settings."""
         return self.from_plain({**self.plain(), **values})
 
     def contradiction(self, log: Bandit) -> str | None:
-        """The first setting of this file that differs from a log's though it may not change; None if there is none."""
+        """Return in words the first difference to a log's bandit that is not allowed; None if there is none."""
         ignored = {*CHANGEABLE, *(["seed"] if self.seed is None else [])}
         file, logged = ({k: v for k, v in each.plain().items() if k not in ignored} for each in (self, log))
         return _difference("", file, logged)
 
     def make(self, name: str) -> Policy:
-        """One of the policies, new."""
+        """Return one of the policies, new."""
         features = self.features
         policy = _made(self.policies[name], features, key_of_seed(self.seed, stream_of(name)) >> 1)
         features.attach(policy)
@@ -195,32 +178,15 @@ class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 
 
 def read_bandit(values: Mapping[str, Any]) -> Bandit:
-    """Check the content of a `bandit.toml`.
+    """Check the content of a `bandit.toml`; raise ValueError or TypeError with the path of what is wrong.
 
-    Parameters
-    ----------
-    values : mapping
-        What the TOML file holds.
-
-    Returns
-    -------
-    Bandit
-        Its policies have been constructed once, so that wrong settings are noticed here.
-
-    Raises
-    ------
-    ValueError, TypeError
-        With the path of the value and what is wrong; an unknown key with the nearest known one.
-
-    Examples
-    --------
     >>> bandit = read_bandit({"name": "page", "window": "30m", "no_reward": 0, "user": {"numeric": ["age"]}})
     >>> bandit.window, bandit.policy, bandit.features.names_z
     (1800.0, 'HyIDS', ['constant', 'user.age'])
     """
     window = {"window": seconds("window", values["window"])} if values.get("window") is not None else {}
     bandit = Bandit.from_plain({**values, **window})
-    for name in bandit.policies:
+    for name in bandit.policies:  # wrong settings are noticed here
         try:
             bandit.make(name)
         except (TypeError, ValueError) as problem:
@@ -229,7 +195,7 @@ def read_bandit(values: Mapping[str, Any]) -> Bandit:
 
 
 def seconds(name: str, value: object) -> float:
-    """A length of time: seconds, or a number with a unit.
+    """Return a length of time, from seconds or a number with a unit.
 
     >>> seconds("window", "30m"), seconds("window", 0.5)
     (1800.0, 0.5)
@@ -241,64 +207,30 @@ def seconds(name: str, value: object) -> float:
     return checks.positive(name, value, 'it is a length of time: write "90s", "30m", "12h" or "7d"')
 
 
-def in_words(name: str, value: Any) -> str:
-    """The value of a setting, with its unit if it has one.
-
-    >>> in_words("window", 5400.0), in_words("window", 0.5), in_words("floor", 0.05)
-    ('90m', '0.5s', '0.05')
-    """
-    if name != "window" or value is None:
-        return repr(value)
-    for unit in ("d", "h", "m", "s"):
-        if (count := value / _UNITS[unit]).is_integer():
-            return f"{count:.0f}{unit}"
-    return f"{value}s"
-
-
-def _given(problem: str, values: Any) -> str:
-    """The value that an error of msgspec is about, if it has a path and does not say it."""
-    path = re.search(r" - at `\$(.*)`$", problem)
-    if path is None or "got" in problem or "missing" in problem or "[...]" in path[1]:
-        return ""
-    for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path[1]):
-        values = values[name or int(index)]
-    return f", got {checks.short(values)}"
-
-
 def _difference(where: str, file: Any, log: Any) -> str | None:
-    """The first difference between two plain values, and where it is."""
-    if not (isinstance(file, dict) and isinstance(log, dict)):
-        values = ("not given" if each is None else checks.short(each) for each in (file, log))
-        return None if file == log else "{} is {} in the file but {} in the log".format(where.lstrip("."), *values)
-    for key in {**file, **log}:
-        path = f"{where}.{key}"
-        if key not in file or key not in log:
-            return f"{path[1:]} is given in the {'file' if key in file else 'log'} only"
-        if (different := _difference(path, file[key], log[key])) is not None:
-            return different
-    if list(file) == list(log):
+    if isinstance(file, dict) and isinstance(log, dict):
+        if list(file) == list(log):
+            differences = (_difference(f"{where}.{key}", file[key], log[key]) for key in file)
+            return next((each for each in differences if each is not None), None)
+        file, log = list(file), list(log)
+    if file == log:
         return None
-    return f"{where[1:]} has the order {', '.join(file)} in the file but {', '.join(log)} in the log"
+    return f"{where[1:]} is {checks.short(file)} in the file but {checks.short(log)} in the log"
 
 
 def _made(spec: str, features: Features, seed: int) -> Policy:
-    """A policy whose state depends on nothing but what it has learned and the arms there are."""
     kind, settings = parse_policy(spec)
     for _, each in nested_policies(kind, settings):
         table = each.get("exploration")
         as_written = isinstance(table, Mapping) and str(table.get("kind")).lower() == "aswritten"
         if as_written and (lacking := [name for name in ("arms", "horizon") if name not in (table or ())]):
-            raise ValueError(
-                f"exploration AsWritten needs {' and '.join(lacking)} here: without a number of arms it counts those "
-                "that it has met, which depends on who asked, and a service has no last round. Give both, or use HyIDS"
-            )
+            needs = " and ".join(lacking)
+            raise ValueError(f"exploration AsWritten needs {needs} here, or it depends on who asked: give both")
     policy = make_policy(kind, settings, d1=features.d1, d2=features.d2, arms=1, horizon=2, seed=seed)
     inner: Any = policy
     while isinstance(getattr(inner, "policy", None), Policy):
         inner = inner.policy
     if isinstance(inner, HyRan | SupLinUCB):
-        raise ValueError(
-            f"{type(inner).__name__} cannot serve, because what it learns depends on who asked: it needs all "
-            "candidates of the round, or the level at which it chose. Use HyIDS, HyThompson or HyLinUCB"
-        )
+        wrong = f"{type(inner).__name__} cannot serve, because what it learns depends on who asked"
+        raise ValueError(f"{wrong}: use HyIDS, HyThompson or HyLinUCB")
     return policy

@@ -7,15 +7,12 @@ import fcntl
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import apsw
 
-from hybandits.service.log import LAST, Dialect, Result, Store, StoreError, Values, empty
-
-SAFE_VERSION = (3, 51, 3)
-"""Earlier versions of SQLite can corrupt a WAL when it is reset."""
+from hybandits.service.log import LAST, SCHEMA, START, TABLES, Result, Store, StoreError, Values, empty
 
 CHECKPOINT_PAGES = 1_000
 """So many further pages of the WAL are copied into the file at a time."""
@@ -30,16 +27,6 @@ NAMES = {"version", "log", "snapshot"}
 """The tables that every log has."""
 
 
-DIALECT = Dialect(
-    integer="INTEGER",
-    blob="BLOB",
-    table=" STRICT",
-    piece=64,  # every statement lets other threads run
-    among=lambda values: (f"IN ({', '.join('?' * len(values))})", values),
-    source=lambda rows: (f"VALUES {', '.join(['(?, ?, ?, ?, ?)'] * len(rows))}", [*itertools.chain(*rows)]),
-)
-
-
 class SqliteStore(Store):
     """A log in a SQLite file.
 
@@ -48,25 +35,20 @@ class SqliteStore(Store):
     path : path
         The file.
     create : bool
-        Whether to begin a log if there is none. Otherwise nothing is written where there is no log that has begun.
+        Begin a log if there is none. Otherwise nothing is written where no log has begun.
     vfs : str, optional
         The name of SQLite's layer below, for tests.
 
     Notes
     -----
     Rows are on disk when a transaction ends (WAL, synchronous FULL). Writers wait for each other at a lock file beside
-    the log, which wakes them at once, where SQLite's own waiting would poll.
+    the log, which wakes them at once, where SQLite would poll.
     """
 
-    dialect = DIALECT
+    piece = 64  # every statement lets other threads run
 
     def __init__(self, path: Path | str, *, create: bool = True, vfs: str | None = None) -> None:
         super().__init__()
-        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SAFE_VERSION:
-            raise StoreError(
-                f"SQLite {apsw.sqlite_lib_version()} can corrupt a log: install an apsw with SQLite "
-                f"{'.'.join(map(str, SAFE_VERSION))} or newer"
-            )
         self.path, self.name = Path(path), str(path)
         self._vfs = vfs
         self._mutex = threading.Lock()
@@ -80,23 +62,19 @@ class SqliteStore(Store):
         try:
             if create:
                 with self._turn():
-                    self._fetch(f"BEGIN IMMEDIATE; {self._tables()} COMMIT")
+                    tables = TABLES.format(integer="INTEGER", blob="BLOB", table=" STRICT", schema=SCHEMA)
+                    self._fetch(f"BEGIN IMMEDIATE; {tables} COMMIT")
             self._check_version(create)
         except BaseException:
             self.close()
             raise
 
     def _refuse_others(self, create: bool) -> None:
-        """Raise if the file is there and no log, and leave it as it is, which `_connect` would not.
-
-        Without `create` it must be there, and have rows.
-        """
+        """Raise if the file is no log, and leave it as it is, which `_connect` would not."""
         if not self.path.exists():
             if create:
                 return
-            raise StoreError(
-                f"There is no log {self.path}: start it with hybandits serve bandit.toml, or give another --store."
-            )
+            raise StoreError(f"There is no log {self.path}: {START}")
         connection = apsw.Connection(str(self.path), apsw.SQLITE_OPEN_READWRITE, self._vfs)
         try:
             connection.set_busy_timeout(BUSY)
@@ -107,14 +85,10 @@ class SqliteStore(Store):
         finally:
             _close(connection)
         if tables and not tables >= NAMES:
-            raise StoreError(
-                f"{self.path} belongs to another program: it has the table {min(tables)!r}. Give the path of a log, or "
-                "of a file that is not there yet."
-            )
+            wrong = f"{self.path} belongs to another program: it has the table {min(tables)!r}"
+            raise StoreError(f"{wrong}. Give the path of a log or of a new file.")
         if not create and not has_rows:
             raise StoreError(empty(self.name))
-
-    # -------------------------------------------------------------- transactions
 
     def _connect(self) -> apsw.Connection:
         with self._errors():
@@ -135,6 +109,12 @@ class SqliteStore(Store):
     def _ask(self, connection: apsw.Connection, query: str, values: Values = ()) -> Result:
         with self._errors():
             return connection.execute(query, values).fetchall()
+
+    def _among(self, values: Values) -> tuple[str, Values]:
+        return f"IN ({', '.join('?' * len(values))})", values
+
+    def _source(self, rows: Sequence[Values]) -> tuple[str, Values]:
+        return f"VALUES {', '.join(['(?, ?, ?, ?, ?)'] * len(rows))}", [*itertools.chain(*rows)]
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -158,8 +138,6 @@ class SqliteStore(Store):
         except apsw.Error:
             self._connections.remove(connection)
             _close(connection)
-
-    # -------------------------------------------------------------- checkpoints
 
     def _committed(self, connection: apsw.Connection, database: str, pages: int) -> int:
         """Have another thread copy the WAL into the file when it has grown, so that no transaction waits for that."""
@@ -197,7 +175,6 @@ class SqliteStore(Store):
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors of SQLite and of the disk into `StoreError`."""
         try:
             yield
         except apsw.FullError as problem:

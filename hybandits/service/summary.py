@@ -1,7 +1,4 @@
-"""The sums that the dashboard and the metrics show. They follow from the log like the model does.
-
-Their number does not grow with the log, only with the arms and policies.
-"""
+"""The sums that the dashboard and the metrics show, as many as there are arms and policies."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from hybandits.service.log import Decision
 from hybandits.statistics import running_guess
 
 BINS = 240
-"""Stretches of time in curves. When there are more, two become one."""
+"""Stretches of time in curves. When there are more, every two become one."""
 
 FIRST_BIN = 1_000_000
 """Initial microseconds of a stretch."""
@@ -23,11 +20,7 @@ ARMS_OF_BIN = 32
 
 
 class Terms(msgspec.Struct):
-    """Sums of terms X_t, for their mean and its confidence sequence.
-
-    `spread` is the sum of (X_t - G_t)^2 with guesses G_t made from the terms before, as
-    `hybandits.statistics.bernstein` needs it.
-    """
+    """Sums of terms X_t, and the `spread`: the sum of (X_t - G_t)^2 with guesses G_t made from the terms before."""
 
     n: int = 0
     total: float = 0.0
@@ -51,10 +44,7 @@ class Terms(msgspec.Struct):
 
 
 class Compared(msgspec.Struct):
-    """Sums of a policy that did not decide: of its reward, and of that minus the live policy's.
-
-    They are of decisions by a model that had applied the row `since`.
-    """
+    """Sums of a policy that did not decide, over decisions by a model that had applied the row `since`."""
 
     since: int = 0
     value: Terms = msgspec.field(default_factory=Terms)
@@ -117,25 +107,15 @@ class Summary(msgspec.Struct):
     Attributes
     ----------
     rewards : (float, float) or None
-        The range of rewards. Sums are of (reward - lowest) / (highest - lowest) where there is one, so that they lie
-        between 0 and 1.
-    decisions : int
-        Decisions made.
-    reward : Terms
-        Of the rewards learned.
-    late : int
-        Rewards that came after the window, and were not learned.
-    live : str
-        The policy that decides.
-    uniform, challengers : Compared, dict of them
-        For uniform choice, and for every challenger since it and the live policy are what they are, sums of terms
-        b + w (r - b) for its value, and (w - 1) (r - b) for the difference. The weight w is the policy's probability of
-        the arm divided by that of the decision. Its mean is 1 whatever came before, so b may be anything that was known
-        before: 0 if there is a range, because the terms then have a lowest value, otherwise the mean reward so far.
+        The range of rewards. Where there is one, sums are of (reward - lowest) / (highest - lowest).
+    decisions, reward, late : int, Terms, int
+        Decisions, the rewards learned, and rewards that came after the window.
+    uniform, challengers : Compared, dict of Compared
+        Sums of terms b + w (r - b) for the value, and (w - 1) (r - b) for the difference. The weight w is the policy's
+        probability of the arm divided by that of the decision, with mean 1, so b may be anything that was known before:
+        0 if there is a range, because the terms then have a lowest value, otherwise the mean reward so far.
     weights, uniform_weights : Largest
         Bounds on the weights of challengers, 1 + n (1 - floor) / floor, and of uniform choice, 1 / floor.
-    arms : dict
-        Sums of every arm.
     start, width, bins
         When the first stretch began and how long each is, in microseconds, and the stretches by their numbers.
     """
@@ -155,11 +135,7 @@ class Summary(msgspec.Struct):
     bins: dict[int, Bin] = msgspec.field(default_factory=dict)
 
     def compare(self, live: str, policies: Collection[str], *, row: int, unchanged: Collection[str]) -> None:
-        """Begin comparisons with these policies, one of which is live, at a row.
-
-        Sums go on for challengers that are unchanged, as long as the live policy is the same and unchanged. All others
-        begin anew, with the decisions that are made after the row.
-        """
+        """Begin comparisons with the live policy at a row; unchanged challengers go on if the live policy does."""
         same = live == self.live and live in unchanged
         self.challengers = {
             name: self.challengers[name]
@@ -212,7 +188,6 @@ class Summary(msgspec.Struct):
         return at
 
     def _widen(self) -> None:
-        """Make every two stretches one."""
         self.width *= 2
         old, self.bins = self.bins, {}
         for number, each in old.items():

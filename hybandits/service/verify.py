@@ -21,7 +21,7 @@ NUDGE, NUDGES = 1e-9, 64
 """How far features are moved, and how often, to see whether a decision is a near tie."""
 
 NUDGED_TOLERANCE = 1e-7
-"""How far chances may differ then: moving features also moves chances that do not jump."""
+"""How far chances may differ then: they move with the features."""
 
 MOST_LISTED = 20
 """Differences that are kept one by one; the others are counted."""
@@ -29,19 +29,14 @@ MOST_LISTED = 20
 
 @dataclass
 class Verification:
-    """What came out.
+    """The result of `verify`.
 
     Attributes
     ----------
-    decisions : int
-        Decisions recomputed.
-    exact : int
-        Those that must be equal to the bit: they were made under this machine's fingerprint, and so was the model that
-        the log begins with, if it continues another one.
-    near_ties : int
-        Those made elsewhere that come out differently, but would not if features differed by 1e-9; see `_is_near_tie`.
-    different : int
-        All others that differ.
+    decisions, exact : int
+        Decisions recomputed, and those that must be equal to the bit.
+    near_ties, different : int
+        Decisions made elsewhere that would be the same if features differed by 1e-9, and all others that differ.
     copied : int
         Decisions that were copied from the log before, where they can be recomputed.
     begins_elsewhere : bool
@@ -59,47 +54,38 @@ class Verification:
     examples: list[str] = field(default_factory=list)
 
 
-def verify(store: Store, progress: Callable[[int], None] = lambda row: None) -> Verification:
+def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) -> Verification:
     """Learn the log from its beginning, and make every decision again at its version.
 
-    Parameters
-    ----------
-    store : Store
-        The log.
-    progress : callable
-        Called with the number of the row that has been reached, again and again.
+    `progress` is called with the number of rows that have been read since the last call.
     """
+    done = 0
     result, begins = Verification(), continued(store)
     if begins is not None:
         assert isinstance(begins.content, Continued)
         result.begins_elsewhere = begins.content.fingerprint != fingerprint()
         result.copied = sum(1 for _ in store.rows(0, begins.number, [DECISION]))
+    state = None
     for state, rows in walk(store):
-        events = [Decide(made.user, made.candidates, made.event) for made in map(_decision, rows)]
+        events = [Decide(made.user, made.candidates, made.event) for made in (row.decision for row in rows)]
         for row, again in zip(rows, state.decide_batch(events), strict=True):
             _compare(state, row, again, result)
-        progress(rows[-1].number)
-    _check_end(store, result)
+        progress(rows[-1].number - done)
+        done = rows[-1].number
+    _check_end(store, state or ModelState.based(store), result)
     return result
 
 
-def _check_end(store: Store, result: Verification) -> None:
-    """Compare the model with the one that the new log begins with, if the log was rotated."""
+def _check_end(store: Store, state: ModelState, result: Verification) -> None:
     (last,) = store.by_number([store.last()[0]])
     if isinstance(last.content, Ended) and last.content.fingerprint == fingerprint() and not result.begins_elsewhere:
-        state = ModelState.based(store)
         state.apply(store.rows(state.row, last.number - 1), store)
         if state.snapshot().digest != last.content.digest:
             _differs(result, last, f"the model is {state.snapshot().digest} and was {last.content.digest}")
 
 
-def _decision(row: Row) -> Decision:
-    assert isinstance(row.content, Decision)
-    return row.content
-
-
 def _compare(state: ModelState, row: Row, again: Decision | Refused, result: Verification) -> None:
-    made = _decision(row)
+    made = row.decision
     result.decisions += 1
     if isinstance(again, Refused):
         _differs(result, row, f"it is refused now ({again.detail})")
@@ -115,7 +101,6 @@ def _compare(state: ModelState, row: Row, again: Decision | Refused, result: Ver
 
 
 def _is_same(made: Decision, again: Decision) -> bool:
-    """Whether two decisions are the same up to rounding."""
     return (
         _asked(made) == _asked(again)
         and (made.arm, made.arm_version) == (again.arm, again.arm_version)
@@ -126,25 +111,19 @@ def _is_same(made: Decision, again: Decision) -> bool:
 
 
 def _asked(decision: Decision) -> tuple[Any, ...]:
-    """What no rounding can change."""
+    """Return what no rounding can change."""
     return decision.version, decision.n, decision.floor, decision.policy, decision.shadows.keys()
 
 
 def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
-    """How far the chances of two lots are apart at most."""
     return max((abs(one.get(i, 0.0) - other.get(i, 0.0)) for i in one.keys() | other.keys()), default=0.0)
 
 
 def _is_near_tie(state: ModelState, made: Decision, again: Decision) -> bool:
-    """Whether the decision as it was made is what this model decides for features that hardly differ.
+    """Return whether this model decides as it was decided, if features differ by up to 1e-9 of their size (at least 1).
 
-    Rounding can make a decision jump, and only the policy knows how far it was from a jump. So all vectors are moved by
-    up to 1e-9 of their size (of 1, if they are smaller), many times, with the same draws. The decision is a near tie if
-    the same arm with the same chances comes out once, and for each challenger once the same chance of that arm, because
-    each may be at a tie of its own. A decision that was changed later passes only if it lies within 1e-9 of a jump.
-
-    Every second time, numbers that are 0 or 1 stay: for a policy that learns its settings, a feature that has never
-    changed, such as a constant, becomes another one as soon as it does.
+    Rounding can make a decision jump, and only the policy knows how far it was from a jump, so the vectors are moved
+    many times. Each challenger may be at a tie of its own.
     """
     if _asked(made) != _asked(again):
         return False
@@ -170,7 +149,10 @@ def _is_near_tie(state: ModelState, made: Decision, again: Decision) -> bool:
 
 
 def _nudged(vectors: FloatArray) -> FloatArray:
-    """The vectors of one decision's candidates, so many times: as they are, and then each time moved a little."""
+    """Return the vectors of one decision, as they are and moved a little, many times.
+
+    Every second time, numbers that are 0 or 1 stay: policies that learn their settings leave out constant features.
+    """
     by = np.random.default_rng(0).uniform(-NUDGE, NUDGE, (NUDGES, *vectors.shape[1:]))
     by[::2] *= (vectors != 0) & (vectors != 1)
     by[0] = 0
@@ -178,7 +160,6 @@ def _nudged(vectors: FloatArray) -> FloatArray:
 
 
 def _words(made: Decision, again: Decision) -> str:
-    """What differs; where a decision was made may differ in any case."""
     return ", ".join(
         f"{name} was {getattr(made, name)!r} and is now {getattr(again, name)!r}"
         for name in Decision.__struct_fields__

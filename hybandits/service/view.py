@@ -1,4 +1,4 @@
-"""The state of a bandit as plain values: the dashboard is rendered from them, and programs get them as JSON."""
+"""The values that the dashboard and programs get: estimates with bounds that hold at all times, curves and counts."""
 
 from __future__ import annotations
 
@@ -41,17 +41,10 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A policy that did not decide, against the live policy.
+    """The reward per decision that a policy would have had, and its difference from the live policy's.
 
-    Attributes
-    ----------
-    value, difference : Estimate
-        The reward per decision that it would have had, and that minus the live policy's.
-    more : int or None
-        Approximate number of further decisions that are needed, where the difference cannot be told from 0.
-    to : "tell" or "halve"
-        The goal: to tell the difference from 0, if it and its variance stay as they are; if that is not foreseen,
-        bounds that are half as far apart.
+    About `more` further decisions are needed to tell the difference from 0 if its mean and variance stay as they are;
+    where that is not foreseen, `to` is "halve": to bring the bounds half as far apart.
     """
 
     value: Estimate
@@ -61,8 +54,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Side(NamedTuple):
-    """One side of a sequence: the largest distance of a term beyond its guess (None: unknown), and the probability with
-    which the bound may ever fail."""
+    """One side of a sequence: the largest distance of a term from its guess (None: unknown), and its error rate."""
 
     scale: float | None
     tail: float = _TAIL
@@ -120,7 +112,6 @@ def unit_of(summary: Summary) -> tuple[float, float]:
 def _estimates(
     terms: Sequence[Terms], sides: tuple[Side, Side], ends: tuple[float, float] | None, start: float, unit: float
 ) -> list[Estimate]:
-    """Return means and bounds, which lie between `ends` if there are any, in the unit of rewards."""
     n, total, spread = (np.array([getattr(each, name) for each in terms], float) for name in ("n", "total", "spread"))
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
@@ -201,16 +192,9 @@ class Band(msgspec.Struct, frozen=True):
 
 
 class Curves(msgspec.Struct, frozen=True):
-    """Stretches of time with decisions or rewards.
+    """Stretches of time of `seconds` each, with their ends (seconds since 1970) and the reward per decision by then.
 
-    Attributes
-    ----------
-    ends, seconds : list of float, float
-        When each ends (seconds since 1970), and how long all are.
-    live, uniform : Band
-        Reward per decision by then, and under uniform choice.
-    arms, shares : list of str, list of list of float
-        Some arms in the order of their first rows, and in each stretch their shares of decisions, and the others'.
+    `shares` has in each stretch the shares of decisions of these arms and of all others.
     """
 
     ends: list[float]
@@ -229,19 +213,13 @@ class View(msgspec.Struct, frozen=True):
     version, time : int, float
         The last row that the model has applied, and its time in seconds since 1970.
     seen : float
-        When the view was computed, in seconds since 1970.
+        When the view was computed.
     behind : int or None
-        Rows that others have written and that the model has not applied; None if the log cannot be read.
-    trouble : str or None
-        The reason why nothing can be written at the moment.
-    failures : int
-        Failed writes of this process.
-    refusals : dict
-        Requests that this process has refused since it started, by status.
-    open : int
-        Decisions whose reward has not been learned.
-    late : int
-        Rewards that came after the window, and were not learned.
+        Rows of the log that the model has not applied; None if the log cannot be read.
+    trouble, failures, refusals : str or None, int, dict
+        Why this process cannot write, its failed writes, and its refused requests by status.
+    open, late : int
+        Decisions whose reward has not been learned; rewards after the window.
     """
 
     name: str
@@ -316,7 +294,6 @@ def make_view(writer: Writer, refusals: Mapping[str, int] = MappingProxyType({})
 
 
 def _last_row(writer: Writer) -> int | None:
-    """Return the number of the log's last row; None if the log cannot be read."""
     try:
         return writer.store.last()[0]
     except StoreError:
@@ -324,12 +301,10 @@ def _last_row(writer: Writer) -> int | None:
 
 
 def _most(counts: dict[str, int], most: int) -> list[str]:
-    """Return the keys with the largest counts, equal ones by name."""
     return heapq.nsmallest(most, counts, key=lambda arm: (-counts[arm], arm))
 
 
 def _arms(summary: Summary, active: set[str]) -> list[ArmView]:
-    """Return the arms with the most decisions; active ones without any come last."""
     counts = dict.fromkeys(active, 0) | {arm: sums.decisions for arm, sums in summary.arms.items()}
     ids = _most(counts, ARMS)
     decided = [arm for arm in ids if arm in summary.arms]
@@ -376,26 +351,16 @@ class Views:
     ) -> None:
         self._writer, self._refusals, self._clock = writer, refusals, clock
         self._lock = asyncio.Lock()
-        self._tried = self._computed = -math.inf
-        self._state: tuple[object, ...] | None = None
+        self._computed = -math.inf
         self._view: View
 
     async def newest(self) -> View:
-        """Return a view that is not old; the same object as long as nothing changed and curves end near the present."""
+        """Return a view that is not old."""
         async with self._lock:
-            now = self._clock()
-            if now - self._tried >= OFTEN:
-                self._tried = now
-                writer, last = self._writer, await asyncio.to_thread(_last_row, self._writer)
-                if last is not None and last > writer.state.row:
-                    await writer.request([])  # rows of other servers are applied in transactions
-                state = writer.state.row, writer.trouble, writer.failures, last, dict(self._refusals())
-                if state != self._state or now - self._computed > self._seconds_per_point():
-                    self._view = await asyncio.to_thread(make_view, writer, self._refusals())
-                    self._state, self._computed = state, now
+            if self._clock() - self._computed >= OFTEN:
+                last = await asyncio.to_thread(_last_row, self._writer)
+                if last is not None and last > self._writer.state.row:
+                    await self._writer.request([])  # rows of other servers are applied in transactions
+                self._view = await asyncio.to_thread(make_view, self._writer, self._refusals())
+                self._computed = self._clock()
             return self._view
-
-    def _seconds_per_point(self) -> float:
-        """Return the seconds that a point of the curves stands for, when they are drawn up to the present."""
-        curves = self._view.curves
-        return (self._view.seen - curves.ends[0] + curves.seconds) / POINTS if curves.ends else math.inf

@@ -1,8 +1,6 @@
-"""The one thread that writes: it takes what waits in the queue, decides, and answers when everything is on disk.
+"""The one thread that writes: it serves what waits in the queue in one transaction, and answers when it is on disk.
 
-Requests that come while a transaction is being written wait for the next one, which takes them all (group commit). In
-every transaction the writer first applies what other servers have written, then closes what is due, then serves the
-requests in their order against that one model, and applies its own rows when they are on disk.
+In every transaction it applies the rows of other servers, closes what is due, and serves requests in their order.
 """
 
 from __future__ import annotations
@@ -24,6 +22,8 @@ import msgspec
 from msgspec.structs import replace
 
 from hybandits.foundation import checks
+from hybandits.kernels.arrow import LIMIT
+from hybandits.service import log
 from hybandits.service.commands import (
     Answer,
     Command,
@@ -35,27 +35,8 @@ from hybandits.service.commands import (
     Refused,
     unusable_features,
 )
-from hybandits.service.log import (
-    SCHEMA,
-    Arm,
-    Candidates,
-    Changed,
-    Closed,
-    Content,
-    Decision,
-    Found,
-    Opened,
-    Promoted,
-    Retired,
-    Reward,
-    Row,
-    Store,
-    StoreError,
-    Transaction,
-    decode_ids,
-)
 from hybandits.service.model_state import ModelState
-from hybandits.service.settings import CHANGEABLE, Bandit, in_words
+from hybandits.service.settings import CHANGEABLE, Bandit
 
 MOST_TOGETHER = 1_000
 """Requests in one transaction."""
@@ -84,10 +65,10 @@ LONGEST_WAIT = 60.0
 CLOCK_BEHIND = 5.0
 """Seconds by which the clock may be behind the log's time before a warning is logged: clocks of servers differ."""
 
-LARGEST = 1e50
-"""Largest reward and feature in absolute value, as for policies."""
+AGAIN = "Send the request again: with the same event_id nothing counts twice."
+"""The remedy after a transaction that failed."""
 
-log = logging.getLogger("hybandits.service")
+logger = logging.getLogger("hybandits.service")
 
 
 class Waiting(NamedTuple):
@@ -105,8 +86,8 @@ class Writer:
     store : Store
         The log.
     bandit : Bandit, optional
-        The content of `bandit.toml`. If the log is empty it begins with it; otherwise what may change is changed by a
-        row, and what may not is refused. None: the log must have begun.
+        The content of `bandit.toml`: a log begins with it, or gets a row if settings have changed. None: the log must
+        have begun.
     clock : callable
         Microseconds since 1970.
 
@@ -114,18 +95,18 @@ class Writer:
     ----------
     state : ModelState
         The model after the last row.
-    trouble : str or None
-        The reason why the service cannot write at the moment; None if it can.
-    failures : int
-        Failed transactions.
-    wrote : float
-        When the disk last took something, by `time.monotonic`.
+    trouble, failures : str or None, int
+        Why the service cannot write at the moment, and failed transactions.
     committed : callable
         Called with the seconds that each transaction took.
     """
 
     def __init__(
-        self, store: Store, bandit: Bandit | None = None, *, clock: Callable[[], int] = lambda: time.time_ns() // 1_000
+        self,
+        store: log.Store,
+        bandit: Bandit | None = None,
+        *,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
     ) -> None:
         self.store = store
         self._clock = clock
@@ -139,11 +120,8 @@ class Writer:
         self._served = -math.inf
         self.trouble: str | None = None
         self.failures = 0
-        self.wrote = -math.inf
         self.committed: Callable[[float], None] = lambda seconds: None
         self.state = self._opened(bandit)
-
-    # -------------------------------------------------------------- beginning
 
     def _opened(self, bandit: Bandit | None) -> ModelState:
         state = ModelState.restored(self.store)
@@ -152,7 +130,7 @@ class Writer:
                 raise ValueError("the log is empty: start it with a bandit.toml")
             with self.store.writing() as transaction:
                 if transaction.last()[0] == 0:  # no other server has been faster
-                    transaction.append([Row(1, self._clock(), Opened(SCHEMA, bandit.with_seed().plain()))])
+                    transaction.append([log.Row(1, self._clock(), log.Opened(log.SCHEMA, bandit.with_seed().plain()))])
             state = ModelState.restored(self.store)
             assert state is not None
         if bandit is not None:
@@ -161,7 +139,6 @@ class Writer:
         return state
 
     def _changed(self, state: ModelState, bandit: Bandit) -> ModelState:
-        """Write a row if the file differs from the log, unless that is refused; return the state after it."""
         with self.store.writing() as transaction:
             state.apply(transaction.rows(state.row), transaction)
             refuse_ended(state, self.store)
@@ -170,35 +147,27 @@ class Writer:
         state.apply(rows, self.store)
         return state
 
-    def _changes(self, state: ModelState, bandit: Bandit) -> list[Row]:
-        """Return the row that makes the bandit of the log that of the file; none if they are the same."""
+    def _changes(self, state: ModelState, bandit: Bandit) -> list[log.Row]:
         wanted, known = bandit.plain(), state.bandit.plain()
         different = bandit.contradiction(state.bandit)
         if different is not None:
-            raise ValueError(
-                f"{different}: a log keeps what its rows mean. Change it back, or start another bandit with another "
-                "store."
-            )
+            raise ValueError(f"{different}: change it back, or start another bandit with another store")
         values = {name: wanted[name] for name in CHANGEABLE}
         if all(values[name] == known[name] for name in CHANGEABLE):
             return []
         if (state.bandit.window is None) != (bandit.window is None):
-            raise ValueError(
-                "a log whose rewards are learned at once cannot get a window later, nor lose it: start another "
-                "bandit with another store."
-            )
+            raise ValueError("a log cannot get a window later, nor lose it: start another bandit with another store")
         live = state.bandit.policies[state.live]
         if bandit.policies.get(state.live) != live:
             raise ValueError(
                 f"the policy {state.live!r} ({live}) is live in the log: keep it among the challengers as it is"
             )
-        row = Row(state.row + 1, max(self._clock(), state.time), Changed(values))
-        changes = [f"{name} was {in_words(name, known[name])} and is {in_words(name, values[name])}"
-                   for name in CHANGEABLE if values[name] != known[name]]  # fmt: skip
-        log.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
+        row = log.Row(state.row + 1, max(self._clock(), state.time), log.Changed(values))
+        changes = [
+            f"{name} was {known[name]!r} and is {values[name]!r}" for name in CHANGEABLE if values[name] != known[name]
+        ]
+        logger.warning("the bandit has changed, from row %d on: %s", row.number, "; ".join(changes))
         return [row]
-
-    # -------------------------------------------------------------- the queue
 
     async def request(self, commands: Sequence[Command]) -> list[Outcome]:
         """Queue commands for the next transaction; return their outcomes when everything is on disk."""
@@ -265,13 +234,10 @@ class Writer:
         return [command for each in taken for command in each.commands]
 
     def _until_due(self) -> float | None:
-        """Return the seconds until the first open decision must close; None if there is none."""
         window, first = self.state.bandit.window, self.state.first_open
         if window is None or first is None:
             return None
         return min(max(0.0, (first + window * 1e6 - self._clock()) / 1e6), LONGEST_WAIT)
-
-    # -------------------------------------------------------------- snapshots and the clock
 
     def keep_snapshot(self) -> None:
         """Keep a snapshot of the model, so that the next start need not read the whole log."""
@@ -283,7 +249,7 @@ class Writer:
         try:
             self.keep_snapshot()
         except Exception as problem:  # it is only a cache, and all clients wait for this thread
-            log.warning("no snapshot was kept (%s: %s)", type(problem).__name__, problem)
+            logger.warning("no snapshot was kept (%s: %s)", type(problem).__name__, problem)
 
     @property
     def clock_behind(self) -> float:
@@ -291,21 +257,14 @@ class Writer:
         return max(0.0, (self.state.time - self._clock()) / 1e6)
 
     def _now(self) -> int:
-        """Return the time of rows that are written now, which never goes back; warn once if it stands still."""
+        """Return the time of rows that are written now, which never goes back."""
         behind = self.clock_behind
         if behind > CLOCK_BEHIND and not self._warned_of_clock:
-            log.warning(
-                "the clock is %.0f seconds behind the log's last row, so that time stands still and no window ends "
-                "until it has caught up: check the clocks of all servers",
-                behind,
+            logger.warning(
+                "the clock is %.0f seconds behind the log's last row: check the clocks of all servers", behind
             )
-            self._warned_of_clock = True
-        elif not behind and self._warned_of_clock:
-            log.warning("the clock has caught up with the log")
-            self._warned_of_clock = False
+        self._warned_of_clock = behind > CLOCK_BEHIND
         return max(self._clock(), self.state.time)
-
-    # -------------------------------------------------------------- transactions
 
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in one transaction; return when what they wrote is on disk."""
@@ -314,50 +273,45 @@ class Writer:
         return outcomes
 
     def _serve(self, take: Callable[[], Sequence[Command]], answer: Callable[[list[Outcome]], object]) -> None:
-        """Serve what can be taken when the transaction has begun: while it waits for its turn, more may come.
-
-        Clients are answered as soon as the rows are on disk, and the model learns while they read.
-        """
+        """Serve what can be taken when the transaction has begun; the model learns after clients were answered."""
         take = functools.cache(take)
         began = time.perf_counter()
         try:
             self._catch_up(began)
             outcomes, rows = self._transact(take)
-        except StoreError as problem:
+        except log.StoreError as problem:
             answer(self._failed(str(problem), take()))
             return
         except Exception as problem:  # a fault of the service: it must not end the thread that all clients wait for
             self._torn = True
-            log.exception("cannot serve")
+            logger.exception("cannot serve")
             answer(self._failed(f"The service has failed ({type(problem).__name__}: {problem}).", take()))
             return
         if self.trouble is not None:
-            log.warning("writing again")
+            logger.warning("writing again")
         self.trouble = None
-        if rows or not take():
-            self.wrote = time.monotonic()
         self.committed(time.perf_counter() - began)
         answer(outcomes)
         try:
             self.state.apply(rows, self.store)
-        except StoreError as problem:  # the rows are on disk, and the next transaction goes on applying them
-            log.warning("cannot read: %s", problem)
+        except log.StoreError as problem:  # the rows are on disk, and the next transaction goes on applying them
+            logger.warning("cannot read: %s", problem)
         except Exception:
             self._torn = True
-            log.exception("cannot learn")
+            logger.exception("cannot learn")
 
     def _catch_up(self, now: float) -> None:
-        """Apply rows of others outside the transaction where they may be many, so that others can write meanwhile."""
+        """Apply rows of others, where they may be many, before the transaction, so that others can write meanwhile."""
         if self._torn:  # the model may be half changed
             state = ModelState.restored(self.store)
             assert state is not None
             self.state, self._torn = state, False
         elif now - self._served > IDLE:
-            with contextlib.suppress(StoreError):  # the transaction will notice
+            with contextlib.suppress(log.StoreError):  # the transaction will notice
                 self.state.apply(self.store.rows(self.state.row), self.store)
         self._served = now
 
-    def _transact(self, take: Callable[[], Sequence[Command]]) -> tuple[list[Outcome], list[Row]]:
+    def _transact(self, take: Callable[[], Sequence[Command]]) -> tuple[list[Outcome], list[log.Row]]:
         """Serve commands in a transaction; return the outcomes, and the rows that are on disk now."""
         with self.store.writing() as store:
             self.state.apply(store.rows(self.state.row), store)
@@ -372,16 +326,14 @@ class Writer:
         return outcomes, pending.rows
 
     def _failed(self, why: str, commands: Sequence[Command]) -> list[Outcome]:
-        """Return the refusals of commands that could not be written, and take note of the reason."""
         if self.trouble is None:
-            log.error("cannot write: %s", why)
+            logger.error("cannot write: %s", why)
         self.trouble = why
         self.failures += 1
-        return [Refused(503, f"{why} {_again(command)}") for command in commands]
+        return [Refused(503, f"{why} {AGAIN}") for _ in commands]
 
 
 def _deliver(taken: Sequence[Waiting], outcomes: Sequence[Outcome]) -> None:
-    """Hand the outcomes of a transaction to the event loop, all at once."""
     if taken:
         rest = iter(outcomes)
         results = [(each.future, list(itertools.islice(rest, len(each.commands)))) for each in taken]
@@ -395,28 +347,26 @@ def _resolve(results: Sequence[tuple[asyncio.Future[list[Outcome]], list[Outcome
             future.set_result(outcomes)
 
 
-def refuse_ended(state: ModelState, store: Store) -> None:
+def refuse_ended(state: ModelState, store: log.Store) -> None:
     """Raise `StoreError` if the log was rotated."""
     if state.ended is not None:
-        raise StoreError(
-            f"The log {store.name} was rotated at row {state.row:,} and goes on in {state.ended}: start servers with "
-            "that --store."
-        )
+        ended = f"The log {store.name} was rotated at row {state.row:,} and goes on in {state.ended}"
+        raise log.StoreError(f"{ended}: start servers with that --store.")
 
 
 class Pending:
     """The rows that a transaction is about to write."""
 
-    def __init__(self, state: ModelState, transaction: Transaction, now: int) -> None:
+    def __init__(self, state: ModelState, transaction: log.Transaction, now: int) -> None:
         self.state, self.transaction, self.now = state, transaction, now
-        self.rows: list[Row] = []
+        self.rows: list[log.Row] = []
         self.closed = state.closed
-        self._arms: dict[str, Row] = {}
+        self._arms: dict[str, log.Row] = {}
         self._live = state.live
-        self.found: dict[str, Found] = {}
+        self.found: dict[str, log.Found] = {}
 
-    def _write(self, content: Content) -> Row:
-        row = Row(self.state.row + len(self.rows) + 1, self.now, content)
+    def _write(self, content: log.Content) -> log.Row:
+        row = log.Row(self.state.row + len(self.rows) + 1, self.now, content)
         self.rows.append(row)
         return row
 
@@ -427,10 +377,9 @@ class Pending:
             return
         open_ = self.transaction.first_decisions(self.state.closed, MOST_CLOSED)
         self.closed = max(number for number, time in open_ if self._is_over(time))
-        self._write(Closed(self.closed))
+        self._write(log.Closed(self.closed))
 
     def _is_over(self, decided: int) -> bool:
-        """Whether the window of a decision of this time has passed."""
         window = self.state.bandit.window
         return window is not None and decided + window * 1e6 <= self.now
 
@@ -438,7 +387,7 @@ class Pending:
         """Serve commands in their order."""
         commands = [_with_event(command) if isinstance(command, Decide) else command for command in commands]
         events = {command.event_id for command in commands if isinstance(command, Decide | GiveReward)}
-        self.found = {event: known for event in events if event and (known := self.state.known(event)) is not None}
+        self.found = {event: known for event in events if event and (known := self.state.known.get(event)) is not None}
         if unknown := sorted(event for event in events if event and event not in self.found):
             self.found |= self.transaction.find(unknown)
         self._decided = self._decide_together(commands)
@@ -461,77 +410,60 @@ class Pending:
             return self._put(command.arm, command.command)
         return self._retire(command.arm)
 
-    def _decide_together(self, commands: Sequence[Command]) -> dict[str, Decision | Refused]:
+    def _decide_together(self, commands: Sequence[Command]) -> dict[str, log.Decision | Refused]:
         """Return the decisions of all events that are new, by their ids, made for the first command of each."""
         events: dict[str, Decide] = {}
         for command in commands:
-            if isinstance(command, Decide) and self.found.get(command.event_id or "", Found()).decision is None:
+            if isinstance(command, Decide) and self.found.get(command.event_id or "", log.Found()).decision is None:
                 events.setdefault(command.event_id or "", command)
         return dict(zip(events, self.state.decide_batch(list(events.values())), strict=True))
 
     def _decide(self, command: Decide) -> Answer:
         event = command.event_id or ""
-        known = self.found.get(event, Found()).decision
+        known = self.found.get(event, log.Found()).decision
         if known is not None:
-            decision = known.content
-            assert isinstance(decision, Decision)
+            decision = known.decision
             if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
-                raise Refused(
-                    409,
-                    f"The event {event!r} was decided for another user or other candidates. Use an id of its own for "
-                    "every event.",
-                    field="event_id",
-                    value=event,
-                )
+                detail = f"The event {event!r} was decided for another user or other candidates. Use another id."
+                raise Refused(409, detail, field="event_id", value=event)
             return Answer(200, answer_of(decision))
         outcome = self._decided.pop(event, None)
         if outcome is None:  # the first command with this id was refused
             outcome = self.state.decide_batch([command])[0]
         if isinstance(outcome, Refused):
             raise outcome
-        self.found[event] = Found(self._write(outcome))
+        self.found[event] = log.Found(self._write(outcome))
         return Answer(201, answer_of(outcome))
 
     def _reward(self, command: GiveReward) -> Answer:
         event, reward = command.event_id, command.reward
-        low, high = self.state.bandit.rewards or (-LARGEST, LARGEST)
+        low, high = self.state.bandit.rewards or (-LIMIT, LIMIT)
         if not math.isfinite(reward) or not low <= reward <= high:
-            raise Refused(
-                422, f"The reward must lie between {low:g} and {high:g}, got {reward!r}.", field="reward", value=reward
-            )
-        decision, known = self.found.get(event, Found())
+            detail = f"The reward must lie between {low:g} and {high:g}, got {reward!r}."
+            raise Refused(422, detail, field="reward", value=reward)
+        decision, known = self.found.get(event, log.Found())
         if decision is None:
-            raise Refused(
-                404,
-                f"This log has no decision with the event id {event!r}. Give the reward after the decision was "
-                "answered, and before the log with it is rotated.",
-                field="event_id",
-                value=event,
-            )
+            detail = f"This log has no decision with the event id {event!r}. Decide first, or use the id of a decision."
+            raise Refused(404, detail, field="event_id", value=event)
         if known is not None:
             before = known.content
-            assert isinstance(before, Reward)
+            assert isinstance(before, log.Reward)
             if before.reward != reward:
-                raise Refused(
-                    409,
-                    f"The event {event!r} has the reward {before.reward:g} already. A reward cannot be changed.",
-                    field="reward",
-                    value=reward,
-                )
+                detail = f"The event {event!r} has the reward {before.reward:g} already. A reward cannot be changed."
+                raise Refused(409, detail, field="reward", value=reward)
             return Answer(200, _reward_answer(before))
         late = self._is_over(decision.time) or decision.number <= self.closed
-        content = Reward(event, decision.number, reward, late)
+        content = log.Reward(event, decision.number, reward, late)
         if decision.number <= self.state.row:  # it is in the log, whatever becomes of this transaction
             self.state.remember(decision)
-        self.found[event] = Found(decision, self._write(content))
+        self.found[event] = log.Found(decision, self._write(content))
         return Answer(202 if late else 201, _reward_answer(content))
 
     def _arm(self, arm: str) -> tuple[bool, bool, dict[str, Any] | None, int]:
-        """Return whether an arm is known and active, its features and its version, after the rows so far."""
         known, pending = self.state.arms.get(arm), self._arms.get(arm)
         if pending is None:
             return (False, False, None, 0) if known is None else (True, known.active, known.features, known.version)
-        active = isinstance(pending.content, Arm)
+        active = isinstance(pending.content, log.Arm)
         return True, active, getattr(pending.content, "features", None), pending.number
 
     def _retire(self, arm: str) -> Answer:
@@ -540,18 +472,18 @@ class Pending:
             detail = f"There is no arm {arm!r}{checks.nearest(arm, self.state.arms)}. GET /v1/arms lists them."
             raise Refused(404, detail, field="id", value=arm)
         if active:
-            self._arms[arm] = self._write(Retired(arm))
+            self._arms[arm] = self._write(log.Retired(arm))
         return Answer(200, {"arm": arm, "active": False})
 
     def _put(self, arm: str, command: PutArm) -> Answer:
         self.state.check_names("arm", command.features)
         try:
-            checks.finite("features", self.state.arm_vector(command.features), LARGEST)
+            checks.finite("features", self.state.arm_vector(command.features), LIMIT)
         except (TypeError, ValueError) as problem:
             raise unusable_features("arm", command.features, problem) from None
         known, active, features, version = self._arm(arm)
         if not active or features != command.features:
-            self._arms[arm] = self._write(Arm(arm, command.features))
+            self._arms[arm] = self._write(log.Arm(arm, command.features))
             version = self._arms[arm].number
         body = {"arm": arm, "active": True, "features": command.features, "version": version}
         return Answer(200 if known else 201, body)
@@ -563,35 +495,25 @@ class Pending:
             raise Refused(404, f"There is no policy {name!r}. There are {names}.", field="policy", value=name)
         if name != self._live:
             self._live = name
-            self._write(Promoted(name))
+            self._write(log.Promoted(name))
         return Answer(200, {"live": name})
 
 
-def _same_candidates(one: Candidates, other: Candidates) -> bool:
+def _same_candidates(one: log.Candidates, other: log.Candidates) -> bool:
     """Return whether the same candidates are named in the same order; their JSON may have other spaces and escapes."""
     if one == other:
         return True
     try:
-        return decode_ids(one) == decode_ids(other)
+        return log.decode_ids(one) == log.decode_ids(other)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
 
 
-def _again(command: Command) -> str:
-    """Return the remedy after a transaction that failed; it may be unknown whether it was written."""
-    if not isinstance(command, Decide | GiveReward):
-        return "Ask again."
-    if command.event_id is None:
-        return "Ask again, best with an event_id of your own: then nothing counts twice."
-    return "Ask again with the same event_id: nothing counts twice."
-
-
 def _with_event(command: Decide) -> Decide:
-    """Return the command with an id for its event."""
     return command if command.event_id is not None else replace(command, event_id=secrets.token_hex(12))
 
 
-def answer_of(decision: Decision) -> dict[str, Any]:
+def answer_of(decision: log.Decision) -> dict[str, Any]:
     """Return the answer to the client that requested a decision."""
     return {
         "event_id": decision.event,
@@ -601,7 +523,7 @@ def answer_of(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _reward_answer(content: Reward) -> dict[str, Any]:
+def _reward_answer(content: log.Reward) -> dict[str, Any]:
     answer: dict[str, Any] = {"event_id": content.event, "reward": content.reward, "learned": not content.late}
     if content.late:
         answer["why"] = "The reward came after the window. It is kept in the log, and not learned."

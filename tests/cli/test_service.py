@@ -241,7 +241,7 @@ def test_a_port_in_use_is_said_in_a_line_before_the_log_begins(file: Path) -> No
         for workers in ("1", "2"):
             code, said = run("serve", str(file), "--port", port, "--workers", workers)
             assert code == 2
-            assert said.startswith(f"hybandits: cannot listen at 127.0.0.1, port {port} (Address already in use)")
+            assert said.startswith(f"hybandits: cannot listen at 127.0.0.1, port {port} (")
             assert said.count("\n") == 1
     assert not file.with_suffix(".db").exists()
 
@@ -255,7 +255,7 @@ def test_what_workers_could_not_start_with_is_said_once(file: Path, tmp_path: Pa
     writer(tmp_path)  # a log of another bandit
     code, said = run("serve", str(file), "--port", "0", "--workers", "2", "--store", str(tmp_path / "log.db"))
     assert code == 2
-    assert "is given in the log only" in said
+    assert "in the file but" in said
     assert said.count("\n") == 1
 
 

@@ -27,9 +27,7 @@ def test_pages_from_elsewhere_are_refused(tmp_path: Path, headers: dict[str, str
     service = writer(tmp_path)
     with served(service) as web:
         for method, path in (
-            ("POST", "/v1/decisions"), ("PUT", "/v1/arms/a"), ("DELETE", "/v1/arms/a"), ("GET", "/v1/arms"),
-            ("GET", "/"),
-            ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json"), ("GET", "/v1/view"), ("GET", "/metrics"),
+            ("POST", "/v1/decisions"), ("PUT", "/v1/arms/a"), ("GET", "/"), ("GET", "/healthz"), ("GET", "/metrics"),
         ):  # fmt: skip
             answer = web.request(method, path, headers={**headers, "content-type": "text/plain"}, content=b"{}")
             assert (path, answer.status_code) == (path, 403)

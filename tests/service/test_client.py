@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import pickle
 import socket
 import time
 from pathlib import Path
@@ -175,12 +174,6 @@ def test_a_call_ends_by_its_deadline(kind: Any, monkeypatch: pytest.MonkeyPatch)
         kind(url, deadline=0)
 
 
-def test_an_error_can_be_sent_to_another_process() -> None:
-    error = ServiceError(422, {"detail": "The reward is wrong.", "field": "reward"})
-    again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.status, again.problem) == (str(error), 422, error.problem)
-
-
 def echo(seen: list[Any]) -> Client:
     """A client of a service that keeps what it was sent."""
 
@@ -220,16 +213,6 @@ def test_what_cannot_be_sent_is_said_before(arguments: Any, error: type[Exceptio
     seen: list[Any] = []
     with echo(seen) as client, pytest.raises(error, match=words):
         client.decide(*arguments)
-    assert seen == []
-
-
-def test_batches_of_nothing_send_nothing() -> None:
-    seen: list[Any] = []
-    with echo(seen) as client:
-        assert client.decide_batch([]) == []
-        assert client.reward_batch({}) == []
-        with pytest.raises(ValueError, match="event_ids are 1 for 2 users"):
-            client.decide_batch([USER, USER], event_ids=["e"])
     assert seen == []
 
 

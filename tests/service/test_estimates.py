@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hybandits.service.dashboard import estimates
 from scipy import stats
 
+from hybandits.service import view as estimates
 from hybandits.service.summary import Compared, Largest, Summary, Terms
 from hybandits.service.view import Estimate, Side, above, compared, live_rewards, so_far, weighted
 from hybandits.statistics import bernstein

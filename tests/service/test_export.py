@@ -109,7 +109,7 @@ def test_a_log_without_rounds_says_why(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="the log has no decisions"):
         export(service.store, tmp_path / "out")
     decide(service, "e")
-    with pytest.raises(LogError, match="no decision is closed"):
+    with pytest.raises(LogError, match="none whose window has passed"):
         export(service.store, tmp_path / "out")
     clock.advance(11)
     service.serve([])

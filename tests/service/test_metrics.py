@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hybandits.service.dashboard import view as view_module
 from prometheus_client.parser import text_string_to_metric_families
 
+from hybandits.service import view as view_module
 from hybandits.service.metrics import Metrics
 from hybandits.service.model_state import ModelState
 from hybandits.service.view import make_view

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from hybandits.service.access import Tokens
 from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
-from hybandits.service.page import content, headers, page
+from hybandits.service.page import brief, content, duration, headers, number, page, share, short
 from hybandits.service.view import Band, Comparison, Curves, Estimate, View, make_view
 from hybandits.service.writer import Writer
 from tests.support.bandits import CLICKS, USER, Clock, served, writer
@@ -93,7 +93,15 @@ def test_characters_that_cannot_be_seen_are_escaped(tmp_path: Path) -> None:
     assert r"<title>x\u2066y</title>" in html
 
 
-@pytest.mark.parametrize("arms", [3, 25, 1_000])
+def test_numbers_in_words() -> None:
+    assert [number(0.12345), number(-0.5, 1), number(0.5, 1, sign=True), number(None)] == ["0.123", "−0.5", "+0.5", "–"]
+    assert [short(0.0012345), short(1234.5), short(5.0)] == ["0.00123", "1,234", "5"]
+    assert [share(0.1234), share(0.0001)] == ["12.3 %", "< 0.1 %"]
+    assert [duration(90), duration(1800), duration(2.5)] == ["90 s", "30 min", "2.5 s"]
+    assert brief("article-about-something-really-new-17") == "article-about-…really-new-17"
+
+
+@pytest.mark.parametrize("arms", [3, 1_000])
 def test_the_page_stays_small(tmp_path: Path, arms: int) -> None:
     html = content(make_view(played(tmp_path, [f"arm {i}" for i in range(arms)], 300)))
     assert len(html) < 60_000

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from hybandits.service import postgres as postgres_module
 from hybandits.service.commands import Decide, GiveReward, Refused
 from hybandits.service.log import StoreError
-from hybandits.service.log import postgres as postgres_module
 from hybandits.service.model_state import ModelState
 from hybandits.service.postgres import PostgresStore
 from hybandits.service.verify import verify
@@ -55,12 +55,6 @@ def test_bandits_of_one_database_know_nothing_of_each_other(store: PostgresStore
     other.close()
 
 
-@pytest.mark.parametrize("name", ["", "x" * 64])
-def test_names_that_cannot_be_schemas_are_refused(postgres: Postgres, name: str) -> None:
-    with pytest.raises(StoreError, match="1 to 63 bytes"):
-        PostgresStore(postgres.address(name))
-
-
 def test_messages_hold_no_password() -> None:
     for address in (
         "postgresql://ann:secret@127.0.0.1:1/shop",
@@ -72,12 +66,6 @@ def test_messages_hold_no_password() -> None:
         assert "sec" not in str(caught.value)
     with pytest.raises(StoreError, match=r"PostgreSQL \(127.0.0.1 shop, bandit hybandits\) cannot be used"):
         PostgresStore("postgresql://ann:secret@127.0.0.1:1/shop")
-
-
-def test_a_log_of_another_schema_is_refused(store: PostgresStore, address: str) -> None:
-    _server(address, f'UPDATE "{store.bandit}".version SET schema = 99')
-    with pytest.raises(StoreError, match="has schema 99"):
-        PostgresStore(address)
 
 
 def test_where_there_is_no_log_nothing_is_created_unless_it_is_asked_for(postgres: Postgres) -> None:
@@ -123,14 +111,6 @@ def _until(action: Any) -> None:
 def test_a_session_that_does_not_wait_for_the_disk_is_refused(address: str) -> None:
     with pytest.raises(StoreError, match="synchronous_commit = off"):
         PostgresStore(f"{address}&options=-c%20synchronous_commit%3Doff")
-
-
-def test_a_stricter_default_isolation_does_no_harm(address: str) -> None:
-    store = PostgresStore(f"{address}&options=-c%20default_transaction_isolation%3Dserializable")
-    with store.writing() as transaction:
-        assert transaction._fetch("SHOW transaction_isolation") == [("read committed",)]
-        transaction.append([decision(1, "a")])
-    store.close()
 
 
 def test_a_server_that_hangs_with_the_lock_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

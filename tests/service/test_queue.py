@@ -84,25 +84,6 @@ def test_requests_that_come_while_a_transaction_waits_for_its_turn_are_in_it(
     assert sizes == [6]
 
 
-def test_batches_are_split_among_transactions(service: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = watched(monkeypatch)
-    monkeypatch.setattr(writing, "MOST_TOGETHER", 10)
-
-    async def work() -> list[list[Outcome]]:
-        tasks = [
-            asyncio.create_task(service.request([Decide(USER, event_id=f"{i}-{j}") for j in range(4)]))
-            for i in range(5)
-        ]
-        await asyncio.sleep(0.01)
-        service.start()
-        return await asyncio.gather(*tasks)
-
-    outcomes = asyncio.run(work())
-    service.stop()
-    assert sizes == [8, 8, 4]
-    assert all(isinstance(outcome, Answer) for batch in outcomes for outcome in batch)
-
-
 def test_a_stopped_writer_refuses(service: Writer) -> None:
     async def work() -> list[Outcome]:
         service.start()

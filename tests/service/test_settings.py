@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybandits.service.settings import Bandit, read_bandit
-from tests.support.bandits import CLICKS, FILE, bandit, decide, put, reward, writer
+from tests.support.bandits import CLICKS, FILE, bandit
 
 
 def test_only_the_name_and_the_features_are_needed() -> None:
@@ -32,16 +31,11 @@ def test_plain_values_give_the_same_bandit_again() -> None:
     assert again.make("bold").to_bytes() == one.make("bold").to_bytes()
 
 
-def test_policies_of_one_bandit_draw_different_numbers() -> None:
-    one = bandit(challengers=[{"name": "twin", "policy": "HyIDS"}])
-    assert one.make("live").to_bytes() != one.make("twin").to_bytes()
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"nmae": "x"}, r"unknown key nmae \(did you mean name\?\)$"),
-        ({"name": ""}, r"Expected `str` of length >= 1 - at `\$.name`, got ''"),
+        ({"name": ""}, r"Expected `str` of length >= 1 - at `\$.name`"),
         ({"window": "30m"}, "window is given without no_reward"),
         ({"no_reward": 0}, "no_reward is given without window"),
         ({"window": "half an hour", "no_reward": 0}, "window must be a length of time, got 'half an hour'"),
@@ -49,12 +43,12 @@ def test_policies_of_one_bandit_draw_different_numbers() -> None:
         ({"rewards": [1, 0]}, r"rewards must be \[lowest, highest\], got \[1.0, 0.0\]"),
         ({"rewards": [0]}, r"Expected `array` of length 2, got 1 - at `\$.rewards`"),
         ({"rewards": [0, 1], "window": 5, "no_reward": 2}, "no_reward is 2, beyond rewards"),
-        ({"rewards": [0, 1e60]}, r"Expected `float` <= 1e\+50 - at `\$.rewards\[1\]`, got 1e\+60"),
+        ({"rewards": [0, 1e60]}, r"Expected `float` <= 1e\+50 - at `\$.rewards\[1\]`"),
         ({"rewards": [-1e308, 1e308]}, r"Expected `float` >= -1e\+50 - at `\$.rewards\[0\]`"),
         ({"window": 5, "no_reward": 1e60}, r"Expected `float` <= 1e\+50 - at `\$.no_reward`"),
-        ({"floor": 0}, r"Expected `float` >= 1e-06 - at `\$.floor`, got 0"),
+        ({"floor": 0}, r"Expected `float` >= 1e-06 - at `\$.floor`"),
         ({"floor": 1.5}, r"Expected `float` <= 1.0 - at `\$.floor`"),
-        ({"floor": float("nan")}, r"at `\$.floor`, got nan"),
+        ({"floor": float("nan")}, r"at `\$.floor`"),
         ({"seed": -1}, r"Expected `int` >= 0 - at `\$.seed`"),
         ({"user": {"numerics": []}}, r"unknown key numerics \(did you mean numeric\?\) - at `\$.user`"),
         ({"user": {"numeric": "age"}}, r"Expected `object \| array`, got `str` - at `\$.user.numeric`"),
@@ -85,14 +79,6 @@ def test_what_is_wrong_is_said(changes: dict[str, Any], words: str) -> None:
         bandit(**changes)
 
 
-def test_the_largest_rewards_can_be_learned(tmp_path: Path) -> None:
-    service = writer(tmp_path, rewards=[-1e50, 1e50])
-    put(service, "a", "b")
-    decide(service, "e")
-    assert reward(service, "e", 1e50).status == 201
-    assert service.state.policies["live"].rounds == 1
-
-
 LIKE_THIS = {"numeric": ["age"], "categorical": {"country": ["de", "fr"]}}
 """The features of users that the log has."""
 
@@ -100,14 +86,15 @@ LIKE_THIS = {"numeric": ["age"], "categorical": {"country": ["de", "fr"]}}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"arm": {"numeric": ["price", "size"]}}, "arm.numeric.size is given in the file only"),
-        ({"arm": {}}, "arm.numeric.price is given in the log only"),
+        ({"arm": {"numeric": ["price", "size"]}},
+         "arm.numeric is ['price', 'size'] in the file but ['price'] in the log"),
+        ({"arm": {}}, "arm.numeric is [] in the file but ['price'] in the log"),
         ({"user": {**LIKE_THIS, "categorical": {"country": ["fr", "de"]}}},
          "user.categorical.country.values is ['fr', 'de'] in the file but ['de', 'fr'] in the log"),
         ({"user": {**LIKE_THIS, "numeric": {"age": {"missing": "column"}}}},
          "user.numeric.age.missing is 'column' in the file but 'error' in the log"),
         ({"arm": {"numeric": ["price"], "categorical": {}}, "rewards": [0, 1]},
-         "rewards is (0.0, 1.0) in the file but not given in the log"),
+         "rewards is (0.0, 1.0) in the file but None in the log"),
         ({"name": "other", "floor": 0.5}, None),
     ],
 )  # fmt: skip
@@ -117,9 +104,4 @@ def test_what_a_file_may_not_change_is_said_in_a_line(changes: dict[str, Any], w
 
 def test_the_order_of_features_may_not_change() -> None:
     one, other = (bandit(user={"numeric": names}) for names in (["a", "b"], ["b", "a"]))
-    assert one.contradiction(other) == "user.numeric has the order a, b in the file but b, a in the log"
-
-
-def test_the_name_must_be_there() -> None:
-    with pytest.raises(ValueError, match="missing required field `name`"):
-        read_bandit({})
+    assert one.contradiction(other) == "user.numeric is ['a', 'b'] in the file but ['b', 'a'] in the log"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
-from hybandits.service.log import StoreError, sqlite
-from hybandits.service.log import store as store_module
+from hybandits.service import log as store_module
+from hybandits.service import sqlite
+from hybandits.service.log import StoreError
 from hybandits.service.sqlite import SqliteStore
 from tests.support.disks import Disk
 from tests.support.log_rows import append, decision
@@ -31,12 +28,6 @@ def test_commits_are_synced(tmp_path: Path) -> None:
     assert all(not image.pending for image in disk.images.values())
     store.close()
     disk.unregister()
-
-
-def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
-    with pytest.raises(StoreError, match=r"SQLite 3\.51\.2 can corrupt a log: install"):
-        SqliteStore(tmp_path / "log.db")
 
 
 def test_a_log_of_another_schema_is_refused(tmp_path: Path) -> None:
@@ -73,7 +64,7 @@ def test_tables_are_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     """A file with some of them would be refused as that of another program."""
     path = tmp_path / "log.db"
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "TABLES", store_module.TABLES + "CREATE TABLE log (row INTEGER)")
+        patch.setattr(sqlite, "TABLES", sqlite.TABLES + "CREATE TABLE log (row INTEGER)")
         with pytest.raises(StoreError, match="table log already exists"):
             SqliteStore(path)
     store = SqliteStore(path)
@@ -84,65 +75,6 @@ def test_tables_are_made_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be used"):
         SqliteStore(tmp_path / "nowhere" / "log.db")
-
-
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        (apsw.FullError, "disk of .* is full"),
-        (apsw.ReadOnlyError, "cannot be written .* permissions"),
-        (apsw.IOError, "cannot be used"),
-    ],
-)
-def test_a_disk_that_fails_for_a_while(tmp_path: Path, fault: type[apsw.Error], words: str) -> None:
-    disk = Disk()
-    store = SqliteStore(tmp_path / "log.db", vfs=disk.name)
-    append(store, decision(1, "a"))
-    with disk.raising(fault), pytest.raises(StoreError, match=words):
-        append(store, decision(2, "b"))
-    assert store.last() == (1, 1)
-    append(store, decision(2, "c"))
-    assert [row.event for row in store.rows(0)] == ["a", "c"]
-    store.close()
-    disk.unregister()
-
-
-@contextlib.contextmanager
-def _small_disk(folder: Path) -> Iterator[Path]:
-    """A disk of half a megabyte."""
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", folder], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip("a disk can be mounted by root alone")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="a disk can be mounted by root alone")
-def test_a_small_disk_is_full_and_then_read_only(tmp_path: Path) -> None:
-    with _small_disk(tmp_path / "small") as folder:
-        store = SqliteStore(folder / "log.db")
-        filler = folder / "filler"
-        filler.write_bytes(bytes(300_000))
-        rows = 0
-        with pytest.raises(StoreError, match="is full"):  # noqa: PT012
-            while rows < 10_000:
-                append(store, decision(rows + 1, f"e{rows + 1}"))
-                rows += 1
-        assert store.last() == (rows, rows)
-        filler.unlink()
-        append(store, decision(rows + 1, "room again"))
-        store.close()
-        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-        with pytest.raises(StoreError, match=r"log\.db"):
-            SqliteStore(folder / "log.db")
-        subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
-        store = SqliteStore(folder / "log.db")
-        assert store.last() == (rows + 1, rows + 1)
-        store.close()
 
 
 def test_the_wal_stays_short_under_steady_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

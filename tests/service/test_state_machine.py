@@ -229,9 +229,23 @@ class WithWindow(Service):
     windowed = True
 
 
-STEPS = settings(max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=5, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(FEW, max_examples=30, stateful_step_count=40)
 
-TestAtOnce = Service.TestCase
-TestAtOnce.settings = STEPS
-TestWithWindow = WithWindow.TestCase
-TestWithWindow.settings = STEPS
+
+class TestAtOnce(Service.TestCase):
+    settings = FEW
+
+
+class TestWithWindow(WithWindow.TestCase):
+    settings = FEW
+
+
+@pytest.mark.slow
+class TestManyStepsAtOnce(Service.TestCase):
+    settings = MANY
+
+
+@pytest.mark.slow
+class TestManyStepsWithWindow(WithWindow.TestCase):
+    settings = MANY

@@ -97,14 +97,6 @@ def test_events_are_found_whatever_their_ids_are(store: Store) -> None:
         assert store.find([event]) == {event: found[event]}
 
 
-def test_rows_by_their_numbers(store: Store) -> None:
-    rows = [decision(i, f"e{i}") for i in range(1, 6)]
-    append(store, *rows)
-    assert store.by_number([4, 1, 4]) == [rows[3], rows[0], rows[3]]
-    with pytest.raises(StoreError, match="no row 9"):
-        store.by_number([1, 9])
-
-
 def test_decisions_and_what_came_of_them(store: Store) -> None:
     append(store, decision(1, "a"), decision(2, "b"), decision(3, "c"), decision(4, "d"))
     append(store, reward(5, "c", 3, 0.5), reward(6, "b", 2, 0.25, late=True))
@@ -197,15 +189,6 @@ def test_a_log_begins_with_rows_that_have_gaps(store: Store, address: str) -> No
         append(other, decision(12, "gap"))
     other.close()
     assert store.last() == (10, 10)
-
-
-def test_a_log_can_be_opened_again(store: Store, address: str) -> None:
-    append(store, decision(1, "a"))
-    again = open_store(address)
-    assert again.last() == (1, 1)
-    append(again, decision(2, "b"))
-    again.close()
-    assert store.last() == (2, 2)
 
 
 def test_services_on_one_log_have_one_model(address: str) -> None:

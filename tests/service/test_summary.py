@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from hybandits.service.summary import ARMS_OF_BIN, BINS, Summary, Terms
+from hybandits.service.summary import ARMS_OF_BIN, BINS, Summary
 from tests.support.service_rows import Lots, decision
 
 
@@ -66,14 +65,6 @@ def test_stretches_of_time_add_up() -> None:
     assert sum(sum(each.arms.values()) for each in summary.bins.values()) == summary.decisions == 1_000
 
 
-def test_a_snapshot_goes_on_as_if_there_had_been_none() -> None:
-    summary = filled(rewards=(0.0, 1.0))
-    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(summary), type=Summary)
-    assert restored == summary
-    restored.learned(10**9, decision(), 1.0)
-    assert restored.reward == Terms(301, summary.reward.total + 1.0, restored.reward.spread)
-
-
 def test_a_stretch_that_is_over_keeps_the_arms_with_most_decisions() -> None:
     summary = Summary()
     for i in range(200):
@@ -116,11 +107,3 @@ def test_all_challengers_begin_anew_when_another_policy_is_live() -> None:
     summary.compare("live", policies, row=500, unchanged=policies)  # back again: what it once decided is over
     summary.learned(10**9, decision(version=399, shadows={"bold": 0.5, "new": 0.1}), 1.0)
     assert counted(summary) == {"bold": 0, "new": 0}
-
-
-def test_the_largest_weights_that_could_have_been_are_known() -> None:
-    summary = Summary()
-    for n, floor in ((10, 0.1), (4, 0.1), (20, 0.05)):
-        summary.decided(0, decision(n=n, floor=floor))
-    assert (summary.weights.first, summary.weights.ever) == (pytest.approx(91), pytest.approx(381))
-    assert (summary.uniform_weights.first, summary.uniform_weights.ever) == (10, 20)

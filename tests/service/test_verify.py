@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from hybandits.service.commands import Decide, GiveReward
+from hybandits.service.commands import Decide
 from hybandits.service.log import Decision, Row, encode
 from hybandits.service.model_state import ModelState, walk
 from hybandits.service.sqlite import SqliteStore
@@ -155,26 +154,6 @@ def test_a_challenger_may_be_at_a_tie_of_its_own(tmp_path: Path) -> None:
         store, row, replace(elsewhere, shadows={"bold": (made.shadows["bold"] + other.shadows["bold"]) / 2})
     )
     assert (result.near_ties, result.different) == (0, 1)
-
-
-def test_rows_after_the_last_decision_are_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = writer(tmp_path)
-    put(service, "a", "b")
-    for k in range(4):
-        service.serve([Decide(USER, event_id=f"e{k} {i}") for i in range(500)])
-    for k in range(4):
-        service.serve([GiveReward(f"e{k} {i}", 1.0) for i in range(500)])
-    store, alive = SqliteStore(tmp_path / "log.db"), [0, 0]
-    rows = store.rows
-
-    def counted(*given: Any) -> Iterator[Row]:
-        for row in rows(*given):
-            alive[0] += row.number > 2_003
-            yield row
-
-    monkeypatch.setattr(store, "rows", counted)
-    assert sum(len(some) for _, some in walk(store)) == 2_000
-    assert alive[0] <= 1, "rewards after the last decision need not even be read"
 
 
 def test_decisions_that_were_made_together_are_walked_in_pieces(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,9 @@ from typing import Any
 import pytest
 
 from hybandits.service import model_state
-from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Refused, Retire
+from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Refused
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log import ALL, Closed, Decision, StoreError, Transaction, encode_ids
-from hybandits.service.log import Reward as RewardRow
-from hybandits.service.model_state import ModelState
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
@@ -29,7 +25,6 @@ from tests.support.bandits import (
     models,
     outcome_of,
     put,
-    retire,
     reward,
     writer,
 )
@@ -79,19 +74,6 @@ def test_chances_are_never_zero_and_those_that_are_drawn_from(tmp_path: Path) ->
         1, sum(body["arm"] == "b" for body in learned)
     )
     assert abs(share - expected) < 0.12  # 4 standard deviations at share 0.8
-
-
-def test_default_candidates_are_the_active_arms(tmp_path: Path) -> None:
-    service = writer(tmp_path)
-    assert refused(service, Decide(USER)).status == 422
-    put(service, "a", "b", "c")
-    retire(service, "b")
-    assert {decide(service, f"e{i}").body["arm"] for i in range(40)} == {"a", "c"}
-    assert refused(service, Decide(USER, encode_ids(["a", "b"]))).detail.startswith("The arm 'b' is retired.")
-    assert refused(service, Decide(USER, encode_ids(["a", "x"]))).detail.startswith("There is no arm 'x'.")
-    assert refused(service, Decide(USER, encode_ids(["a", "a"]))).detail.startswith("The arm 'a' is named twice.")
-    put(service, "b")
-    assert "b" in {decide(service, f"f{i}").body["arm"] for i in range(40)}
 
 
 # ------------------------------------------------------------------ rewards
@@ -160,33 +142,6 @@ def test_closing_is_the_same_whatever_the_order_of_clicks(tmp_path: Path) -> Non
     assert sums[0] == sums[1]
 
 
-def test_a_clock_that_was_ahead_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    service = writer(tmp_path, CLICKS, clock=clock)
-    put(service, "a")
-    clock.advance(4)
-    decide(service)
-    clock.advance(-4)
-    decide(service)
-    assert (service.clock_behind, caplog.messages) == (4, [])  # clocks of servers differ a little
-    clock.advance(100)
-    decide(service)
-    clock.advance(-60)
-    for _ in range(3):
-        decide(service)
-        clock.advance(1)
-    assert service.clock_behind == 57
-    (said,) = caplog.messages
-    assert "the clock is 60 seconds behind the log's last row" in said
-    clock.advance(57)
-    decide(service)
-    decide(service)
-    assert caplog.messages[1:] == ["the clock has caught up with the log"]
-    clock.advance(-60)
-    decide(service)
-    assert len(caplog.messages) == 3
-
-
 def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
     service = writer(tmp_path, {**CLICKS, "window": "1s"}, clock=lambda: time.time_ns() // 1_000)
     put(service, "a", "b")
@@ -197,16 +152,6 @@ def test_the_thread_closes_decisions_when_nobody_asks(tmp_path: Path) -> None:
         assert time.monotonic() < end
         time.sleep(0.01)
     service.stop()
-
-
-def test_the_longest_window_does_not_end_the_thread(tmp_path: Path) -> None:
-    service = writer(tmp_path, {**CLICKS, "window": "200000d"})
-    put(service, "a")
-    service.start()
-    for event in ("first", "second"):
-        asyncio.run(service.request([Decide(USER, event_id=event)]))
-    service.stop()
-    assert service.state.summary.decisions == 2
 
 
 def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,14 +176,6 @@ def test_a_model_that_was_changed_in_part_is_not_kept(tmp_path: Path, monkeypatc
     }
 
 
-def test_another_seed_is_refused(tmp_path: Path) -> None:
-    without = {key: value for key, value in FILE.items() if key != "seed"}
-    seed = writer(tmp_path, without).state.bandit.seed
-    assert writer(tmp_path, without).state.bandit.seed == seed
-    with pytest.raises(ValueError, match="seed is 7 in the file"):
-        writer(tmp_path, {**FILE, "seed": 7})
-
-
 # ------------------------------------------------------------------ starting again
 
 
@@ -247,25 +184,6 @@ def play(service: Writer, first: int, last: int) -> None:
         answer = decide(service, f"e{i}", user={"age": (i % 7) / 7, "country": "fr" if i % 2 else "de"})
         if i % 4:
             reward(service, f"e{i}", float((i * 7 + len(answer.body["arm"])) % 5 == 0))
-
-
-def test_a_new_process_has_the_same_model(tmp_path: Path) -> None:
-    content = {**FILE, "challengers": [{"name": "bold", "policy": "HyThompson:scale=1"}]}
-    service = writer(tmp_path, content)
-    put(service, "a", "b", "c")
-    play(service, 0, 60)
-    plain = ModelState.restored(service.store)
-    service.keep_snapshot()
-    play(service, 60, 90)
-    again = Writer(SqliteStore(tmp_path / "log.db"), bandit(content))
-    assert models(again) == models(service)
-    assert again.state.summary == service.state.summary
-    assert plain is not None
-    play(again, 90, 100)
-    service.serve([])
-    assert models(again) == models(service)  # the first has folded what the second wrote
-    result = verify(service.store)
-    assert (result.decisions, result.exact, result.different, result.near_ties) == (100, 100, 0, 0)
 
 
 def test_a_snapshot_of_another_fingerprint_is_not_used(tmp_path: Path) -> None:
@@ -328,7 +246,7 @@ def test_what_may_change_is_changed_by_a_row_and_the_rest_is_refused(tmp_path: P
     assert sorted(changed.state.policies["bold"].arms) == ["a", "b"]
     service.serve([])
     assert list(service.state.policies) == ["live", "bold"]
-    with pytest.raises(ValueError, match=r"user\.categorical\.country is given in the log only"):
+    with pytest.raises(ValueError, match=r"user\.categorical is \[\] in the file but"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, user={"numeric": ["age"]}))
     with pytest.raises(ValueError, match="policy is 'LinUCB:noise=1' in the file but 'HyIDS' in the log"):
         Writer(SqliteStore(tmp_path / "log.db"), bandit(CLICKS, policy="LinUCB:noise=1"))
@@ -352,64 +270,6 @@ def test_a_challenger_is_promoted(tmp_path: Path) -> None:
     assert verify(service.store).different == 0
 
 
-def test_a_challenger_that_is_described_anew_begins_anew(tmp_path: Path) -> None:
-    service = writer(tmp_path, challengers=[{"name": "bold", "policy": "HyThompson:scale=1"}])
-    put(service, "a", "b")
-    play(service, 0, 10)
-    learned = models(service)
-    other = bandit(challengers=[{"name": "bold", "policy": "HyThompson:scale=2"}])
-    again = Writer(SqliteStore(tmp_path / "log.db"), other)
-    assert again.state.policies["bold"].rounds == 0
-    assert models(again)["live"] == learned["live"]
-    assert again.serve([Promote("bold")])[0].status == 200
-    with pytest.raises(ValueError, match=r"the policy 'bold' \(HyThompson:scale=2\) is live in the log"):
-        Writer(SqliteStore(tmp_path / "log.db"), bandit())
-
-
-def test_two_services_on_one_log(tmp_path: Path) -> None:
-    one = writer(tmp_path)
-    put(one, "a", "b", "c")
-    two = Writer(SqliteStore(tmp_path / "log.db"), bandit())
-    failures: list[BaseException] = []
-
-    def use(service: Writer, name: str) -> None:
-        try:
-            for i in range(60):
-                answer = decide(service, f"{name}{i}")
-                reward(service, f"{name}{i}", float(answer.body["arm"] == "b"))
-        except BaseException as problem:
-            failures.append(problem)
-
-    threads = [threading.Thread(target=use, args=pair) for pair in ((one, "one"), (two, "two"))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    one.serve([])
-    two.serve([])
-    assert models(one) == models(two)
-    assert one.state.summary.reward.n == 120
-    assert verify(one.store).different == 0
-    rewards = [row.content for row in one.store.rows(0) if isinstance(row.content, RewardRow)]
-    assert len({content.event for content in rewards}) == 120
-
-
-def test_retiring_and_putting_arms(tmp_path: Path) -> None:
-    service = writer(tmp_path)
-    assert refused(service, OfArm("a", Retire())).status == 404
-    outcomes = service.serve(
-        [
-            OfArm("a", PutArm({"price": 1.0})), OfArm("a", PutArm({"price": 1.0})), OfArm("a", PutArm({"price": 2.0})),
-            OfArm("a", Retire()), OfArm("a", Retire()), OfArm("a", PutArm({"price": 2.0})),
-        ]
-    )  # fmt: skip
-    assert [outcome.status for outcome in outcomes] == [201, 200, 200, 200, 200, 200]
-    assert service.store.last()[0] == 5  # the bandit, two versions, gone, there again
-    assert refused(service, OfArm("b", PutArm({}))).status == 422
-    assert refused(service, OfArm("b", PutArm({"price": 1.0, "colour": "red"}))).status == 422
-
-
 def test_what_was_never_written_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A decision and its reward come together, and the disk does not take them: both are new when they come again."""
     service = writer(tmp_path)
@@ -430,20 +290,3 @@ def test_what_was_never_written_is_not_known(tmp_path: Path, monkeypatch: pytest
     assert reward(service, "e", 0.0).status == 201
     assert reward(service, "e", 0.0).status == 200
     assert refused(service, GiveReward("e", 1.0)).status == 409
-
-
-def test_events_are_known_from_memory_and_from_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_state, "REMEMBERED", 2)
-    service = writer(tmp_path)
-    put(service, "a", "b")
-    answers = [decide(service, f"e{i}").body for i in range(9)]
-    for i in range(0, 9, 2):
-        assert reward(service, f"e{i}", float(i)).status == 201
-    for again in (service, writer(tmp_path)):  # which has folded everything, or restored a snapshot of it
-        for i in range(9):
-            assert decide(again, f"e{i}").body == answers[i]
-            if i % 2 == 0:
-                assert reward(again, f"e{i}", float(i)).status == 200
-                assert refused(again, GiveReward(f"e{i}", -1.0)).status == 409
-        assert len(again.state._recent) <= 4
-        again.keep_snapshot()

@@ -32,26 +32,23 @@
     }
   }
 
-  let token = sessionStorage.getItem("token"), tag = null, timer = null;
+  let token = sessionStorage.getItem("token"), timer = null;
 
   // Ask for this page again, and show what has changed.
   async function poll() {
     clearTimeout(timer);
-    const headers = new Headers(tag ? { "if-none-match": tag } : {}), used = token;
+    const headers = new Headers(), used = token;
     try { if (token) headers.set("authorization", `Bearer ${token}`); } catch { ask(true); return; } // no header can hold it
     if (!document.hidden) {
       try {
         const answer = await fetch("/", { headers });
         if (used !== token) return; // another token has been entered
         if (answer.status === 401) { ask(Boolean(token)); return; }
-        if (answer.status !== 304 && !answer.ok) throw new Error(String(answer.status));
+        if (!answer.ok) throw new Error(String(answer.status));
         if (token) sessionStorage.setItem("token", token);
-        if (answer.ok) {
-          tag = answer.headers.get("etag");
-          const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-          renew(main, page.getElementById("content"));
-          document.title = page.title;
-        }
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        renew(main, page.getElementById("content"));
+        document.title = page.title;
         write(connection, "");
         tick();
       } catch {
