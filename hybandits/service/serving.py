@@ -89,7 +89,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Return a socket that listens at this address; port 0 takes one that is free."""
     try:
         bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as problem:
+    except OSError as problem:
         raise ValueError(f"cannot listen at {host}, port {port} ({problem}): give another --port or --host") from None
     bound.set_inheritable(True)
     return bound

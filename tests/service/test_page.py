@@ -94,7 +94,12 @@ def test_characters_that_cannot_be_seen_are_escaped(tmp_path: Path) -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert [number(0.12345), number(-0.5, 1), number(0.5, 1, sign=True), number(None)] == ["0.123", "−0.5", "+0.5", "–"]
+    assert [number(0.12345), number(-0.5, 1), number(0.5, 1, sign=True), number(None)] == [
+        "0.123",
+        "\N{MINUS SIGN}0.5",
+        "+0.5",
+        "\N{EN DASH}",
+    ]
     assert [short(0.0012345), short(1234.5), short(5.0)] == ["0.00123", "1,234", "5"]
     assert [share(0.1234), share(0.0001)] == ["12.3 %", "< 0.1 %"]
     assert [duration(90), duration(1800), duration(2.5)] == ["90 s", "30 min", "2.5 s"]

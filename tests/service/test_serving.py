@@ -72,8 +72,6 @@ def test_an_address_is_one_that_a_browser_takes() -> None:
         assert bound.getsockname()[0] == "127.0.0.1"
     with pytest.raises(ValueError, match=r"cannot listen at 192\.0\.2\.1, port 80"):
         serving.bind("192.0.2.1", 80)
-    with pytest.raises(ValueError, match="port 99999"):
-        serving.bind("localhost", 99999)
 
 
 @pytest.mark.parametrize(
