@@ -221,18 +221,6 @@ def test_commands_write_nothing_where_there_is_no_log(
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
 
 
-def test_a_store_that_cannot_be_opened_is_said_plainly(file: Path, tmp_path: Path) -> None:
-    (tmp_path / "other.db").write_text("no log")
-    code, said = run("serve", str(file), "--store", str(tmp_path / "other.db"))
-    assert code == 2
-    assert "other.db is damaged or no log" in said
-    assert "Traceback" not in said
-    code, said = run("serve", str(file), "--store", "postgresql://ann:secret@127.0.0.1:1/shop")
-    assert code == 2
-    assert "PostgreSQL (127.0.0.1 shop, bandit hybandits) cannot be used" in said
-    assert "secret" not in said
-
-
 def test_a_port_in_use_is_said_in_a_line_before_the_log_begins(file: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

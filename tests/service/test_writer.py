@@ -63,17 +63,17 @@ def test_chances_are_never_zero_and_those_that_are_drawn_from(tmp_path: Path) ->
     service = writer(tmp_path, floor=0.3)
     put(service, "a", "b", "c")
     chosen = []
-    for i in range(300):
+    for i in range(160):
         answer = decide(service, f"e{i}")
         chosen.append(answer.body)
         assert answer.body["propensity"] > 0.0999
         reward(service, f"e{i}", 1.0 if answer.body["arm"] == "b" else 0.0)
-    learned = chosen[100:]
+    learned = chosen[60:]
     share = sum(body["arm"] == "b" for body in learned) / len(learned)
     expected = sum(body["propensity"] if body["arm"] == "b" else 0 for body in learned) / max(
         1, sum(body["arm"] == "b" for body in learned)
     )
-    assert abs(share - expected) < 0.12  # 4 standard deviations at share 0.8
+    assert abs(share - expected) < 0.16  # 4 standard deviations at share 0.8
 
 
 # ------------------------------------------------------------------ rewards
