@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from hybandits.service.access import Tokens
 from tests.support.bandits import served, writer
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with served(writer(tmp_path_factory.mktemp("access"))) as client:
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -23,17 +31,15 @@ from tests.support.bandits import served, writer
         ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}, "Sec-Fetch-Site"),
     ],
 )
-def test_pages_from_elsewhere_are_refused(tmp_path: Path, headers: dict[str, str], field: str) -> None:
-    service = writer(tmp_path)
-    with served(service) as web:
-        for method, path in (
-            ("POST", "/v1/decisions"), ("PUT", "/v1/arms/a"), ("GET", "/"), ("GET", "/healthz"), ("GET", "/metrics"),
-        ):  # fmt: skip
-            answer = web.request(method, path, headers={**headers, "content-type": "text/plain"}, content=b"{}")
-            assert (path, answer.status_code) == (path, 403)
-            assert answer.json()["field"] == field
-            assert "--token-file" in answer.json()["detail"]
-    assert service.state.row == 1
+def test_pages_from_elsewhere_are_refused(web: httpx.Client, headers: dict[str, str], field: str) -> None:
+    for method, path in (
+        ("POST", "/v1/decisions"), ("PUT", "/v1/arms/a"), ("GET", "/"), ("GET", "/healthz"), ("GET", "/metrics"),
+    ):  # fmt: skip
+        answer = web.request(method, path, headers={**headers, "content-type": "text/plain"}, content=b"{}")
+        assert (path, answer.status_code) == (path, 403)
+        assert answer.json()["field"] == field
+        assert "--token-file" in answer.json()["detail"]
+    assert web.get("/v1/arms").json() == []
 
 
 @pytest.mark.parametrize(
@@ -48,9 +54,8 @@ def test_pages_from_elsewhere_are_refused(tmp_path: Path, headers: dict[str, str
         {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"},
     ],
 )
-def test_programs_of_this_machine_and_its_own_page_are_served(tmp_path: Path, headers: dict[str, str]) -> None:
-    with served(writer(tmp_path)) as web:
-        assert web.get("/v1/arms", headers=headers).status_code == 200
+def test_programs_of_this_machine_and_its_own_page_are_served(web: httpx.Client, headers: dict[str, str]) -> None:
+    assert web.get("/v1/arms", headers=headers).status_code == 200
 
 
 def test_with_a_token_names_do_not_matter(tmp_path: Path) -> None:

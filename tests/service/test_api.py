@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,24 @@ def service(tmp_path: Path) -> Writer:
     return writer(tmp_path)
 
 
-@pytest.fixture
-def web(service: Writer) -> Iterator[httpx.Client]:
+@contextmanager
+def with_arms(service: Writer) -> Iterator[httpx.Client]:
     with served(service) as client:
         for i, arm in enumerate("abc"):
             assert client.put(f"/v1/arms/{arm}", json={"features": {"price": i / 2}}).status_code == 201
+        yield client
+
+
+@pytest.fixture
+def web(service: Writer) -> Iterator[httpx.Client]:
+    with with_arms(service) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A service for requests that change nothing that others see."""
+    with with_arms(writer(tmp_path_factory.mktemp("shared"))) as client:
         yield client
 
 
@@ -91,10 +104,10 @@ def test_batches_have_a_status_for_every_item(web: httpx.Client) -> None:
     ],
 )  # fmt: skip
 def test_problems_name_the_field_the_value_and_the_remedy(
-    web: httpx.Client, method: str, path: str, body: Any, expected: tuple[int, str, Any, str]
+    shared_web: httpx.Client, method: str, path: str, body: Any, expected: tuple[int, str, Any, str]
 ) -> None:
     status, field, value, words = expected
-    answer = web.request(method, path, content=None if body is None else json.dumps(body))
+    answer = shared_web.request(method, path, content=None if body is None else json.dumps(body))
     assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM)
     problem = answer.json()
     assert (problem["status"], problem["field"], problem["value"]) == (status, field, value)
@@ -115,14 +128,14 @@ def test_large_bodies_are_refused(web: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("arm", ["a b", "ä/ö", "<script>", "x" * 200, "日本", "a\x00b", "..", "%2F"])
-def test_ids_are_any_text(web: httpx.Client, arm: str) -> None:
+def test_ids_are_any_text(shared_web: httpx.Client, arm: str) -> None:
     path = "/v1/arms/" + "".join(f"%{byte:02X}" for byte in arm.encode())
-    assert web.put(path, json={"features": {"price": 1}}).status_code == 201
-    decided = web.post("/v1/decisions", json={"event_id": arm, "user": USER, "candidates": [arm]}).json()
+    assert shared_web.put(path, json={"features": {"price": 1}}).status_code == 201
+    decided = shared_web.post("/v1/decisions", json={"event_id": arm, "user": USER, "candidates": [arm]}).json()
     assert decided["arm"] == arm
-    looked = web.get("/v1/decisions/" + "".join(f"%{byte:02X}" for byte in arm.encode()))
-    assert looked.json()["candidates"] == [arm]
-    assert web.delete(path).status_code == 200
+    recorded = shared_web.get("/v1/decisions/" + "".join(f"%{byte:02X}" for byte in arm.encode()))
+    assert recorded.json()["candidates"] == [arm]
+    assert shared_web.delete(path).status_code == 200
 
 
 def test_tokens(service: Writer) -> None:
