@@ -269,9 +269,14 @@ def _missing(client: Client, rows: list[Row]) -> list[str]:
             arms.setdefault(row.content.arm, []).append(("retire", None))
     problems = []
     for event, answer in client.decisions.items():
-        made = decisions.get(event)
-        logged = made and {"event_id": made.event, "arm": made.arm, "propensity": made.chance, "version": made.version,
-                           "user": made.user}  # fmt: skip
+        decision = decisions.get(event)
+        logged = decision and {
+            "event_id": decision.event,
+            "arm": decision.arm,
+            "propensity": decision.chance,
+            "version": decision.version,
+            "user": decision.user,
+        }
         if logged != answer:
             problems.append(f"decision {event}: answered {answer}, in the log {logged}")
     for event, (value, learned) in client.rewards.items():

@@ -39,7 +39,7 @@ from hybandits.service.commands import (
     Refused,
     Retire,
 )
-from hybandits.service.log import ARMS, Arm, Decision, Found, Reward, StoreError, Value, decode_ids
+from hybandits.service.log import ARMS, Arm, Decision, EventRows, Reward, StoreError, Value, decode_ids
 from hybandits.service.metrics import Metrics
 from hybandits.service.page import locked_page, page_response
 from hybandits.service.view import View, Views
@@ -255,7 +255,7 @@ async def decision(service: Service, id: str) -> Answer:
     if (await asyncio.to_thread(writer.store.last))[0] > state.row:
         await writer.request([])  # another server may have closed the decision
     last_closed = state.closed  # read first, because a reward that came in time is in the log by then
-    row, given = (await asyncio.to_thread(writer.store.find, [id])).get(id, Found())
+    row, given = (await asyncio.to_thread(writer.store.find, [id])).get(id, EventRows())
     if row is None:
         detail = f"There is no decision with the event id {id!r}. Use the event_id that it was answered with."
         raise Refused(404, detail, field="id", value=id)

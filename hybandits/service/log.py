@@ -221,7 +221,7 @@ class StoreError(ValueError):
     """The store cannot be used now; the message says why."""
 
 
-class Found(NamedTuple):
+class EventRows(NamedTuple):
     """The rows of an event."""
 
     decision: Row | None = None
@@ -283,22 +283,22 @@ class Reading(ABC):
     def _pieces(self, values: Sequence[T]) -> Iterator[Sequence[T]]:
         return (values[i : i + self.piece] for i in range(0, len(values), self.piece))
 
-    def find(self, events: Sequence[str]) -> dict[str, Found]:
+    def find(self, events: Sequence[str]) -> dict[str, EventRows]:
         """Return decisions and rewards of events; those that have neither are left out."""
-        found: dict[str, Found] = {}
+        known: dict[str, EventRows] = {}
         for piece in self._pieces([event.encode() for event in events]):
             for row in self._rows_with("event", piece):
                 event = row.content.event  # type: ignore[union-attr]
                 name = "decision" if isinstance(row.content, Decision) else "reward"
-                found[event] = found.get(event, Found())._replace(**{name: row})
-        return found
+                known[event] = known.get(event, EventRows())._replace(**{name: row})
+        return known
 
     def by_number(self, numbers: Sequence[int]) -> list[Row]:
         """Return the rows with these numbers, in this order."""
-        found = {row.number: row for piece in self._pieces(numbers) for row in self._rows_with("row", piece)}
-        if missing := [number for number in numbers if number not in found]:
+        known = {row.number: row for piece in self._pieces(numbers) for row in self._rows_with("row", piece)}
+        if missing := [number for number in numbers if number not in known]:
             raise StoreError(f"{self.name} has no row {missing[0]}.")
-        return [found[number] for number in numbers]
+        return [known[number] for number in numbers]
 
     def outcomes(self, after: int, upto: int) -> Iterator[tuple[Row, Row | None]]:
         """Yield the decisions among the rows after..upto, each with its reward, or None."""
@@ -461,8 +461,8 @@ class Store(Reading):
     def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
         """Return the newest snapshot of a fingerprint, or the newest up to a row."""
         query = "SELECT * FROM snapshot WHERE fingerprint = ? AND row <= ? ORDER BY row DESC LIMIT 1"
-        for found in self._fetch(query, [fingerprint, 2**62 if upto is None else upto]):
-            return Snapshot(*found)
+        for row in self._fetch(query, [fingerprint, 2**62 if upto is None else upto]):
+            return Snapshot(*row)
         return None
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:

@@ -116,7 +116,7 @@ class ModelState:
         self._pools: dict[bytes, Pool] = {}  # cleared when an arm changes
         self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self._recent: dict[int, log.Row] = {}  # decisions by their numbers
-        self.known: dict[str, log.Found] = {}  # the same by their events, with their rewards
+        self.known: dict[str, log.EventRows] = {}  # the same by their events, with their rewards
         self._older: dict[int, FloatArray] = {}
         self._reading: log.Reading
 
@@ -145,7 +145,7 @@ class ModelState:
             self.summary.decided(row.time, content)
         elif isinstance(content, log.Reward):
             if (known := self.known.get(content.event)) is not None:
-                self.known[content.event] = log.Found(known.decision, row)
+                self.known[content.event] = log.EventRows(known.decision, row)
             self.summary.late += content.late
             if not content.late and self.bandit.window is None:
                 self._count_reward(row.time, self._decision(content.decision), content.reward)
@@ -207,7 +207,7 @@ class ModelState:
     def remember(self, row: log.Row) -> None:
         """Keep a decision in memory for a while, because its reward may come soon."""
         self._recent[row.number] = row
-        self.known[row.decision.event] = log.Found(row)
+        self.known[row.decision.event] = log.EventRows(row)
         if len(self._recent) > 2 * REMEMBERED:
             for number in list(itertools.islice(self._recent, REMEMBERED)):
                 self.known.pop(self._recent.pop(number).event or "", None)

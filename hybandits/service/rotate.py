@@ -89,7 +89,7 @@ def _copied(old: Reading, state: ModelState, since: int) -> Iterator[Row]:
     rows += [row for row in old.rows(meant, state.row, FEW) if isinstance(row.content, Arm | Retired)]
     for start in range(0, len(decisions), TOGETHER):
         events = [row.decision.event for row in decisions[start : start + TOGETHER]]
-        rows += [found.reward for found in old.find(events).values() if found.reward is not None]
+        rows += [event.reward for event in old.find(events).values() if event.reward is not None]
     yield from sorted([*rows, *decisions], key=lambda row: row.number)
 
 

@@ -67,7 +67,7 @@ def verify(store: Store, progress: Callable[[int], None] = lambda rows: None) ->
         result.copied = sum(1 for _ in store.rows(0, begins.number, [DECISION]))
     state = None
     for state, rows in walk(store):
-        events = [Decide(made.user, made.candidates, made.event) for made in (row.decision for row in rows)]
+        events = [Decide(logged.user, logged.candidates, logged.event) for logged in (row.decision for row in rows)]
         for row, again in zip(rows, state.decide_batch(events), strict=True):
             _compare(state, row, again, result)
         progress(rows[-1].number - done)
@@ -85,28 +85,28 @@ def _check_end(store: Store, state: ModelState, result: Verification) -> None:
 
 
 def _compare(state: ModelState, row: Row, again: Decision | Refused, result: Verification) -> None:
-    made = row.decision
+    logged = row.decision
     result.decisions += 1
     if isinstance(again, Refused):
         _differs(result, row, f"it is refused now ({again.detail})")
-    elif again.fingerprint == made.fingerprint and not result.begins_elsewhere:
+    elif again.fingerprint == logged.fingerprint and not result.begins_elsewhere:
         result.exact += 1
-        if again != made:
-            _differs(result, row, _words(made, again))
-    elif not _is_same(made, again):
-        if _is_near_tie(state, made, again):
+        if again != logged:
+            _differs(result, row, _words(logged, again))
+    elif not _is_same(logged, again):
+        if _is_near_tie(state, logged, again):
             result.near_ties += 1
         else:
-            _differs(result, row, f"{_words(made, again)}, which is no near tie")
+            _differs(result, row, f"{_words(logged, again)}, which is no near tie")
 
 
-def _is_same(made: Decision, again: Decision) -> bool:
+def _is_same(logged: Decision, again: Decision) -> bool:
     return (
-        _asked(made) == _asked(again)
-        and (made.arm, made.arm_version) == (again.arm, again.arm_version)
-        and abs(made.chance - again.chance) <= TOLERANCE
-        and _furthest(dict(made.lot), dict(again.lot)) <= TOLERANCE
-        and _furthest(made.shadows, again.shadows) <= TOLERANCE
+        _asked(logged) == _asked(again)
+        and (logged.arm, logged.arm_version) == (again.arm, again.arm_version)
+        and abs(logged.chance - again.chance) <= TOLERANCE
+        and _furthest(dict(logged.lot), dict(again.lot)) <= TOLERANCE
+        and _furthest(logged.shadows, again.shadows) <= TOLERANCE
     )
 
 
@@ -119,31 +119,31 @@ def _furthest(one: dict[Any, float], other: dict[Any, float]) -> float:
     return max((abs(one.get(i, 0.0) - other.get(i, 0.0)) for i in one.keys() | other.keys()), default=0.0)
 
 
-def _is_near_tie(state: ModelState, made: Decision, again: Decision) -> bool:
+def _is_near_tie(state: ModelState, logged: Decision, again: Decision) -> bool:
     """Return whether this model decides as it was decided, if features differ by up to 1e-9 of their size (at least 1).
 
     Rounding can make a decision jump, and only the policy knows how far it was from a jump, so the vectors are moved
     many times. Each challenger may be at a tie of its own.
     """
-    if _asked(made) != _asked(again):
+    if _asked(logged) != _asked(again):
         return False
-    pool = state.pool(made.candidates)
-    if made.arm not in pool.ids or made.arm_version != state.arms[made.arm].version:
+    pool = state.pool(logged.candidates)
+    if logged.arm not in pool.ids or logged.arm_version != state.arms[logged.arm].version:
         return False
-    place = pool.ids.index(made.arm)
-    x, z = (_nudged(vectors) for vectors in state.features.crossed([made.user], pool.vectors))
+    place = pool.ids.index(logged.arm)
+    x, z = (_nudged(vectors) for vectors in state.features.crossed([logged.user], pool.vectors))
     draws = {
-        name: policy.randomize_batch(x, z, pool.ids, keys=[made.event] * NUDGES, floor=made.floor)
+        name: policy.randomize_batch(x, z, pool.ids, keys=[logged.event] * NUDGES, floor=logged.floor)
         for name, policy in state.policies.items()
     }
     drawn = draws.pop(state.live)
     return any(
         index == place
-        and abs(made.chance - chances[place]) <= NUDGED_TOLERANCE
-        and _furthest(dict(made.lot), dict(enumerate(own))) <= NUDGED_TOLERANCE
+        and abs(logged.chance - chances[place]) <= NUDGED_TOLERANCE
+        and _furthest(dict(logged.lot), dict(enumerate(own))) <= NUDGED_TOLERANCE
         for index, chances, own in zip(*drawn, strict=True)
     ) and all(
-        np.abs(made.shadows[name] - each.probabilities[:, place]).min() <= NUDGED_TOLERANCE
+        np.abs(logged.shadows[name] - each.probabilities[:, place]).min() <= NUDGED_TOLERANCE
         for name, each in draws.items()
     )
 
@@ -159,11 +159,11 @@ def _nudged(vectors: FloatArray) -> FloatArray:
     return vectors + by * np.maximum(1.0, np.abs(vectors))
 
 
-def _words(made: Decision, again: Decision) -> str:
+def _words(logged: Decision, again: Decision) -> str:
     return ", ".join(
-        f"{name} was {getattr(made, name)!r} and is now {getattr(again, name)!r}"
+        f"{name} was {getattr(logged, name)!r} and is now {getattr(again, name)!r}"
         for name in Decision.__struct_fields__
-        if name != "fingerprint" and getattr(made, name) != getattr(again, name)
+        if name != "fingerprint" and getattr(logged, name) != getattr(again, name)
     )
 
 

@@ -363,7 +363,7 @@ class Pending:
         self.closed = state.closed
         self._arms: dict[str, log.Row] = {}
         self._live = state.live
-        self.found: dict[str, log.Found] = {}
+        self.events: dict[str, log.EventRows] = {}
 
     def _write(self, content: log.Content) -> log.Row:
         row = log.Row(self.state.row + len(self.rows) + 1, self.now, content)
@@ -387,9 +387,9 @@ class Pending:
         """Serve commands in their order."""
         commands = [_with_event(command) if isinstance(command, Decide) else command for command in commands]
         events = {command.event_id for command in commands if isinstance(command, Decide | GiveReward)}
-        self.found = {event: known for event in events if event and (known := self.state.known.get(event)) is not None}
-        if unknown := sorted(event for event in events if event and event not in self.found):
-            self.found |= self.transaction.find(unknown)
+        self.events = {event: known for event in events if event and (known := self.state.known.get(event)) is not None}
+        if unknown := sorted(event for event in events if event and event not in self.events):
+            self.events |= self.transaction.find(unknown)
         self._decided = self._decide_together(commands)
         outcomes: list[Outcome] = []
         for command in commands:
@@ -414,13 +414,16 @@ class Pending:
         """Return the decisions of all events that are new, by their ids, made for the first command of each."""
         events: dict[str, Decide] = {}
         for command in commands:
-            if isinstance(command, Decide) and self.found.get(command.event_id or "", log.Found()).decision is None:
+            if (
+                isinstance(command, Decide)
+                and self.events.get(command.event_id or "", log.EventRows()).decision is None
+            ):
                 events.setdefault(command.event_id or "", command)
         return dict(zip(events, self.state.decide_batch(list(events.values())), strict=True))
 
     def _decide(self, command: Decide) -> Answer:
         event = command.event_id or ""
-        known = self.found.get(event, log.Found()).decision
+        known = self.events.get(event, log.EventRows()).decision
         if known is not None:
             decision = known.decision
             if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
@@ -432,7 +435,7 @@ class Pending:
             outcome = self.state.decide_batch([command])[0]
         if isinstance(outcome, Refused):
             raise outcome
-        self.found[event] = log.Found(self._write(outcome))
+        self.events[event] = log.EventRows(self._write(outcome))
         return Answer(201, answer_of(outcome))
 
     def _reward(self, command: GiveReward) -> Answer:
@@ -441,7 +444,7 @@ class Pending:
         if not math.isfinite(reward) or not low <= reward <= high:
             detail = f"The reward must lie between {low:g} and {high:g}, got {reward!r}."
             raise Refused(422, detail, field="reward", value=reward)
-        decision, known = self.found.get(event, log.Found())
+        decision, known = self.events.get(event, log.EventRows())
         if decision is None:
             detail = f"This log has no decision with the event id {event!r}. Decide first, or use the id of a decision."
             raise Refused(404, detail, field="event_id", value=event)
@@ -456,7 +459,7 @@ class Pending:
         content = log.Reward(event, decision.number, reward, late)
         if decision.number <= self.state.row:  # it is in the log, whatever becomes of this transaction
             self.state.remember(decision)
-        self.found[event] = log.Found(decision, self._write(content))
+        self.events[event] = log.EventRows(decision, self._write(content))
         return Answer(202 if late else 201, _reward_answer(content))
 
     def _arm(self, arm: str) -> tuple[bool, bool, dict[str, Any] | None, int]:

@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 import hybandits.service.log
-from hybandits.service.log import FEW, Arm, Closed, Found, Opened, Retired, Row, Snapshot, Store, StoreError, open_store
+from hybandits.service.log import (
+    FEW,
+    Arm,
+    Closed,
+    EventRows,
+    Opened,
+    Retired,
+    Row,
+    Snapshot,
+    Store,
+    StoreError,
+    open_store,
+)
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
 from tests.support import log_rows
@@ -93,7 +105,7 @@ def test_events_are_found_whatever_their_ids_are(store: Store) -> None:
     assert list(store.find(["nobody"])) == []
     assert sorted(found) == sorted(IDS)
     for i, event in enumerate(IDS, 1):
-        assert found[event] == Found(decision(i, event), reward(after + i, event, i))
+        assert found[event] == EventRows(decision(i, event), reward(after + i, event, i))
         assert store.find([event]) == {event: found[event]}
 
 
