@@ -60,22 +60,10 @@ class Retired(msgspec.Struct, tag="retire", tag_field="is", frozen=True):
 class Decision(msgspec.Struct, tag="decision", tag_field="is", frozen=True, omit_defaults=True, gc=False):
     """A decision.
 
-    Attributes
-    ----------
-    event, user : str, dict
-        The id of the event and the user's features.
-    candidates, n : JSON, int
-        The candidates that the request named, `ALL` for the arms that were active at the row `version`; their number.
-    version : int
-        The last row that the model had learned.
-    arm, arm_version, chance : str, int, float
-        The arm that was drawn, the row that described it, and its probability.
-    floor, lot : float, list of (int, float)
-        The share that was spread evenly, and the policy's own probabilities by the positions of candidates.
-    policy, fingerprint : str
-        The policy that decided, and where; equal fingerprints promise equal bits.
-    shadows : dict
-        For every challenger the probability with which it would have drawn the same arm.
+    `candidates` are those that the request named; `ALL` for the arms that were active at the row `version`, the last
+    that the model had learned. `arm_version` is the row that described the arm, `chance` its probability, `floor` the
+    share that was spread evenly, and `lot` the policy's own probabilities by the positions of candidates. `shadows` has
+    for every challenger the probability with which it would have drawn the same arm.
     """
 
     event: str

@@ -69,28 +69,12 @@ _ids = msgspec.json.Decoder(Ids)
 
 @dataclass
 class ModelState:
-    """The state after some rows of a log.
+    """The state after some rows of a log; `row` and `time` are of the last one.
 
-    Attributes
-    ----------
-    bandit, live, policies : Bandit, str, dict
-        The settings, the name of the policy that decides, and all policies by name.
-    row, time : int
-        The number and the time of the last row.
-    arms : dict
-        All arms by id, in the order of their first rows.
-    closed, first_open : int, int or None
-        Decisions up to this row are closed; the time of the first that is not, where decisions close.
-    unrewarded : list of (int, float)
-        The values learned without a reward, each with the last decision that it holds for.
-    base, resumed : int
-        The row with which the log continues another one, and that of the snapshot that was read; 0 if there is none.
-    ended : str or None
-        The log that continues this one, if it was rotated.
-    summary : Summary
-        The sums that the dashboard and the metrics show.
-    lock : Lock
-        Held while rows are applied, and by other threads while they read.
+    Decisions up to `closed` are closed, and `first_open` is the time of the next. `unrewarded` has the values that were
+    learned without a reward, each with the last decision that it holds for. `base` is the row with which the log
+    continues another one, `resumed` the row of the snapshot that was read, and `ended` the log that continues this one.
+    `lock` is held while rows are applied, and by other threads while they read.
     """
 
     bandit: Bandit

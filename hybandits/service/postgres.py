@@ -45,20 +45,10 @@ DURABLE = ("synchronous_commit", "fsync")
 class PostgresStore(Store):
     """A log in a PostgreSQL database.
 
-    Parameters
-    ----------
-    address : str
-        As in ``postgresql://user:password@host/database?bandit=front-page``, where `bandit` names the schema of the
-        tables: several bandits can share a database. Without it, it is ``hybandits``.
-    create : bool
-        As for `SqliteStore`.
-
-    Notes
-    -----
-    Rows are numbered by whoever holds the log's lock (an advisory lock that ends with the transaction), and the lock is
-    released only when the rows can be seen. So rows become visible in the order of their numbers, and no reader can
-    skip one. A lost connection is replaced at the next call. If it is lost during a commit, the call fails, and the
-    next transaction sees whether the rows were written: it gets the lock when the lost one has ended.
+    In ``postgresql://user:password@host/database?bandit=front-page``, `bandit` names the schema of the tables, so that
+    several bandits can share a database. Rows are numbered by the holder of the log's advisory lock, which is released
+    only when the rows can be seen, so that no reader skips one. A lost connection is replaced at the next call. If it
+    is lost during a commit, the call fails, and the next transaction sees whether the rows were written.
     """
 
     piece = 1_000

@@ -94,12 +94,7 @@ class Challenger(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Bandit(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A bandit as its file describes it; docs/service.md explains the keys.
 
-    Attributes
-    ----------
-    window : float or None
-        Seconds until a decision closes. None: it never does, and rewards are learned as they come.
-    seed : int or None
-        Seed of all draws. None: one is drawn when the log begins, and stored in it.
+    Without `window`, which is in seconds, decisions never close and rewards are learned as they come.
     """
 
     name: Text

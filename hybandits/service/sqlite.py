@@ -30,19 +30,9 @@ NAMES = {"version", "log", "snapshot"}
 class SqliteStore(Store):
     """A log in a SQLite file.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    create : bool
-        Begin a log if there is none. Otherwise nothing is written where no log has begun.
-    vfs : str, optional
-        The name of SQLite's layer below, for tests.
-
-    Notes
-    -----
-    Rows are on disk when a transaction ends (WAL, synchronous FULL). Writers wait for each other at a lock file beside
-    the log, which wakes them at once, where SQLite would poll.
+    It begins if there is none; without `create` nothing is written where no log has begun. `vfs` is SQLite's layer
+    below, for tests. Rows are on disk when a transaction ends (WAL, synchronous FULL). Writers wait for each other at
+    a lock file beside the log, which wakes them at once, where SQLite would poll.
     """
 
     piece = 64  # every statement lets other threads run

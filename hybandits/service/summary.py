@@ -102,22 +102,13 @@ class Largest(msgspec.Struct):
 
 
 class Summary(msgspec.Struct):
-    """Sums over decisions and rewards.
+    """Sums over decisions and rewards; where there is a range, of (reward - lowest) / (highest - lowest).
 
-    Attributes
-    ----------
-    rewards : (float, float) or None
-        The range of rewards. Where there is one, sums are of (reward - lowest) / (highest - lowest).
-    decisions, reward, late : int, Terms, int
-        Decisions, the rewards learned, and rewards that came after the window.
-    uniform, challengers : Compared, dict of Compared
-        Sums of terms b + w (r - b) for the value, and (w - 1) (r - b) for the difference. The weight w is the policy's
-        probability of the arm divided by that of the decision, with mean 1, so b may be anything that was known before:
-        0 if there is a range, because the terms then have a lowest value, otherwise the mean reward so far.
-    weights, uniform_weights : Largest
-        Bounds on the weights of challengers, 1 + n (1 - floor) / floor, and of uniform choice, 1 / floor.
-    start, width, bins
-        When the first stretch began and how long each is, in microseconds, and the stretches by their numbers.
+    For uniform choice and challengers they are of terms b + w (r - b) for the value, and (w - 1) (r - b) for the
+    difference. The weight w is the policy's probability of the arm divided by that of the decision, with mean 1, so b
+    may be anything that was known before: 0 if there is a range, because the terms then have a lowest value, otherwise
+    the mean reward so far. `weights` and `uniform_weights` are bounds on w: 1 + n (1 - floor) / floor, and 1 / floor.
+    `start` and `width` of stretches of time are in microseconds.
     """
 
     rewards: tuple[float, float] | None = None

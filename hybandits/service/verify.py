@@ -31,18 +31,9 @@ MOST_LISTED = 20
 class Verification:
     """The result of `verify`.
 
-    Attributes
-    ----------
-    decisions, exact : int
-        Decisions recomputed, and those that must be equal to the bit.
-    near_ties, different : int
-        Decisions made elsewhere that would be the same if features differed by 1e-9, and all others that differ.
-    copied : int
-        Decisions that were copied from the log before, where they can be recomputed.
-    begins_elsewhere : bool
-        The log begins with a model of another fingerprint, so that nothing can be compared to the bit.
-    examples : list of str
-        The first differences in words.
+    Of `decisions`, `exact` must be equal to the bit. `near_ties` were made elsewhere and would be the same if features
+    differed by 1e-9; `different` are all others that differ. `copied` are decisions of the log before. With
+    `begins_elsewhere` the log begins with a model of another fingerprint, so that nothing is compared to the bit.
     """
 
     decisions: int = 0

@@ -208,18 +208,9 @@ class Curves(msgspec.Struct, frozen=True):
 class View(msgspec.Struct, frozen=True):
     """The state of a bandit.
 
-    Attributes
-    ----------
-    version, time : int, float
-        The last row that the model has applied, and its time in seconds since 1970.
-    seen : float
-        When the view was computed.
-    behind : int or None
-        Rows of the log that the model has not applied; None if the log cannot be read.
-    trouble, failures, refusals : str or None, int, dict
-        Why this process cannot write, its failed writes, and its refused requests by status.
-    open, late : int
-        Decisions whose reward has not been learned; rewards after the window.
+    `version` and `time` are of the last row that the model has applied, `behind` is the number of further rows, None if
+    the log cannot be read, and `seen` is the time of the view. `trouble`, `failures`, `refusals` are of this process:
+    why it cannot write, its failed writes, and refused requests by status. Times are in seconds since 1970.
     """
 
     name: str

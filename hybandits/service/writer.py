@@ -81,24 +81,9 @@ class Waiting(NamedTuple):
 class Writer:
     """The queue of requests and the thread that decides, writes and answers.
 
-    Parameters
-    ----------
-    store : Store
-        The log.
-    bandit : Bandit, optional
-        The content of `bandit.toml`: a log begins with it, or gets a row if settings have changed. None: the log must
-        have begun.
-    clock : callable
-        Microseconds since 1970.
-
-    Attributes
-    ----------
-    state : ModelState
-        The model after the last row.
-    trouble, failures : str or None, int
-        Why the service cannot write at the moment, and failed transactions.
-    committed : callable
-        Called with the seconds that each transaction took.
+    A log begins with `bandit`, the content of `bandit.toml`, or gets a row if its settings have changed; without it the
+    log must have begun. `clock` returns microseconds since 1970. `trouble` says why nothing can be written at the
+    moment, and `committed` is called with the seconds that each transaction took.
     """
 
     def __init__(
