@@ -21,6 +21,33 @@ class Tokens(msgspec.Struct, frozen=True):
     use: str | None = None
     manage: str | None = None
 
+    def check(self, scope: Scope, *, token: bool = True, manage: bool = False) -> None:
+        """Refuse a request without the token it needs; `manage`: the second one, if there is one."""
+        if self.use is None:
+            _check_origin(scope)
+            return
+        if not token:
+            return
+        authorization = header(scope, b"authorization") or b""
+        scheme, _, given = authorization.partition(b" ")
+        may_use = hmac.compare_digest(given, self.use.encode())
+        may_manage = self.manage is not None and hmac.compare_digest(given, self.manage.encode())
+        if scheme.lower() != b"bearer" or not (may_use or may_manage):
+            wrong = "no token" if not authorization else "no token of this service"
+            detail = f"The request carries {wrong}. Send one in the header Authorization: Bearer TOKEN."
+            raise Refused(401, detail, field="Authorization")
+        if manage and self.manage is not None and not may_manage:
+            detail = "Arms and promote need the second token of the token file, and this is the first. Send the second."
+            raise Refused(403, detail, field="Authorization")
+
+    def permits(self, scope: Scope) -> bool:
+        """Return whether a request carries a token, or none is needed."""
+        try:
+            self.check(scope)
+        except Refused:
+            return False
+        return True
+
 
 def read_tokens(path: str | None) -> Tokens:
     """Read tokens from a file: the first line is needed for all requests, a second one for arms and promote."""
@@ -39,41 +66,6 @@ def read_tokens(path: str | None) -> Tokens:
         if len(line) < 16 or not line.isascii() or not line.isprintable():
             raise ValueError(f"{path} has a token of {len(line)} characters: use at least 16 printable ASCII ones")
     return Tokens(*lines)
-
-
-class Access:
-    """The check of who may call an endpoint."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self._use = None if tokens.use is None else tokens.use.encode()
-        self._manage = None if tokens.manage is None else tokens.manage.encode()
-
-    def check(self, scope: Scope, *, token: bool = True, manage: bool = False) -> None:
-        """Refuse a request without the token it needs; `manage`: the second one, if there is one."""
-        if self._use is None:
-            _check_origin(scope)
-            return
-        if not token:
-            return
-        authorization = header(scope, b"authorization") or b""
-        scheme, _, given = authorization.partition(b" ")
-        may_use = hmac.compare_digest(given, self._use)
-        may_manage = self._manage is not None and hmac.compare_digest(given, self._manage)
-        if scheme.lower() != b"bearer" or not (may_use or may_manage):
-            wrong = "no token" if not authorization else "no token of this service"
-            detail = f"The request carries {wrong}. Send one in the header Authorization: Bearer TOKEN."
-            raise Refused(401, detail, field="Authorization")
-        if manage and self._manage is not None and not may_manage:
-            detail = "Arms and promote need the second token of the token file, and this is the first. Send the second."
-            raise Refused(403, detail, field="Authorization")
-
-    def permits(self, scope: Scope) -> bool:
-        """Return whether a request carries a token, or none is needed."""
-        try:
-            self.check(scope)
-        except Refused:
-            return False
-        return True
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:

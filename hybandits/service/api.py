@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from hybandits.foundation.checks import nearest
 from hybandits.kernels.decisions import with_floor
-from hybandits.service.access import Access, Tokens, header
+from hybandits.service.access import Tokens, header
 from hybandits.service.commands import (
     LONGEST,
     Answer,
@@ -126,7 +126,7 @@ class Service:
 
     def __init__(self, writer: Writer, tokens: Tokens) -> None:
         self.writer = writer
-        self.access = Access(tokens)
+        self.access = tokens
         self.metrics = Metrics(writer)
         self.views = Views(writer, self.metrics.refusals)
 
