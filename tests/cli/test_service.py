@@ -264,7 +264,7 @@ def test_the_address_is_said_when_it_answers_and_all_lines_have_one_form(file: P
             assert process.stderr is not None
             said = process.stderr.readline()
             url = said.removeprefix(f"hybandits: serving {file} at ").removesuffix(" (Ctrl-C ends it)\n")
-            assert httpx.get(f"{url}/healthz").status_code == 200
+            assert httpx.get(f"{url}/healthz", timeout=120).status_code == 200
             for sent, status in ((WEBSOCKET, b"HTTP/1.1 200"), (b"no request\r\n\r\n", b"HTTP/1.1 400")):
                 with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as connection:
                     connection.sendall(sent)
