@@ -6,7 +6,6 @@ makes x and z from these vectors.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import numbers
 from collections import Counter
@@ -14,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
+import narwhals
 import numpy as np
 
 from hybandits.foundation import checks
@@ -224,39 +224,28 @@ class Number:
 
     def fit(self, feature: str, values: Sequence[Any]) -> Number:
         """Return the same feature with the mean of these values in place of "mean"."""
-        known = [number_of(feature, value) for value in values if not is_missing(value)]
+        known = [_number(feature, value) for value in values if not _is_missing(value)]
         if not known:
-            raise ValueError(f"{feature} has no mean, because all {len(values)} values are missing: leave it out")
+            raise ValueError(f"{feature} is missing in all {len(values)} rows: leave it out")
         return Number(missing=math.fsum(known) / len(known))
 
     def labels(self, name: str) -> list[str]:
         """Return the names of the columns."""
         return [name, f"{name}=missing"] if self.missing == COLUMN else [name]
 
-    def fill(self, feature: str, values: Any, out: FloatArray) -> None:
-        """Write the columns for these values, which are a list or an array, into the zeros of `out`."""
-        try:
-            given = np.asarray(values)
-        except ValueError:  # a list within a list
-            given = np.empty(0, object)
-        if given.dtype.kind in "fiub" and given.ndim == 1:
-            column = given.astype(np.float64)
-        else:
-            column = np.array([math.nan if is_missing(value) else number_of(feature, value) for value in values])
-        if not np.isfinite(column).all():
-            if np.isinf(column).any():
-                at = int(np.isinf(column).argmax())
-                raise ValueError(f"{feature} is {float(column[at])!r}{in_row(at, column)}: pass a finite number")
-            gaps = np.isnan(column)
-            if self.missing == ERROR:
-                raise ValueError(
-                    f"{feature} is missing{in_row(int(gaps.argmax()), column)}, and there is no rule for that: pass a "
-                    'number, or declare it as Number(missing="column"), "mean" or a number'
-                )
-            if self.missing == COLUMN:
-                out[:, 1] = gaps
-            column[gaps] = 0.0 if isinstance(self.missing, str) else self.missing
-        out[:, 0] = column
+    def fill(self, feature: str, values: Sequence[Any], out: FloatArray) -> None:
+        """Write the columns for these values into the zeros of `out`."""
+        for row, value in enumerate(values):
+            if type(value) is float and math.isfinite(value):
+                out[row, 0] = value
+            elif not _is_missing(value):
+                out[row, 0] = _number(_place(feature, row, values), value)
+            elif self.missing == COLUMN:
+                out[row, 1] = 1.0
+            elif isinstance(self.missing, str):
+                raise ValueError(_no_rule(feature, row, values, 'a number, or declare it as Number(missing="column")'))
+            else:
+                out[row, 0] = self.missing
 
     def plain(self) -> dict[str, Any]:
         """Return the feature as JSON can hold it."""
@@ -312,8 +301,8 @@ class Category:
             return
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
             raise TypeError(f"values must be a list of categories, got {checks.short(self.values)}")
-        values = tuple(category_of("values", value) for value in self.values)
-        base = () if self.base is None else (category_of("base", self.base),)
+        values = tuple(_category("values", value) for value in self.values)
+        base = () if self.base is None else (_category("base", self.base),)
         if not values and not base:
             raise ValueError("values is empty: give at least one category")
         twice = [text for text, n in Counter(map(str, (*base, *values))).items() if n > 1]
@@ -323,7 +312,7 @@ class Category:
         codes: dict[Any, int | None] = {**dict.fromkeys(base), **{value: i for i, value in enumerate(values)}}
         object.__setattr__(self, "_codes", codes)
 
-    _codes = None  # not a field: the column of every value, None for the base
+    _codes: dict[Any, int | None] = field(init=False, repr=False, compare=False)
 
     @property
     def fitted(self) -> bool:
@@ -332,11 +321,10 @@ class Category:
 
     def fit(self, feature: str, values: Sequence[Any]) -> Category:
         """Return the same feature with the categories that these values have, in the order of their names."""
-        counts = Counter(category_of(feature, value) for value in values if not is_missing(value))
+        counts = Counter(_category(feature, value) for value in values if not _is_missing(value))
         if not counts:
-            raise ValueError(f"{feature} has no categories, because all {len(values)} values are missing: leave it out")
-        most = WIDEST if self.most is None else self.most
-        if len(counts) > most and self.most is None:
+            raise ValueError(f"{feature} is missing in all {len(values)} rows: leave it out")
+        if self.most is None and len(counts) > WIDEST:
             raise ValueError(
                 f"{feature} has {len(counts):,} categories, and each would become a column: declare it as "
                 "Category(most=50), for example, or leave it out"
@@ -345,7 +333,7 @@ class Category:
         def by_name(value: str | int) -> tuple[bool, str | int]:
             return isinstance(value, str), value
 
-        kept = sorted(counts, key=lambda value: (-counts[value], by_name(value)))[:most]
+        kept = sorted(counts, key=lambda value: (-counts[value], by_name(value)))[: self.most]
         return replace(self, values=tuple(sorted(kept, key=by_name)), most=None)
 
     def labels(self, name: str) -> list[str]:
@@ -356,42 +344,38 @@ class Category:
                 words.append(word if word not in words else f"({word})")
         return [f"{name}={word}" for word in words]
 
-    def fill(self, feature: str, values: Any, out: FloatArray) -> None:
-        """Write the columns for these values, which are a list or an array, into the zeros of `out`."""
-        codes: Any = self._codes
-        for i, value in enumerate(values):
+    def fill(self, feature: str, values: Sequence[Any], out: FloatArray) -> None:
+        """Write the columns for these values into the zeros of `out`."""
+        codes = self._codes
+        for row, value in enumerate(values):
             try:
                 code = codes[value]
             except (KeyError, TypeError):
-                code = self._other(feature, value, in_row(i, values))
+                if _is_missing(value):
+                    code = len(out[row]) - 1 if self.missing == COLUMN else None
+                    if self.missing == ERROR:
+                        remedy = 'a category, or declare it as Category(missing="column")'
+                        raise ValueError(_no_rule(feature, row, values, remedy)) from None
+                else:
+                    code = self._unknown(_place(feature, row, values), value)
             if code is not None:
-                out[i, code] = 1.0
+                out[row, code] = 1.0
 
-    def _other(self, feature: str, value: Any, where: str) -> int | None:
-        """Return the column of a value that is not among the categories; None for zeros."""
-        codes: Any = self._codes
-        width = len(self.values or ())
-        if is_missing(value):
-            if self.missing == ERROR:
-                raise ValueError(
-                    f"{feature} is missing{where}, and there is no rule for that: pass a category, or declare it as "
-                    'Category(missing="column") or "zero"'
-                )
-            return width + (self.unknown == COLUMN) if self.missing == COLUMN else None
-        plain = category_of(feature, value)
+    def _unknown(self, feature: str, value: Any) -> int | None:
+        plain = _category(feature, value)
         twin = checks.twin_of(plain)
-        if twin in codes:
+        if twin in self._codes:
             raise TypeError(
-                f"{feature} is {plain!r} ({type(plain).__name__}){where}, but its categories are of type "
-                f"{type(twin).__name__}, as {twin!r}: pass {type(twin).__name__}(value)"
+                f"{feature} is {plain!r} ({type(plain).__name__}), but its categories are of type "
+                f"{type(twin).__name__}: pass {twin!r}"
             )
         if self.unknown == ERROR:
             raise ValueError(
-                f"{feature} is {checks.short(plain)}{where}, which is none of its {len(codes)} categories"
-                f"{checks.nearest(plain, map(str, codes))}: add it to values, or declare it as "
+                f"{feature} is {checks.short(plain)}, which is none of its {len(self._codes)} categories"
+                f"{checks.nearest(plain, map(str, self._codes))}: add it to values, or declare it as "
                 'Category(unknown="column") or "zero"'
             )
-        return width if self.unknown == COLUMN else None
+        return len(self.values or ()) if self.unknown == COLUMN else None
 
     def plain(self) -> dict[str, Any]:
         """Return the feature as JSON can hold it."""
@@ -407,91 +391,254 @@ class Category:
 Feature = Number | Category
 
 
-def declared(words: str, given: Any) -> Feature | None:
-    """Return the feature that a user has declared; None if it was only named."""
-    if given is None or isinstance(given, Number | Category):
-        return given
-    if isinstance(given, str):
-        if given in ("number", "category"):
-            return Number() if given == "number" else Category()
-    elif isinstance(given, Iterable):
-        return Category(values=list(given))
-    raise TypeError(
-        f"{words} is declared as {checks.short(given)}: expected number, category, a list of categories, Number(...) "
-        "or Category(...)"
-    )
-
-
 def plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:
     """Return named features as JSON can hold them, in a list, because order matters."""
     return [{"name": name, **feature.plain()} for name, feature in features.items()]
 
 
-def from_plain(plain: Mapping[str, Any]) -> Feature:
-    """Return the feature that `plain` turned into this."""
-    settings = {key: value for key, value in plain.items() if key not in ("name", "kind")}
-    if plain["kind"] == "category" and settings.get("values") is None:
-        raise ValueError("a category has no values")
-    feature: Feature = {"number": Number, "category": Category}[plain["kind"]](**settings)
-    if not feature.fitted:
-        raise ValueError(f"{plain['name']!r} is not fitted")
-    return feature
+def _from_plain(features: Iterable[Mapping[str, Any]]) -> dict[str, Feature]:
+    kinds: dict[str, type[Feature]] = {"number": Number, "category": Category}
+    return {
+        each["name"]: kinds[each["kind"]](**{key: each[key] for key in each if key not in ("name", "kind")})
+        for each in features
+    }
 
 
-def kind_of(words: str, values: Sequence[Any]) -> Feature:
-    """Return what a feature is that was only named: a number or a category."""
-    known = [value for value in values if not is_missing(value)]
-    if not known:
-        raise ValueError(f"{words} is missing in all {len(values)} rows: leave it out, or declare what it is")
-    if all(isinstance(value, numbers.Real | np.bool_) for value in known):
-        return Number()
-    if all(isinstance(value, str) for value in known):
-        return Category()
-    odd = next(value for value in known if not isinstance(value, str))
+def _declared(feature: str, given: Any) -> Feature | None:
+    """Return the feature that a user has declared; None if it was only named."""
+    if given is None or isinstance(given, Number | Category):
+        return given
+    if given in ("number", "category"):
+        return Number() if given == "number" else Category()
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return Category(values=list(given))
     raise TypeError(
-        f"{words} holds {checks.short(odd)} ({type(odd).__name__}) and is neither all numbers nor all text: turn it "
-        'into one of them, or declare it as "category" if it holds str and int'
+        f"{feature} is declared as {checks.short(given)}: expected number, category, a list of categories, Number(...) "
+        "or Category(...)"
     )
 
 
-def is_missing(value: Any) -> bool:
+def _found(feature: str, values: Sequence[Any]) -> Feature:
+    """Return a feature that was only named: a number if all its values are numbers, a category if all are text."""
+    known = [value for value in values if not _is_missing(value)]
+    if not known:
+        raise ValueError(f"{feature} is missing in all {len(values)} rows: leave it out, or declare what it is")
+    if all(isinstance(value, numbers.Real | np.bool_) for value in known):
+        return Number()
+    odd = next((value for value in known if not isinstance(value, str)), None)
+    if odd is not None:
+        raise TypeError(
+            f"{feature} holds {checks.short(odd)} ({type(odd).__name__}) and is neither all numbers nor all text: "
+            'convert it, or declare it as "category" if it holds str and int'
+        )
+    return Category()
+
+
+def _is_missing(value: Any) -> bool:
     """Return whether a value is None, NaN, or what pandas uses for a missing value."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
-def number_of(words: str, value: Any) -> float:
-    """Return a number as a float; raise if the value is not one."""
-    if isinstance(value, numbers.Real | np.bool_):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf
-    raise TypeError(
-        f"{words} is {checks.short(value)} ({type(value).__name__}), expected a number: convert it, or declare the "
-        'feature as "category"'
-    )
+def _number(feature: str, value: Any) -> float:
+    if not isinstance(value, numbers.Real | np.bool_):
+        raise TypeError(
+            f"{feature} is {checks.short(value)} ({type(value).__name__}), expected a number: convert it, or declare "
+            'the feature as "category"'
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isinf(number):
+        raise ValueError(f"{feature} is {number!r}: pass a finite number")
+    return number
 
 
-def category_of(words: str, value: Any) -> str | int:
+def _category(feature: str, value: Any) -> str | int:
     """Return a category as a plain str or int; whole floats are ints."""
-    if not isinstance(value, tuple):
-        try:
-            plain: str | int = checks.plain_id(value)
-        except TypeError:
-            pass
-        else:
-            return plain
-    raise TypeError(
-        f"{words} is {checks.short(value)} ({type(value).__name__}), expected a category, which is a str or an int: "
-        "convert it with str(value)"
+    try:
+        plain = checks.plain_id(value)
+    except TypeError:
+        plain = None
+    if not isinstance(plain, str | int):
+        raise TypeError(
+            f"{feature} is {checks.short(value)} ({type(value).__name__}), expected a category, which is a str or an "
+            "int: convert it with str(value)"
+        )
+    return plain
+
+
+def _place(feature: str, row: int, values: Sequence[Any]) -> str:
+    return f"{feature} in row {row}" if len(values) > 1 else feature
+
+
+def _no_rule(feature: str, row: int, values: Sequence[Any], remedy: str) -> str:
+    return f"{_place(feature, row, values)} is missing, and there is no rule for that: pass {remedy}"
+
+
+def _is_record(data: Any) -> bool:
+    """Return whether something holds values by name and is no table: a dict, a row of pandas or of a database."""
+    return isinstance(data, Mapping) or (hasattr(data, "keys") and getattr(data, "ndim", 1) == 1)
+
+
+def _by_id(data: Any) -> bool:
+    """Return whether the data are a mapping of ids to dicts."""
+    return isinstance(data, Mapping) and bool(data) and all(isinstance(value, Mapping) for value in data.values())
+
+
+def _columns(what: str, data: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the named columns of records or of a table."""
+    if _by_id(data):
+        data = list(data.values())
+    if not isinstance(data, list):
+        table = data if isinstance(data, Mapping) else narwhals.from_native(data, eager_only=True, pass_through=True)
+        if isinstance(table, Mapping | narwhals.DataFrame):
+            known = table.keys() if isinstance(table, Mapping) else table.columns
+            if unknown := [name for name in names if name not in known]:
+                raise ValueError(_no_feature(what, unknown[0], known))
+            return {name: _values(f"{what} feature {name!r}", table[name]) for name in names}
+        if isinstance(data, str) or not isinstance(data, Iterable) or hasattr(data, "collect"):
+            remedy = "call collect() first" if hasattr(data, "collect") else "pass a DataFrame or a list of dicts"
+            raise TypeError(f"{what} is {checks.short(data)} ({type(data).__name__}): {remedy}")
+    records = list(data)
+    try:
+        return {name: [record[name] for record in records] for name in names}
+    except (IndexError, KeyError, TypeError, ValueError):
+        for i, record in enumerate(records):
+            words = f"{what} {i}" if len(records) > 1 else what
+            if not _is_record(record):
+                raise TypeError(
+                    f"{words} is {checks.short(record)} ({type(record).__name__}): pass a dict, or a row of a "
+                    "DataFrame, with the features by name"
+                ) from None
+            for name in names:
+                if name not in record.keys():  # noqa: SIM118 - rows of pandas and SQLite look into their values
+                    raise ValueError(_no_feature(words, name, record.keys())) from None
+        raise
+
+
+def _no_feature(what: str, name: str, known: Iterable[Any]) -> str:
+    names = [str(each) for each in known]
+    return (
+        f"{what} has no feature {name!r}{checks.nearest(name, names)}: it has {checks.short(names)}; pass None where "
+        "a value is missing"
     )
 
 
-def in_row(at: int, column: Any) -> str:
-    """Return in which row of several something is."""
-    return f" in row {at}" if len(column) > 1 else ""
+def _values(feature: str, column: Any) -> list[Any]:
+    """Return a column as a list, in which large integers beside gaps stay what they are."""
+    if isinstance(column, list):
+        return column
+    series = narwhals.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, narwhals.Series):
+        holds_times, values = series.dtype.is_temporal(), series.to_list()
+    else:
+        array = np.asarray(column)
+        holds_times, values = array.dtype.kind in "mM", array.tolist()
+        if array.ndim != 1:
+            raise TypeError(f"{feature} is {checks.short(column)} ({type(column).__name__}): pass a list of values")
+    if holds_times:
+        raise TypeError(f"{feature} holds times: turn them into numbers, such as hours, or into text")
+    return list(values)
+
+
+class _Side:
+    """The features of users, of arms or of both together, and how they become a vector."""
+
+    def __init__(self, what: str, given: Any, constant: bool) -> None:
+        self.what, self.constant = what, constant
+        if isinstance(given, str) or not isinstance(given, Iterable | None):
+            raise TypeError(
+                f"{what} must be a list of names or a mapping of names to features, got {checks.short(given)}"
+            )
+        self.features: dict[str, Feature | None] = {}
+        for name, feature in given.items() if isinstance(given, Mapping) else ((name, None) for name in given or ()):
+            if not isinstance(name, str) or not name:
+                raise TypeError(f"{what} must name features by strings, got {checks.short(name)}")
+            if name in self.features:
+                raise ValueError(f"{what} names {name!r} twice: name it once")
+            self.features[name] = _declared(f"{what} feature {name!r}", feature)
+        self.unfitted = [name for name, feature in self.features.items() if feature is None or not feature.fitted]
+        self.bare = [CONSTANT] * constant
+        self.sources: list[str | None] = [None] * constant  # the feature that each column belongs to
+        self.layout: list[tuple[str, str, Feature, slice]] = []
+        for name, feature in self.features.items():
+            if feature is not None:
+                labels = feature.labels(name)
+                columns = slice(len(self.bare), len(self.bare) + len(labels))
+                self.layout.append((name, f"{what} feature {name!r}", feature, columns))
+                self.bare += labels
+                self.sources += [name] * len(labels)
+        if twice := [name for name, n in Counter(self.bare).items() if n > 1]:
+            raise ValueError(f"two columns of the {what} features are called {twice[0]!r}: rename a feature")
+        self.width = len(self.bare)
+        self.names = [
+            name if source is None else f"{what}.{name}" for name, source in zip(self.bare, self.sources, strict=True)
+        ]
+        numeric = {name: columns.start for name, _, feature, columns in self.layout if isinstance(feature, Number)}
+        self._numeric, self._numeric_columns = list(numeric), list(numeric.values())
+        self._others = [each for each in self.layout if each[0] not in numeric]
+
+    def fit(self, data: Any) -> dict[str, Feature | None]:
+        """Return the features with everything found in data that was left open."""
+        if self.unfitted and data is None:
+            raise ValueError(
+                f"{self.what} feature {self.unfitted[0]!r} must be found in data: pass {self.what}=, a DataFrame or a "
+                "list of dicts"
+            )
+        fitted = dict(self.features)
+        for name, values in _columns(self.what, data, self.unfitted).items() if self.unfitted else ():
+            words = f"{self.what} feature {name!r}"
+            feature = self.features[name] or _found(words, values)
+            fitted[name] = feature if feature.fitted else feature.fit(words, values)
+        return fitted
+
+    def vectors(self, data: Any) -> FloatArray:
+        """Return the vectors of several users, arms or pairs, one row each."""
+        if type(data) is np.ndarray and data.dtype.names is None and self.features:
+            if ready(data, (len(data) if data.ndim else 0, self.width)):
+                return data
+            words = f"shape (n, {self.width}), as {self.what}_vectors returns it"
+            return checks.array(f"{self.what}s", data, 2, self.width, words)
+        if not self.features:
+            return np.ones((self._size(data), self.width))
+        columns = _columns(self.what, data, list(self.features))
+        n = len(next(iter(columns.values())))
+        for name, values in columns.items():
+            if len(values) != n:
+                raise ValueError(
+                    f"{self.what} feature {name!r} has {len(values)} values, but others have {n}: pass one per row"
+                )
+        out = np.zeros((n, self.width))
+        if self.constant:
+            out[:, 0] = 1.0
+        layout = self.layout
+        if n > 1 and (numeric := self._finite([columns[name] for name in self._numeric])) is not None:
+            out[:, self._numeric_columns] = numeric.T
+            layout = self._others
+        for name, words, feature, place in layout:
+            feature.fill(words, columns[name], out[:, place])
+        return out
+
+    def _finite(self, columns: list[list[Any]]) -> FloatArray | None:
+        """Return columns that hold finite numbers alone, as most do; None where each value must be examined."""
+        try:
+            given = np.array(columns)
+        except ValueError:
+            return None
+        if given.ndim != 2 or given.dtype.kind not in "fiub":
+            return None
+        finite = given.astype(np.float64)
+        return finite if np.isfinite(finite).all() else None
+
+    def _size(self, data: Any) -> int:
+        if isinstance(data, numbers.Integral) and not isinstance(data, bool):
+            return checks.count(f"{self.what}s", data, least=1, why=f"it is the number of {self.what}s")
+        if isinstance(data, str) or not hasattr(data, "__len__"):
+            raise TypeError(f"{self.what}s must be a list or a number of {self.what}s, got {checks.short(data)}")
+        return len(data)
 
 
 CONSTANT = "constant"
@@ -585,10 +732,9 @@ class Features:
         self.constant = constant
         self._user, self._arm = _Side("user", user, constant), _Side("arm", arm, constant)
         self._pair = _Side("pair", pair, False)
+        self._sides = self._user, self._arm, self._pair
         if map is None:
             map = "das" if self._arm.features else "li"
-        if not isinstance(map, str) or map.partition("+")[0] not in MAPS:
-            raise ValueError(f"map must be one of {', '.join(MAPS)}, got {checks.short(map)}")
         self._base, pair_in = split_name(map)
         if pair_in and not self._pair.features:
             raise ValueError(f'map "{map}" needs pair features: name them in pair, or use map="{self._base}"')
@@ -596,83 +742,17 @@ class Features:
             map = f"{map}+pair"
         if self._base == "das" and not self._arm.features and not self._pair.features:
             raise ValueError(
-                'map "das" needs features of the arms: without them x and z are the same for all candidates, and the '
-                'user makes no difference. Name features in arm, or use map="li"'
+                'map "das" needs features of the arms, because x and z are otherwise the same for all candidates: name '
+                'some in arm, or use map="li"'
             )
-        self.map = map
-        self.interactions = self._checked_pairs(interactions)
         for side, needed in ((self._user, self._base != "das"), (self._arm, self._base != "disjoint")):
             if needed and not side.features and not constant:
-                raise ValueError(
-                    f'there are no {side.what} features, which map "{self._base}" needs: name some, or leave constant '
-                    "at True"
-                )
-        self._settle()
-
-    def _checked_pairs(self, given: Any) -> str | list[tuple[str, str]]:
-        if isinstance(given, str):
-            if given != "all":
-                raise ValueError(f'interactions must be "all" or a list of pairs, got {given!r}')
-            return given
-        if self._base == "disjoint":
-            raise ValueError('map "disjoint" has no products, so there are no interactions: leave them out')
-        pairs = []
-        for pair in given:
-            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-                raise ValueError(
-                    f"interactions holds {checks.short(pair)}, expected pairs such as "
-                    f"{(*list(self._user.features)[:1], *list(self._arm.features)[:1])!r}: (user feature, arm feature)"
-                )
-            for side, name in zip((self._user, self._arm), pair, strict=True):
-                if name not in side.features:
-                    raise ValueError(
-                        f"interactions names the {side.what} feature {checks.short(name)}, which there is not"
-                        f"{checks.nearest(name, side.features)}: the {side.what} features are "
-                        f"{', '.join(side.features) or 'none'}"
-                    )
-            pairs.append((pair[0], pair[1]))
-        return pairs
-
-    def _settle(self) -> None:
-        """Work out what follows from the columns, if all of them are known."""
+                raise ValueError(f'map "{self._base}" needs {side.what} features: name some, or leave constant at True')
+        self.map = map
+        self.interactions = self._checked_interactions(interactions)
         self.fitted = not any(side.unfitted for side in self._sides)
-        if not self.fitted:
-            return
-        for side in self._sides:
-            side.settle()
-        full = FeatureMap(self.map, self._user.width, self._arm.width, self._pair.width)
-        self._full: FeatureMap | None = full
-        arm, user = (grid.ravel() for grid in np.indices((full.arm, full.user)))
-        if self._base == "disjoint":
-            arm = user = np.zeros(0, np.int64)
-        if self.interactions != "all":
-            pairs = set(self.interactions)
-            u_of, v_of = self._user.sources, self._arm.sources
-            keep = [
-                u_of[i] is None or v_of[j] is None or (u_of[i], v_of[j]) in pairs
-                for i, j in zip(user.tolist(), arm.tolist(), strict=True)
-            ]
-            if not all(keep):
-                self._full = None
-            user, arm = user[keep], arm[keep]
-        self._pair_in_x, self._pair_in_z = "x" in full.pair_in, "z" in full.pair_in
-        self._in_user, self._in_arm = user, arm
-        self._d1, self._d2 = len(user) + full.pair * self._pair_in_x, full.d2
-        if self._d1 == 0 == self._d2:
-            raise ValueError("x and z would both be empty: name interactions, or leave constant at True")
-
-    @property
-    def _sides(self) -> tuple[_Side, _Side, _Side]:
-        return self._user, self._arm, self._pair
-
-    def _needs_fitting(self) -> None:
-        if not self.fitted:
-            names = [f"{side.what} feature {name!r}" for side in self._sides for name in side.unfitted]
-            data = ", ".join(f"{side.what}=..." for side in self._sides if side.features or side is not self._pair)
-            raise ValueError(
-                f"the features are not fitted: {', '.join(names)} must be found in data. Call fit({data}) first, or "
-                "declare the values"
-            )
+        if self.fitted:
+            self._lay_out()
 
     @property
     def user(self) -> dict[str, Feature | None]:
@@ -689,6 +769,50 @@ class Features:
         """The features of a user and an arm together by name; None for those that are only named so far."""
         return dict(self._pair.features)
 
+    def _checked_interactions(self, given: Any) -> str | list[tuple[str, str]]:
+        if isinstance(given, str):
+            if given != "all":
+                raise ValueError(f'interactions must be "all" or a list of pairs, got {given!r}')
+            return given
+        if self._base == "disjoint":
+            raise ValueError('map "disjoint" has no products, so there are no interactions: leave them out')
+        pairs = []
+        for pair in given:
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise ValueError(f"interactions holds {checks.short(pair)}: pass pairs, as (user feature, arm feature)")
+            for side, name in zip((self._user, self._arm), pair, strict=True):
+                if name not in side.features:
+                    raise ValueError(
+                        f"interactions has an unknown {side.what} feature {checks.short(name)}"
+                        f"{checks.nearest(name, side.features)}: the {side.what} features are "
+                        f"{', '.join(side.features) or 'none'}"
+                    )
+            pairs.append((pair[0], pair[1]))
+        return pairs
+
+    def _lay_out(self) -> None:
+        """Set the products that x holds, as columns of u and v."""
+        users, arms = self._user.sources, self._arm.sources
+        products = [(i, j) for j in range(len(arms)) for i in range(len(users)) if self._base != "disjoint"]
+        kept = products
+        if self.interactions != "all":
+            pairs = set(self.interactions)
+            kept = [(i, j) for i, j in products if users[i] is None or arms[j] is None or (users[i], arms[j]) in pairs]
+        full = FeatureMap(self.map, self._user.width, self._arm.width, self._pair.width)
+        self._full = full if kept == products else None
+        self._in_user, self._in_arm = np.array(kept, np.int64).reshape(-1, 2).T
+        self._pair_in_x, self._pair_in_z = "x" in full.pair_in, "z" in full.pair_in
+        self._d1, self._d2 = len(kept) + full.pair * self._pair_in_x, full.d2
+        if self._d1 == self._d2 == 0:
+            raise ValueError("x and z would both be empty: name interactions, or leave constant at True")
+
+    def _needs_fitting(self) -> None:
+        if not self.fitted:
+            names = [f"{side.what} feature {name!r}" for side in self._sides for name in side.unfitted]
+            raise ValueError(
+                f"the features are not fitted: call fit to find {', '.join(names)} in data, or declare them"
+            )
+
     @property
     def user_columns(self) -> list[str]:
         """The names of the columns of a user's vector, as a log names them."""
@@ -700,11 +824,6 @@ class Features:
         """The names of the columns of an arm's vector, as a log names them."""
         self._needs_fitting()
         return list(self._arm.bare)
-
-    @property
-    def arm_width(self) -> int:
-        """Length of an arm's vector."""
-        return len(self.arm_columns)
 
     @property
     def d1(self) -> int:
@@ -722,11 +841,10 @@ class Features:
     def names_x(self) -> list[str]:
         """The names of the columns of x."""
         self._needs_fitting()
-        users, arms = self._user.names, self._arm.names
-        products = [
-            arms[j] if users[i] == CONSTANT else users[i] if arms[j] == CONSTANT else f"{users[i]}*{arms[j]}"
-            for i, j in zip(self._in_user.tolist(), self._in_arm.tolist(), strict=True)
-        ]
+        products = []
+        for i, j in zip(self._in_user, self._in_arm, strict=True):
+            factors = [name for name in (self._user.names[i], self._arm.names[j]) if name != CONSTANT]
+            products.append("*".join(factors) or CONSTANT)
         return products + self._pair.names * self._pair_in_x
 
     @property
@@ -741,26 +859,14 @@ class Features:
         pair = f", pair={list(self.pair)}" if self.pair else ""
         return f"Features(user={list(self.user)}, arm={list(self.arm)}{pair}, map={self.map!r}): {size}"
 
-    # -------------------------------------------------------------- fitting
-
     def fit(self, user: Any = None, arm: Any = None, pair: Any = None) -> Self:
         """Find in data what was left open: which features are categories, their values, means for missing numbers.
 
         Parameters
         ----------
-        user, arm, pair : pandas or polars DataFrame, list of dicts, or mapping of names to columns
+        user, arm, pair : pandas, polars or pyarrow table, list of dicts, or mapping of names to columns
             Many users, many arms and many pairs of both, one row each. Each may be left out if nothing is to be found
-            in it.
-
-        Returns
-        -------
-        Features
-            The same features, fitted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the data do not fit the features, which then stay as they were, or if they are fitted already.
+            in it. If the data do not fit the features, these stay as they were.
 
         Examples
         --------
@@ -773,97 +879,69 @@ class Features:
                 "the features are fitted already, and the d1 and d2 of policies depend on them: for other columns make "
                 "new Features and a new policy"
             )
-        changed = Features.__new__(Features)
-        changed.__dict__.update(self.__dict__)
-        changed._user, changed._arm, changed._pair = self._user.fit(user), self._arm.fit(arm), self._pair.fit(pair)
-        changed._settle()
-        for side, data in zip(changed._sides, (user, arm, pair), strict=True):
+        fitted = type(self)(
+            user=self._user.fit(user),
+            arm=self._arm.fit(arm),
+            pair=self._pair.fit(pair),
+            interactions=self.interactions,
+            map=self.map,
+            constant=self.constant,
+        )
+        for side, data in zip(fitted._sides, (user, arm, pair), strict=True):
             if data is not None and side.features:
-                side.matrix(data)  # what cannot be used should be known now
-        self.__dict__.update(changed.__dict__)
+                side.vectors(data)  # refuses values that cannot be used
+        self.__dict__.update(fitted.__dict__)
         return self
-
-    # -------------------------------------------------------------- vectors
 
     def user_vector(self, user: Any = None) -> FloatArray:
         """Return the vector u of one user: a dict, a row of a DataFrame, or a DataFrame with one row."""
         self._needs_fitting()
-        side = self._user
         if type(user) is np.ndarray and user.dtype.names is None:
-            if checks.ready(user, (side.width,)):
-                return user
-            return checks.array("user", user, 1, side.width, f"shape ({side.width},), as user_vector returns it")
-        if not side.features:
-            return np.ones(side.width)
-        if is_frame(user):
-            rows = side.matrix(user)
-            if len(rows) != 1:
-                raise ValueError(f"user has {len(rows)} rows, expected one: pass one user, or use rows(users, arms)")
-            user_row: FloatArray = rows[0]
-            return user_row
-        return side.vector(user)
+            width = self._user.width
+            words = f"shape ({width},), as user_vector returns it"
+            return user if ready(user, (width,)) else checks.array("user", user, 1, width, words)
+        one = not self._user.features or _is_record(user)
+        vectors = self._user.vectors([user] if one else user)
+        if len(vectors) != 1:
+            raise ValueError(f"user has {len(vectors)} rows, expected one: pass one user, or use rows(users, arms)")
+        vector: FloatArray = vectors[0]
+        return vector
 
-    def user_vectors(self, users: Sequence[Any]) -> FloatArray:
+    def user_vectors(self, users: Any) -> FloatArray:
         """Return the vectors u of several users, one row each."""
         self._needs_fitting()
-        return self._user.matrix(users) if self._user.features else np.ones((len(users), self._user.width))
+        return self._user.vectors(users)
 
     def arm_vectors(self, arms: Any) -> FloatArray:
         """Return the vectors v of arms, one row each, to be passed in place of the arms as long as they stay the same.
 
         Parameters
         ----------
-        arms : pandas or polars DataFrame, list of dicts, mapping of ids to dicts, or mapping of names to columns
+        arms : pandas, polars or pyarrow table, list of dicts, mapping of ids to dicts, or mapping of names to columns
             The arms. If they have no features, a list of their ids or their number will do.
         """
         self._needs_fitting()
-        side = self._arm
-        if type(arms) is np.ndarray and arms.dtype.names is None and side.features:
-            if arms.ndim == 2 and checks.ready(arms, (len(arms), side.width)):
-                return arms
-            words = f"shape (n, {side.width}), as arm_vectors returns it"
-            return checks.array("arms", arms, 2, side.width, words)
-        if side.features:
-            return side.matrix(arms)
-        if isinstance(arms, numbers.Integral) and not isinstance(arms, bool):
-            return np.ones((checks.count("arms", arms, least=1, why="it is the number of arms"), side.width))
-        refuse_lazy(arms)
-        if isinstance(arms, str) or not hasattr(arms, "__len__"):
-            raise TypeError(f"arms must be a list or a number of arms, got {checks.short(arms)}")
-        return np.ones((len(arms), side.width))
+        return self._arm.vectors(arms)
 
     def pair_vectors(self, pairs: Any) -> FloatArray:
-        """Return the vectors p of a user and arms together, one row for every arm.
-
-        Parameters
-        ----------
-        pairs : pandas or polars DataFrame, list of dicts, mapping of ids to dicts, or mapping of names to columns
-            What is known of the user and each arm.
-        """
+        """Return the vectors p of a user and arms together, one row for every arm."""
         self._needs_fitting()
-        side = self._pair
-        if not side.features:
+        if not self._pair.features:
             raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
         if pairs is None:
-            raise ValueError(
-                f"pairs are missing: pass {', '.join(side.features)} of the user and every arm, such as a list of dicts"
-            )
-        if type(pairs) is np.ndarray and pairs.dtype.names is None:
-            if pairs.ndim == 2 and checks.ready(pairs, (len(pairs), side.width)):
-                return pairs
-            return checks.array("pairs", pairs, 2, side.width, f"shape (n, {side.width}), one row per arm")
-        return side.matrix(pairs)
+            raise ValueError(f"pairs are missing: pass {', '.join(self._pair.features)} of the user and every arm")
+        return self._pair.vectors(pairs)
 
-    def _pairs_for(self, pairs: Any, arms: Any, n: int) -> FloatArray:
-        """The vectors p of these arms; where both are given by id, in the order of the arms."""
-        if isinstance(pairs, Mapping) and pairs and all(map(is_record, pairs.values())):
-            ids = list(arms) if _lists_ids(arms) else list(pairs)
-            if len(ids) != len(pairs) or any(name not in pairs for name in ids):
-                differing = [name for name in ids if name not in pairs] or [name for name in pairs if name not in ids]
+    def _pairs_of(self, pairs: Any, n: int, arms: Any = None) -> FloatArray | None:
+        """Return the vectors p of n arms; where both are given by id, in the order of the arms."""
+        if pairs is None and not self._pair.features:
+            return None
+        if _by_id(pairs) and (_by_id(arms) or (isinstance(arms, Sequence) and not any(map(_is_record, arms)))):
+            if differing := set(arms) ^ set(pairs):
                 raise ValueError(
-                    f"pairs and arms are of different arms, such as {checks.short(differing[0])}: pass the same ids"
+                    f"pairs and arms are of different arms, such as {min(differing, key=str)!r}: pass the same ids"
                 )
-            pairs = [pairs[name] for name in ids]
+            pairs = [pairs[name] for name in arms]
         p = self.pair_vectors(pairs)
         if len(p) != n:
             raise ValueError(f"there are {n} arms and {len(p)} pairs: pass one of each per row")
@@ -876,27 +954,23 @@ class Features:
         ----------
         user : dict, row of a DataFrame, or DataFrame with one row
             The user, or what `user_vector` has returned. None if users have no features.
-        arms : pandas or polars DataFrame, list of dicts, mapping of ids to dicts, or mapping of names to columns
-            The candidates, or what `arm_vectors` has returned, which is much faster. If arms have no features, a list
-            of their ids or their number will do.
-        pairs : pandas or polars DataFrame, list of dicts, mapping of ids to dicts, or mapping of names to columns
+        arms : as for `arm_vectors`
+            The candidates, or what `arm_vectors` has returned, which is much faster.
+        pairs : pandas, polars or pyarrow table, list of dicts, mapping of ids to dicts, or mapping of names to columns
             What is known of the user and each candidate, in the order of the candidates, if there are pair features.
             If both are mappings of ids to dicts, the ids say what belongs together. An array with one row per candidate
             is taken as it is.
         """
         u, v = self.user_vector(user), self.arm_vectors(arms)
-        p = None if pairs is None and not self._pair.features else self._pairs_for(pairs, arms, len(v))
-        if self._full is not None:
-            return self._full(u, v, p)
-        x, z = v.take(self._in_arm, axis=1) * u[self._in_user], self._own(np.broadcast_to(u, (len(v), len(u))), v)
-        return self._with_pairs(x, z, p)
+        p = self._pairs_of(pairs, len(v), arms)
+        return self._full(u, v, p) if self._full is not None else self._combined(u[None], v, p)
 
     def crossed(self, users: Any, arms: Any) -> tuple[FloatArray, FloatArray]:
         """Return x (B, n, d1) and z (B, n, d2) for B users and the same n arms, for `choose_batch`.
 
         Parameters
         ----------
-        users : pandas or polars DataFrame, list of dicts, or mapping of names to columns
+        users : pandas, polars or pyarrow table, list of dicts, or mapping of names to columns
             One row for every decision.
         arms : as for a call
             The candidates of all decisions.
@@ -911,19 +985,14 @@ class Features:
         if self._pair.features:
             raise ValueError("pair features belong to one user and one arm: call the features for each user")
         u, v = self.user_vectors(users), self.arm_vectors(arms)
-        if self._full is not None:
-            return self._full.crossed(u, v)
-        x = v.take(self._in_arm, axis=1) * u.take(self._in_user, axis=1)[:, None]
-        size, n = len(u), len(v)
-        own = self._own(np.repeat(u, n, axis=0), np.tile(v, (size, 1)))
-        return x, own.reshape(size, n, own.shape[1])
+        return self._full.crossed(u, v) if self._full is not None else self._combined(u[:, None], v[None])
 
     def rows(self, users: Any, arms: Any, pairs: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return x (n, d1) and z (n, d2) for n users and one arm each, for `learn_batch`.
 
         Parameters
         ----------
-        users, arms, pairs : pandas or polars DataFrame, list of dicts, or mapping of names to columns
+        users, arms, pairs : pandas, polars or pyarrow table, list of dicts, or mapping of names to columns
             One row for every reward: the user, the arm that was played and, if there are pair features, what is known
             of the two together.
 
@@ -935,26 +1004,22 @@ class Features:
         [[1.0, 31.0], [1.0, 52.0]]
         """
         v = self.arm_vectors(arms)
-        u = self.user_vectors(users) if self._user.features else np.ones((len(v), self._user.width))
+        u = self.user_vectors(users if self._user.features else len(v))
         if len(u) != len(v):
             raise ValueError(f"there are {len(u)} users and {len(v)} arms: pass one of each per row")
-        p = None if pairs is None and not self._pair.features else self._pairs_for(pairs, None, len(v))
-        return self._with_pairs(v.take(self._in_arm, axis=1) * u.take(self._in_user, axis=1), self._own(u, v), p)
+        return self._combined(u, v, self._pairs_of(pairs, len(v)))
 
-    def _own(self, u: FloatArray, v: FloatArray) -> FloatArray:
-        if self._base == "shared":
-            return np.empty((len(v), 0))
-        return np.array(v if self._base == "das" else u, order="C")
-
-    def _with_pairs(self, x: FloatArray, z: FloatArray, p: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        if p is None:
-            return x, z
-        return (
-            np.concatenate([x, p], axis=1) if self._pair_in_x else x,
-            np.concatenate([z, p], axis=1) if self._pair_in_z else z,
-        )
-
-    # -------------------------------------------------------------- files
+    def _combined(self, u: FloatArray, v: FloatArray, p: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return x and z for vectors of users and arms that broadcast."""
+        x = v.take(self._in_arm, axis=-1) * u.take(self._in_user, axis=-1)
+        own = {"das": v, "shared": v[..., :0]}.get(self._base, u)
+        z = np.empty((*x.shape[:-1], own.shape[-1]))
+        z[...] = own
+        if p is not None and self._pair_in_x:
+            x = np.concatenate([x, p], axis=1)
+        if p is not None and self._pair_in_z:
+            z = np.concatenate([z, p], axis=1)
+        return x, z
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted features as JSON can hold them.
@@ -970,32 +1035,25 @@ class Features:
             "map": self.map,
             "constant": self.constant,
             "interactions": "all" if self.interactions == "all" else [list(pair) for pair in self.interactions],
-            "user": self._user.plain(),
-            "arm": self._arm.plain(),
-            **({"pair": self._pair.plain()} if self._pair.features else {}),
+            **{side.what: plain_features(side.features) for side in self._sides if side.features},  # type: ignore[arg-type]
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the features that `to_dict` turned into this."""
         try:
-            sides = plain["user"], plain["arm"], plain.get("pair", ())  # which files had not always
-            user, arm, pair = ({each["name"]: from_plain(each) for each in side} for side in sides)
+            sides: dict[str, Any] = {what: _from_plain(plain.get(what, ())) for what in ("user", "arm", "pair")}
             settings: dict[str, Any] = {name: plain[name] for name in ("map", "constant", "interactions")}
-            return cls(user=user, arm=arm, pair=pair, **settings)
-        except (KeyError, TypeError, ValueError) as problem:
-            raise ValueError(f"these are not features as to_dict() returns them ({problem}): write them anew") from None
+            features = cls(**sides, **settings)
+            features._needs_fitting()
+        except (AttributeError, KeyError, TypeError, ValueError) as problem:
+            raise ValueError(f"these are not features as to_dict() returns them ({problem}): save them again") from None
+        return features
 
     def attach(self, policy: CarriesFeatures) -> None:
-        """Keep the features with a policy, in its notes, so that they are saved and loaded with it.
+        """Keep the features in a policy's notes, so that they are saved and loaded with it.
 
-        The notes then say what those of a policy that was fitted to a log say: the map, and the columns of users and
-        arms.
-
-        Raises
-        ------
-        ValueError
-            If the policy has another d1 or d2 than the features.
+        The notes then have the entries of a policy that was fitted to a log: the map and the columns of users and arms.
         """
         self._check_size(policy)
         policy.notes.update(
@@ -1009,20 +1067,14 @@ class Features:
         """Return the features of a policy: those that were attached to it, or those of the log that it was fitted to.
 
         Those of a log of your own (CSV or Parquet) are the numbers and categories that its mapping names. In other
-        logs, and in those converted by earlier versions, every column is a number under the name that it has there.
-
-        Raises
-        ------
-        ValueError
-            If the policy carries no features, or has another d1 or d2 than they do.
+        logs every column is a number under the name that it has there.
         """
         notes = policy.notes
         if COLUMNS in notes:
             features = cls.from_dict(notes[COLUMNS])
         elif {"features", "user", "arm"} <= notes.keys():
-            named = list(notes["user"]), list(notes["arm"])
-            constant = all(names[:1] == [CONSTANT] for names in named)
-            user, arm = (dict.fromkeys(names[constant:], Number()) for names in named)
+            constant = all(notes[what][:1] == [CONSTANT] for what in ("user", "arm"))
+            user, arm = (dict.fromkeys(notes[what][constant:], Number()) for what in ("user", "arm"))
             pair = dict.fromkeys(notes.get("pair", ()), Number())
             features = cls(user=user, arm=arm, pair=pair, map=notes["features"], constant=constant)
         else:
@@ -1038,255 +1090,3 @@ class Features:
                 f"the features have d1={self.d1}, d2={self.d2}, but the policy has d1={policy.d1}, d2={policy.d2}: "
                 f"construct it as {type(policy).__name__}(d1=features.d1, d2=features.d2, ...)"
             )
-
-
-def _lists_ids(arms: Any) -> bool:
-    """Return whether the arms are given by their ids: in a list, or as the keys of what is known about each."""
-    if isinstance(arms, Mapping):
-        return bool(arms) and all(map(is_record, arms.values()))
-    return isinstance(arms, Sequence) and not any(map(is_record, arms))
-
-
-class _Side:
-    """The features of users, those of arms or those of both together, and how they become a vector."""
-
-    def __init__(self, what: str, given: Any, constant: bool) -> None:
-        self.what, self.constant = what, constant
-        if isinstance(given, str) or not isinstance(given, Iterable | None):
-            raise TypeError(
-                f"{what} must be a list of names or a mapping of names to features, got {checks.short(given)}"
-            )
-        named = given.items() if isinstance(given, Mapping) else ((name, None) for name in given or ())
-        self.features: dict[str, Feature | None] = {}
-        for name, feature in named:
-            if not isinstance(name, str) or not name:
-                raise TypeError(f"{what} must name features by strings, got {checks.short(name)}")
-            if name in self.features:
-                raise ValueError(f"{what} names {name!r} twice: name it once")
-            self.features[name] = declared(f"{what} feature {name!r}", feature)
-
-    @property
-    def unfitted(self) -> list[str]:
-        """The features that must be found in data."""
-        return [name for name, feature in self.features.items() if feature is None or not feature.fitted]
-
-    @property
-    def fitted(self) -> bool:
-        return not self.unfitted
-
-    def settle(self) -> None:
-        """Lay out the columns, all of which are known."""
-        self.bare = [CONSTANT] * self.constant
-        """The names of the columns, as a log names them."""
-        self.sources: list[str | None] = [None] * self.constant
-        """The feature that each column belongs to; None for the constant."""
-        self.layout: list[tuple[str, str, Any, slice]] = []
-        """Name, words for errors, feature and columns of every feature."""
-        for name, feature in self.features.items():
-            assert feature is not None
-            labels = feature.labels(name)
-            columns = slice(len(self.bare), len(self.bare) + len(labels))
-            self.layout.append((name, f"{self.what} feature {name!r}", feature, columns))
-            self.bare += labels
-            self.sources += [name] * len(labels)
-        bare_numbers = [(name, columns.start) for name, _, kind, columns in self.layout if kind == Number()]
-        self._number_names = [name for name, _ in bare_numbers]
-        self._number_columns = [column for _, column in bare_numbers]
-        twice = [name for name, n in Counter(self.bare).items() if n > 1]
-        if twice:
-            raise ValueError(f"two columns of the {self.what} features are called {twice[0]!r}: rename a feature")
-        self.width = len(self.bare)
-        self.names = [
-            name if source is None else f"{self.what}.{name}"
-            for name, source in zip(self.bare, self.sources, strict=True)
-        ]
-
-    def fit(self, data: Any) -> _Side:
-        """Return the same side with everything found in data that was left open."""
-        fitted = _Side(self.what, self.features, self.constant)
-        if not self.unfitted:
-            return fitted
-        if data is None:
-            raise ValueError(
-                f"{self.what} feature {self.unfitted[0]!r} must be found in data: pass {self.what}=, a DataFrame or a "
-                "list of dicts"
-            )
-        columns = columns_of(self.what, data, self.unfitted)
-        for name, column in columns.items():
-            values = listed(f"{self.what} feature {name!r}", column)
-            words = f"{self.what} feature {name!r}"
-            feature = self.features[name]
-            if feature is None:
-                feature = kind_of(words, values)
-            fitted.features[name] = feature if feature.fitted else feature.fit(words, values)
-        return fitted
-
-    def vector(self, record: Any) -> FloatArray:
-        """Return the vector of one user or arm."""
-        vector = np.zeros(self.width)
-        out = vector[None, :]
-        if self.constant:
-            vector[0] = 1.0
-        record = record_of(self.what, record)
-        for name, words, feature, columns in self.layout:
-            value = entry_of(self.what, record, name)
-            if type(value) is float and type(feature) is Number and math.isfinite(value):
-                vector[columns.start] = value
-            else:
-                feature.fill(words, [value], out[:, columns])
-        return vector
-
-    def matrix(self, data: Any) -> FloatArray:
-        """Return the vectors of several users or arms, one row each."""
-        names = list(self.features)
-        numbers = self._numbers_of(data)
-        if numbers is not None:
-            names = [name for name in names if name not in self._number_names]
-        given = columns_of(self.what, data, names)
-        n = len(data) if numbers is not None else len(next(iter(given.values())))
-        out = np.zeros((n, self.width))
-        if self.constant:
-            out[:, 0] = 1.0
-        if numbers is not None:
-            out[:, self._number_columns] = numbers
-        for name, words, feature, columns in self.layout:
-            if name not in given:
-                continue
-            column = given[name]
-            if not isinstance(column, list):
-                array = np.asarray(column)
-                numbers_alone = type(feature) is Number and array.dtype.kind in "fiub"
-                column = array if numbers_alone else listed(words, column)
-            if len(column) != n:
-                raise ValueError(f"{words} has {len(column)} values, but other features have {n}: pass one per row")
-            feature.fill(words, column, out[:, columns])
-        return out
-
-    def _numbers_of(self, data: Any) -> Any:
-        """All features that are finite numbers as they are, of a list of dicts that has nothing else in their place.
-
-        None where one has to look closer, feature by feature, which takes several times as long.
-        """
-        if not self._number_names or type(data) is not list or not all(type(record) is dict for record in data):
-            return None
-        try:
-            numbers = np.array([[record[name] for name in self._number_names] for record in data])
-        except (KeyError, ValueError):
-            return None
-        if numbers.ndim != 2 or numbers.dtype.kind not in "fiu":
-            return None
-        numbers = numbers.astype(np.float64)
-        return numbers if np.isfinite(numbers).all() else None
-
-    def plain(self) -> list[dict[str, Any]]:
-        """Return the features as JSON can hold them."""
-        return plain_features({name: feature for name, _, feature, _ in self.layout})
-
-
-def is_frame(data: Any) -> bool:
-    """Return whether the data are a table with named columns: of pandas, polars or pyarrow, or a structured array."""
-    return not isinstance(data, Mapping) and column_names(data) is not None and hasattr(data, "__len__")
-
-
-def column_names(data: Any) -> list[Any] | None:
-    """Return the names of the columns of a table; None if it is no table."""
-    refuse_lazy(data)
-    for names in (getattr(data, "column_names", None), getattr(data, "columns", None)):
-        if names is not None:
-            return list(names)
-    return fields_of(data) if isinstance(data, np.ndarray) and data.ndim == 1 else None
-
-
-def refuse_lazy(data: Any) -> None:
-    """Raise if the data are a query of polars that has not been run."""
-    if type(data).__name__ == "LazyFrame":
-        raise TypeError("got a LazyFrame, which holds no values yet: pass frame.collect()")
-
-
-def fields_of(data: np.ndarray | np.void) -> list[Any] | None:
-    """Return the names of the fields of a structured array, or of a row of one."""
-    return None if data.dtype.names is None else list(data.dtype.names)
-
-
-def columns_of(what: str, data: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the named columns of a table, each as a list or as something that NumPy can turn into an array."""
-    if isinstance(data, Mapping) and data and all(is_record(value) for value in data.values()):
-        data = list(data.values())  # from ids to what is known about each
-    if isinstance(data, Mapping) or is_frame(data):
-        known = list(data) if isinstance(data, Mapping) else column_names(data) or []
-        columns = {name: entry_of(what, data, name, known) for name in names}
-        for name, column in columns.items():
-            if isinstance(column, str) or not hasattr(column, "__len__") or np.ndim(column) == 0:
-                raise TypeError(
-                    f"{what} feature {name!r} is {checks.short(column)} ({type(column).__name__}), expected one value "
-                    f"per {what}: for one {what} pass a list with one dict"
-                )
-        return columns
-    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
-        raise TypeError(
-            f"{what}s must be a DataFrame or a list of dicts, got {checks.short(data)} ({type(data).__name__})"
-        )
-    data = list(data)
-    if all(type(record) is dict for record in data):
-        with contextlib.suppress(KeyError):
-            return {name: [record[name] for record in data] for name in names}
-    records = [record_of(f"{what} {i}", record) for i, record in enumerate(data)]
-    return {name: [entry_of(f"{what} {i}", record, name) for i, record in enumerate(records)] for name in names}
-
-
-def is_record(data: Any) -> bool:
-    """Return whether one user or arm is given by name: a dict, a row of a DataFrame, or a named tuple."""
-    if isinstance(data, Mapping):
-        return True
-    if isinstance(data, np.void):
-        return fields_of(data) is not None
-    return not isinstance(data, np.ndarray) and (
-        hasattr(data, "_asdict") or (hasattr(data, "keys") and hasattr(data, "__getitem__"))
-    )
-
-
-def record_of(what: str, data: Any) -> Any:
-    """Return what has entries by name; raise if the data are not one user or arm."""
-    if not is_record(data):
-        raise TypeError(
-            f"the {what} is {checks.short(data)} ({type(data).__name__}): pass a dict, or a row of a DataFrame, with "
-            "the features by name"
-        )
-    return data._asdict() if hasattr(data, "_asdict") else data
-
-
-def entry_of(what: str, data: Any, name: str, known: Sequence[Any] | None = None) -> Any:
-    """Return what a table or record holds under a name."""
-    try:
-        return data[name]
-    except (KeyError, IndexError, ValueError):
-        pass
-    except Exception as problem:  # polars has errors of its own
-        if "NotFound" not in type(problem).__name__:
-            raise
-    if known is None:
-        known = (fields_of(data) or []) if isinstance(data, np.void) else list(data.keys())
-    raise ValueError(
-        f"the {what} has no feature {name!r}{checks.nearest(name, [str(one) for one in known])}: it has "
-        f"{checks.short([str(one) for one in known])}; pass None where a value is missing"
-    )
-
-
-def listed(words: str, column: Any) -> list[Any]:
-    """Return a column as a list of Python values.
-
-    A column of integers with gaps becomes floats as an array of NumPy, and large integers others: pandas, polars and
-    pyarrow make lists themselves.
-    """
-    if isinstance(column, list):
-        return column
-    array = np.asarray(column)
-    if array.dtype.kind in "mM":
-        raise TypeError(f"{words} holds times ({array.dtype}): turn them into numbers, such as hours, or into text")
-    if array.ndim != 1:
-        raise ValueError(f"{words} must have one value per row, got shape {array.shape}")
-    for method in ("to_list", "to_pylist"):
-        if hasattr(column, method):
-            return list(getattr(column, method)())
-    values: list[Any] = array.tolist()
-    return values

@@ -96,7 +96,7 @@ class ModelState:
         self.summary = Summary(rewards=self.bandit.rewards)
         self.lock = threading.Lock()
         self._names = {"user": self.features.user.keys(), "arm": self.features.arm.keys()}
-        self._vectors = np.empty((16, self.features.arm_width))
+        self._vectors = np.empty((16, len(self.features.arm_columns)))
         self._pools: dict[bytes, Pool] = {}  # cleared when an arm changes
         self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self._recent: dict[int, log.Row] = {}  # decisions by their numbers
