@@ -254,20 +254,12 @@ def mean(values: FloatArray) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names as a list in a sentence.
-
-    >>> join_names(["a"]), join_names(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
+    """Join names as a list in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def name_a_few(names: Sequence[str]) -> str:
-    """Join at most four names, or three and how many more there are.
-
-    >>> name_a_few(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
+def _name_a_few(names: Sequence[str]) -> str:
+    """Join at most four names, or three and how many more there are."""
     return join_names(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
@@ -276,8 +268,8 @@ def summarise(findings: Sequence[Finding], if_all_hold: str) -> str:
     contradicted = [finding.what for finding in findings if finding.verdict == FAILS]
     unsettled = [finding.what for finding in findings if finding.verdict == OPEN]
     if contradicted:
-        return f"Contradicted: {name_a_few(contradicted)}."
-    return f"Not settled: {name_a_few(unsettled)}." if unsettled else if_all_hold
+        return f"Contradicted: {_name_a_few(contradicted)}."
+    return f"Not settled: {_name_a_few(unsettled)}." if unsettled else if_all_hold
 
 
 # ------------------------------------------------------------------ parts that many claims have
@@ -375,8 +367,8 @@ def judge_shape(judged: JudgedOutcome, policy: str, *, linear: bool, parts: int 
     units = judged.outcome.independent_units(policy)
     above, below = LINEAR if linear else (-math.inf, LINEAR[0])
     answer, exponent = judge_mean(judged.regret_exponents(policy), units, above=above, below=below, parts=parts)
-    what = f"{policy} {'linear' if linear else 'sublinear'}"
-    return Finding(what, judged.describe_interval(exponent, units, of="exponent"), answer)
+    value = judged.describe_interval(exponent, units, of="exponent")
+    return Finding(f"{policy} {'linear' if linear else 'sublinear'}", value, answer)
 
 
 # ------------------------------------------------------------------ claims 1 to 3
@@ -448,7 +440,7 @@ def _add_growth(summary: str, as_stated: str, growth: Sequence[Finding], slowest
     reading = f"HyLinUCB's regret {words[slowest]} with K."
     contradicted = [finding.what for finding in growth if finding.verdict == FAILS]
     if slowest == OPEN and contradicted:
-        reading = f"which regret grows slowest depends on the measure (contradicted: {name_a_few(contradicted)})."
+        reading = f"which regret grows slowest depends on the measure (contradicted: {_name_a_few(contradicted)})."
     # One sentence where the growth alone keeps the claim from holding: some readers see the first one only.
     if summary == as_stated and slowest != HOLDS:
         return f"{as_stated[:-1]}, but {reading}"

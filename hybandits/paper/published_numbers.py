@@ -53,20 +53,8 @@ YAHOO: _Table = {
 def published(experiment: str, policy: str, arms: int | None = None) -> dict[int, float]:
     """Read-outs of the published figure for one policy.
 
-    Parameters
-    ----------
-    experiment : str
-        The experiment's name, e.g. ``"setting-1"`` or ``"yahoo"``.
-    policy : str
-        The policy's name. The HyRan that was published is the released variant, so only that one has read-outs.
-    arms : int, optional
-        The number of arms, which setting 3 needs.
-
-    Returns
-    -------
-    dict
-        {rounds: regret}, in the experiments on a click log {rounds: regret beyond HyLinUCB's}. Empty if the figure does
-        not show the policy, or hides it.
+    {rounds: regret}, on a click log {rounds: regret beyond HyLinUCB's}. Empty if the figure does not show the policy or
+    hides it. The HyRan that was published is the released variant. Setting 3 needs the number of arms.
 
     Examples
     --------

@@ -107,64 +107,54 @@ class Setting:
     policies: tuple[str, ...]
 
 
-SETTINGS = {
-    setting.name: setting
-    for setting in (
-        Setting(
-            name="setting-1",
-            about="many shared features: regret against rounds",
-            d1=40,
-            d2=5,
-            arms=(25,),
-            horizon=80_000,
-            policies=(*PAPER_POLICIES, *BASELINES, *BEYOND),
-        ),
-        Setting(
-            name="setting-2",
-            about="many features of each arm's own: regret against rounds",
-            d1=5,
-            d2=40,
-            arms=(25,),
-            horizon=80_000,
-            policies=(*PAPER_POLICIES, *BASELINES, *BEYOND),
-        ),
-        Setting(
-            name="setting-3",
-            about="regret at T against the number of arms",
-            d1=5,
-            d2=5,
-            arms=(10, 25, 50, 100, 200, 300, 400),
-            horizon=30_000,
-            policies=(*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, *BEYOND),
-        ),
-        Setting(
-            name="diversity",
-            about="eigenvalues of the design matrix behind the diversity assumption",
-            d1=10,
-            d2=10,
-            arms=(25,),
-            horizon=5_000,
-            environments=1,
-            trials=100,
-            quick_horizon=5_000,
-            quick_trials=10,
-            policies=PAPER_POLICIES,
-        ),
-        Setting(
-            name=SMALL_DIVERSITY,
-            about="the same on a small problem, beyond the burn-in; also with uniform choice",
-            d1=2,
-            d2=2,
-            arms=(3, 6),
-            horizon=2_500_000,
-            environments=1,
-            trials=10,
-            quick_horizon=100_000,
-            quick_trials=6,
-            policies=(UNIFORM, *PAPER_POLICIES, "HyIDS"),
-        ),
-    )
-}
+_SETTING_1 = Setting(
+    name="setting-1",
+    about="many shared features: regret against rounds",
+    d1=40,
+    d2=5,
+    arms=(25,),
+    horizon=80_000,
+    policies=(*PAPER_POLICIES, *BASELINES, *BEYOND),
+)
+_SETTING_2 = replace(
+    _SETTING_1, name="setting-2", about="many features of each arm's own: regret against rounds", d1=5, d2=40
+)
+_SETTING_3 = replace(
+    _SETTING_1,
+    name="setting-3",
+    about="regret at T against the number of arms",
+    d1=5,
+    arms=(10, 25, 50, 100, 200, 300, 400),
+    horizon=30_000,
+    policies=(*PAPER_POLICIES, "HyRan", HYRAN_RELEASED, *BEYOND),
+)
+_DIVERSITY = Setting(
+    name="diversity",
+    about="eigenvalues of the design matrix behind the diversity assumption",
+    d1=10,
+    d2=10,
+    arms=(25,),
+    horizon=5_000,
+    environments=1,
+    trials=100,
+    quick_horizon=5_000,
+    quick_trials=10,
+    policies=PAPER_POLICIES,
+)
+_SMALL = replace(
+    _DIVERSITY,
+    name=SMALL_DIVERSITY,
+    about="the same on a small problem, beyond the burn-in; also with uniform choice",
+    d1=2,
+    d2=2,
+    arms=(3, 6),
+    horizon=2_500_000,
+    trials=10,
+    quick_horizon=100_000,
+    quick_trials=6,
+    policies=(UNIFORM, *PAPER_POLICIES, "HyIDS"),
+)
+SETTINGS = {setting.name: setting for setting in (_SETTING_1, _SETTING_2, _SETTING_3, _DIVERSITY, _SMALL)}
 
 
 def experiment(
@@ -334,30 +324,33 @@ def entry(name: str, protocol: Protocol, *, ridge: float | None = None) -> Entry
     """
     released = protocol == "released"
     noise = RELEASED_NOISE if released else WRITTEN_NOISE
-    settings: dict[str, Any]
+    if name in PAPER_POLICIES and released:
+        exploration = _self_normalised(noise, RELEASED_BOUND, 1.0)
+        return _ucb(name, exploration, RELEASED_RIDGE if ridge is None else ridge)
     if name in PAPER_POLICIES:
-        if released:
-            exploration = {
-                "kind": "SelfNormalised", "noise": noise, "bound": list(RELEASED_BOUND), "feature_bound": 1.0,
-                "delta": DELTA,
-            }  # fmt: skip
-            settings = {"exploration": exploration, "ridge": RELEASED_RIDGE if ridge is None else ridge}
-        else:
-            settings = {"exploration": {"kind": "AsWritten", "bound": 1.0, "delta": DELTA}}
-            if ridge is not None:
-                settings["ridge"] = ridge
-        return Entry(name=name, policy=name, settings=settings)
-    if name in ("HyRan", HYRAN_RELEASED):
-        kind = "HyRan" if name == "HyRan" else "HyRanWithoutCrossBlocks"
-        return Entry(name=name, policy=kind, settings={"p": HYRAN_P})
-    if name == "SupLinUCB":
-        return Entry(name=name, policy=name, settings={"delta": DELTA})
-    if name == HYTHOMPSON_TOLD:
-        return Entry(name=name, policy="HyThompson", settings={"noise": noise, "scale": THOMPSON_SCALE})
-    if name in ("HyThompson", "HyIDS"):
-        return Entry(name=name, policy=name)
+        return _ucb(name, {"kind": "AsWritten", "bound": 1.0, "delta": DELTA}, ridge)
     usual = RELEASED_RIDGE if released else 1.0
-    return Entry(name=name, policy=name, settings={"ridge": usual if ridge is None else ridge})
+    settings: dict[str, dict[str, Any]] = {
+        "HyRan": {"p": HYRAN_P},
+        HYRAN_RELEASED: {"p": HYRAN_P},
+        "SupLinUCB": {"delta": DELTA},
+        HYTHOMPSON_TOLD: {"noise": noise, "scale": THOMPSON_SCALE},
+        "HyThompson": {},
+        "HyIDS": {},
+    }
+    policy = {HYRAN_RELEASED: "HyRanWithoutCrossBlocks", HYTHOMPSON_TOLD: "HyThompson"}.get(name, name)
+    return Entry(name=name, policy=policy, settings=settings.get(name, {"ridge": usual if ridge is None else ridge}))
+
+
+def _ucb(name: str, exploration: Mapping[str, Any], ridge: float | None) -> Entry:
+    settings = {"exploration": exploration} | ({} if ridge is None else {"ridge": ridge})
+    return Entry(name=name, policy=name, settings=settings)
+
+
+def _self_normalised(noise: float, bound: tuple[float, float], feature_bound: Any) -> dict[str, Any]:
+    """The anytime coefficient of the released code."""
+    kind = {"kind": "SelfNormalised", "noise": noise, "bound": list(bound)}
+    return kind | {"feature_bound": feature_bound, "delta": DELTA}
 
 
 def yahoo_entry(name: str, protocol: Protocol) -> Entry:
@@ -367,13 +360,9 @@ def yahoo_entry(name: str, protocol: Protocol) -> Entry:
     theorems' coefficient and ridge; what the text leaves open (S, delta) is as in the synthetic experiments.
     """
     if name in PAPER_POLICIES and protocol == "released":
-        exploration = {
-            "kind": "SelfNormalised", "noise": YAHOO_SIGMA, "bound": list(YAHOO_BOUND),
-            "feature_bound": list(YAHOO_FEATURE_BOUND), "delta": DELTA,
-        }  # fmt: skip
-        return Entry(name=name, policy=name, settings={"exploration": exploration, "ridge": YAHOO_RIDGE[name]})
+        return _ucb(name, _self_normalised(YAHOO_SIGMA, YAHOO_BOUND, list(YAHOO_FEATURE_BOUND)), YAHOO_RIDGE[name])
     if name == HYTHOMPSON_TOLD:
-        return Entry(name=name, policy="HyThompson", settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
+        return replace(entry(name, protocol), settings={"noise": YAHOO_SIGMA, "scale": THOMPSON_SCALE})
     return entry(name, protocol)
 
 

@@ -175,19 +175,13 @@ def experiments(
         What an arm is: an article, as in the paper's text, or a position in a line's list, as in its code.
     features : str
         The feature map that makes x and z of a user's and an article's vector.
-    trials : int
-        Runs of every policy, which differ by noise.
-    seed : int
-        Seed of the noise.
+    trials, seed : int
+        Runs of every policy, which differ by noise, and the seed of the noise.
     defect : bool
         Run the paper's algorithms a second time with the defect of the released code: they learn from the reward of
         another candidate than the one that they chose.
-    policies : sequence of str
-        The policies to play.
-    engine : Engine, optional
-        Where to fit; in this process by default.
-    progress : callable
-        Told how far the work has got.
+    policies, engine, progress
+        The policies to play, where to fit (by default in this process), and who is told how far the work has got.
     """
     view = View(log, features=features, arms=arms)
     statistics = fit.collect(

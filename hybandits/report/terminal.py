@@ -96,8 +96,8 @@ def print_description(description: Description, console: Console | None = None) 
         ("pools", f"{d.pools:,} different, {d.pool_changes:,} changes"),
         ("reward", f"{d.reward:.5g} +- {d.reward_error:.2g}, from {d.lowest_reward:g} to {d.highest_reward:g}"),
         ("propensities", _propensities(d)),
-        ("rank of user features", _of(d.user_rank)),
-        ("rank of arm features", _of(d.arm_rank)),
+        ("rank of user features", "{} of {}".format(*d.user_rank)),
+        ("rank of arm features", "{} of {}".format(*d.arm_rank)),
         (f"size of (x, z) ({d.features})", f"{d.size:.3g}"),
     ]
     pairs = [
@@ -158,10 +158,6 @@ def _propensities(d: Description) -> str:
         return "none"
     uniform = ", uniform: replay and inverse propensities apply" if d.uniform else ""
     return _range_text(d.lowest_propensity, d.highest_propensity) + uniform
-
-
-def _of(rank: tuple[int, int]) -> str:
-    return f"{rank[0]} of {rank[1]}"
 
 
 def _range_text(low: float, high: float) -> str:

@@ -418,12 +418,6 @@ def test_a_synthetic_log_never_decides(levels: dict[str, float], trials: int) ->
         assert set(answers) == ({HOLDS} if levels == LEVELS else {HOLDS, FAILS})
 
 
-def test_missing_policies_are_named() -> None:
-    verdict = verdict_on(on_real_data(policies=("HyLinUCB", "LinUCB", "HyRan")))
-    assert (verdict.verdict, verdict.summary) == (OPEN, "No results for DisLinUCB and HyRan (released).")
-    assert [finding.what for finding in verdict.evidence] == ["HyLinUCB < HyRan (not deciding)"]
-
-
 def test_positions_as_arms_are_a_claim_of_their_own() -> None:
     records = [on_real_data(), on_real_data(arms="positions", defect=True), on_real_data("written")]
     verdicts = judge(as_results(*(fabricated_outcome(record, curves()) for record in records)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from hybandits.experiments.record import DESIGN, DESIGN_BY_ARM, Unit, grid
 from hybandits.paper.claims import FAILS, HOLDS, OPEN, PICKED_ARMS, UNIFORM_CHOICE, Verdict
 from hybandits.paper.judging import (
-    judge,
     judge_claim_5,
     judge_claim_6,
     judge_claim_7,
@@ -20,9 +18,7 @@ from hybandits.paper.judging import (
 )
 from tests.support.fabricated_outcomes import (
     DesignOf,
-    as_results,
     diversity,
-    fabricated_outcome,
     judged,
     measures,
     root_curves,
@@ -262,22 +258,3 @@ def test_burn_in_and_bound_are_the_theorems() -> None:
     # Once every arm has T_m pulls: 4 K sqrt(2 log(4 K/0.1)) / (rho sqrt t)
     assert bound[0, -1] == pytest.approx(12 * (2 * 4.7875) ** 0.5 / (0.5 * 2_500_000**0.5), rel=0.02)
     assert outcome.lemma_bound("DisLinUCB", 3) is None
-
-
-def test_verdicts_stand_beside_those_at_the_papers_length() -> None:
-    usual, small = diversity(trials=4), small_problem()
-    found = judge(
-        as_results(
-            fabricated_outcome(usual, root_curves(usual, 0.5), measures(usual)),
-            fabricated_outcome(small, root_curves(small, 0.5), small_measures(small)),
-        )
-    )
-    assert [(v.claim, v.basis) for v in found if v.claim in "56"] == [
-        (claim, basis) for claim in "56" for basis in ("4 trials of one draw of the parameters", UNIFORM, PICKED)
-    ]
-    assert [v.basis for v in found if v.claim == "5" and v.aside] == [UNIFORM, PICKED]
-    rows = [row.what for v in found if (v.claim, v.basis) == ("6", "") for row in v.evidence]
-    assert not any("diversity-small" in what for what in rows), "it has verdicts of its own"
-    written = replace(small, protocol="written")
-    found = judge(as_results(fabricated_outcome(written, root_curves(small, 0.5), small_measures(small))))
-    assert {v.protocol for v in found} == {"written"}

@@ -147,13 +147,3 @@ def test_policies_on_the_click_log_have_the_released_ridges_and_bounds() -> None
     assert entries["HyThompson"].settings == entries["HyIDS"].settings == {}
     for name in paper.PAPER_POLICIES:
         assert paper.yahoo_entry(name, "written") == paper.entry(name, "written")
-
-
-def test_a_record_says_whether_its_log_is_synthetic_and_what_uniform_choice_would_lose() -> None:
-    record = paper.experiment("setting-1", "released")
-    assert paper.synthetic_log(record) is paper.uniform_choice_regret(record) is None
-    settings = {"rounds": 300, "seed": 0}
-    on_a_log = replace(record, log={"synthetic": settings, "uniform_choice_regret": 25.0})
-    assert paper.synthetic_log(on_a_log) == settings
-    assert paper.uniform_choice_regret(on_a_log) == 25.0
-    assert paper.synthetic_log(replace(record, log={"synthetic": None})) is None

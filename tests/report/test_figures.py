@@ -200,19 +200,6 @@ def test_a_curve_is_mean_lowest_and_highest_run(tmp_path: Path) -> None:
     assert read_outs(arms, ["LinUCB"]) == {"LinUCB": {50: 917}}, "hidden behind a marker at K = 10"
 
 
-def test_published_dots_on_a_log_are_of_real_data(tmp_path: Path) -> None:
-    records = [on_a_log(synthetic=False, rounds=3_000_000), on_a_log("written", synthetic=False, rounds=3_000_000)]
-    results = fabricate_log(tmp_path, *records)
-    released, written = (results.outcomes["yahoo", protocol] for protocol in ("released", "written"))
-    assert {n: len(dots) for n, dots in read_outs(released, ["LinUCB", HYRAN_RELEASED]).items()} == {
-        "LinUCB": 3, HYRAN_RELEASED: 3,
-    }  # fmt: skip
-    assert read_outs(written, ["LinUCB"]) == {}
-    relative = named(results)["released-yahoo-relative"]
-    assert "need not meet it" in relative.caption
-    assert "synthetic" not in relative.caption + relative.title + relative.alt
-
-
 def test_quantiles_at_equal_pulls() -> None:
     # Two arms of one run: values are twice and four times the pulls; the second arm is pulled up to 10 only.
     pulls = np.array([[[0.0, 0.0], [10.0, 5.0], [20.0, 10.0]]])

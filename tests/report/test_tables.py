@@ -20,13 +20,11 @@ from hybandits.paper.judging import judge
 from hybandits.report import tables
 from hybandits.report.tables import (
     CSV_COLUMNS,
-    agreement,
     beyond_table,
     click_log_table,
     excess_rows,
     on_logs,
     read_out_rows,
-    read_out_table,
     regret_by_experiment,
     regret_csv,
     regret_matrix,
@@ -187,27 +185,6 @@ def test_several_numbers_of_arms_make_a_matrix(tmp_path: Path) -> None:
     assert (long.head[:3], long.groups[0][1][:3]) == (["policy", "K", "mean"], ["LinUCB", "10", "170.0"])
 
 
-def test_the_read_out_that_is_furthest_off(tmp_path: Path) -> None:
-    read_outs = read_out_rows(fabricate(tmp_path, small_setting("setting-1", policies=("HyLinUCB", "LinUCB"))))
-    compared = agreement(read_outs)
-    assert compared is not None
-    assert compared["compared"] == len(read_outs)
-    assert compared["matched"] == sum(bool(row.within) for row in read_outs)
-    assert compared["furthest"] in read_outs
-    assert agreement([]) is None
-    assert list(read_out_table(read_outs).groups[0][0][:3]) == ["Setting 1, K = 25", "HyLinUCB", "1,000"]
-
-
-def test_fresh_environments_have_a_table_of_their_own_and_no_column_beyond_the_paper(tmp_path: Path) -> None:
-    rows = regret_rows(fabricate(tmp_path, small_setting("setting-1"), fresh_setting("setting-1")))
-    ((_, (usual,)), (_, (fresh,))) = regret_by_experiment(rows)
-    assert [usual.head[-1], fresh.head[-1]] == ["within", "highest"]
-    assert "fresh environments" in fresh.caption
-    beyond = beyond_table(rows)
-    assert beyond is not None
-    assert beyond.head == ["policy", "Setting 1, released"]
-
-
 def test_the_table_of_a_synthetic_log(tmp_path: Path) -> None:
     results = fabricate_log(tmp_path, on_a_log(trials=1, policies=("HyLinUCB", "LinUCB")), spread=0.0)
     table = click_log_table(results.outcomes["yahoo", "released"], regret_rows(results))
@@ -226,9 +203,3 @@ def test_the_table_of_real_data_has_intervals_and_published_numbers(tmp_path: Pa
     assert rows["HyRan (released)"] == ["2,000", "2,000 to 2,000", "+1,000", "1,000 to 1,000", "97,200"]
     assert rows["HyLinUCB"][2:] == ["0", "-", "-"]
     assert rows["uniform choice (expected)"] == ["2,500", "-", "+1,500", "-", "-"]
-
-
-def test_nothing_is_relative_to_a_policy_that_was_not_run(tmp_path: Path) -> None:
-    results = fabricate_log(tmp_path, on_a_log(policies=("LinUCB",), trials=1))
-    table = click_log_table(results.outcomes["yahoo", "released"], regret_rows(results))
-    assert [row[3] for row in table.groups[0]] == ["-", "-"]
