@@ -75,14 +75,21 @@ def interval(values: FloatArray, units: NDArray[Any], confidence: float) -> Inte
     >>> mean, round(low, 9), round(high, 9), units
     (4.5, 2.0, 7.0, 2)
     """
-    finite = np.isfinite(values)
-    names, unit = np.unique(units[finite], return_inverse=True)
-    if len(names) < 2:
+    means = _by_unit(values, units)[0]
+    if len(means) < 2:
         return None
-    means = np.bincount(unit, values[finite]) / np.bincount(unit)
     mean = float(means.mean())
     half = student_quantile((1 + confidence) / 2, len(means) - 1) * float(means.std(ddof=1)) / math.sqrt(len(means))
     return Interval(mean, mean - half, mean + half, len(means))
+
+
+def _by_unit(values: FloatArray, units: NDArray[Any]) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+    """The mean of every unit, its number of runs, and the deviations of all runs from their unit's mean."""
+    finite = np.isfinite(values)
+    _, unit = np.unique(units[finite], return_inverse=True)
+    counts = np.bincount(unit)
+    means = np.bincount(unit, values[finite]) / counts
+    return means, counts, values[finite] - means[unit]
 
 
 def interval_within(values: FloatArray, units: NDArray[Any], confidence: float) -> Interval | None:
@@ -91,18 +98,14 @@ def interval_within(values: FloatArray, units: NDArray[Any], confidence: float) 
     It says how well the mean of these units is known; `interval` says what other units would show. Variances are pooled
     within units, with (runs - units) degrees of freedom. None if no unit has two runs.
     """
-    finite = np.isfinite(values)
-    names, unit = np.unique(units[finite], return_inverse=True)
-    counts = np.bincount(unit)
-    freedom = int(finite.sum()) - len(names)
+    means, counts, deviations = _by_unit(values, units)
+    freedom = len(deviations) - len(means)
     if freedom < 1:
         return None
-    means = np.bincount(unit, values[finite]) / counts
-    variance = float(((values[finite] - means[unit]) ** 2).sum()) / freedom
-    error = math.sqrt(variance * float((1 / counts).sum()))
-    half = student_quantile((1 + confidence) / 2, freedom) * error / len(names)
+    error = math.sqrt(float((deviations**2).sum()) / freedom * float((1 / counts).sum()))
+    half = student_quantile((1 + confidence) / 2, freedom) * error / len(means)
     mean = float(means.mean())
-    return Interval(mean, mean - half, mean + half, len(names))
+    return Interval(mean, mean - half, mean + half, len(means))
 
 
 # ------------------------------------------------------------------ growth

@@ -133,20 +133,20 @@ class Statistics:
         Feature vec(u v') is not 0 where u and v are not, so `fill` of the counts and of v != 0 gives the counts of x
         and z. Likewise `fill` of the sums of u and p and of v gives their sums.
         """
-        view = self.view
-        groups = np.flatnonzero(self.counts)
-        x, z = np.zeros((len(groups), view.d1)), np.zeros((len(groups), view.d2))
-        known, present = self.seen[groups].astype(float), (view.vectors != 0).astype(float)
+        view, groups = self.view, np.flatnonzero(self.counts)
         code, du, m = view.map.code, view.map.user, view.map.user_and_pair
-        for i, g in enumerate(groups):
-            v = present[view.group_vector[g]]
-            fill(code, known[i, :du], known[i, du:], v, float(self.counts[g]), x[i], z[i])
-        seen = np.concatenate([x.sum(axis=0), z.sum(axis=0)])
-        for i, g in enumerate(groups):
-            total = self.triangles[g, :, :m].T @ self.triangles[g, :, m]  # sum of 1 (u, p): a column of R'R
-            v = view.vectors[view.group_vector[g]]
-            fill(code, total[:du], total[du:], v, float(self.counts[g]), x[i], z[i])
-        sums = np.concatenate([x.sum(axis=0), z.sum(axis=0)])
+
+        def total(known: FloatArray, vectors: FloatArray) -> FloatArray:
+            x, z = np.zeros((len(groups), view.d1)), np.zeros((len(groups), view.d2))
+            for i, g in enumerate(groups):
+                v = vectors[view.group_vector[g]]
+                fill(code, known[i, :du], known[i, du:], v, float(self.counts[g]), x[i], z[i])
+            return np.concatenate([x.sum(axis=0), z.sum(axis=0)])
+
+        seen = total(self.seen[groups].astype(float), (view.vectors != 0).astype(float))
+        # Sums of 1 (u, p): a column of R'R.
+        columns = np.array([self.triangles[g, :, :m].T @ self.triangles[g, :, m] for g in groups]).reshape(-1, m)
+        sums = total(columns, view.vectors)
         return Moments(np.rint(seen).astype(np.int64), sums, self.reward_mean, self.reward_spread)
 
     def pulls(self) -> dict[Hashable, int]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import tempfile
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -128,23 +125,15 @@ class _Saved:
         self.d1, self.d2 = policy.d1, policy.d2
         self.kind = type(policy).__name__
         self.features: str | None = policy.notes.get("features") if features is None else features
-        self._modules = sorted(_modules(policy))
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "policy.npz"
-            policy.save(path)
-            self._bytes = path.read_bytes()
+        self._classes = _classes(policy)  # pickled by name: a worker imports what the bytes refer to
+        self._bytes = policy.to_bytes()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.kind}: {len(self._bytes):,} bytes)"
 
     def policy(self) -> Policy:
         """A fresh copy of the policy."""
-        for module in self._modules:
-            importlib.import_module(module)  # the file names a class, which must be known by then
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "policy.npz"
-            path.write_bytes(self._bytes)
-            return Policy.load(path)
+        return Policy.from_bytes(self._bytes)
 
     def viewed(self, view: View) -> View:
         """The view with the policy's own feature map, if it has one."""
@@ -153,10 +142,10 @@ class _Saved:
         return View(view.log, features=self.features, arms=view.arms_are)
 
 
-def _modules(policy: Policy) -> set[str]:
-    """The modules that define the policy and those that it wraps."""
+def _classes(policy: Policy) -> tuple[type[Policy], ...]:
+    """The classes of the policy and of those that it wraps."""
     wrapped = [inner for inner in policy._settings().values() if isinstance(inner, Policy)]
-    return {type(policy).__module__}.union(*map(_modules, wrapped))
+    return (type(policy), *(each for inner in wrapped for each in _classes(inner)))
 
 
 class Learning(_Saved):

@@ -95,7 +95,8 @@ def test_policies_with_and_without_pair_features_are_told_apart(tmp_path: Path) 
     policies = {"with": fitted(View(log)), "without": fitted(View(log, features="das"))}
     assert "pair" not in policies["without"].notes
     assert noted_features(policies) == {"with": "das+pair", "without": "das"}
-    assert common_features(policies) is None
+    assert common_features(policies) is common_features({}) is None
+    assert common_features({"with": policies["with"], "unknown": Greedy(d1=2, d2=1)}) == "das+pair"
     for view in (View(log), View(log, features="das")):
         check_fitted(policies, view)  # each is evaluated with the map of its own
 
@@ -212,17 +213,6 @@ def test_rounds_of_another_log_are_not_learned(tmp_path: Path) -> None:
     view, other = View(little_log(tmp_path)), View(little_log(tmp_path, "other", seed=1))
     assert rounds_learned(fitted(view), other) == 0
     assert rounds_learned(Greedy(d1=view.d1, d2=view.d2), view) == 0
-
-
-def test_features_are_those_of_the_policies(tmp_path: Path) -> None:
-    log = little_log(tmp_path)
-    das, li = fitted(View(log)), fitted(View(log, features="li"))
-    unknown = Greedy(d1=2, d2=1)
-    assert common_features({}) is None
-    assert common_features({"unknown": unknown}) is None
-    assert common_features({"unknown": unknown, "li": li}) == "li"
-    assert common_features({"das": das, "li": li}) is None
-    assert noted_features({"das": das, "unknown": unknown, "li": li}) == {"das": "das", "li": "li"}
 
 
 def test_other_columns_are_refused(tmp_path: Path) -> None:
