@@ -54,7 +54,7 @@ class Interval(NamedTuple):
 
 
 def interval(values: FloatArray, units: NDArray[Any], confidence: float) -> Interval | None:
-    """Student's interval of a mean over independent units.
+    """Student's interval of a mean over independent units; None if fewer than two units have a finite value.
 
     Parameters
     ----------
@@ -63,11 +63,6 @@ def interval(values: FloatArray, units: NDArray[Any], confidence: float) -> Inte
         finite are left out.
     confidence : float
         How often such intervals hold the mean, e.g. 0.95.
-
-    Returns
-    -------
-    Interval or None
-        None if fewer than two units have a finite value.
 
     Examples
     --------
@@ -114,21 +109,10 @@ def interval_within(values: FloatArray, units: NDArray[Any], confidence: float) 
 def exponents(x: FloatArray, y: FloatArray, use: NDArray[np.bool_] | None = None) -> FloatArray:
     """The exponent p of y ~ x^p, one per run: the least-squares slope of log y on log x.
 
-    Parameters
-    ----------
-    x, y : arrays
-        Of shapes that broadcast to (runs, points) or (runs, points, series). The series of a run share one slope, and
-        each has an intercept of its own. Points that are not positive are left out.
-    use : array of bool, optional
-        The points to fit, all of them by default; it broadcasts with x and y.
+    The points x and y broadcast to (runs, points) or (runs, points, series), as does `use`, the points to fit. The
+    series of a run share one slope, and each has an intercept of its own. Points that are not positive are left out.
+    NaN where nothing is left to fit.
 
-    Returns
-    -------
-    array of shape (runs,)
-        NaN where nothing is left to fit.
-
-    Examples
-    --------
     >>> t = np.array([[1.0, 10.0, 100.0]])
     >>> exponents(t, 3 * t**0.5).round(9)
     array([0.5])
@@ -196,10 +180,7 @@ class Intervals(NamedTuple):
 
 
 class Resampled(NamedTuple):
-    """Ratios, then differences: values, influence of every block, and deviation R* - R and error se* of every resample.
-
-    `ratios` is the number of ratios.
-    """
+    """Ratios, then differences: values, influence by block, and deviation R* - R and error se* of every resample."""
 
     value: FloatArray
     influence: FloatArray

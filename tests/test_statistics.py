@@ -136,13 +136,6 @@ def test_bootstrap_depends_on_seed_and_level_only() -> None:
     assert (wide.high > one.high).all()
 
 
-def test_shift_and_scale() -> None:
-    a, b = random_blocks(3)
-    original, moved = resample(a, b).intervals(), resample(1e3 * b + 5 * a, b).intervals()
-    np.testing.assert_allclose(moved.low, 1e3 + 5 * original.low, rtol=1e-9)
-    np.testing.assert_allclose(moved.high, 1e3 + 5 * original.high, rtol=1e-9)
-
-
 def test_no_interval_without_spread_but_equals_differ_by_nothing() -> None:
     b = np.ones((2, 30))
     bounds = resample(0.3 * b, b, pairs=[(1, 0)]).intervals()
@@ -227,13 +220,6 @@ def test_boundary_solves_its_equation() -> None:
             assert math.log((weight * np.exp(rate * bound - psi * v)).sum()) == pytest.approx(
                 -math.log(alpha), abs=1e-8
             )
-
-
-def test_boundary_is_near_the_best_a_single_lambda_could_do() -> None:
-    spread = 10.0 ** np.arange(2, 9)
-    best = np.sqrt(2 * spread * math.log(40))
-    assert (boundary(spread, 1.0, 0.025) > best).all()
-    assert (boundary(spread, 1.0, 0.025) < 1.8 * best).all()
 
 
 def blocks_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -85,8 +85,7 @@ def evaluate(
     targets : dict
         The policies by name. Each is "uniform", "logged" (the log's own policy), "always:ARM", a policy,
         `Frozen(policy)`, `Learning(policy)`, or a `Target` of your own. A bare policy is frozen. Policies are copied,
-        never changed. One that was fitted to a log has the feature map that it was fitted with (`features` of `Frozen`
-        and `Learning`), others that of the view. The first policy is the one that the others are compared with.
+        never changed. The first policy is the one that the others are compared with.
     estimators : sequence of str or Estimator, optional
         Some of "replay", "ips", "snips", "dm" and "dr", and records of your own. "dm" is for fixed policies only. By
         default replay and snips for policies that learn, and all but replay for fixed ones.
@@ -116,14 +115,9 @@ def evaluate(
 
     Notes
     -----
-    The value of a fixed policy is its mean reward over the distribution that the log's users and candidates come from,
-    not over these very rounds. The value of a learning policy by replay is its value averaged over the rounds that it
-    learned from, each as the policy was then; by ips, snips and dr it is averaged over all rounds, each as the policy
-    was then, and it learned the same rounds as in replay. On a uniform log these are the rounds that match (Li et al.
-    2011); where lists of candidates differ in length, short lists match more often and count more. On other logs
-    rounds that match are kept with the probability keep / propensity (Dudik et al. 2012), so that all count alike.
-
-    Memory does not grow with the log.
+    The value of a fixed policy is its mean reward over the distribution that the log's users and candidates come from.
+    The value of a learning policy by replay is its value averaged over the rounds that it learned from, each as the
+    policy was then; by ips, snips and dr it is averaged over all rounds. See `rejection` for the rounds it learns.
 
     Examples
     --------
@@ -152,17 +146,15 @@ class EvaluationPlan:
     ridge, folds : float, int
         Ridge of the reward model behind dm and dr, and the number of folds for its cross-fitting.
     clip : float, optional
-        Replace weights w by min(w, clip). This takes noise away, at the price of a bias: the estimate is then of
-        something else, which is lower if rewards are at least 0.
+        Replace weights w by min(w, clip), which means less noise and a bias.
     reward_range : (float, float), optional
         The lowest and highest reward possible; (0, 1) for "bernstein" if left out. With a range, dr keeps the model's
         means within it.
     keep : float, optional
-        The probability with which a choice of the policy is kept in replay, whatever the log's own policy did: a round
-        that matches is kept with the probability keep / propensity. By default every round that matches is kept if the
-        log was uniform. Otherwise it is the smallest propensity of these rounds, or more if a policy that learns
-        would learn fewer than 50 rounds; see `rejection`. Above the smallest propensity the estimate is biased. The
-        interval of a fixed policy then includes the bias, and a policy that learns has no interval.
+        A round that matches is kept in replay with the probability keep / propensity. By default every such round is
+        kept if the log was uniform. Otherwise `keep` is the smallest propensity, or more if a policy that learns would
+        learn fewer than 50 rounds (see `rejection`). Above the smallest propensity the estimate is biased: the interval
+        of a fixed policy includes the bias, and a policy that learns has no interval.
 
     Attributes
     ----------
@@ -192,7 +184,6 @@ class EvaluationPlan:
         resolved = {name: target_of(given, view) for name, given in targets.items()}
         kinds = [isinstance(target, Learning) for target in resolved.values()]
         self.usual = estimators is None
-        """True if the estimators are those that suit the policies."""
         records = records_of(list(ESTIMATORS) if estimators is None else estimators)
         if self.usual:
             words = {"learning" if learns else "fixed" for learns in kinds}
@@ -218,7 +209,10 @@ class EvaluationPlan:
         self.reward_range = (0.0, 1.0) if interval == "bernstein" and reward_range is None else reward_range
         start, stop = round_range(view, start, stop)
         self.layout = BlockLayout.of(start, stop, self.folds)
-        self.policies = [self._empty(name, target) for name, target in resolved.items()]
+        self.policies = [
+            LogSupport(name=name, target=target, layout=self.layout, estimators=records, arms=view.names)
+            for name, target in resolved.items()
+        ]
         self._fixed = [policy for policy in self.policies if not policy.learns]
         self._moving = [policy for policy in self._fixed if not policy.logged]
         fixed_only = all(each.fitted_model for each in records)
@@ -230,14 +224,6 @@ class EvaluationPlan:
         self._direct = bool(self._moving) and any(each.fitted_model for each in records)
         passes = self._surveyed + self._modelled + len(self._learning) + bool(self._fixed) + self._direct
         self.total = self.layout.rounds * passes
-
-    def _empty(self, name: str, target: Target | Learning) -> LogSupport:
-        view, layout = self.view, self.layout
-        return LogSupport(
-            name=name, target=target, layout=layout, estimators=self.records, arms=view.names, survey=Survey.of(view),
-            data=BlockSums.empty(layout.blocks, layout.folds, len(view.names), len(self.records)),
-            influence=np.zeros(layout.blocks),
-        )  # fmt: skip
 
     def evaluate(self, engine: Engine | None = None, progress: Callable[[int], None] | None = None) -> Evaluation:
         """Read the log and estimate."""
@@ -259,7 +245,6 @@ class EvaluationPlan:
         return gathered
 
     def _read(self, engine: Engine, progress: Callable[[int], None]) -> Survey:
-        """Go over the log as often as it takes and add up what it says about the policies."""
         view, layout = self.view, self.layout
         first, last = layout.first, layout.first + layout.rounds
         tasks = [
@@ -267,6 +252,9 @@ class EvaluationPlan:
             for part in parts_of(view, first, last)
         ]
         survey = Survey.of(view)
+        for policy in self.policies:
+            policy.data = BlockSums.empty(layout.blocks, layout.folds, len(view.names), len(self.records))
+            policy.influence = np.zeros(layout.blocks)
         if self._surveyed:
             for part_survey in in_order(engine, survey_part, tasks, progress):
                 survey.merge(part_survey)
@@ -286,13 +274,13 @@ class EvaluationPlan:
             targets = tuple(policy.target for policy in self._fixed)
             rejection = self._fixed[0].rejection
             todo += [task._replace(targets=targets, features=direct, rejection=rejection) for task in tasks]
-        for task, (part_survey, sums) in zip(todo, in_order(engine, terms_part, todo, progress), strict=True):
+        playing = [[policy] for policy in learning] + [self._fixed] * (len(todo) - len(learning))
+        results = in_order(engine, terms_part, todo, progress)
+        for task, policies, (part_survey, sums) in zip(todo, playing, results, strict=True):
             if not self._surveyed:
                 survey.merge(part_survey)
-            blocks = layout.touched(task.part.start, task.part.stop)
-            policies = self._fixed if task.targets and not isinstance(task.targets[0], Learning) else [learning.pop(0)]
             for policy, part in zip(policies, sums, strict=True):
-                policy.data.add(blocks, part)
+                policy.data.add(layout.touched(task.part.start, task.part.stop), part)
         if direct:
             slopes = tuple(slopes_of(view, estimators, policy.data.features) for policy in self._moving)
             tasks = [task._replace(slopes=slopes) for task in tasks]
@@ -314,6 +302,9 @@ def _checked(interval: str, level: float) -> float:
 
 Key = tuple[str, str]
 """The name of a policy and that of an estimator."""
+
+Bounds = tuple[FloatArray, FloatArray]
+"""Lower and upper bounds after some blocks of rounds."""
 
 
 @dataclass
@@ -372,25 +363,10 @@ class Gathered:
         }
         return {key: pair for key, pair in checked.items() if pair[0] in self.ratios and pair[1] in self.ratios}
 
-    @cached_property
-    def matched(self) -> tuple[list[str], statistics.Resampled] | None:
-        """The policies that ever match the log, and their mean reward in matched rounds, resampled; None if none."""
-        matching = [policy for policy in self.policies if policy.total("match") > 0]
-        if not matching:
-            return None
-        upper, lower = (np.stack([p.blocks(name) for p in matching]) for name in ("match reward", "match"))
-        return [policy.name for policy in matching], statistics.resample(upper, lower)
-
-    def unjudged(self, level: float) -> set[str]:
-        """The policies whose matched rounds alone have no interval, so that nothing tells how wrong a model of them is.
-
-        A policy that never matches rests on the model altogether, and is not among them.
-        """
-        if self.matched is None:
-            return set()
-        names, resampled = self.matched
-        low = resampled.intervals(level).low
-        return {name for name, bound in zip(names, low, strict=True) if not math.isfinite(bound)}
+    def value(self, key: Key) -> float:
+        """The estimate."""
+        upper, lower = self.ratios[key]
+        return float(upper.sum() / lower.sum())
 
     def evaluation(self, *, interval: str = "bootstrap", level: float = 0.95, seed: int | None = 0) -> Evaluation:
         """Estimates with intervals of one kind; for "bernstein", the plan must have a reward_range."""
@@ -402,25 +378,55 @@ class Gathered:
         for policy in self.policies:
             for each in self.plan.records:
                 key = policy.name, each.name
-                if key in self.refusals:
-                    if not self.plan.usual or each.usual(policy):
-                        estimates.append(Estimate(*key, refusal=self.refusals[key]))
-                    continue
-                upper, lower = self.ratios[key]
-                said = [rule.reason(policy) for rule in each.notes]
-                estimate = Estimate(
-                    *key,
-                    value=float(upper.sum() / lower.sum()),
-                    notes=tuple(note for note in (*said, notes.get(key)) if note is not None),
-                )
-                estimates.append(intervals.complete(estimate, policy, each))
+                if key not in self.refusals:
+                    estimates.append(self._estimate(intervals, policy, each, notes.get(key)))
+                elif not self.plan.usual or each.usual(policy):
+                    estimates.append(Estimate(*key, refusal=self.refusals[key]))
         return Evaluation(
             rounds=self.plan.layout.rounds, level=level, interval=interval, features=self.plan.view.map.name,
             estimates=estimates, diagnostics={policy.name: self._diagnostics(policy) for policy in self.policies},
         )  # fmt: skip
 
+    def _estimate(
+        self, intervals: Bootstrap | Sequences, policy: LogSupport, each: Estimator, note: str | None
+    ) -> Estimate:
+        key, first = (policy.name, each.name), self.policies[0]
+        refusal = intervals.refusal(policy, each)
+        ends = self._ends(key)
+        low = high = None
+        band = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
+        if refusal is None:
+            (low, high), band = intervals.interval(policy, each, ends)
+        difference = None
+        if key in self.pairs:
+            gap = self.value(key) - self.value(self.pairs[key][1])
+            difference = Difference(first.name, gap, None, None)
+            # Where one side's spread is unknown, so is the difference's.
+            if refusal is None and intervals.refusal(first, each) is None:
+                below, above = intervals.difference(policy, first, each, ends[-1:])
+                bias = 0.0
+                if each.replayed:
+                    bias = (policy.bias_bound + first.bias_bound) * (self.rewards[1] - self.rewards[0])
+                difference = Difference(first.name, gap, float(below[-1]) - bias, float(above[-1]) + bias)
+        said = [*(rule.reason(policy) for rule in each.notes), note]
+        return Estimate(
+            *key, value=self.value(key), low=low, high=high, refusal=refusal, difference=difference,
+            notes=tuple(text for text in said if text is not None), running=self._running(key, ends, band),
+        )  # fmt: skip
+
+    def _ends(self, key: Key) -> np.ndarray:
+        """The blocks after which a running estimate is given, once it has support."""
+        blocks = self.plan.layout.blocks
+        ends = np.unique(np.linspace(0, blocks - 1, min(POINTS, blocks)).round().astype(int))
+        supported: np.ndarray = ends[np.cumsum(self.ratios[key][1])[ends] > 0]
+        return supported
+
+    def _running(self, key: Key, ends: np.ndarray, band: Bounds) -> Running:
+        upper, lower = (np.cumsum(part)[ends] for part in self.ratios[key])
+        rounds = np.minimum((ends + 1) * self.plan.layout.size, self.plan.layout.rounds)
+        return Running(rounds=rounds, weight=lower, value=upper / lower, low=band[0], high=band[1])
+
     def _diagnostics(self, policy: LogSupport) -> Diagnostics:
-        """How well the log supports a policy."""
         n = self.plan.layout.rounds
         rejected = policy.rejection.rejects and not policy.logged
         diagnostics = Diagnostics(
@@ -447,41 +453,6 @@ class Gathered:
             return low, high
         return (1 - s) * low + s * self.rewards[0], (1 - s) * high + s * self.rewards[1]
 
-    def bias_of_difference(self, policy: LogSupport, each: Estimator) -> float:
-        """A bound of the bias of a difference to the first policy, because choices were left out."""
-        if not each.replayed:
-            return 0.0
-        return (policy.bias_bound + self.policies[0].bias_bound) * (self.rewards[1] - self.rewards[0])
-
-    def running(self, key: Key, level: float, *, banded: bool) -> Running:
-        """The ratio of the sums so far, with a band by the normal approximation that holds at each point by itself.
-
-        The band is NaN where fewer than FEWEST blocks have a numerator other than 0, and everywhere unless `banded`.
-        """
-        (upper, lower), layout = self.ratios[key], self.plan.layout
-        ends = points(layout, lower)
-        whole = upper.sum() / lower.sum()
-        e = upper - whole * lower  # centred, so that squares do not cancel
-        weight = np.cumsum(lower)[ends]
-        d = np.cumsum(e)[ends] / weight
-        squares = [np.cumsum(part)[ends] for part in (e * e, e * lower, lower * lower)]
-        error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
-        half = NormalDist().inv_cdf((1 + level) / 2) * error
-        half[(np.cumsum(upper != 0)[ends] < FEWEST) | (not banded)] = np.nan
-        value, rounds = whole + d, np.minimum((ends + 1) * layout.size, layout.rounds)
-        return Running(rounds=rounds, weight=weight, value=value, low=value - half, high=value + half)
-
-
-def points(layout: BlockLayout, supported: FloatArray) -> np.ndarray:
-    """The blocks after which a running estimate is given, once it has support."""
-    ends = np.unique(np.linspace(0, layout.blocks - 1, min(POINTS, layout.blocks)).round().astype(int))
-    supported_ends: np.ndarray = ends[np.cumsum(supported)[ends] > 0]
-    return supported_ends
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
 
 class Bootstrap:
     """Bootstrap-t intervals of all ratios, of their differences to the first policy's, and of dm - dr."""
@@ -493,40 +464,56 @@ class Bootstrap:
         self.pairs = {pair: i for i, pair in enumerate(pairs)}
         upper, lower = (np.stack([ratio[i] for ratio in gathered.ratios.values()]) for i in (0, 1))
         indices = [(self.index[one], self.index[other]) for one, other in pairs]
-        resampled = statistics.resample(upper, lower, pairs=indices, seed=seed)
-        self.value, self.bounds = resampled.value, resampled.intervals(level)
+        self.bounds = statistics.resample(upper, lower, pairs=indices, seed=seed).intervals(level)
         modelled = any(each.modelled for each in gathered.plan.records)
-        self.unjudged = gathered.unjudged(level) if modelled else set()
+        self.unjudged = self._unjudged() if modelled else set()
+
+    def _unjudged(self) -> set[str]:
+        """The policies whose matched rounds alone have no interval, so that nothing tells how wrong a model of them is.
+
+        A policy that never matches rests on the model altogether, and is not among them.
+        """
+        matching = [policy for policy in self.gathered.policies if policy.total("match") > 0]
+        if not matching:
+            return set()
+        upper, lower = (np.stack([p.blocks(name) for p in matching]) for name in ("match reward", "match"))
+        low = statistics.resample(upper, lower).intervals(self.level).low
+        return {policy.name for policy, bound in zip(matching, low, strict=True) if not math.isfinite(bound)}
 
     def refusal(self, policy: LogSupport, each: Estimator) -> str | None:
-        """The reason why an estimate has no interval, as far as it is known before one is computed."""
-        reason = first_reason(each.no_interval, policy)
-        if reason is None and each.modelled and policy.name in self.unjudged and not policy.logged:
+        """The reason why an estimate has no interval."""
+        if (reason := first_reason(each.no_interval, policy)) is not None:
+            return reason
+        if each.modelled and policy.name in self.unjudged and not policy.logged:
             return UNJUDGED_MODEL
-        return reason
+        return None if math.isfinite(self.bounds.low[self.index[policy.name, each.name]]) else TOO_LITTLE_SPREAD
 
-    def complete(self, estimate: Estimate, policy: LogSupport, each: Estimator) -> Estimate:
-        """The estimate with its interval, its difference to the first policy and its running values."""
-        gathered, key, first = self.gathered, (policy.name, each.name), self.gathered.policies[0]
+    def interval(
+        self, policy: LogSupport, each: Estimator, ends: np.ndarray
+    ) -> tuple[tuple[float | None, float | None], Bounds]:
+        """The interval of an estimate, and a band by the normal approximation that holds at each point by itself.
+
+        The band is NaN where fewer than FEWEST blocks have a numerator other than 0, and for dm: its model has seen all
+        rounds, so its error does not shrink along the way.
+        """
+        gathered, key = self.gathered, (policy.name, each.name)
         i = self.index[key]
-        low, high = map(_finite, gathered.with_bias(policy, each, self.bounds.low[i], self.bounds.high[i]))
-        refusal = self.refusal(policy, each) or (TOO_LITTLE_SPREAD if low is None or high is None else None)
-        if refusal is not None:
-            low = high = None
-        difference = None
-        if key in gathered.pairs:
-            j = self.pairs[gathered.pairs[key]]
-            bias = gathered.bias_of_difference(policy, each)
-            ends = _finite(self.bounds.difference_low[j] - bias), _finite(self.bounds.difference_high[j] + bias)
-            known = math.isfinite(self.bounds.low[self.index[first.name, each.name]])
-            if refusal is not None or not known or self.refusal(first, each) is not None:
-                ends = None, None  # where one side's spread is unknown, so is the difference's
-            difference = Difference(first.name, float(self.value[len(self.index) + j]), *ends)
-        # The model of dm has seen all rounds: its error does not shrink along the way.
-        running = gathered.running(key, self.level, banded=low is not None and not each.fitted_model)
-        band = gathered.with_bias(policy, each, running.low, running.high)
-        running = replace(running, low=band[0], high=band[1])
-        return replace(estimate, low=low, high=high, refusal=refusal, difference=difference, running=running)
+        low, high = gathered.with_bias(policy, each, self.bounds.low[i], self.bounds.high[i])
+        upper, lower = gathered.ratios[key]
+        whole = upper.sum() / lower.sum()
+        e = upper - whole * lower  # centred, so that squares do not cancel
+        weight = np.cumsum(lower)[ends]
+        d = np.cumsum(e)[ends] / weight
+        squares = [np.cumsum(part)[ends] for part in (e * e, e * lower, lower * lower)]
+        error = np.sqrt(np.maximum(squares[0] - 2 * d * squares[1] + d * d * squares[2], 0.0)) / weight
+        half = NormalDist().inv_cdf((1 + self.level) / 2) * error
+        half[(np.cumsum(upper != 0)[ends] < FEWEST) | each.fitted_model] = np.nan
+        return (float(low), float(high)), gathered.with_bias(policy, each, whole + d - half, whole + d + half)
+
+    def difference(self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray) -> Bounds:
+        """Bounds of the difference of two estimates at the end of the log."""
+        j = self.pairs[(policy.name, each.name), (first.name, each.name)]
+        return self.bounds.difference_low[j : j + 1], self.bounds.difference_high[j : j + 1]
 
     def model_notes(self) -> dict[Key, str]:
         """What to say of estimates by a model that differ from what they are checked by.
@@ -537,15 +524,12 @@ class Bootstrap:
         policies = {policy.name: policy for policy in gathered.policies}
         records = {each.name: each for each in gathered.plan.records}
         for key, pair in gathered.checked.items():
-            j, (one, other) = self.pairs[pair], (self.index[end] for end in pair)
-            if any(self.refusal(policies[key[0]], records[name]) for _, name in pair) or not (
-                math.isfinite(bounds.low[one]) and math.isfinite(bounds.high[one])
-            ):
+            if any(self.refusal(policies[key[0]], records[name]) for _, name in pair):
                 continue
+            j, other = self.pairs[pair], self.index[pair[1]]
             low, high = bounds.difference_low[j], bounds.difference_high[j]
-            gap = float(self.value[len(self.index) + j])
-            width = float(bounds.high[other] - bounds.low[other])
-            if math.isfinite(low) and math.isfinite(high) and not low <= 0.0 <= high and not abs(gap) < NOTABLE * width:
+            gap = gathered.value(pair[0]) - gathered.value(pair[1])
+            if (low > 0.0 or high < 0.0) and abs(gap) >= NOTABLE * (bounds.high[other] - bounds.low[other]):
                 notes[key] = (
                     f"{key[1]} - {pair[1][1]} = {gap:+.3g}, {100 * self.level:g} % interval {low:+.3g} to {high:+.3g}: "
                     f"more than chance allows. The reward model, with the features {gathered.plan.view.map.name}, is "
@@ -571,27 +555,15 @@ class Sequences:
             return f"No interval: {each.name} is not a mean of bounded terms. Use ips or dr, or interval='bootstrap'."
         return reason
 
-    def complete(self, estimate: Estimate, policy: LogSupport, each: Estimator) -> Estimate:
-        """The estimate with its interval, its difference to the first policy and its running values."""
-        gathered, key, first = self.gathered, (policy.name, each.name), self.gathered.policies[0]
-        if (refusal := self.refusal(policy, each)) is not None:
-            return replace(estimate, refusal=refusal)
-        ends = points(gathered.plan.layout, gathered.ratios[key][1])
-        low, high = gathered.with_bias(policy, each, *self.sequence(policy, each, self.level, ends))
-        difference = None
-        if key in gathered.pairs and self.refusal(first, each) is None:
-            upper, lower = gathered.ratios[first.name, each.name]
-            bounds = self.difference(policy, first, each, ends[-1:])
-            bias = gathered.bias_of_difference(policy, each)
-            value = float(estimate.value or 0.0) - float(upper.sum() / lower.sum())
-            difference = Difference(first.name, value, float(bounds[0][-1]) - bias, float(bounds[1][-1]) + bias)
-        running = replace(gathered.running(key, self.level, banded=False), low=low, high=high)
-        return replace(estimate, low=float(low[-1]), high=float(high[-1]), difference=difference, running=running)
+    def interval(
+        self, policy: LogSupport, each: Estimator, ends: np.ndarray
+    ) -> tuple[tuple[float | None, float | None], Bounds]:
+        """The interval of an estimate, and its bounds after the blocks `ends`."""
+        low, high = self.gathered.with_bias(policy, each, *self.sequence(policy, each, self.level, ends))
+        return (float(low[-1]), float(high[-1])), (low, high)
 
-    def sequence(
-        self, policy: LogSupport, each: Estimator, level: float, at: np.ndarray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Bounds of one estimate after the blocks `at`."""
+    def sequence(self, policy: LogSupport, each: Estimator, level: float, at: np.ndarray) -> Bounds:
+        """Bounds of one estimate after the blocks `at`, without bias."""
         a, b, squares, _ = policy.columns(each)
         low, high = self._range(policy, each)
         return statistics.bernstein_by_fold(
@@ -599,9 +571,7 @@ class Sequences:
             apart=each.modelled and not policy.logged,
         )  # fmt: skip
 
-    def difference(
-        self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray
-    ) -> tuple[FloatArray, FloatArray]:
+    def difference(self, policy: LogSupport, first: LogSupport, each: Estimator, at: np.ndarray) -> Bounds:
         """Bounds of the difference of two estimates, from the differences of their terms in every round.
 
         The rounds that replay keeps differ from policy to policy, and policies that learn are played one by one: there

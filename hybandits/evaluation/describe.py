@@ -22,21 +22,7 @@ SLICES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Some consecutive rounds of a log.
-
-    Attributes
-    ----------
-    start, rounds : int
-        The first round, and the number of rounds.
-    first_time, last_time : int or None
-        When they were, in seconds since 1970, if the log says so.
-    reward : float
-        The mean reward.
-    arms, new_arms : int
-        Arms that were candidates, and those among them that had not been before.
-    smallest_pool, largest_pool : int
-        The extreme numbers of candidates.
-    """
+    """Some consecutive rounds: times in seconds since 1970, mean reward, candidates, and new ones among them."""
 
     start: int
     rounds: int
@@ -63,17 +49,7 @@ class ArmCounts:
 class PairFeature:
     """A feature of a user and a candidate together, over all candidates of all rounds.
 
-    Attributes
-    ----------
-    name : str
-        Its name in the log.
-    mean, deviation, lowest, highest : float
-        Its mean, its standard deviation and its extremes.
-    size : float
-        Its root mean square. Policies take features to be of a size of about 1.
-    differs : float
-        The share of rounds in which it is not the same for all candidates. Where it is, it cannot decide anything as
-        part of x.
+    `size` is its root mean square, and `differs` the share of rounds in which not all candidates have the same value.
     """
 
     name: str
@@ -91,21 +67,16 @@ class Description:
 
     Attributes
     ----------
-    path, kind : str
-        The log's folder, and what it was converted from.
-    rounds, sources, lines, skipped : int, int, int, dict
-        Rounds, source files and lines that were read, and the lines that were skipped, by reason.
+    path, kind, rounds, sources, lines, skipped
+        The log's folder, what it was converted from, its size, and the lines that were skipped, by reason.
     arms, vectors, pools, pool_changes : int
-        Arms, their feature vectors, different lists of candidates, and how often the list changes from one round to
-        the next.
+        Arms, their feature vectors, lists of candidates, and how often the list changes from round to round.
     slices : list of Slice
         The log over time.
     reward, reward_error, lowest_reward, highest_reward : float
         The mean reward with its standard error, and the extremes.
-    without_propensity : int
-        Rounds without a propensity.
-    lowest_propensity, highest_propensity : float or None
-        The extremes of the propensities in (0, 1].
+    without_propensity, lowest_propensity, highest_propensity
+        Rounds without a propensity, and the extremes of those in (0, 1].
     uniform : bool
         True if every propensity is 1 / candidates, up to rounding. Then replay keeps all rounds that match.
     display_bias, display_limit : float or None
@@ -159,8 +130,6 @@ class Description:
 
 
 class _Sums:
-    """Sums over the rounds, batch by batch."""
-
     def __init__(self, view: View) -> None:
         self.view, self.survey = view, Survey.of(view)
         rounds, pools = view.log.rounds, len(view.sizes)
@@ -209,7 +178,6 @@ class _Sums:
         self.pair_extremes[1] = np.maximum(self.pair_extremes[1], highest.max(axis=0))
 
     def slices(self) -> list[Slice]:
-        """The log over time."""
         view, slices = self.view, []
         met = np.zeros(len(view.names), bool)
         for i, (start, stop) in enumerate(zip(self.cuts[:-1], self.cuts[1:], strict=True)):
@@ -243,7 +211,6 @@ class _Sums:
         return bias, -NormalDist().inv_cdf(1e-3 / int(used.sum()) / 2)
 
     def most_shown(self) -> list[ArmCounts]:
-        """The ten arms shown most often."""
         shown, candidate = self.survey.shown, self.by_arm(self.pool_counts)
         return [
             ArmCounts(
@@ -254,7 +221,6 @@ class _Sums:
         ]  # fmt: skip
 
     def pair_features(self) -> list[PairFeature]:
-        """The pair features of the feature map."""
         mean, square = self.pair[:2] / (self.pool_counts @ self.view.sizes)
         lowest, highest = self.pair_extremes
         return [
@@ -268,14 +234,7 @@ class _Sums:
 
 
 def describe(view: View, *, progress: Callable[[int], None] = lambda rounds: None) -> Description:
-    """Describe a log, in one pass over it.
-
-    Parameters
-    ----------
-    view : View
-        The log with its features.
-    progress : callable
-        Called with the number of rounds read since the last call.
+    """Describe a log, in one pass over it; `progress` is called with the rounds read since the last call.
 
     Examples
     --------

@@ -112,24 +112,16 @@ def columns_of(functions: Sequence[TermsOf], terms: Terms, first: Terms) -> Floa
 
 @dataclass
 class BlockSums:
-    """Sums over consecutive blocks of rounds for one policy.
-
-    Attributes
-    ----------
-    sums : array of shape (blocks, folds, columns)
-        Sums of the columns of `columns_of`.
-    mass, eligible : arrays of shape (arms,)
-        The probability with which the policy shows each arm, summed over rounds, and the rounds in which it may.
-    features : array of shape (folds, groups, m + 1)
-        Sums of pi (u, p, 1) by group, from which the influence of the model's fit follows; empty unless it is needed.
-    tally : Tally
-        Counts over all rounds.
-    """
+    """Sums over consecutive blocks of rounds for one policy."""
 
     sums: FloatArray
+    """The columns of `columns_of`, by block and fold."""
     mass: FloatArray
+    """By arm, the probability with which the policy shows it, summed over rounds."""
     eligible: np.ndarray
+    """By arm, the rounds in which the policy may show it."""
     features: FloatArray
+    """Sums of pi (u, p, 1) by fold and group, for the influence of the model's fit; empty unless it is needed."""
     tally: Tally = field(default_factory=Tally)
 
     @classmethod
@@ -153,57 +145,25 @@ class BlockSums:
 
 @dataclass
 class LogSupport:
-    """A policy and what the log says about it.
-
-    Attributes
-    ----------
-    name : str
-        The name of the policy.
-    target : Target or Learning
-        The policy.
-    layout : BlockLayout
-        The blocks and folds of the sums.
-    estimators : tuple of Estimator
-        The requested estimators.
-    arms : list
-        The names of the arms.
-    survey : Survey
-        The survey of the rounds.
-    data : BlockSums
-        Sums of terms.
-    influence : array of shape (blocks,)
-        What the errors of the model's fit add to dm; see `passes`.
-    rejection : Rejection
-        The rounds that replay keeps.
-    fitted : bool
-        False if the rounds were too few to fit a model for every fold.
-    """
+    """A policy and what the log says about it, once the log has been read."""
 
     name: str
     target: Target | Learning
     layout: BlockLayout
     estimators: tuple[Estimator, ...]
     arms: Sequence[object]
-    survey: Survey
-    data: BlockSums
-    influence: FloatArray
+    """The names of the arms."""
+    survey: Survey = field(init=False)
+    data: BlockSums = field(init=False)
+    influence: FloatArray = field(init=False)
+    """By block, what the errors of the model's fit add to dm; see `passes`."""
     rejection: Rejection = field(default_factory=Rejection)
     fitted: bool = True
+    """False if the rounds were too few to fit a model for every fold."""
 
-    @property
-    def logged(self) -> bool:
-        """True for the log's own policy."""
-        return isinstance(self.target, Logged)
-
-    @property
-    def learns(self) -> bool:
-        """True for a policy that learns as it goes."""
-        return isinstance(self.target, Learning)
-
-    @property
-    def rounds(self) -> int:
-        """Rounds that are evaluated."""
-        return self.layout.rounds
+    def __post_init__(self) -> None:
+        self.logged, self.learns = isinstance(self.target, Logged), isinstance(self.target, Learning)
+        self.rounds = self.layout.rounds
 
     def blocks(self, name: str) -> FloatArray:
         """One of the SUMS, by block."""
@@ -212,7 +172,7 @@ class LogSupport:
 
     def total(self, name: str) -> float:
         """One of the SUMS, over all rounds."""
-        return float(self.data.sums[:, :, SUMS.index(name)].sum())
+        return float(self.blocks(name).sum())
 
     def columns(self, estimator: Estimator) -> list[FloatArray]:
         """Numerator, denominator, squared numerator and product with the first policy's, each (blocks, folds)."""
@@ -245,12 +205,12 @@ class LogSupport:
 
     @property
     def unseen_share(self) -> float:
-        """The share of its choices that are such arms."""
+        """The share of the policy's choices that are such arms."""
         return float(self.data.mass[self.unseen].sum()) / self.rounds
 
     @property
     def overlaps(self) -> bool:
-        """False if too many of its choices are such arms.
+        """False if too many of the policy's choices are such arms.
 
         Had an arm been shown with the smallest probability of the log whenever the policy may show it, the chance of
         never seeing it would be below exp(-eligible rounds * smallest).
@@ -261,20 +221,17 @@ class LogSupport:
 
     @property
     def unseen_words(self) -> str:
-        """Both in words."""
         arms = self.unseen[np.argsort(-self.data.mass[self.unseen])][:3]
         examples = ", ".join(str(self.arms[a]) for a in arms)
         return f"{self.unseen_share:.2%} of its choices are arms that were never shown ({examples})"
 
     @property
     def weight_words(self) -> str:
-        """The effective rounds in words."""
         share = self.data.tally.largest / self.total("weight")
         return f"weights are worth {self.effective_rounds:.1f} rounds, and a single round has {share:.0%} of the weight"
 
     @property
     def kept_words(self) -> str:
-        """The rounds that replay keeps, in words."""
         matches, worth = f"{self.total('match'):,.0f} of the {self.rounds:,} rounds match", self.replayed_rounds
         if self.learns:
             return f"{matches} and {worth:,.0f} are kept, with keep = {self.rejection.keep:.3g}"
@@ -342,8 +299,8 @@ class Estimator:
 
     Attributes
     ----------
-    name, description : str
-        What users call it, and what it is.
+    name : str
+        The name for users.
     terms : callable
         Makes the numerator and the denominator of every round from `Terms`; a function of a module, so that workers
         can import it.
@@ -369,7 +326,6 @@ class Estimator:
     """
 
     name: str
-    description: str
     terms: TermsOf
     bounds: Callable[[float, float, float], tuple[float, float]] | None = None
     weighted: bool = False
@@ -384,7 +340,7 @@ class Estimator:
     notes: tuple[Rule, ...] = ()
 
     def usual(self, policy: LogSupport) -> bool:
-        """True if it is computed by default for policies of this kind."""
+        """True if it is computed by default for such a policy."""
         return ("learning" if policy.learns else "fixed") in self.usual_for
 
 
@@ -557,7 +513,6 @@ ESTIMATORS: dict[str, Estimator] = {
     for each in (
         Estimator(
             name="replay",
-            description="mean reward of the rounds in which the policy would have shown what was shown, if kept",
             terms=_replay,
             bounds=_range_of_rewards,
             replayed=True,
@@ -569,7 +524,6 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="ips",
-            description="inverse propensity scores",
             terms=_ips,
             bounds=_range_of_weighted,
             weighted=True,
@@ -581,7 +535,6 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="snips",
-            description="self-normalised inverse propensity scores",
             terms=_snips,
             weighted=True,
             refused=(NO_CANDIDATE, *WEIGHTS),
@@ -591,7 +544,6 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="dm",
-            description="direct method: the mean rewards that a model predicts",
             terms=_dm,
             modelled=True,
             fitted_model=True,
@@ -602,7 +554,6 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             name="dr",
-            description="doubly robust: the direct method, corrected by weighted residuals",
             terms=_dr,
             bounds=_range_of_corrected,
             weighted=True,

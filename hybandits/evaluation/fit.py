@@ -1,14 +1,10 @@
 """Models and policies fitted to a log exactly.
 
-`collect` sums up the rounds of a log in one pass, on any engine; from these statistics come `least_squares`,
-`ridge_model` and `warm_start`. A policy that cannot learn from sums learns the log round by round with `learn_log`.
-
-Given an arm and its vector, features are linear in (u, 1), so all rows of a group (see `View`) are summed up by the
-triangular factor R of their rows (u, 1, r): R'R = sum (u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no
-digits are lost, and factors of parts of a log are rotated into one another. The at most du + 2 rows of R stand for all
-rows of the group, and the arrow structure does the rest. Policies that learn their settings also need counts: how often
-each of the user's features was not 0, and the mean and the spread of the rewards. Where the map has pair features, u
-stands for (u, p) in all this, with the p of the arm shown: features are linear in them too.
+Given an arm and its vector, features are linear in (u, 1), or (u, p, 1) with pair features p of the arm shown. So all
+rows of a group (see `View`) are summed up by the triangular factor R of their rows (u, 1, r), which has R'R = sum
+(u, 1, r)(u, 1, r)'. Rows are rotated in, never squared, so no digits are lost. The rows of R stand for all rows of the
+group. Policies that learn their settings also need counts of features that are not 0, and the mean and the spread of
+the rewards. A policy that cannot learn from sums learns round by round with `learn_log`.
 """
 
 from __future__ import annotations
@@ -41,19 +37,12 @@ decimals, so sums that should be exactly 1 are off by 1e-6, and a fit in such a 
 class Statistics:
     """The rounds of a log summed up for the model; their size does not grow with the rounds.
 
-    Parameters
-    ----------
-    view : View
-        The log with its features.
-
     Attributes
     ----------
     triangles : array of shape (groups, m + 2, m + 2)
         The triangular factor of every group of the view, m being the length of (u, p).
-    counts : array of shape (groups,)
-        Rounds of every group.
-    seen : array of shape (groups, m)
-        In how many of them each of the user's and of the pair's features was not 0.
+    counts, seen : arrays of shape (groups,) and (groups, m)
+        Rounds of every group, and in how many of them each feature of (u, p) was not 0.
     reward_mean, reward_spread : float
         The mean of all rewards, and the sum of their squared deviations from it.
     left_out : int
@@ -71,11 +60,9 @@ class Statistics:
 
     @property
     def rounds(self) -> int:
-        """Rounds that have been added."""
         return int(self.counts.sum())
 
     def add(self, batch: Batch) -> None:
-        """Add the rounds of a batch."""
         entries = self.view.shown(batch)
         groups = np.where(entries >= 0, self.view.group[entries], -1)
         self.left_out += int((entries < 0).sum())
@@ -94,19 +81,12 @@ class Statistics:
         self.reward_spread += spread + difference**2 * rounds * more / (rounds + more)
 
     def merge(self, other: PackedStatistics) -> None:
-        """Add the statistics of other rounds, as `packed` gives them."""
-        groups = other.groups
-        if len(groups) and not 0 <= groups.min() <= groups.max() < len(self.counts):
-            raise ValueError(
-                f"the view has {len(self.counts)} groups, got statistics of group {groups.max()}: merge only "
-                "statistics of the same view"
-            )
-        fold_triangles(groups, other.triangles, self.triangles)
-        more = int(other.counts.sum())
-        if more:
-            self._add_moments(more, other.reward_mean, other.reward_spread)
-        self.counts[groups] += other.counts
-        self.seen[groups] += other.seen
+        """Add the statistics of other rounds of the same view."""
+        fold_triangles(other.groups, other.triangles, self.triangles)
+        if len(other.groups):
+            self._add_moments(int(other.counts.sum()), other.reward_mean, other.reward_spread)
+        self.counts[other.groups] += other.counts
+        self.seen[other.groups] += other.seen
         self.left_out += other.left_out
 
     def packed(self) -> PackedStatistics:
@@ -250,7 +230,6 @@ def unfold(code, du, groups, triangles, group_vector, vectors, x, z, reward):  #
 
 
 def collect_part(task: Part, report: Report) -> PackedStatistics:
-    """The statistics of the rounds of a part."""
     view = view_of(task.view)
     statistics = Statistics(view)
     for batch in view.log.batches(task.start, task.stop):
@@ -267,7 +246,7 @@ def collect(
     engine: Engine | None = None,
     progress: Callable[[int], None] = lambda rounds: None,
 ) -> Statistics:
-    """Statistics of rounds start..stop-1, in one pass over them.
+    """Statistics of rounds start..stop-1 for `least_squares`, `ridge_model` and `warm_start`, in one pass over them.
 
     Parameters
     ----------
@@ -276,24 +255,27 @@ def collect(
     start, stop : int
         The rounds; all of them by default.
     engine : Engine, optional
-        Where the work runs; in this process if left out. Every engine gives the same bits, because parts are merged in
-        the order of the log.
+        Where the work runs; in this process if left out. Every engine gives the same bits.
     progress : callable
         Called with the number of rounds done since the last call.
 
-    Returns
-    -------
-    Statistics
-        For `least_squares`, `ridge_model` and `warm_start`.
-
     Examples
     --------
+    >>> from hybandits import HyIDS
     >>> from hybandits.logs.formats import opened
     >>> from hybandits.logs.synthetic import SyntheticLog
     >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
     >>> with opened("clicks") as (log, _):
-    ...     statistics = collect(View(log), stop=400)
+    ...     view = View(log)
+    ...     statistics = collect(view, stop=400)
     >>> statistics.rounds
+    400
+    >>> fitted = least_squares(statistics)
+    >>> fitted.parameters, fitted.rank, round(fitted.residual, 2)
+    (192, 50, 0.27)
+    >>> policy = HyIDS(d1=view.d1, d2=view.d2, seed=0)
+    >>> warm_start(policy, statistics)
+    >>> policy.rounds
     400
     """
     start, stop = round_range(view, start, stop)
@@ -314,10 +296,10 @@ class Fitted:
     ----------
     model : RewardModel
         The model.
-    rounds : int
-        Rounds that it was fitted to.
-    parameters, rank : int
-        Parameters of the model, and how many of them (or combinations of them) the rounds determine.
+    rounds, parameters : int
+        The rounds that it was fitted to, and its parameters.
+    rank : int
+        How many parameters (or combinations of them) the rounds determine.
     residual : float
         The standard deviation of the residuals.
     """
@@ -335,34 +317,16 @@ def least_squares(statistics: Statistics, *, rcond: float = RCOND) -> Fitted:
     Parameters
     ----------
     statistics : Statistics
-        The rounds, as collected by `collect`.
+        The rounds, as collected by `collect`, which has an example.
     rcond : float
         Directions weaker than this, relative to the strongest one, count as absent.
-
-    Returns
-    -------
-    Fitted
-        The model, and what is known of the fit.
 
     Notes
     -----
     Arm by arm, the singular value decomposition of its z-part splits the arm's rows into those that determine
     beta_i given theta, and the rest, which says nothing of beta_i and goes to the shared problem. With P_i = Z_i^+ T_i
     the solutions are theta = theta_0 + N a for any a, beta_i = beta_i(theta_0) - P_i N a, N spanning what nothing
-    determines; a minimises |theta|^2 + sum |beta_i|^2, a problem of the size of N. Time and memory are linear in the
-    number of arms.
-
-    Examples
-    --------
-    >>> from hybandits.logs.formats import opened
-    >>> from hybandits.logs.synthetic import SyntheticLog
-    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> with opened("clicks") as (log, _):
-    ...     fitted = least_squares(collect(View(log)))
-    >>> fitted.parameters, fitted.rank, round(fitted.residual, 2)
-    (192, 50, 0.28)
-    >>> fitted.model.theta.shape
-    (36,)
+    determines; a minimises |theta|^2 + sum |beta_i|^2. Time and memory are linear in the number of arms.
     """
     rcond = checks.positive("rcond", rcond, "it is the relative size below which a direction counts as absent")
     if statistics.rounds == 0:
@@ -453,20 +417,7 @@ def warm_start(policy: Policy, statistics: Statistics) -> None:
         A policy with d1 and d2 of the view. It must learn from sums (`Policy.learns_from_sums`), as all policies do
         whose estimator is a ridge regression; for the others there is `learn_log`.
     statistics : Statistics
-        The rounds, as collected by `collect`.
-
-    Examples
-    --------
-    >>> from hybandits import HyIDS
-    >>> from hybandits.logs.formats import opened
-    >>> from hybandits.logs.synthetic import SyntheticLog
-    >>> files = SyntheticLog(rounds=500, seed=1).write("clicks")
-    >>> with opened("clicks") as (log, _):
-    ...     view = View(log)
-    ...     policy = HyIDS(d1=view.d1, d2=view.d2, seed=0)
-    ...     warm_start(policy, collect(view))
-    >>> policy.rounds
-    500
+        The rounds, as collected by `collect`, which has an example.
     """
     view = statistics.view
     if (policy.d1, policy.d2) != (view.d1, view.d2):

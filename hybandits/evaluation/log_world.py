@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class RewardModel:
     def per_group(self, view: View) -> tuple[FloatArray, FloatArray]:
         """Weights (groups, m) and constant (groups,) of a view: the mean of a group is (u, p).weights + constant.
 
-        Here m is the length of (u, p). With Theta the matrix of which theta without its pair features is the vec,
+        With Theta the matrix of which theta without its pair features is the vec,
         x.theta = u' Theta v + p.theta_p.
         """
         row = {name: i for i, name in enumerate(self.names)}
@@ -121,7 +121,7 @@ def mean_rewards(user, pair, pool, offsets, weights, constant, out):  # type: ig
 
 @kernel
 def uniform_choice_regret(user, pair, pool, offsets, weights, constant):  # type: ignore[no-untyped-def]
-    """The regret of uniform choice: the best candidate's mean reward minus that of all candidates, over all rounds."""
+    """The sum over rounds of the best candidate's mean reward minus the average one."""
     lost = 0.0
     for t in range(user.shape[0]):
         first = offsets[pool[t]]
@@ -211,19 +211,10 @@ class LogWorld:
         return np.random.default_rng((self.seed, 3, trial))
 
 
-class Overview(NamedTuple):
-    """What can be lost in some rounds of a log."""
-
-    arms: list[Hashable]
-    """The arms that are candidates in any of them."""
-    uniform_choice_regret: float
-    """The expected regret of choosing uniformly among the candidates of every round."""
-
-
 def look_over(
     view: View, model: RewardModel, start: int, stop: int, *, progress: Callable[[int], None] = lambda rounds: None
-) -> Overview:
-    """What can be lost in rounds start..stop-1, in one pass over them."""
+) -> tuple[list[Hashable], float]:
+    """The candidates of rounds start..stop-1, and the expected regret of uniform choice, in one pass over them."""
     pools = np.zeros(len(view.sizes), bool)
     entries = model.per_entry(view)
     lost = 0.0
@@ -232,4 +223,4 @@ def look_over(
         lost += uniform_choice_regret(batch.user, view.pair(batch), batch.pool, view.offsets, *entries)
         progress(batch.rounds)
     shown = np.repeat(pools, view.sizes)
-    return Overview([view.names[a] for a in np.unique(view.arm[shown])], lost)
+    return [view.names[a] for a in np.unique(view.arm[shown])], lost

@@ -35,7 +35,7 @@ ROUNDING = 1e-3
 
 
 class Part(NamedTuple):
-    """Rounds start..stop-1 of a view, which the worker opens from its recipe."""
+    """Rounds start..stop-1 of a view."""
 
     view: Recipe
     start: int
@@ -96,13 +96,11 @@ class BlockLayout(NamedTuple):
 
     @classmethod
     def of(cls, start: int, stop: int, folds: int) -> BlockLayout:
-        """The blocks and folds of rounds start..stop-1."""
         n = stop - start
         return cls(start, n, -(-n // BLOCKS), min(FOLD_ROUNDS, max(1, n // (8 * folds))), folds)
 
     @property
     def blocks(self) -> int:
-        """The number of blocks."""
         return -(-self.rounds // self.size)
 
     def block(self, start: int, rounds: int) -> np.ndarray:
@@ -126,40 +124,31 @@ def is_uniform(propensity: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Survey:
-    """Propensities, rewards and lists of some rounds of a log.
-
-    Attributes
-    ----------
-    shown : array of shape (arms,)
-        How often every arm was shown.
-    rounds, missing, wrong, uneven : int
-        Rounds in all, and those whose propensity is missing, outside (0, 1], or not that of uniform choice.
-    smallest, largest : float
-        The extreme propensities in (0, 1].
-    lowest, highest : float
-        The extreme rewards.
-    shortest, longest : int
-        The extreme numbers of candidates.
-    histogram : array of shape (BINS,)
-        How many propensities lie in (0.99^(i + 1), 0.99^i].
-    """
+    """Propensities, rewards and lists of some rounds of a log."""
 
     shown: np.ndarray
+    """How often every arm was shown."""
     rounds: int = 0
     missing: int = 0
+    """Rounds without a propensity."""
     wrong: int = 0
+    """Rounds with a propensity outside (0, 1]."""
     uneven: int = 0
+    """Rounds whose propensity is not that of uniform choice."""
     smallest: float = math.inf
+    """The smallest propensity in (0, 1]."""
     largest: float = 0.0
     lowest: float = math.inf
+    """The lowest reward."""
     highest: float = -math.inf
     shortest: int = 2**62
+    """The number of candidates of the shortest list."""
     longest: int = 0
     histogram: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    """How many propensities lie in (0.99^(i + 1), 0.99^i]."""
 
     @classmethod
     def of(cls, view: View) -> Survey:
-        """The survey of no rounds."""
         return cls(np.zeros(len(view.names), np.int64))
 
     @property
@@ -168,7 +157,6 @@ class Survey:
         return not (self.missing or self.wrong)
 
     def add(self, view: View, batch: Batch) -> None:
-        """Add the rounds of a batch."""
         p, sizes = batch.propensity, view.log.pools.sizes[batch.pool]
         missing = np.isnan(p)
         sound = (p > 0) & (p <= 1)
@@ -192,7 +180,6 @@ class Survey:
         )
 
     def merge(self, other: Survey) -> None:
-        """Add the survey of other rounds."""
         for name in ("shown", "rounds", "missing", "wrong", "uneven", "histogram"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("smallest", "lowest", "shortest"):

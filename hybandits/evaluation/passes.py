@@ -1,20 +1,18 @@
 """The passes over a log: its survey, the model of its rewards, the terms of policies, and the influence of the fit.
 
-The model of the rewards is hybrid ridge regression, cross-fitted. Rounds are dealt to folds, consecutive rounds
-together, and q for a fold is fitted on the other folds. So in a dr term the model is independent of the reward, and its
-errors cost no bias. A dm estimate has the model's errors in full, and its interval accounts for them. Let
-phi_t = sum_a pi(a) x~(a), with x~ the features (x, z) placed where theta and the arm's own beta stand, and M_-f the
-ridge matrix without fold f. Then
+The model of the rewards is hybrid ridge regression, cross-fitted: q for a fold of rounds is fitted on the other folds.
+So in a dr term its errors cost no bias. A dm estimate has them in full, and its interval accounts for them. With x~(a)
+the features (x, z) placed where theta and the arm's own beta stand, phi_t = sum_a pi(a) x~(a), Phi_f = sum_{t in f}
+phi_t, and M_-f the ridge matrix without fold f,
 
-    dm = (1/n) sum_f Phi_f' (theta, beta)_-f,   Phi_f = sum_{t in f} phi_t,
+    dm = (1/n) sum_f Phi_f' (theta, beta)_-f,
 
-and row s moves (theta, beta)_-f by M_-f^-1 x~_s e_s, to first order, where e_s = r_s - q(s) with q fitted on the other
-folds. So round s counts with phi_s' (theta, beta)_-h + c_s - mean(c), where h is its fold and
+and row s of fold h moves (theta, beta)_-f by M_-f^-1 x~_s e_s, with e_s = r_s - q(s). So round s counts with
+phi_s' (theta, beta)_-h + c_s - mean(c), where
 
     c_s = g_h' x~_s e_s,   g_h = sum_{f != h} M_-f^-1 Phi_f.
 
-This is right if rewards are linear in the features, as the model assumes. If they are not, dm is biased, and no
-interval computed from the model can know: compare dm with dr.
+This is right if rewards are linear in the features. If they are not, dm is biased: compare dm with dr.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from hybandits.engines import Engine, Report
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.evaluation.estimators import BlockSums, Tally, Terms, TermsOf, columns_of
 from hybandits.evaluation.fit import PackedStatistics, Statistics, ridge_model
-from hybandits.evaluation.log_world import RewardModel
+from hybandits.evaluation.log_world import RewardModel, mean_reward
 from hybandits.evaluation.parts import BlockLayout, Part, Survey, in_order
 from hybandits.evaluation.rejection import Rejection
 from hybandits.evaluation.targets import Learning, Logged, Target
@@ -43,11 +41,7 @@ from hybandits.simulation.rounds import Rounds
 
 
 class LogPart(NamedTuple):
-    """A part of a log and what is to be done with it.
-
-    The passes take the same part with more and more filled in: nothing for the survey and the statistics of the model,
-    then targets and models for the terms, then slopes for the influence of the fit.
-    """
+    """A part of a log; targets and models are filled in for the terms, then slopes for the influence of the fit."""
 
     part: Part
     layout: BlockLayout
@@ -62,11 +56,7 @@ class LogPart(NamedTuple):
     rejection: Rejection = Rejection()
 
 
-# ------------------------------------------------------------------ the survey
-
-
 def survey_part(task: LogPart, report: Report) -> Survey:
-    """The survey of the rounds of a part."""
     view = view_of(task.part.view)
     survey = Survey.of(view)
     for batch in view.log.batches(task.part.start, task.part.stop):
@@ -181,7 +171,6 @@ def add_choices(  # type: ignore[no-untyped-def]
     p being the pair features, if there are any; `within` and `shown` have it within low..high. Added to for every arm:
     mass, its probability, and eligible, the rounds with any.
     """
-    du = user.shape[1]
     for t in range(pi.shape[0]):
         f = fold[t]
         total, direct, within = 0.0, 0.0, 0.0
@@ -197,12 +186,7 @@ def add_choices(  # type: ignore[no-untyped-def]
                 if k >= real[t]:
                     out[t].padded += p
             if modelled and (p > 0.0 or k == shown[t]):
-                g = group[e]
-                q = constant[f, g]
-                for i in range(du):
-                    q += user[t, i] * weights[f, g, i]
-                for i in range(pair.shape[2]):
-                    q += pair[t, k, i] * weights[f, g, du + i]
+                q = mean_reward(user, pair, t, k, weights[f], constant[f], group[e])
                 limited = min(max(q, low), high)
                 direct += p * q
                 within += p * limited
@@ -230,7 +214,7 @@ def add_up(columns, block, fold, sums):  # type: ignore[no-untyped-def]
 
 
 def fold_part(task: LogPart, report: Report) -> list[PackedStatistics]:
-    """The statistics of every fold, for the rounds of a part."""
+    """The statistics of every fold."""
     view, (_, start, stop) = view_of(task.part.view), task.part
     folds = [Statistics(view) for _ in range(task.layout.folds)]
     for batch in view.log.batches(start, stop):

@@ -1,29 +1,22 @@
 """Rejection: the rounds of a log that a replayed policy may learn from.
 
 Replay (Li et al. 2011) plays a policy on logged rounds, and where it chooses what was shown, the reward is its reward.
-Such a match has the probability p(a) of what it chooses, so unless the log was uniform, a match says that the choice
-was a frequent one. Rejection (Dudik, Erhan, Langford & Li 2012) corrects that: a match is kept with the probability
-c / p(a), and then every choice in every context is kept with the same probability,
+Such a match has the probability p(a) of what it chooses. Rejection (Dudik, Erhan, Langford & Li 2012) keeps a match
+with the probability c / p(a), and then every choice in every context is kept with the same probability c, if
+c <= p(a): the rounds kept are rounds as the policy would have met them had it chosen itself. It learns these and no
+others. Its probabilities need not be known.
 
-    p(a) c / p(a) = c   if c <= p(a),
+Where p(a) < c, a match is always kept, which is too seldom. Let s be the mean of 1 - min(1, p(a) / c) over the policy's
+choices. The rounds of the policy are a mixture of the rounds kept, with the share 1 - s, and of unknown ones. So for
+rewards in low..high, m being the mean reward of the rounds kept,
 
-so the rounds kept are rounds as the policy would have met them had it chosen itself. The policy learns these and no
-others. Its choice is drawn as it draws it online; its probabilities need not be known. The paper keeps a round with
-c pi(a) / p(a) instead, which is the same for policies that do not draw, and needs exact probabilities of those that do.
+    (1 - s) m + s low <= value <= (1 - s) m + s high
 
-Where p(a) < c, a match is always kept, which is too seldom: the choice counts p(a) / c < 1 times. With s the mean of
-1 - min(1, p(a) / c) over the policy's choices, the rounds of the policy are a mixture: the share 1 - s is distributed
-as the rounds kept are, the share s in an unknown way. So for rewards in low..high,
+if the policy is fixed. If it learns, it has become another policy, and nothing bounds its value. s itself is
+1 - E[k] / c, where k in 0..1 is the chance with which a round matches and is kept, so s has an upper confidence limit.
 
-    (1 - s) m + s low <= value <= (1 - s) m + s high,    m the mean reward of the rounds kept,
-
-if the policy is fixed. If it learns, it has learned the rounds kept, and without the others it has become another
-policy: nothing bounds its value. s itself is 1 - E[k] / c, where k is the chance with which a round matches and is
-kept. k lies in 0..1 however small p is, so s has an upper confidence limit.
-
-A policy that does not learn needs no draws: its rounds are weighted by k.
-
-Draws are a function of the seed and of the number of the round in the log, and the same for all policies.
+A policy that does not learn needs no draws: its rounds are weighted by k. Draws are a function of the seed and of the
+number of the round in the log, and the same for all policies.
 """
 
 from __future__ import annotations

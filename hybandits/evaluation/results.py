@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,6 @@ class Running:
     low: FloatArray
     high: FloatArray
 
-    def plain(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
-        columns = {name: np.asarray(column).tolist() for name, column in vars(self).items()}
-        return {name: [None if value != value else value for value in column] for name, column in columns.items()}
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -62,8 +57,7 @@ class Estimate:
     refusal : str or None
         Why there is no value, or, if there is one, why there is no interval.
     notes : tuple of str
-        What to know about this estimate: how many rounds replay has kept, what a keep above the smallest propensity
-        costs; whether dm differs from dr by more than chance.
+        What to know about this estimate, such as how many rounds replay has kept.
     difference : Difference or None
         To the first policy; None for the first policy itself.
     running : Running or None
@@ -80,14 +74,6 @@ class Estimate:
     difference: Difference | None = None
     running: Running | None = None
 
-    def plain(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
-        return {
-            **vars(self), "notes": list(self.notes),
-            "difference": None if self.difference is None else vars(self.difference),
-            "running": None if self.running is None else self.running.plain(),
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostics:
@@ -100,13 +86,12 @@ class Diagnostics:
     matched : float
         The share of rounds in which the policy shows what was shown, in expectation.
     kept, keep : float or None
-        Where rounds were rejected: how many a policy that learns has learned, None for a fixed one, and c, the
-        probability with which a choice of the policy was to be kept.
+        Where rounds were rejected: how many a policy that learns has learned, and c of `rejection`.
     mean_weight, largest_weight : float or None
         Of the inverse propensity weights; None where nothing is weighted. The mean should be 1 up to chance.
     effective : float or None
         (sum w)^2 / sum w^2: how many rounds of equal weight would tell as much. If replay is the only estimator and
-        rounds were rejected, the same of k (see `terms`): the rounds kept, if the policy learns.
+        rounds were rejected, the same of k (see `Terms`).
     smallest_propensity : float or None
         The smallest propensity of the log.
     warnings : tuple of str
@@ -122,10 +107,6 @@ class Diagnostics:
     effective: float | None = None
     smallest_propensity: float | None = None
     warnings: tuple[str, ...] = ()
-
-    def plain(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
-        return {**vars(self), "warnings": list(self.warnings)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +149,8 @@ class Evaluation:
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold."""
-        return {
-            "rounds": self.rounds, "level": self.level, "interval": self.interval, "features": self.features,
-            "estimates": [estimate.plain() for estimate in self.estimates],
-            "diagnostics": {name: diagnostics.plain() for name, diagnostics in self.diagnostics.items()},
-        }  # fmt: skip
+        plain = asdict(self)
+        for estimate in plain["estimates"]:
+            for name, column in (estimate["running"] or {}).items():
+                estimate["running"][name] = [None if value != value else value for value in column.tolist()]
+        return plain

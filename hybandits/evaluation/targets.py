@@ -156,7 +156,7 @@ class Learning(_Saved):
     policy : Policy
         The policy as it is before the first round.
     features : str, optional
-        The feature map of the policy. By default the one that it was fitted with, if it was, and otherwise the view's.
+        As for `Frozen`.
     """
 
     wants_features: ClassVar[bool] = True
@@ -195,10 +195,9 @@ class Frozen(_Saved):
 
     Notes
     -----
-    The frozen policy counts as having met all arms of the log before the first round, so its choice in a round does not
-    depend on the rounds before. The probabilities of `HyThompson` and `HyIDS` are shares of fresh draws in every round
-    (`propensity_draws` of them, or 100): they are unbiased, and their noise is part of the interval. The draws are a
-    function of the policy's seed and the number of the round in the log.
+    The frozen policy has met all arms of the log before the first round, so no choice depends on the rounds before. The
+    probabilities of `HyThompson` and `HyIDS` are shares of draws (`propensity_draws` of them, or 100), a function of
+    the policy's seed and the number of the round: they are unbiased, and their noise is part of the interval.
     """
 
     wants_features: ClassVar[bool] = True
@@ -303,11 +302,7 @@ def policy_for(view: View, spec: str, *, horizon: int, seed: int | None = None) 
 def target_for(
     view: View, spec: str, *, saved: Mapping[str, Policy], horizon: int, seed: int | None = None
 ) -> Frozen | Learning | str:
-    """The target that a word of the command line names.
-
-    That is a key of `saved` (evaluated as it is), "uniform", "logged", "always:ARM", or a policy that learns, as in
-    `policy_for`.
-    """
+    """The target of a key of `saved`, "uniform", "logged", "always:ARM", or a policy that learns (`policy_for`)."""
     if spec in saved:
         return Frozen(saved[spec])
     if spec.lower() in ("uniform", "logged") or spec.lower().startswith("always:"):
@@ -332,7 +327,7 @@ def note_fit(policy: Policy, view: View, rounds: int) -> None:
 
 
 def noted_features(policies: Mapping[str, Policy]) -> dict[str, str]:
-    """The map of features that each of these policies was fitted with; those without a note are left out."""
+    """The map of features that each of these policies was fitted with, where it is noted."""
     return {name: policy.notes["features"] for name, policy in policies.items() if "features" in policy.notes}
 
 

@@ -42,7 +42,7 @@ def usual_map(log: Log) -> tuple[str, str]:
 
 
 class Recipe(NamedTuple):
-    """Everything that a worker needs to open a view (`view_of`)."""
+    """A view for workers, which open it with `view_of`."""
 
     path: str
     content: str
@@ -60,8 +60,7 @@ class View:
     features : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz", optional
         How x and z are made from the vectors of a user, an arm and their pair; `usual_map` by default.
     arms : {"articles", "positions"}
-        What an arm is: what the log shows, or a place in the list of candidates. The latter is what the paper's
-        released code does; lists are cut to 20 places, and shorter ones are filled up with arms of zero features.
+        What an arm is; see `ARMS`.
 
     Attributes
     ----------
@@ -130,7 +129,6 @@ class View:
         return np.diff(self.offsets)
 
     def recipe(self) -> Recipe:
-        """The recipe of this view, for workers."""
         return Recipe(str(self.log.path.resolve()), self.log.about["content"], self.map.name, self.arms_are)
 
     def shown(self, batch: Batch) -> np.ndarray:
@@ -187,17 +185,14 @@ def fill_shown(code, du, known, vector, vectors, x, z):  # type: ignore[no-untyp
 class Expander:
     """Turns the batches of a log, in order, into rounds to play.
 
-    Keeps what a world promises: an arm that is new to the log is a candidate in the first round of a block. Features
-    are computed as rounds are played (`FeatureSource`). Nevertheless a block has at most `numbers` of them, because
-    there is no progress, and no answer to Ctrl-C, until a block has been played.
+    An arm that is new to the log is a candidate in the first round of a block, as worlds promise. Features are computed
+    as rounds are played, but a block has at most `numbers` of them: there is no progress until it has been played.
     """
 
     def __init__(self, view: View, *, numbers: int = BLOCK_NUMBERS) -> None:
         self.view = view
         self._numbers = numbers
         self._met = np.zeros(len(view.names), bool)
-        self._known_pool = np.zeros(len(view.sizes), bool)
-        """Pools whose arms have all been met."""
 
     def __call__(self, batch: Batch, first: int = 0) -> Iterator[tuple[Batch, Rounds]]:
         """Yield the batch in pieces, each with its rounds; `first` is the number of the batch's first round."""
@@ -208,28 +203,23 @@ class Expander:
             pool = batch.pool[start : start + max(1, self._numbers // (int(view.sizes[batch.pool[start]]) * each))]
             # Every round takes the room of the round with the most candidates.
             pool = pool[: max(1, self._numbers // (int(view.sizes[pool].max()) * each))]
-            self._meet(pool[0])
-            fresh = np.flatnonzero(~self._known_pool[pool])
-            for t in fresh:
-                p = pool[t]
-                if self._met[view.arm[view.offsets[p] : view.offsets[p + 1]]].all():
-                    self._known_pool[p] = True
-                elif not self._known_pool[p]:
-                    pool = pool[:t]
-                    break
+            self._met[self._arms(pool[0])] = True
+            first_rounds = np.unique(pool, return_index=True)[1]
+            fresh = [t for t in first_rounds if not self._met[self._arms(pool[t])].all()]
+            pool = pool[: min(fresh, default=len(pool))]
             piece = batch.part(start, start + len(pool))
             yield piece, self._rounds(piece, first + start)
             start += len(pool)
 
-    def _meet(self, p: int) -> None:
-        if not self._known_pool[p]:
-            self._met[self.view.arm[self.view.offsets[p] : self.view.offsets[p + 1]]] = True
-            self._known_pool[p] = True
+    def _arms(self, pool: int) -> np.ndarray:
+        """The arms of a list of candidates."""
+        arms: np.ndarray = self.view.arm[self.view.offsets[pool] : self.view.offsets[pool + 1]]
+        return arms
 
     def _rounds(self, batch: Batch, number: int) -> Rounds:
         view = self.view
         pools = dict.fromkeys(batch.pool[np.flatnonzero(np.diff(batch.pool, prepend=-1))].tolist())
-        entries = np.concatenate([view.arm[view.offsets[p] : view.offsets[p + 1]] for p in pools])
+        entries = np.concatenate([self._arms(p) for p in pools])
         arms = list(dict.fromkeys(entries.tolist()))
         local = np.zeros(len(view.names), np.int64)
         local[arms] = np.arange(len(arms))

@@ -12,7 +12,7 @@ import pytest
 
 from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyThompson
 from hybandits.engines import Engine, ProcessEngine, Ray, SerialEngine
-from hybandits.evaluation import EvaluationPlan, Frozen, Learning, evaluate, fit, parts
+from hybandits.evaluation import ChoiceProbabilities, EvaluationPlan, Frozen, Learning, evaluate, fit, parts
 from hybandits.evaluation.parts import BlockLayout
 from hybandits.evaluation.view import View
 from hybandits.logs.store import LogError
@@ -27,9 +27,13 @@ TARGETS: dict[str, Callable[[Greedy], tuple[Any, Callable[..., np.ndarray]]]] = 
 }
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("features", ["das", "li", "shared", "disjoint", "das+pair", "li+pair:xz", "disjoint+pair:z"])
-@pytest.mark.parametrize("folds", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "features", "folds"),
+    [
+        ("uniform", "das", 2), ("greedy", "li", 3), ("epsilon", "shared", 2), ("own", "disjoint", 2),
+        ("own, by features", "das+pair", 2), ("greedy", "li+pair:xz", 2), ("epsilon", "disjoint+pair:z", 3),
+    ],
+)  # fmt: skip
 def test_plain_formulas(view: View, pair_view: View, name: str, features: str, folds: int) -> None:
     view = View((pair_view if "+" in features else view).log, features=features)
     trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
@@ -64,6 +68,33 @@ def test_plain_formulas(view: View, pair_view: View, name: str, features: str, f
     assert diagnostics.largest_weight == pytest.approx(w.max())
     assert diagnostics.effective == pytest.approx(w.sum() ** 2 / (w**2).sum())
     assert diagnostics.smallest_propensity == plain.propensity.min()
+
+
+class Wrong(Ranked):
+    def prepared(self, view: View) -> ChoiceProbabilities:
+        good = super().prepared(view)
+        return lambda batch, rounds: self.first * good(batch, rounds)
+
+
+@pytest.mark.parametrize("factor", [0.9, -1.0, np.nan])
+def test_probabilities_must_sum_up_to_1(view: View, factor: float) -> None:
+    with pytest.raises(ValueError, match="sum up to 1"):
+        evaluate(view, {"it": Wrong(factor)}, estimators=["ips"])
+
+
+def test_plain_and_progress(uniform_view: View) -> None:
+    view, trained = uniform_view, Greedy(d1=9, d2=3)
+    for targets, estimators in (
+        ({"a": "uniform", "b": trained}, ["ips", "snips", "dm", "dr"]),
+        ({"a": "uniform"}, ["ips"]),
+        ({"a": "uniform"}, ["dr"]),
+        ({"a": "logged"}, ["dm", "ips"]),
+        ({"a": Learning(trained), "b": Learning(trained), "c": "logged"}, ["replay"]),
+    ):
+        told: list[int] = []
+        evaluation = evaluate(view, targets, estimators=estimators, progress=told.append)
+        assert sum(told) == EvaluationPlan(view, targets, estimators=estimators).total
+        assert json.loads(json.dumps(evaluation.plain(), allow_nan=False))["rounds"] == 400
 
 
 def test_logged_is_the_mean_reward_by_every_estimator(view: View) -> None:
@@ -107,9 +138,11 @@ def test_splitting_the_work(tmp_path: Path, trained: Greedy, monkeypatch: pytest
     assert whole.diagnostics["own"].rounds == 2996
 
 
-def engines_agree(engine: Engine, path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
-    view = View(write_log(path, 3000, parts=6, uniform=True, clicks=True, pools=SAME))
+def engines_agree(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, *, pair: int = 0) -> None:
+    view = View(write_log(path, 3000, parts=6, uniform=True, clicks=True, pools=SAME, pair=pair))
     monkeypatch.setattr(parts, "PART_ROUNDS", 700)
+    trained = Greedy(d1=view.d1, d2=view.d2, seed=0)
+    fit.warm_start(trained, fit.collect(view, 0, 150))
     targets = several(view, trained)
     del targets["own"]  # workers would have to import this file
     targets["learning"] = Learning(HyLinUCB(d1=view.d1, d2=view.d2, seed=0))
@@ -124,28 +157,15 @@ def engines_agree(engine: Engine, path: Path, trained: Greedy, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_engines_agree_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
-    engines_agree(ProcessEngine(2), tmp_path / "log", trained, monkeypatch)
+@pytest.mark.parametrize("pair", [0, 2])
+def test_engines_agree_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: int) -> None:
+    engines_agree(ProcessEngine(2), tmp_path / "log", monkeypatch, pair=pair)
 
 
 @pytest.mark.slow
-def test_engines_agree_on_pair_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    view = View(write_log(tmp_path / "log", 600, parts=6, uniform=True, pools=SAME, pair=2))
-    monkeypatch.setattr(parts, "PART_ROUNDS", 150)
-    policy = Greedy(d1=view.d1, d2=view.d2, seed=0)
-    fit.warm_start(policy, fit.collect(view, 0, 200, engine=ProcessEngine(2)))
-    targets = {"frozen": Frozen(policy), "learning": Learning(policy)}
-    estimators = ["replay", "ips", "snips", "dm", "dr"]
-    here, there = (
-        evaluate(view, targets, estimators=estimators, engine=engine) for engine in (SerialEngine(), ProcessEngine(2))
-    )
-    assert json.dumps(here.plain(), allow_nan=False) == json.dumps(there.plain(), allow_nan=False)
-    assert here.of("frozen", "dm").value is not None
-
-
 @pytest.mark.xdist_group("ray")
-def test_ray_agrees_to_the_bit(tmp_path: Path, trained: Greedy, monkeypatch: pytest.MonkeyPatch) -> None:
-    engines_agree(Ray(2), tmp_path / "log", trained, monkeypatch)
+def test_ray_agrees_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines_agree(Ray(2), tmp_path / "log", monkeypatch)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -12,6 +12,7 @@ from hybandits.evaluation.describe import describe
 from hybandits.evaluation.view import View
 from hybandits.logs.report import ReadReport
 from hybandits.logs.store import Batch, LogWriter, no_places
+from tests.support.evaluation import log_of
 from tests.support.loglike import little_log
 
 
@@ -63,21 +64,6 @@ def test_a_pair_feature_that_is_the_same_for_all_candidates(tmp_path):
     assert (hour.lowest, hour.highest, hour.mean) == (0.0, 7.0, 3.5)
 
 
-def test_units_of_features_do_not_matter_to_ranks(tmp_path):
-    random = np.random.default_rng(0)
-    n = 500
-    user = np.column_stack([np.ones(n), random.normal(40, 12, n), random.normal(50_000, 10_000, n)])
-    with LogWriter(tmp_path / "units", kind="test", user=["1", "age", "income"], arm=["1"]) as writer:
-        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
-        writer.source()
-        zeros = np.zeros(n)
-        whole = zeros.astype(int)
-        writer.write(Batch(whole, whole + pool, whole, zeros, zeros + 0.5, no_places(n), user))
-        log = writer.finish(ReadReport())
-    description = describe(View(log, features="li"))
-    assert description.user_rank == (3, 3)
-
-
 def test_what_most_shown_arms_and_times_are(tmp_path):
     log = little_log(tmp_path)
     calls = []
@@ -102,14 +88,7 @@ def test_what_most_shown_arms_and_times_are(tmp_path):
 
 
 def two_arms(path, chosen, propensity):
-    """A log of two arms, with the constant as the only feature."""
-    n = len(chosen)
-    with LogWriter(path, kind="test", user=["1"], arm=["1"]) as writer:
-        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in "ab"])
-        writer.source()
-        user = np.ones((n, 1))
-        writer.write(Batch(np.arange(n), np.full(n, pool), chosen, np.zeros(n), propensity, no_places(n), user))
-        return View(writer.finish(ReadReport()), features="disjoint")
+    return View(log_of(path, chosen, np.zeros(len(chosen)), propensity), features="disjoint")
 
 
 def test_propensities_are_told(tmp_path):

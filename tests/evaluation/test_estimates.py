@@ -12,9 +12,8 @@ import pytest
 from hybandits import EpsilonGreedy, Greedy
 from hybandits.evaluation import Frozen, Learning, evaluate
 from hybandits.evaluation.view import View
-from hybandits.logs.report import ReadReport
-from hybandits.logs.store import Batch, LogError, LogWriter, no_places
-from tests.support.evaluation import SAME, Ranked, ranked, spoil, write_log
+from hybandits.logs.store import LogError
+from tests.support.evaluation import SAME, Ranked, log_of, ranked, spoil, write_log
 
 
 def test_differences_are_paired(view: View, trained: Greedy) -> None:
@@ -45,7 +44,7 @@ def test_running_estimate_ends_at_the_estimate(view: View, trained: Greedy) -> N
             assert not early[40:].any()
             assert early[0] == (interval == "bootstrap"), "a band takes some rounds"
             assert (estimate.running.low <= estimate.running.high)[~early].all()
-            told = estimate.running.plain()
+            (told,) = [e["running"] for e in evaluation.plain()["estimates"] if e["estimator"] == name]
             assert (told["low"][0] is None) == early[0]
             assert json.dumps(told, allow_nan=False)
         if interval == "bootstrap":
@@ -124,16 +123,10 @@ def test_rewards_without_spread_have_no_bootstrap(tmp_path: Path) -> None:
 
 def test_a_difference_to_what_has_no_spread_is_not_sure_of_itself(tmp_path: Path) -> None:
     """An arm shown a few times and never rewarded: its own spread is unknown, and so is that of the difference."""
-    with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
-        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("a", "b")])
-        writer.source()
-        n = 400
-        chosen = (np.arange(n) % 40 == 0).astype(int)
-        reward = np.where(chosen == 1, 0.0, np.arange(n) % 3 == 0)
-        propensity = np.where(chosen == 1, 1 / 40, 39 / 40)
-        times, user = np.arange(n), np.ones((n, 1))
-        writer.write(Batch(times, np.full(n, pool), chosen, reward, propensity, no_places(n), user))
-        log = writer.finish(ReadReport())
+    n = 400
+    chosen = (np.arange(n) % 40 == 0).astype(int)
+    reward = np.where(chosen == 1, 0.0, np.arange(n) % 3 == 0)
+    log = log_of(tmp_path / "log", chosen, reward, np.where(chosen == 1, 1 / 40, 39 / 40))
     evaluation = evaluate(View(log, features="disjoint"), {"logged": "logged", "b": "always:b"}, estimators=("ips",))
     estimate = evaluation.of("b", "ips")
     assert estimate.value == 0.0
@@ -149,22 +142,16 @@ def test_a_model_that_contradicts_the_rewards_is_told(tmp_path: Path) -> None:
     The note comes by chance in 5 % of the cases in which the model is right. The seed is fixed.
     """
     random = np.random.default_rng(0)
-    with LogWriter(tmp_path / "log", kind="test", user=["1"], arm=["1"]) as writer:
-        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in ("a", "b")])
-        writer.source()
-        n = 4000
-        chosen = (random.random(n) < 0.3).astype(int)
-        reward = (random.random(n) < np.where(chosen == 1, 0.6, 0.2)).astype(float)
-        propensity = np.where(chosen == 1, 0.3, 0.7)
-        times, user = np.arange(n), np.ones((n, 1))
-        writer.write(Batch(times, np.full(n, pool), chosen, reward, propensity, no_places(n), user))
-        log = writer.finish(ReadReport())
+    n = 4000
+    chosen = (random.random(n) < 0.3).astype(int)
+    reward = (random.random(n) < np.where(chosen == 1, 0.6, 0.2)).astype(float)
+    log = log_of(tmp_path / "log", chosen, reward, np.where(chosen == 1, 0.3, 0.7))
     targets = {"logged": "logged", "b": "always:b"}
     wrong = evaluate(View(log, features="shared"), targets, seed=1)
     (note,) = wrong.of("b", "dm").notes
     assert note.startswith("dm - dr = -0.2")
     assert "The reward model, with the features shared, is biased where this policy chooses. Trust dr" in note
-    assert wrong.plain()["estimates"][-2]["notes"] == [note]
+    assert wrong.plain()["estimates"][-2]["notes"] == (note,)
     anytime = evaluate(View(log, features="shared"), targets, seed=1, interval="bernstein")
     assert anytime.of("b", "dm").notes == (note,), "also where dm has no interval"
     for estimate in (*wrong.estimates, *evaluate(View(log, features="disjoint"), targets, seed=1).estimates):

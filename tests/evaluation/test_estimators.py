@@ -123,7 +123,7 @@ def half_weight(t: Terms) -> tuple[FloatArray, FloatArray]:
 
 def test_an_estimator_of_ones_own(view: View) -> None:
     never = Rule(lambda p: p.learns, "Not of {p.name}.")
-    own = Estimator(name="half", description="weights to the power of 1/2", terms=half_weight, refused=(never,))
+    own = Estimator(name="half", terms=half_weight, refused=(never,))
     targets = {"logged": "logged", "it": Ranked(0.4), "learning": Learning(Greedy(d1=view.d1, d2=view.d2))}
     evaluation = evaluate(view, targets, estimators=["ips", own])
     plain = Plain(view, lambda x, z, arms: ranked(0.4, len(arms)))

@@ -13,12 +13,11 @@ from hybandits.evaluation import fit, parts
 from hybandits.evaluation.fit import Statistics, collect, rotate_rounds
 from hybandits.evaluation.log_world import RewardModel
 from hybandits.evaluation.view import View
-from hybandits.features import MAPS
 from hybandits.logs import store as table
 from hybandits.logs.store import LogError
 from tests.support.loglike import little_log
 
-WITH_PAIRS = [*MAPS, "das+pair", "li+pair:xz", "shared+pair", "disjoint+pair:z"]
+WITH_PAIRS = ["das", "li+pair:xz", "shared+pair", "disjoint+pair:z"]
 
 
 def dense(view, start=0, stop=None):
@@ -62,16 +61,6 @@ def test_least_squares_is_the_dense_minimum_norm_solution(tmp_path, features, ar
     np.testing.assert_allclose(fitted.residual, residual, rtol=1e-6)
 
 
-def test_of_two_equal_fits_the_shorter_one_is_found(tmp_path):
-    """Rank deficient on purpose: z lies in the span of x. Any other solution is longer."""
-    view = View(little_log(tmp_path))
-    a, _ = dense(view)
-    mine = stacked(fit.least_squares(fit.collect(view)).model)
-    null = np.linalg.svd(a)[2][np.linalg.matrix_rank(a, tol=1e-4 * np.linalg.norm(a, 2)) :]
-    assert len(null) > 10
-    assert abs(null @ mine).max() < 1e-6
-
-
 @pytest.mark.parametrize("features", WITH_PAIRS)
 def test_ridge_is_the_dense_ridge(tmp_path, features):
     view = View(little_log(tmp_path, pair=2), features=features)
@@ -103,9 +92,13 @@ def now_and_then(random, n):
     return random.normal(size=(n, 3)) * (random.random((n, 3)) < (1.0, 0.3, 0.0))
 
 
-@pytest.mark.parametrize("arms", ["articles", "positions"])
-@pytest.mark.parametrize("features", WITH_PAIRS)
-@pytest.mark.parametrize("settings", [{}, {"scale": 0.5}], ids=["all", "scale fixed"])
+@pytest.mark.parametrize(
+    ("features", "arms", "settings"),
+    [
+        ("das", "articles", {}), ("li+pair:xz", "articles", {"scale": 0.5}), ("shared+pair", "positions", {}),
+        ("disjoint+pair:z", "positions", {"scale": 0.5}),
+    ],
+)  # fmt: skip
 def test_settings_learned_from_sums_are_those_learned_row_by_row(tmp_path, features, arms, settings):
     view = View(little_log(tmp_path, user=now_and_then, pair=2), features=features, arms=arms)
     warm, slow = (hybandits.HyThompson(d1=view.d1, d2=view.d2, **settings, seed=0) for _ in range(2))
@@ -116,7 +109,6 @@ def test_settings_learned_from_sums_are_those_learned_row_by_row(tmp_path, featu
     assert sorted(warm.arms) == sorted(slow.arms)
     for name in slow.arms:
         assert warm.estimator.pulls_of(name) == slow.estimator.pulls_of(name)
-    np.testing.assert_array_equal(warm.estimator.seen, slow.estimator.seen)
     for a, b in zip(warm.learned, slow.learned, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
     random = np.random.default_rng(0)
@@ -159,16 +151,6 @@ def test_a_policy_that_has_learned_can_be_taught_a_log_as_well(tmp_path):
     np.testing.assert_allclose(warm.learned.noise, slow.learned.noise, rtol=1e-7)
 
 
-def test_a_warm_policy_saves_and_goes_on(tmp_path):
-    view = View(little_log(tmp_path), features="li")
-    policy = hybandits.HyLinUCB(d1=view.d1, d2=view.d2, noise=0.1, seed=0)
-    fit.warm_start(policy, fit.collect(view))
-    policy.save(tmp_path / "p.npz")
-    again = hybandits.load(tmp_path / "p.npz")
-    x, z = np.ones((3, view.d1)), np.ones((3, view.d2))
-    assert again.choose(x, z, ["a0", "a1", "new"]) == policy.choose(x, z, ["a0", "a1", "new"])
-
-
 def test_refusals(tmp_path):
     view = View(little_log(tmp_path))
     statistics = fit.collect(view)
@@ -190,17 +172,6 @@ def test_features_of_any_size(tmp_path, size):
     assert np.isfinite(stacked(fit.least_squares(statistics).model)).all()
 
 
-@pytest.mark.parametrize("name", [int, str])
-def test_a_fitted_policy_knows_the_ids_of_the_log(tmp_path, name):
-    view = View(little_log(tmp_path, ids=name))
-    policy = hybandits.HyLinUCB(d1=view.d1, d2=view.d2)
-    fit.warm_start(policy, fit.collect(view))
-    policy.save(tmp_path / "policy.npz")
-    assert {type(arm) for arm in hybandits.load(tmp_path / "policy.npz").arms} == {name}
-    with pytest.warns(UserWarning, match="is not known, but"):
-        policy.choose(np.ones((1, view.d1)), np.ones((1, view.d2)), [{int: "3", str: 3}[name]])
-
-
 # ------------------------------------------------------------------ statistics
 
 
@@ -210,8 +181,7 @@ def test_a_fitted_policy_knows_the_ids_of_the_log(tmp_path, name):
     [(ProcessEngine, 0), (ProcessEngine, 2), pytest.param(Ray, 0, marks=pytest.mark.xdist_group("ray"))],
 )
 def test_same_to_the_bit_however_it_is_cut_and_wherever_it_runs(tmp_path, monkeypatch, engine, pair):
-    monkeypatch.setattr(table, "rows_per_group", lambda user: 64)
-    monkeypatch.setattr(table, "GROUP_NUMBERS", 1200)
+    monkeypatch.setattr(table, "rows_per_group", lambda *counts: 64)
     monkeypatch.setattr(parts, "PART_ROUNDS", 100)
     view = View(little_log(tmp_path, pair=pair))
     assert len(view.log.shards) > 5
@@ -268,10 +238,3 @@ def test_a_log_made_anew_in_the_same_place_is_another(tmp_path):
     assert collect(second, engine=SerialEngine()).rounds == 900
     with pytest.raises(LogError, match="again"):
         collect(first, engine=SerialEngine())
-    with pytest.raises(ValueError, match="of the same view"):
-        Statistics(first).merge(collect(second).packed())
-
-
-def test_rounds_that_the_log_does_not_have(tmp_path):
-    with pytest.raises(LogError, match="has 600 rounds, so there are none from round 600 on"):
-        collect(View(little_log(tmp_path)), 600)

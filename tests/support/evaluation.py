@@ -78,6 +78,17 @@ def write_log(
         return writer.finish(ReadReport())
 
 
+def log_of(path: Path, chosen: np.ndarray, reward: np.ndarray, propensity: np.ndarray, *, arms: str = "ab") -> Log:
+    """A log of arms that nothing but their names tells apart, with the constant as the only feature."""
+    n = len(chosen)
+    with LogWriter(path, kind="test", user=["1"], arm=["1"]) as writer:
+        pool = writer.tables.pool([writer.tables.arm(name, np.ones(1)) for name in arms])
+        writer.source()
+        user = np.ones((n, 1))
+        writer.write(Batch(np.arange(n), np.full(n, pool), chosen, reward, propensity, no_places(n), user))
+        return writer.finish(ReadReport())
+
+
 class Plain:
     """Everything the plain formulas need, round by round."""
 
