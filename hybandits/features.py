@@ -45,10 +45,7 @@ def split_name(name: str) -> tuple[str, str]:
     if base not in MAPS:
         raise ValueError(f"features must be one of {', '.join(MAPS)}, got {name!r}")
     if plus + rest not in PAIR_PLACES:
-        places = ", ".join(
-            f"{base}{suffix} (at the end of {' and '.join(where)})" for suffix, where in list(PAIR_PLACES.items())[1:]
-        )
-        raise ValueError(f"features {name!r} is not known: with pair features there are {places}")
+        raise ValueError(f"features {name!r} is not known: with pair features there are {base}+pair, :z and :xz")
     return base, PAIR_PLACES[plus + rest]
 
 
@@ -62,15 +59,8 @@ class FeatureMap:
     Parameters
     ----------
     name : {"das", "li", "shared", "disjoint"}, perhaps followed by "+pair", "+pair:z" or "+pair:xz"
-        Which features are computed:
-
-        - "das": x = vec(u v'), z = v (Das & Sinha 2024);
-        - "li": x = vec(u v'), z = u (Li et al. 2010);
-        - "shared": x = vec(u v'), no z;
-        - "disjoint": no x, z = u.
-
-        With "+pair", x ends with p, so that all arms share its effect; with "+pair:z", z ends with p, so that every
-        arm learns an effect of its own; with "+pair:xz" both do.
+        The features that are computed; see `MAPS`. With "+pair", x ends with p, so that all arms share its effect; with
+        "+pair:z", z ends with p, so that every arm learns an effect of its own; with "+pair:xz" both do.
     user : int
         Length of the user's vector u.
     arm : int
@@ -91,12 +81,6 @@ class FeatureMap:
     >>> x, z = features([1, 2, 3], [10, 20])
     >>> x.tolist(), z.tolist()
     ([10.0, 20.0, 30.0, 20.0, 40.0, 60.0], [10.0, 20.0])
-
-    With the distance and the price for this user as pair features:
-
-    >>> x, z = FeatureMap("das+pair", 1, 1, 2)([1], [[10], [20]], [[0.3, 5], [0.7, 4]])
-    >>> x.tolist()
-    [[10.0, 0.3, 5.0], [20.0, 0.7, 4.0]]
     """
 
     name: str
@@ -152,8 +136,11 @@ class FeatureMap:
             v = checks.array("v", v if several else [v], 2, self.arm, words)
         n = len(v)
         x, z = _empty((n, self.d1)), _empty((n, self.d2))
-        pairs = self._checked_pairs(p, n, several) if self.pair or p is not None else _empty((n, 0))
-        fill_crossed(self.code, u[None], v, pairs[None], x[None], z[None])
+        if self.pair == 0 and p is None:
+            p = _empty((n, 0))
+        elif not (self.pair and ready(p, (n, self.pair))):
+            p = self._checked_pairs(p, n, several)
+        fill_crossed(self.code, u[None], v, p[None], x[None], z[None])
         return (x, z) if several else (x[0], z[0])
 
     def crossed(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -171,17 +158,13 @@ class FeatureMap:
 
     def _checked_pairs(self, p: Any, n: int, several: bool) -> FloatArray:
         if not self.pair:
-            raise ValueError(
-                f"p is given, but the map {self.name} has no pair features: leave it out, or use another map"
-            )
+            raise ValueError(f"p is given, but the map {self.name} has no pair features: leave it out")
         if p is None:
             raise ValueError(f"p is missing: the map {self.name} needs the {self.pair} pair features of every arm")
-        if not ready(p, (n, self.pair)):
-            words = f"length {self.pair}, the pair features of an arm, or one such row per arm"
-            p = checks.array("p", p if several else [p], 2, self.pair, words)
-            if len(p) != n:
-                raise ValueError(f"p has {len(p)} rows, but v has {n}: give one row per arm to each")
-        pairs: FloatArray = p
+        words = f"length {self.pair}, the pair features of an arm, or one such row per arm"
+        pairs = checks.array("p", p if several else [p], 2, self.pair, words)
+        if len(pairs) != n:
+            raise ValueError(f"p has {len(pairs)} rows, but v has {n}: give one row per arm to each")
         return pairs
 
 
@@ -600,7 +583,7 @@ class _Side:
         if type(data) is np.ndarray and data.dtype.names is None and self.features:
             if ready(data, (len(data) if data.ndim else 0, self.width)):
                 return data
-            words = f"shape (n, {self.width}), as {self.what}_vectors returns it"
+            words = f"shape (n, {self.width}), one row for each"
             return checks.array(f"{self.what}s", data, 2, self.width, words)
         if not self.features:
             return np.ones((self._size(data), self.width))
@@ -683,6 +666,8 @@ class Features:
 
     Attributes
     ----------
+    user, arm, pair : dict
+        The features by name; None for those that are only named so far.
     fitted : bool
         Whether all columns are known. They are from the start unless something has to be found in data.
     d1, d2 : int
@@ -708,13 +693,6 @@ class Features:
     >>> policy.save("page.npz")
     >>> Features.of(load("page.npz"))
     Features(user=['age'], arm=['topic'], map='das'): d1=8, d2=4
-
-    What is known of the user and each candidate comes third:
-
-    >>> features = Features(user={"age": "number"}, pair={"distance": "number"})
-    >>> x, z = features({"age": 31}, ["a17", "b4"], [{"distance": 0.3}, {"distance": 1.2}])
-    >>> features.names_x, x.tolist()
-    (['constant', 'user.age', 'pair.distance'], [[1.0, 31.0, 0.3], [1.0, 31.0, 1.2]])
     """
 
     def __init__(
@@ -733,6 +711,7 @@ class Features:
         self._user, self._arm = _Side("user", user, constant), _Side("arm", arm, constant)
         self._pair = _Side("pair", pair, False)
         self._sides = self._user, self._arm, self._pair
+        self.user, self.arm, self.pair = (side.features for side in self._sides)
         if map is None:
             map = "das" if self._arm.features else "li"
         self._base, pair_in = split_name(map)
@@ -754,21 +733,6 @@ class Features:
         if self.fitted:
             self._lay_out()
 
-    @property
-    def user(self) -> dict[str, Feature | None]:
-        """The user's features by name; None for those that are only named so far."""
-        return dict(self._user.features)
-
-    @property
-    def arm(self) -> dict[str, Feature | None]:
-        """The arms' features by name; None for those that are only named so far."""
-        return dict(self._arm.features)
-
-    @property
-    def pair(self) -> dict[str, Feature | None]:
-        """The features of a user and an arm together by name; None for those that are only named so far."""
-        return dict(self._pair.features)
-
     def _checked_interactions(self, given: Any) -> str | list[tuple[str, str]]:
         if isinstance(given, str):
             if given != "all":
@@ -776,18 +740,17 @@ class Features:
             return given
         if self._base == "disjoint":
             raise ValueError('map "disjoint" has no products, so there are no interactions: leave them out')
-        pairs = []
-        for pair in given:
-            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-                raise ValueError(f"interactions holds {checks.short(pair)}: pass pairs, as (user feature, arm feature)")
-            for side, name in zip((self._user, self._arm), pair, strict=True):
-                if name not in side.features:
-                    raise ValueError(
-                        f"interactions has an unknown {side.what} feature {checks.short(name)}"
-                        f"{checks.nearest(name, side.features)}: the {side.what} features are "
-                        f"{', '.join(side.features) or 'none'}"
-                    )
-            pairs.append((pair[0], pair[1]))
+        given = list(given)
+        pairs = [tuple(pair) for pair in given if isinstance(pair, Sequence) and not isinstance(pair, str)]
+        if len(pairs) != len(given) or any(len(pair) != 2 for pair in pairs):
+            raise ValueError(f"interactions are {checks.short(given)}: pass pairs, as (user feature, arm feature)")
+        for side, name in ((side, name) for pair in pairs for side, name in zip(self._sides, pair, strict=False)):
+            if name not in side.features:
+                raise ValueError(
+                    f"interactions has an unknown {side.what} feature {checks.short(name)}"
+                    f"{checks.nearest(name, side.features)}: the {side.what} features are "
+                    f"{', '.join(side.features) or 'none'}"
+                )
         return pairs
 
     def _lay_out(self) -> None:
@@ -923,15 +886,6 @@ class Features:
         self._needs_fitting()
         return self._arm.vectors(arms)
 
-    def pair_vectors(self, pairs: Any) -> FloatArray:
-        """Return the vectors p of a user and arms together, one row for every arm."""
-        self._needs_fitting()
-        if not self._pair.features:
-            raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
-        if pairs is None:
-            raise ValueError(f"pairs are missing: pass {', '.join(self._pair.features)} of the user and every arm")
-        return self._pair.vectors(pairs)
-
     def _pairs_of(self, pairs: Any, n: int, arms: Any = None) -> FloatArray | None:
         """Return the vectors p of n arms; where both are given by id, in the order of the arms."""
         if pairs is None and not self._pair.features:
@@ -942,7 +896,11 @@ class Features:
                     f"pairs and arms are of different arms, such as {min(differing, key=str)!r}: pass the same ids"
                 )
             pairs = [pairs[name] for name in arms]
-        p = self.pair_vectors(pairs)
+        if not self._pair.features:
+            raise ValueError("pairs are given, but there are no pair features: name them in pair, or leave pairs out")
+        if pairs is None:
+            raise ValueError(f"pairs are missing: pass {', '.join(self._pair.features)} of the user and every arm")
+        p = self._pair.vectors(pairs)
         if len(p) != n:
             raise ValueError(f"there are {n} arms and {len(p)} pairs: pass one of each per row")
         return p
@@ -968,13 +926,6 @@ class Features:
     def crossed(self, users: Any, arms: Any) -> tuple[FloatArray, FloatArray]:
         """Return x (B, n, d1) and z (B, n, d2) for B users and the same n arms, for `choose_batch`.
 
-        Parameters
-        ----------
-        users : pandas, polars or pyarrow table, list of dicts, or mapping of names to columns
-            One row for every decision.
-        arms : as for a call
-            The candidates of all decisions.
-
         Examples
         --------
         >>> features = Features(user={"age": "number"})
@@ -990,11 +941,8 @@ class Features:
     def rows(self, users: Any, arms: Any, pairs: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return x (n, d1) and z (n, d2) for n users and one arm each, for `learn_batch`.
 
-        Parameters
-        ----------
-        users, arms, pairs : pandas, polars or pyarrow table, list of dicts, or mapping of names to columns
-            One row for every reward: the user, the arm that was played and, if there are pair features, what is known
-            of the two together.
+        Every argument has one row for every reward: the user, the arm that was played and, if there are pair features,
+        what is known of the two together.
 
         Examples
         --------

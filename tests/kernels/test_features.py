@@ -89,7 +89,7 @@ def test_pair_features_end_x_or_z(mode: str, name: str, du: int, dv: int, dp: in
 
 
 def test_pair_features_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"'das\+pairs' is not known: .* das\+pair \(at the end of x\), das\+pair:z"):
+    with pytest.raises(ValueError, match=r"'das\+pairs' is not known: .* das\+pair, :z and :xz"):
         FeatureMap("das+pairs", 1, 1, 1)
     with pytest.raises(ValueError, match=r"the map das has no place for 2 pair features: use das\+pair"):
         FeatureMap("das", 1, 1, 2)
