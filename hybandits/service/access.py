@@ -59,9 +59,7 @@ def read_tokens(path: str | None) -> Tokens:
         raise ValueError(f"{path} is not UTF-8 ({problem.reason}): write the token as plain text") from None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not 1 <= len(lines) <= 2:
-        raise ValueError(
-            f"{path} has {len(lines)} lines, expected one token, or two: the second is needed for arms and promote"
-        )
+        raise ValueError(f"{path} has {len(lines)} lines, expected one token, or a second one for arms and promote")
     for line in lines:
         if len(line) < 16 or not line.isascii() or not line.isprintable():
             raise ValueError(f"{path} has a token of {len(line)} characters: use at least 16 printable ASCII ones")

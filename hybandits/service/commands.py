@@ -26,12 +26,7 @@ Given = Annotated[str, msgspec.Meta(max_length=LONGEST)] | int | float | bool | 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 Ids = Annotated[list[Id], msgspec.Meta(min_length=1, max_length=MOST)]
 
-NAMED_CANDIDATES = {
-    "type": ["array", "null"],
-    "items": {"type": "string", "minLength": 1, "maxLength": LONGEST},
-    "minItems": 1,
-    "maxItems": MOST,
-}
+NAMED_CANDIDATES = {**msgspec.json.schema(Ids), "type": ["array", "null"]}
 """JSON schema of candidates, which are decoded only if the same list has not been seen before."""
 
 

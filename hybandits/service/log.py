@@ -338,7 +338,7 @@ class Transaction(Reading):
     def begin(self, rows: Sequence[Row]) -> None:
         """Add the first rows of a log, whose numbers are in order. A log that has rows is refused."""
         if self._last:
-            raise StoreError(not_empty(self.name))
+            raise StoreError(f"The log {self.name} has rows already: {NEW_NAME}")
         self._insert(rows)
 
     def _insert(self, rows: Sequence[Row]) -> None:
@@ -365,6 +365,9 @@ class Transaction(Reading):
 
 START = "start it with hybandits serve bandit.toml, or give another --store."
 """The remedy where there is no log."""
+
+NEW_NAME = "give the name of a log that is not there yet."
+"""The remedy where a new log has rows."""
 
 LAST = "SELECT coalesce(max(row), 0) FROM log"
 """The number of the last row."""
@@ -473,17 +476,7 @@ class Store(Reading):
             if schema != SCHEMA:
                 raise StoreError(f"{self.name} has schema {schema}, this version of hybandits reads {SCHEMA}")
         if not create and self.last()[0] == 0:
-            raise StoreError(empty(self.name))
-
-
-def empty(name: str) -> str:
-    """Return the message where a log has no rows."""
-    return f"The log {name} is empty: start it with hybandits serve bandit.toml."
-
-
-def not_empty(name: str) -> str:
-    """Return the message where a new log has rows."""
-    return f"The log {name} has rows already: give the name of a log that is not there yet."
+            raise StoreError(f"The log {self.name} is empty: {START}")
 
 
 def open_store(address: str, *, create: bool = True) -> Store:

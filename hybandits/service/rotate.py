@@ -6,20 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hybandits.service.log import (
-    DECISION,
-    FEW,
-    Arm,
-    Continued,
-    Decision,
-    Ended,
-    Reading,
-    Retired,
-    Row,
-    Store,
-    StoreError,
-    not_empty,
-)
+from hybandits.service import log
 from hybandits.service.model_state import ModelState, continued
 
 TOGETHER = 1_000
@@ -34,7 +21,7 @@ class Rotated(NamedTuple):
     digest: str
 
 
-def rotate(old: Store, new: Store, *, since: int) -> Rotated:
+def rotate(old: log.Store, new: log.Store, *, since: int) -> Rotated:
     """End a log and let a new one, which has no rows, continue it.
 
     Decisions of the time `since` (microseconds since 1970) or later are copied with their rewards, as are all whose
@@ -42,76 +29,76 @@ def rotate(old: Store, new: Store, *, since: int) -> Rotated:
     second does not happen, call `rotate` again with the same logs.
     """
     if new.last()[0]:
-        raise StoreError(not_empty(new.name))
+        raise log.StoreError(f"The log {new.name} has rows already: {log.NEW_NAME}")
     state, ended = _end(old, new)
     snapshot = state.snapshot()
     if snapshot.digest != ended.digest:
         wrong = f"ended with a model of the fingerprint {ended.fingerprint}, and here it is {snapshot.fingerprint}"
-        raise StoreError(f"The log {old.name} {wrong}: rotate it where it ended.")
+        raise log.StoreError(f"The log {old.name} {wrong}: rotate it where it ended.")
     rows = list(_copied(old, state, since))
     number = state.row + 2
-    begins = Continued(old.name, snapshot.fingerprint, snapshot.digest, snapshot.content)
+    begins = log.Continued(old.name, snapshot.fingerprint, snapshot.digest, snapshot.content)
     with new.writing() as transaction:
-        transaction.begin([*rows, Row(number, state.time, begins)])
-    return Rotated(number, sum(isinstance(row.content, Decision) for row in rows), snapshot.digest)
+        transaction.begin([*rows, log.Row(number, state.time, begins)])
+    return Rotated(number, sum(isinstance(row.content, log.Decision) for row in rows), snapshot.digest)
 
 
-def _end(old: Store, new: Store) -> tuple[ModelState, Ended]:
+def _end(old: log.Store, new: log.Store) -> tuple[ModelState, log.Ended]:
     state = ModelState.restored(old)
     if state is None:
-        raise StoreError(f"The log {old.name} is empty.")
+        raise log.StoreError(f"The log {old.name} is empty.")
     with old.writing() as transaction:
         state.apply(transaction.rows(state.row), transaction)
         if state.ended is None:
             snapshot = state.snapshot()
-            ended = Ended(new.name, snapshot.fingerprint, snapshot.digest)
-            transaction.append([Row(state.row + 1, state.time, ended)])
+            ended = log.Ended(new.name, snapshot.fingerprint, snapshot.digest)
+            transaction.append([log.Row(state.row + 1, state.time, ended)])
             return state, ended
     if state.ended != new.name:
-        raise StoreError(f"The log {old.name} was rotated before and goes on in {state.ended}.")
+        raise log.StoreError(f"The log {old.name} was rotated before and goes on in {state.ended}.")
     (last,) = old.by_number([state.row])
-    assert isinstance(last.content, Ended)
+    assert isinstance(last.content, log.Ended)
     before = ModelState.restored(old, state.row - 1)
     assert before is not None
     return before, last.content
 
 
-def _copied(old: Reading, state: ModelState, since: int) -> Iterator[Row]:
+def _copied(old: log.Reading, state: ModelState, since: int) -> Iterator[log.Row]:
     """Yield the rows that the new log needs, in their order: decisions, rewards, settings and arms.
 
     Of the rows of an arm before the decisions, the first, which says the order of arms, and the last are enough.
     """
     closed = state.row if state.bandit.window is None else state.closed
-    decisions = [row for row in old.rows(0, state.row, [DECISION]) if row.number > closed or row.time >= since]
+    decisions = [row for row in old.rows(0, state.row, [log.DECISION]) if row.number > closed or row.time >= since]
     meant = min((row.decision.version for row in decisions), default=state.row)
-    rows = [row for row in old.rows(0, state.row, FEW) if not isinstance(row.content, Arm | Retired)]
+    rows = [row for row in old.rows(0, state.row, log.FEW) if not isinstance(row.content, log.Arm | log.Retired)]
     rows += _arms(old, meant)
-    rows += [row for row in old.rows(meant, state.row, FEW) if isinstance(row.content, Arm | Retired)]
+    rows += [row for row in old.rows(meant, state.row, log.FEW) if isinstance(row.content, log.Arm | log.Retired)]
     for start in range(0, len(decisions), TOGETHER):
         events = [row.decision.event for row in decisions[start : start + TOGETHER]]
         rows += [event.reward for event in old.find(events).values() if event.reward is not None]
     yield from sorted([*rows, *decisions], key=lambda row: row.number)
 
 
-def _arms(old: Reading, upto: int) -> Iterator[Row]:
-    first: dict[str, Row] = {}
-    last: dict[str, Row] = {}
-    for row in old.rows(0, upto, FEW):
-        if isinstance(row.content, Arm | Retired):
+def _arms(old: log.Reading, upto: int) -> Iterator[log.Row]:
+    first: dict[str, log.Row] = {}
+    last: dict[str, log.Row] = {}
+    for row in old.rows(0, upto, log.FEW):
+        if isinstance(row.content, log.Arm | log.Retired):
             first.setdefault(row.content.arm, row)
             last[row.content.arm] = row
     yield from {row.number: row for row in (*first.values(), *last.values())}.values()
 
 
-def contradiction(new: Store, old: Store) -> str | None:
+def contradiction(new: log.Store, old: log.Store) -> str | None:
     """Return in words why a log does not begin where another one ended; None if it does."""
     begins = continued(new)
     if begins is None:
         return f"{new.name} begins anew, and continues no log"
     (last,) = old.by_number([old.last()[0]])
     first, end = begins.content, last.content
-    assert isinstance(first, Continued)
-    if not isinstance(end, Ended):
+    assert isinstance(first, log.Continued)
+    if not isinstance(end, log.Ended):
         return f"{old.name} has not ended"
     if (begins.number, first.digest) != (last.number + 1, end.digest):
         return (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from hybandits.service.log import LAST, SCHEMA, START, TABLES, Result, Store, StoreError, Values, empty
+from hybandits.service.log import LAST, SCHEMA, START, TABLES, Result, Store, StoreError, Values
 
 CHECKPOINT_PAGES = 1_000
 """So many further pages of the WAL are copied into the file at a time."""
@@ -78,7 +78,7 @@ class SqliteStore(Store):
             wrong = f"{self.path} belongs to another program: it has the table {min(tables)!r}"
             raise StoreError(f"{wrong}. Give the path of a log or of a new file.")
         if not create and not has_rows:
-            raise StoreError(empty(self.name))
+            raise StoreError(f"The log {self.name} is empty: {START}")
 
     def _connect(self) -> apsw.Connection:
         with self._errors():

@@ -200,8 +200,8 @@ def test_what_is_wrong_is_said_in_a_line(
     ("command", "store", "words"),
     [
         (("verify",), "other.db", "other.db belongs to another program: it has the table 'orders'"),
-        (("snapshot",), "empty.db", "The log empty.db is empty: start it with hybandits serve bandit.toml."),
-        (("promote", "even"), "no-rows.db", "The log no-rows.db is empty: start it with hybandits serve bandit.toml."),
+        (("snapshot",), "empty.db", "The log empty.db is empty: start it with hybandits serve bandit.toml"),
+        (("promote", "even"), "no-rows.db", "The log no-rows.db is empty: start it with hybandits serve bandit.toml"),
         (("export", "out"), ".", ". cannot be used"),
         (("rotate", "out.db"), "other.db", "other.db belongs to another program: it has the table 'orders'"),
     ],
