@@ -18,6 +18,9 @@ from hybandits.foundation.checks import FloatArray, ready
 from hybandits.kernels import arrow
 from hybandits.kernels.decisions import RidgeRule
 
+NO_BOUNDS: FloatArray = np.zeros(5)
+"""Coefficients of gamma for rules that have none."""
+
 
 class OnlineEstimator(ArmTable):
     """Checks and slots of an estimator that learns row by row; subclasses do the arithmetic."""
@@ -194,10 +197,12 @@ class HybridRidge(OnlineEstimator):
         """What the kernels that learn take behind a row."""
         return self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score, self.rounds
 
-    def rule(self, code: int, noise: float = 1.0, coefficients: FloatArray | None = None) -> RidgeRule:
+    def rule(
+        self, code: int, noise: float = 1.0, coefficients: FloatArray = NO_BOUNDS, by_arm: bool = False
+    ) -> RidgeRule:
         """Return a rule for choosing by this estimator, as kernels for batches and loops take it."""
         blocks = self.arm_factor, self.arm_score, self.pulls, self.shared_factor, self.shared_score
-        return RidgeRule(code, *blocks, self.ridge, noise, np.zeros(5) if coefficients is None else coefficients)
+        return RidgeRule(code, *blocks, self.ridge, noise, coefficients, by_arm)
 
     def _reserve(self, capacity: int) -> None:
         factor = grown(self.arm_factor, capacity * arrow.factor_size(self.d2, self.d1))

@@ -168,66 +168,6 @@ def rotate_row(factor, f, score, h, d, m, row, rhs, c, s):
 
 
 @kernel
-def rotate_both(factor, first, g, rhs, other, second, h, other_rhs, f, d, m, row, other_row, c, s):
-    """`rotate_row` of two rows into two factors of the same shape; c and s are those of the second.
-
-    Every rotation waits for the one before it. Two independent ones side by side take hardly longer than one alone.
-    Returns what is left of both right-hand sides.
-    """
-    o = f
-    for k in range(d):
-        n = d - k + m
-        b = load1(row, k)
-        a = load1(factor, o)
-        b2 = load1(other_row, k)
-        a2 = load1(other, o)
-        ck, sk, c2, s2 = 1.0, 0.0, 1.0, 0.0
-        r = math.sqrt(a * a + b * b)
-        r2 = math.sqrt(a2 * a2 + b2 * b2)
-        if b * b != 0.0:
-            ck = a / r
-            sk = b / r
-            store1(factor, o, r)
-        if b2 * b2 != 0.0:
-            c2 = a2 / r2
-            s2 = b2 / r2
-            store1(other, o, r2)
-        store1(c, k, c2)
-        store1(s, k, s2)
-        cv, sv, nv = splat4(ck), splat4(sk), splat4(-sk)
-        cw, sw, nw = splat4(c2), splat4(s2), splat4(-s2)
-        i = 1
-        while i + 4 <= n:
-            up = load4(factor, o + i)
-            down = load4(row, k + i)
-            up2 = load4(other, o + i)
-            down2 = load4(other_row, k + i)
-            store4(factor, o + i, muladd4(sv, down, mul4(cv, up)))
-            store4(row, k + i, muladd4(nv, up, mul4(cv, down)))
-            store4(other, o + i, muladd4(sw, down2, mul4(cw, up2)))
-            store4(other_row, k + i, muladd4(nw, up2, mul4(cw, down2)))
-            i += 4
-        while i < n:
-            up1 = load1(factor, o + i)
-            down1 = load1(row, k + i)
-            store1(factor, o + i, ck * up1 + sk * down1)
-            store1(row, k + i, ck * down1 - sk * up1)
-            up1 = load1(other, o + i)
-            down1 = load1(other_row, k + i)
-            store1(other, o + i, c2 * up1 + s2 * down1)
-            store1(other_row, k + i, c2 * down1 - s2 * up1)
-            i += 1
-        q = load1(first, g + k)
-        store1(first, g + k, ck * q + sk * rhs)
-        rhs = ck * rhs - sk * q
-        q = load1(second, h + k)
-        store1(second, h + k, c2 * q + s2 * other_rhs)
-        other_rhs = c2 * other_rhs - s2 * q
-        o += n
-    return rhs, other_rhs
-
-
-@kernel
 def reflect_rows(factor, f, score, h, d, m, rows, g, count, stride, rhs):
     """`rotate_row` of several rows at once, by Householder reflections: row i is rows[g + i stride :], its right-hand
     side rhs[i]. What is left of them stays there.

@@ -27,7 +27,6 @@ from hybandits.kernels.arrow import (
     factor_size,
     reflect_rows,
     refresh_block,
-    rotate_both,
     rotate_inverse,
     rotate_row,
     score_rows,
@@ -37,6 +36,10 @@ from hybandits.kernels.arrow import (
     within_limit,
 )
 from hybandits.kernels.evidence import (
+    Arms,
+    Data,
+    Model,
+    Posterior,
     differs,
     gather_rows,
     rank_of,
@@ -392,10 +395,8 @@ def learn_with_settings(slot, x, z, reward, model):
     count_row(row, d1, d2, reward, state, model.features)
     f = slot * factor_size(d2, d1)
     h = slot * score_size(d2, d1)
-    left_plain, left = rotate_both(
-        data.arm, data.arm_rhs, slot * d2, reward, posterior.arm_factor, posterior.arm_score, h, reward, f, d2, d1,
-        plain, row, c, s,
-    )  # fmt: skip
+    left_plain = rotate_row(data.arm, f, data.arm_rhs, slot * d2, d2, d1, plain, reward, c, s)
+    left = rotate_row(posterior.arm_factor, f, posterior.arm_score, h, d2, d1, row, reward, c, s)
     rotate_inverse(posterior.arm_score, h, d2, c, s, e)
     update_cross(posterior.arm_score, h, d2, d1, row, e)
     if arms.rank[slot] < d2:
@@ -409,10 +410,8 @@ def learn_with_settings(slot, x, z, reward, model):
         rotate_row(posterior.next_factor, start, posterior.next_rhs, start, d1, start, kept, kept_left, c, s)
     for k in range(d1):
         e[k] = 0.0
-    unexplained, _ = rotate_both(
-        data.shared, data.shared_rhs, start, left_plain, posterior.shared_factor, posterior.shared_score, start, left,
-        start, d1, start, rest_plain, rest, c, s,
-    )  # fmt: skip
+    unexplained = rotate_row(data.shared, start, data.shared_rhs, start, d1, start, rest_plain, left_plain, c, s)
+    rotate_row(posterior.shared_factor, start, posterior.shared_score, start, d1, start, rest, left, c, s)
     state.residual += unexplained * unexplained
     rotate_inverse(posterior.shared_score, start, d1, c, s, e)
     arms.pulls[slot] += 1
@@ -423,6 +422,18 @@ def learn_with_settings(slot, x, z, reward, model):
         refresh_block(posterior.shared_factor, start, posterior.shared_score, start, d1, start)
     schedule_refresh(new, state)
     return 2 if state.phase > 0 else 1
+
+
+@kernel
+def as_model(arrays):
+    """The `Model` of all its arrays, in their order."""
+    return Model(Data(*arrays[:6]), Arms(*arrays[6:12]), Posterior(*arrays[12:18]), *arrays[18:])
+
+
+@kernel
+def learn_flat(slot, x, z, reward, arrays):
+    """`learn_with_settings` for `as_model`."""
+    return learn_with_settings(slot, x, z, reward, as_model(arrays))
 
 
 # ------------------------------------------------------------------ whole models

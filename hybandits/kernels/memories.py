@@ -20,7 +20,7 @@ import numpy as np
 
 from hybandits.foundation.compiling import kernel
 from hybandits.kernels.arrow import LIMIT, within_limit
-from hybandits.kernels.empirical_bayes import learn_with_settings, score_at_learned
+from hybandits.kernels.empirical_bayes import as_model, learn_with_settings, score_at_learned
 from hybandits.kernels.random import MODEL, uniform
 
 MODELS = 3
@@ -118,6 +118,12 @@ def learn_by_all(slot, x, z, reward, models, weights):
     for k in range(MODELS):
         outcome = max(outcome, learn_with_settings(slot, x, z, reward, models[k]))
     return 3 if models[-1].state[0].refreshes > refreshes else outcome
+
+
+@kernel
+def learn_flat(slot, x, z, reward, first, second, third, weights):
+    """`learn_by_all` for three models `as_model`."""
+    return learn_by_all(slot, x, z, reward, (as_model(first), as_model(second), as_model(third)), weights)
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import math
 import os
 import threading
@@ -364,7 +365,11 @@ class Policy(Lockable, ABC):
         with self._lock:
             candidates = self._candidates(x, z, arms, key is None)
             stream = RandomStream(self._key, self._decisions) if key is None else self._stream(key)
-            choice = self._choice(candidates, stream)
+            picked = self._pick(candidates, stream)
+            index = picked[0]
+            if index < 0:
+                raise not_finite(candidates.x, candidates.z)
+            choice = Choice(candidates.arms[index], *picked)
             if floor is not None:
                 drawn = self._randomize(self._propensities(candidates, stream)[None], [stream], floor)
                 index = int(drawn.indices[0])
@@ -424,7 +429,7 @@ class Policy(Lockable, ABC):
             self._examine(*batch.features(b))
         if self._draws:
             self._decisions += batch.size
-        chosen = [batch.ids_of(b)[i] for b, i in enumerate(indices.tolist())]
+        chosen = [ids[i] for ids, i in zip(itertools.cycle(batch.ids), indices.tolist(), strict=False)]
         return Choices(chosen, indices, means, widths, propensities, [None] * batch.size)
 
     @synchronized

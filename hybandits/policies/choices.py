@@ -121,10 +121,6 @@ class Batch(NamedTuple):
         """The number of decisions."""
         return len(self.x)
 
-    def ids_of(self, b: int) -> Sequence[Hashable]:
-        """The ids of all rows of decision b."""
-        return self.ids[b if len(self.ids) > 1 else 0]
-
     def features(self, b: int) -> tuple[FloatArray, FloatArray]:
         """x and z of the candidates of decision b."""
         return (self.x[b][self.mask[b]], self.z[b][self.mask[b]]) if len(self.mask) else (self.x[b], self.z[b])
@@ -132,7 +128,7 @@ class Batch(NamedTuple):
     def candidates(self, b: int) -> tuple[FloatArray, FloatArray, list[Hashable], Slots]:
         """x, z and ids of the candidates of decision b, and their rows."""
         rows = np.flatnonzero(self.mask[b]) if len(self.mask) else np.arange(self.x.shape[1])
-        ids = self.ids_of(b)
+        ids = self.ids[b if len(self.ids) > 1 else 0]
         return *self.features(b), [ids[i] for i in rows.tolist()], rows
 
     def check_finite(self) -> None:

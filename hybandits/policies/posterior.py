@@ -125,18 +125,25 @@ class PosteriorPolicy(RidgePolicy):
 
     def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
         x, z, _, slots = candidates
-        model = self._model(stream)
+        estimator: Any = self._table
         key, decision, keyed = stream
         if self._learns:
+            scoring = estimator.drawn(stream).scoring
             index, mean, width, propensity = decisions.choose_learned(
-                self.rule, x, z, slots, *model.scoring, key, keyed, decision
+                self.rule, x, z, slots, *scoring, key, keyed, decision
             )
         else:
             index, mean, width, propensity = decisions.choose_posterior(
-                self.rule, x, z, slots, model.arm_score, model.shared_score, model.ridge, self.noise, NOTHING, key,
-                keyed, decision,
+                self.rule, x, z, slots, estimator.arm_score, estimator.shared_score, estimator.ridge, self.noise,
+                NOTHING, key, keyed, decision,
             )  # fmt: skip
-        return index, mean, width, propensity if propensity == propensity else None  # NaN: not known
+        if propensity != propensity:  # NaN: not known
+            propensity = self._estimated(index, candidates, stream)
+        return index, mean, width, propensity
+
+    def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float | None:
+        """The probability of a choice whose rule does not know it, None if it is not estimated."""
+        return None
 
     def _rank(self, candidates: Candidates, stream: RandomStream, m: int) -> Choices:
         return super()._rank(candidates, stream, m)._replace(propensities=np.full(m, 1.0 / len(candidates.arms)))
@@ -248,13 +255,9 @@ class HyThompson(PosteriorPolicy):
         self.propensity_draws = checks.count("propensity_draws", propensity_draws, least=0, why=why)
         super().__init__(d1=d1, d2=d2, noise=noise, scale=scale, memory=memory, seed=seed)
 
-    def _pick(self, candidates: Candidates, stream: RandomStream) -> Picked:
-        picked = super()._pick(candidates, stream)
-        if picked[3] is not None or not self.propensity_draws or picked[0] < 0:
-            return picked
-        return *picked[:3], self._estimated(picked[0], candidates, stream)
-
-    def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float:
+    def _estimated(self, index: int, candidates: Candidates, stream: RandomStream) -> float | None:
+        if not self.propensity_draws or index < 0:
+            return None
         draws = self._draws_of_estimates
         return float((1 + draws * self._shares(candidates, stream)[index, 0]) / (1 + draws))
 

@@ -89,7 +89,7 @@ class UCBPolicy(RidgePolicy):
 
     def kernel_rule(self) -> decisions.RidgeRule:
         """The rule and its estimator, as kernels for batches and loops take them."""
-        return self._table.rule(decisions.BOUNDS, 1.0, self._coefficients)._replace(by_arm=self._by_arm)
+        return self._table.rule(decisions.BOUNDS, 1.0, self._coefficients, self._by_arm)
 
     def _pick_batch(self, batch: Batch, slots: Slots, threads: int) -> tuple[Any, ...]:
         rule = self.kernel_rule()
