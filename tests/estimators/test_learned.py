@@ -12,7 +12,6 @@ from tests.support.learned_oracle import Rows, fading, make_rows, solve, step, w
 from tests.support.learned_rows import (
     finish,
     learn_slowly,
-    prior_of,
     rebuild,
     saved,
     scales_of,
@@ -118,20 +117,17 @@ def test_an_intercept_carries_the_level_to_arms_unlike_those_that_were_played() 
         assert 0.05 < width[0] * estimator.models[0].noise < 1.0
 
 
-def test_refreshing_reaches_a_fixed_point_that_does_not_depend_on_the_order() -> None:
+@pytest.mark.parametrize("memory", [None, 30.0])
+def test_refreshing_reaches_the_fixed_point(memory: float | None) -> None:
     rows = make_rows(3)
-    estimator = taught(rows)
+    estimator = taught(rows, memory=memory)
     estimator.refresh()
-    after, m = step(rows, scales_of(estimator), 6)
+    after, m = step(rows, scales_of(estimator), 6, memory)
     assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-8)
-    backwards = taught(Rows(*(part[::-1] for part in rows)))
-    backwards.refresh()
-    assert_allclose(settings(backwards), settings(estimator), rtol=1e-9)
-    assert_allclose(backwards.theta, estimator.theta, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_refreshing_few_rewards_does_not_depend_on_the_order_either(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_refreshing_few_rewards_does_not_depend_on_the_order(seed: int) -> None:
     """Clicks, and rewards without any noise, fewer than parameters: the settings are where the steps end from the
     centres, and these depend on the data alone."""
     rows = make_rows(seed, n=10, d1=3, d2=2, arms=4, noise=0.0)
@@ -179,13 +175,6 @@ def test_scaling_rewards_or_a_feature_by_a_power_of_two_scales_the_estimates_to_
     smaller = taught(rows._replace(x=x))
     assert_array_equal(smaller.theta, plain.theta * np.array([1.0, 2.0**20, 1.0, 1.0]))
     assert smaller.models[0].noise == plain.models[0].noise
-
-
-def test_features_of_very_different_size_at_once() -> None:
-    rows = make_rows(7)
-    sizes = np.array([1e-6, 1.0, 1e6, 1.0])
-    scaled, plain = taught(rows._replace(x=rows.x * sizes)), taught(rows)
-    assert_allclose(scaled.theta * sizes, plain.theta, rtol=1e-6)
 
 
 def test_rewards_of_zero_teach_no_settings_and_the_first_other_one_does() -> None:
@@ -325,21 +314,25 @@ def test_rare_one_hot_features_keep_their_scale() -> None:
     assert_allclose(estimator.theta - estimator.theta.mean(), effects, atol=0.15)
 
 
-def test_merging_equals_learning_everything() -> None:
-    rows = make_rows(8)
-    first, second = (Rows(*(part[k::2] for part in rows)) for k in (0, 1))
-    whole, merged, other = taught(rows), taught(first), taught(second)
-    before = saved(other)
-    merged.merge(other)
-    whole.refresh()
-    assert_allclose(merged.theta, whole.theta, rtol=1e-7)
-    assert_allclose(settings(merged), settings(whole), rtol=1e-6)
-    assert merged.rounds == whole.rounds
-    for arm in range(6):
-        assert_allclose(merged.beta(arm), whole.beta(arm), rtol=1e-6)
-        assert merged.pulls_of(arm) == whole.pulls_of(arm)
-    for name, array in other.pack()[1].items():
+@pytest.mark.parametrize("memory", [None, 25.0])
+def test_merging_is_learning_the_others_rows_afterwards(memory: float | None) -> None:
+    rows = make_rows(9, n=90)
+    one, two = (taught(Rows(*(part[k] for part in rows)), memory=memory) for k in (slice(50), slice(50, 90)))
+    whole = taught(rows, memory=memory)
+    before = saved(two)
+    one.merge(two)
+    for name, array in two.pack()[1].items():
         assert_array_equal(array, before[name])
+    whole.refresh()
+    assert_allclose(settings(one), settings(whole), rtol=1e-6)
+    assert_allclose(one.theta, whole.theta, rtol=1e-7)
+    assert one.rounds == whole.rounds
+    for arm in range(6):
+        assert_allclose(one.beta(arm), whole.beta(arm), rtol=1e-6)
+        assert one.pulls_of(arm) == whole.pulls_of(arm)
+        assert_allclose(weight_of_arm(one, arm), weight_of_arm(whole, arm), rtol=1e-9)
+    with pytest.raises(ValueError, match="the same noise, scale and memory"):
+        one.merge(taught(rows, memory=26.0))
 
 
 def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
@@ -361,11 +354,11 @@ def test_rows_that_stand_for_many_teach_what_these_would_teach() -> None:
     moments = Moments(seen, total, rows.reward.mean(), ((rows.reward - rows.reward.mean()) ** 2).sum())
     for wrong, words in (
         (None, "without their moments"),
-        (moments._replace(seen=seen[1:]), "give 7 whole numbers"),
-        (moments._replace(seen=seen + 0.5), "give 7 whole numbers"),
-        (moments._replace(sums=total[1:]), "give 7 finite numbers"),
-        (moments._replace(mean=np.nan), "give a finite mean"),
-        (moments._replace(spread=-1.0), "not negative"),
+        (moments._replace(seen=seen[1:]), "cannot be the moments of 300 rewards"),
+        (moments._replace(seen=seen + 0.5), "cannot be the moments"),
+        (moments._replace(sums=total[1:]), "cannot be the moments"),
+        (moments._replace(mean=np.nan), "cannot be the moments"),
+        (moments._replace(spread=-1.0), "cannot be the moments"),
     ):
         with pytest.raises(ValueError, match=words):
             summed.learn_summary(*sums, pulls, wrong)
@@ -414,34 +407,20 @@ def test_arms_that_come_and_go_during_a_refresh() -> None:
 
 
 @pytest.mark.parametrize("fixed", [{}, {"noise": 0.3}, {"scale": 0.5}])
-def test_saved_in_the_middle_of_anything_it_continues_to_the_bit(fixed: dict[str, float]) -> None:
-    rows = make_rows(11, n=120)
-    estimator = taught(Rows(*(part[:60] for part in rows)), **fixed)
-    estimator.forget(2)
-    loaded = LearnedRidge.unpack(*estimator.pack())
-    for arm, x, z, reward in zip(
-        rows.arm[60:].tolist(), rows.x[60:], rows.z[60:], rows.reward[60:].tolist(), strict=True
-    ):
-        for each in (estimator, loaded):
-            each.learn(arm, x, z, reward)
-    assert_array_equal(loaded.theta, estimator.theta)
-    assert state(loaded) == state(estimator)
-    for arm in estimator.learned:
-        assert_array_equal(loaded.beta(arm), estimator.beta(arm))
-
-
-def test_saved_in_the_middle_of_a_refresh_it_continues_to_the_bit() -> None:
+def test_saved_in_the_middle_of_a_refresh_it_continues_to_the_bit(fixed: dict[str, float]) -> None:
     """One row advances by one step or one arm, and a copy is made after every row."""
     rows = make_rows(13, n=60)
-    estimator = LearnedRidge(d1=4, d2=3)
+    estimator = LearnedRidge(d1=4, d2=3, **fixed)
     phases = set()
-    for arm, x, z, reward in zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True):
+    for t, (arm, x, z, reward) in enumerate(zip(rows.arm.tolist(), rows.x, rows.z, rows.reward.tolist(), strict=True)):
         loaded = LearnedRidge.unpack(*estimator.pack())
         for each in (estimator, loaded):
             learn_slowly(each, arm, x, z, reward)
         phases.add(int(state(estimator).phase))
         for name, array in loaded.pack()[1].items():
             assert_array_equal(array, estimator.pack()[1][name])
+        if t == 40:
+            estimator.forget(arm)
     assert {0, 1, 2} <= phases
 
 
@@ -493,7 +472,9 @@ def test_what_dropped_arms_taught_about_differences_stays() -> None:
 
 
 def test_damaged_parts_are_refused() -> None:
-    header, arrays = taught(make_rows(12)).pack()
+    header, arrays = taught(make_rows(12), memory=9.0).pack()
+    with pytest.raises(FileError, match="not of this memory"):
+        LearnedRidge.unpack({**header, "memory": 8.0}, arrays)
     for name, array in arrays.items():
         broken = {**arrays, name: array[:-1] if len(array) else np.zeros(3)}
         with pytest.raises(FileError):
@@ -529,40 +510,6 @@ def test_batches_equal_one_by_one_to_the_bit() -> None:
 # ------------------------------------------------------------------ memories
 
 
-def test_a_memory_ends_at_the_fixed_point_of_weighted_rows() -> None:
-    rows = make_rows(3)
-    estimator = taught(rows, memory=30.0)
-    estimator.refresh()
-    after, m = step(rows, scales_of(estimator), 6, 30.0)
-    assert_allclose(np.concatenate([np.ravel(part) for part in after] + [m]), settings(estimator), rtol=1e-8)
-
-
-def test_every_refresh_along_the_way_uses_weighted_rows() -> None:
-    """Whatever the settings are when a refresh ends, theta is the weighted ridge regression's."""
-    rows = make_rows(5, n=400, d1=4, d2=3, arms=4)
-    estimator, refreshes, checked = LearnedRidge(d1=4, d2=3, memory=40.0), 0, 0
-    for t in range(400):
-        estimator.learn(int(rows.arm[t]), rows.x[t], rows.z[t], float(rows.reward[t]))
-        if state(estimator).refreshes > refreshes:
-            refreshes = int(state(estimator).refreshes)
-            if t > 60 and refreshes % 5 == 0:
-                so_far = Rows(*(part[: t + 1] for part in rows))
-                weight = np.sqrt(fading(so_far, 40.0))
-                own = np.zeros((t + 1, 4, 3))
-                own[np.arange(t + 1), so_far.arm] = so_far.z
-                design = weight[:, None] * np.hstack((so_far.x, own.reshape(t + 1, 12)))
-                a, precision, m = prior_of(estimator)
-                ridge = np.zeros((16, 16))
-                ridge[:4, :4] = np.diag(a)
-                ridge[4:, 4:] = np.kron(np.eye(4), precision)
-                prior = np.concatenate((np.zeros(4), np.tile(m, 4)))
-                both = design.T @ (weight * so_far.reward) + ridge @ prior
-                assert_allclose(estimator.theta, np.linalg.solve(design.T @ design + ridge, both)[:4], rtol=1e-8)
-                checked += 1
-    assert refreshes > 360 / 10 - 10  # every tenth row, once there are some
-    assert checked >= 5
-
-
 def test_what_was_before_the_world_changed_is_forgotten() -> None:
     before, after = make_rows(7, n=300, arms=3), make_rows(8, n=300, arms=3)
     fresh = taught(after, memory=30.0)
@@ -574,22 +521,6 @@ def test_what_was_before_the_world_changed_is_forgotten() -> None:
     assert_allclose(settings(changed), settings(fresh), rtol=0.05, atol=1e-3)
     assert_allclose(changed.theta, fresh.theta, atol=5e-3)
     assert state(changed).weight == pytest.approx(1 / (1 - np.exp(-1 / 30)), rel=1e-6)
-
-
-def test_merging_is_learning_the_others_rows_afterwards() -> None:
-    rows = make_rows(9, n=90)
-    one, two = (taught(Rows(*(part[k] for part in rows)), memory=25.0) for k in (slice(50), slice(50, 90)))
-    whole = taught(rows, memory=25.0)
-    before = saved(two)
-    one.merge(two)
-    for name, array in two.pack()[1].items():
-        assert_array_equal(array, before[name])
-    whole.refresh()
-    assert_allclose(settings(one), settings(whole), rtol=1e-8)
-    assert_allclose(one.theta, whole.theta, rtol=1e-8)
-    assert_allclose(weight_of_arm(one, 0), weight_of_arm(whole, 0), rtol=1e-9)
-    with pytest.raises(ValueError, match="the same noise, scale and memory"):
-        one.merge(taught(rows, memory=26.0))
 
 
 def weight_of_arm(estimator: LearnedRidge, arm: int) -> float:
@@ -613,22 +544,6 @@ def test_what_a_dropped_arm_has_taught_fades_like_the_rest() -> None:
     assert np.isfinite(estimator.predict(rows.x[:6], rows.z[:6], [0, 1, 2, 3, 4, 5])).all()
 
 
-def test_rows_that_stand_for_many_weigh_what_rows_in_random_order_do_on_average() -> None:
-    rows = make_rows(11, n=60)
-    summed = LearnedRidge(d1=4, d2=3, memory=20.0)
-    features = np.hstack((rows.x, rows.z))
-    moments = Moments(
-        np.full(7, 60), features.sum(axis=0), float(rows.reward.mean()), float(60 * rows.reward.var())
-    )  # fmt: skip
-    pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
-    summed.learn_summary(rows.arm.tolist(), rows.x, rows.z, rows.reward, pulls, moments)
-    weight = fading(rows, 20.0).sum() / 60
-    assert summed.rounds == 60
-    assert state(summed).weight == pytest.approx(60 * weight, rel=0.03)  # a sum beside an integral
-    share = state(summed).weight / 60
-    assert state(summed).squares == pytest.approx(share * rows.reward @ rows.reward)
-
-
 def test_given_both_and_a_memory_it_is_ridge_regression_of_weighted_rows() -> None:
     rows = make_rows(12, n=50, d1=2, d2=2, arms=2)
     estimator = taught(rows._replace(reward=0.0 * rows.reward), noise=0.5, scale=2.0, memory=10.0)
@@ -645,11 +560,3 @@ def test_given_both_and_a_memory_it_is_ridge_regression_of_weighted_rows() -> No
     assert_allclose(estimator.theta, estimate[:2], rtol=1e-9)
     assert_allclose(estimator.beta(1), estimate[4:], rtol=1e-9)
     assert estimator.predict(np.zeros((1, 2)), np.eye(2)[:1], ["new"]).width[0] == pytest.approx(4.0)
-
-
-def test_a_file_of_another_memory_is_refused() -> None:
-    header, arrays = taught(make_rows(14, n=40), memory=9.0).pack()
-    with pytest.raises(FileError, match="not of this memory"):
-        LearnedRidge.unpack({**header, "memory": 8.0}, arrays)
-    with pytest.raises(FileError, match="corrupt"):
-        LearnedRidge.unpack(header, {**arrays, "0.clock": arrays["0.clock"][1:]})

@@ -33,17 +33,19 @@ def by_hand(name: str, u: np.ndarray, v: np.ndarray, p: np.ndarray = NO_PAIRS) -
     return np.append(x, p if in_x else ()), np.append(z, p if in_z else ())
 
 
-@pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize(("du", "dv"), [(1, 1), (3, 2), (4, 5), (6, 6), (7, 3), (9, 1)])
-def test_one_arm_and_several(mode: str, name: str, du: int, dv: int) -> None:
+@pytest.mark.parametrize("name", [*MAPS, *WITH_PAIRS])
+@pytest.mark.parametrize(("du", "dv", "dp"), [(1, 1, 1), (3, 2, 4), (6, 6, 2), (7, 3, 3), (9, 1, 5)])
+def test_one_arm_and_several(mode: str, name: str, du: int, dv: int, dp: int) -> None:
     random = np.random.default_rng(0)
-    u, vs = random.normal(size=du), random.normal(size=(3, dv))
-    feature_map = FeatureMap(name, du, dv)
-    together = feature_map(u, vs)
-    assert together[0].shape == (3, feature_map.d1)
-    assert together[1].shape == (3, feature_map.d2)
-    for i, v in enumerate(vs):
-        for one, all_rows, expected in zip(feature_map(u, v), together, by_hand(name, u, v), strict=True):
+    u, vs, ps = random.normal(size=du), random.normal(size=(3, dv)), random.normal(size=(3, dp))
+    paired = name in WITH_PAIRS
+    feature_map = FeatureMap(name, du, dv, dp * paired)
+    x, z = feature_map(u, vs, *[ps] * paired)
+    assert x.shape == (3, feature_map.d1)
+    assert z.shape == (3, feature_map.d2)
+    for i, (v, p) in enumerate(zip(vs, ps, strict=True)):
+        wanted = by_hand(name, u, v, p)
+        for one, all_rows, expected in zip(feature_map(u, v, *[p] * paired), (x, z), wanted, strict=True):
             assert_array_equal(one, expected)
             assert_array_equal(all_rows[i], expected)
 
@@ -67,27 +69,6 @@ def test_arrays_that_kernels_cannot_take_give_the_same_features() -> None:
     assert [each.shape for each in feature_map(u, np.empty((0, 3)))] == [(0, 12), (0, 3)]
 
 
-@pytest.mark.parametrize("name", WITH_PAIRS)
-@pytest.mark.parametrize(("du", "dv", "dp"), [(1, 1, 1), (3, 2, 4), (6, 6, 2), (9, 1, 5)])
-def test_pair_features_end_x_or_z(mode: str, name: str, du: int, dv: int, dp: int) -> None:
-    random = np.random.default_rng(0)
-    u, vs, ps = random.normal(size=du), random.normal(size=(3, dv)), random.normal(size=(3, dp))
-    feature_map = FeatureMap(name, du, dv, dp)
-    x, z = feature_map(u, vs, ps)
-    assert x.shape == (3, feature_map.d1)
-    assert z.shape == (3, feature_map.d2)
-    for i, (v, p) in enumerate(zip(vs, ps, strict=True)):
-        for one, all_rows, expected in zip(feature_map(u, v, p), (x, z), by_hand(name, u, v, p), strict=True):
-            assert_array_equal(one, expected)
-            assert_array_equal(all_rows[i], expected)
-        row_x, row_z = np.empty(feature_map.d1), np.empty(feature_map.d2)
-        features.fill(feature_map.code, u, p, v, 1.0, row_x, row_z)
-        assert_array_equal(row_x, x[i])
-        assert_array_equal(row_z, z[i])
-    for same, expected in zip(feature_map(u.tolist(), vs.tolist(), np.asfortranarray(ps)), (x, z), strict=True):
-        assert_array_equal(same, expected)
-
-
 def test_pair_features_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'das\+pairs' is not known: .* das\+pair, :z and :xz"):
         FeatureMap("das+pairs", 1, 1, 1)
@@ -106,37 +87,6 @@ def test_pair_features_that_do_not_fit_are_refused() -> None:
         FeatureMap("das", 1, 1)([1.0], [[1.0]], [[1.0]])
 
 
-def rounds(name: str) -> tuple[FeatureMap, tuple, np.ndarray]:
-    """Three rounds of up to four candidates: the map, the source of features as kernels take it, the counts."""
-    random = np.random.default_rng(1)
-    feature_map = FeatureMap(name, 5, 3, 2 * (name in WITH_PAIRS))
-    vector = random.integers(0, 6, size=(3, 4))
-    pair = random.normal(size=(3, 4, feature_map.pair))
-    return (
-        feature_map,
-        (feature_map.code, random.normal(size=(3, 5)), vector, random.normal(size=(6, 3)), pair),
-        np.array([4, 2, 3]),
-    )
-
-
-@pytest.mark.parametrize("name", [*MAPS, *WITH_PAIRS])
-def test_rounds_are_computed_as_they_are_played(mode: str, name: str) -> None:
-    feature_map, source, counts = rounds(name)
-    _, user, vector, vectors, pair = source
-    empty = np.empty((0, 4, feature_map.d1)), np.empty((0, 4, feature_map.d2))
-    x, z = features.room_for(source, *empty)
-    assert x.shape == (1, 4, feature_map.d1)
-    both = np.zeros((4, feature_map.d1 + feature_map.d2))
-    for t, count in enumerate(counts):
-        assert features.lay_out(source, t, count, x, z) == 0
-        features.lay_side_by_side(source, t, count, *empty, both)
-        pairs = pair[t, :count] if feature_map.pair else None
-        expected_x, expected_z = feature_map(user[t], vectors[vector[t, :count]], pairs)
-        assert_array_equal(x[0, :count], expected_x)
-        assert_array_equal(z[0, :count], expected_z)
-        assert_array_equal(both[:count], np.hstack([expected_x, expected_z]))
-
-
 @pytest.mark.parametrize("name", [*MAPS, *WITH_PAIRS])
 @pytest.mark.parametrize(("du", "dv"), [(1, 1), (3, 2), (4, 4), (6, 5), (11, 3)])
 def test_nothing_is_written_beyond_the_last_candidate(mode: str, name: str, du: int, dv: int) -> None:
@@ -146,6 +96,8 @@ def test_nothing_is_written_beyond_the_last_candidate(mode: str, name: str, du: 
     vector = random.integers(7, size=(3, 4))
     pair = random.normal(size=(3, 4, feature_map.pair))
     source = feature_map.code, user, vector, vectors, pair
+    room = features.room_for(source, np.empty((0, 4, feature_map.d1)), np.empty((0, 4, feature_map.d2)))
+    assert [each.shape for each in room] == [(1, 4, feature_map.d1), (1, 4, feature_map.d2)]
     given = GIVEN, np.empty((0, 0)), np.empty((0, 0), np.int64), np.empty((0, 0)), NO_PAIRS
     for t in range(3):
         pairs = pair[t, :3] if feature_map.pair else None

@@ -11,7 +11,7 @@ from hybandits.estimators.policy_file import FileError
 from hybandits.estimators.random_stream import RandomStream
 from hybandits.estimators.ridge import HybridRidge
 from hybandits.kernels import decisions, memories
-from tests.support.learned_oracle import Rows, make_rows
+from tests.support.learned_oracle import Rows, fading, make_rows
 from tests.support.learned_rows import saved, settings, taught
 
 
@@ -131,21 +131,26 @@ def test_what_cannot_be_merged_is_refused() -> None:
     mixture.merge(mixture)
 
 
-def test_rows_that_stand_for_many_are_learned_by_all_models() -> None:
+def test_rows_that_stand_for_many_weigh_what_rows_in_random_order_do_on_average() -> None:
+    """In every model; with several, weights begin anew."""
     rows = make_rows(11, n=60)
     mixture, alone = LearnedRidge(d1=4, d2=3, memory="auto"), LearnedRidge(d1=4, d2=3)
+    fading_model = LearnedRidge(d1=4, d2=3, memory=20.0)
     features = np.hstack((rows.x, rows.z))
     moments = Moments(
         np.full(7, 60), features.sum(axis=0), float(rows.reward.mean()), float(60 * rows.reward.var())
     )  # fmt: skip
     pulls = {arm: int((rows.arm == arm).sum()) for arm in range(6)}
-    for estimator in (mixture, alone):
+    for estimator in (mixture, alone, fading_model):
         estimator.learn_summary(rows.arm.tolist(), rows.x, rows.z, rows.reward, pulls, moments)
-    assert mixture.rounds == 60
+        assert estimator.rounds == 60
     assert mixture.arms == alone.arms
     assert_allclose(settings(mixture), settings(alone), rtol=1e-9)
     assert mixture.models[2].state.weight < 60
     assert_allclose(mixture.weights[:3], memories.SHARES)
+    state = fading_model.models[0].state
+    assert state.weight == pytest.approx(fading(rows, 20.0).sum(), rel=0.03)  # a sum beside an integral
+    assert state.squares == pytest.approx(state.weight / 60 * rows.reward @ rows.reward)
 
 
 def test_files_hold_everything_and_damage_is_noticed() -> None:
