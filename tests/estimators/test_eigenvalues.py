@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -73,8 +71,3 @@ def test_an_absent_direction_has_the_eigenvalue_0() -> None:
     assert smallest_or_zero(a.T @ a, rcond=RCOND) == smallest(a.T @ a)
     a[:, 2] = a[:, 0] + a[:, 1]
     assert smallest_or_zero(a.T @ a, rcond=RCOND) == 0.0
-
-
-def test_two_features_by_hand() -> None:
-    xx, xz, zz = np.array([[4.0]]), np.array([[3.0]]), np.array([[9.0]])
-    assert coupling(xx, xz, zz) == pytest.approx(3 / math.sqrt(4 * 9))

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.estimators.learned import LearnedRidge, Moments, fixed_point
 from hybandits.estimators.policy_file import FileError
-from tests.support.learned_oracle import Rows, fading, make_rows, solve, step, weights_of
+from tests.support.learned_oracle import Rows, design_of, fading, make_rows, solve, step, weights_of
 from tests.support.learned_rows import (
     finish,
     learn_slowly,
@@ -31,11 +31,9 @@ def test_means_and_widths_are_the_posteriors_at_the_learned_settings(d1: int, d2
     estimator.refresh()
     weight = fading(rows, memory)
     scales, m = scales_of(estimator), estimator.models[0].common_mean
-    n, arms = len(rows.reward), 6
+    arms = 6
     w1, w2 = weights_of(rows.x, weight), weights_of(rows.z, weight)
-    own = np.zeros((n, arms, d2))
-    own[np.arange(n), rows.arm] = rows.z
-    a = np.sqrt(weight)[:, None] * np.hstack((rows.x, own.reshape(n, arms * d2)))
+    a = np.sqrt(weight)[:, None] * design_of(rows, arms)
     # An arm's own parameters vary by s2 / w around m, and m is known only so well.
     uncertain = solve(rows, scales, arms, memory).inverse[d1 : d1 + d2, d1 : d1 + d2]
     precision = np.linalg.inv(np.diag(scales.s2 / (scales.sigma2 * w2)) + uncertain)
@@ -552,9 +550,7 @@ def test_given_both_and_a_memory_it_is_ridge_regression_of_weighted_rows() -> No
     estimator = taught(rows, noise=0.5, scale=2.0, memory=10.0)
     estimator.refresh()
     weight = np.sqrt(fading(rows, 10.0))
-    own = np.zeros((50, 2, 2))
-    own[np.arange(50), rows.arm] = rows.z
-    design = weight[:, None] * np.hstack((rows.x, own.reshape(50, 4)))
+    design = weight[:, None] * design_of(rows, 2)
     inverse = np.linalg.inv(design.T @ design + np.eye(6) / 16)
     estimate = inverse @ (design.T @ (weight * rows.reward))
     assert_allclose(estimator.theta, estimate[:2], rtol=1e-9)

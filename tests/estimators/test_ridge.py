@@ -220,23 +220,6 @@ def test_a_merge_that_would_be_unsound_is_refused_and_changes_nothing() -> None:
     assert unchanged
 
 
-@pytest.mark.parametrize(("reserve", "large"), [(1, 0), (2, 0), (16, 400)])
-def test_arrays_grow_within_their_room_or_by_copying_alike(
-    monkeypatch: pytest.MonkeyPatch, reserve: int, large: int
-) -> None:
-    monkeypatch.setattr("hybandits.estimators.arms.RESERVE", reserve)
-    monkeypatch.setattr("hybandits.estimators.arms.LARGE", large)
-    random = np.random.default_rng(7)
-    n = 120
-    x, z, rewards = random.normal(size=(n, 2)), random.normal(size=(n, 3)), random.normal(size=n)
-    one, all_at_once = HybridRidge(d1=2, d2=3), HybridRidge(d1=2, d2=3)
-    for i in range(n):
-        one.learn(i % 60, x[i], z[i], rewards[i])
-    monkeypatch.undo()
-    all_at_once.learn_batch([i % 60 for i in range(n)], x, z, rewards)
-    assert_array_equal(one.predict(x[:60], z[:60]), all_at_once.predict(x[:60], z[:60]))
-
-
 def test_growing_moves_nothing_while_there_is_room() -> None:
     first = grown(np.zeros(0), 100)
     first[:] = 1.0

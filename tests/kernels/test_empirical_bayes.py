@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hybandits.estimators.learned import LearnedModel, LearnedRidge
 from hybandits.kernels import empirical_bayes, evidence
-from tests.support.learned_oracle import fading, make_rows, solve, weights_of
+from tests.support.learned_oracle import design_of, fading, make_rows, solve, weights_of
 from tests.support.learned_rows import finish, prior_of, scales_of, taught
 
 
@@ -79,10 +79,7 @@ def test_scores_are_those_of_the_posterior(mode: str) -> None:
     estimator = taught(rows)
     finish(estimator)
     a, precision, m = prior_of(estimator)
-    n = len(rows.reward)
-    own = np.zeros((n, 2, 2))
-    own[np.arange(n), rows.arm] = rows.z
-    design = np.hstack((rows.x, own.reshape(n, 4)))
+    design = design_of(rows, 2)
     ridge = np.zeros((6, 6))
     ridge[:2, :2], ridge[2:4, 2:4], ridge[4:, 4:] = np.diag(a), precision, precision
     prior = np.concatenate((np.zeros(2), m, m))

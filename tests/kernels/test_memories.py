@@ -70,15 +70,6 @@ def test_what_is_read_is_the_heaviest_models() -> None:
     assert drawn == {0, 1, 2}
 
 
-def test_reading_changes_nothing() -> None:
-    mixture = mixed(jumping(60))
-    before = mixture.pack()[1]
-    mixture.learned_settings()
-    mixture.copy()
-    for name, array in mixture.pack()[1].items():
-        assert_array_equal(array, before[name])
-
-
 def test_an_arm_is_forgotten_by_all_models() -> None:
     rows = jumping(60)
     mixture, alone = mixed(rows), taught(rows)

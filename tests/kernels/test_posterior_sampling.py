@@ -212,12 +212,3 @@ def test_a_choice_has_the_mean_width_and_chance_that_it_says() -> None:
         policy.learn(choice.arm, x[choice.index], z[choice.index], reward)
         dense.learn(choice.arm, x[choice.index], z[choice.index], reward)
     assert mixed > 5
-
-
-def test_an_arm_that_cannot_be_the_best_is_never_chosen() -> None:
-    policy = HyIDS(d1=1, d2=0, noise=0.01, scale=1.0, seed=0)
-    for _ in range(50):
-        policy.learn("a", [1.0], None, 1.0)
-    for i in range(50):
-        choice = policy.choose([[1.0], [0.5]], arms=["a", "b"], key=i)
-        assert (choice.arm, choice.propensity) == ("a", 1.0)

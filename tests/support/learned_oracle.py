@@ -48,6 +48,13 @@ def make_rows(
     return Rows(arm, x, z, mean + noise * random.standard_normal(n))
 
 
+def design_of(rows: Rows, arms: int) -> FloatArray:
+    """Rows (x, z in the place of its arm), one for each reward."""
+    own = np.zeros((len(rows.reward), arms, rows.z.shape[1]))
+    own[np.arange(len(rows.reward)), rows.arm] = rows.z
+    return np.hstack((rows.x, own.reshape(len(rows.reward), -1)))
+
+
 def fading(rows: Rows, memory: float | None) -> FloatArray:
     """The weight exp(-age / memory) of every row."""
     age = np.arange(len(rows.reward))[::-1]
