@@ -488,8 +488,7 @@ class Log:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._opened = self._stamp()
-        if not self.path.is_dir() or self._opened is None:
+        if not (self.path / HEADER).is_file():
             raise LogError(f"{self.path} is not a converted log: convert your log with hybandits convert")
         try:
             self.about: dict[str, Any] = json.loads((self.path / HEADER).read_text())
@@ -517,14 +516,6 @@ class Log:
                 raise ValueError(f"it has {self.rounds} rounds, but {HEADER} says {self.about['rounds']}")
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as problem:
             raise LogError(f"{self.path} is damaged ({first_line(problem)}): convert the log again") from None
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        """Identity of the log that is there now; None if there is none."""
-        try:
-            header = os.stat(self.path / HEADER)
-        except OSError:
-            return None
-        return header.st_ino, header.st_mtime_ns, header.st_size
 
     def _find_shards(self) -> Iterator[Shard]:
         start = 0
@@ -563,8 +554,6 @@ class Log:
         names = ["time", "pool", "chosen", "reward", "propensity", "place"]
         names += [*(f"user_{name}" for name in self.user), *(f"pair_{name}" for name in self.pair)]
         path = self.path / "rounds" / shard.file
-        if self._stamp() != self._opened:
-            raise LogError(f"{self.path} has been replaced since it was opened: open it again")
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 table = file.read_row_group(shard.group, columns=names, use_threads=False)

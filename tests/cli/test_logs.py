@@ -20,13 +20,6 @@ from tests.support.command_line import complaints, run, run_process, said
 from tests.support.own_classes import write_softmax
 
 
-def test_what_convert_writes_is_a_log(folder: Path) -> None:
-    log = Log(folder / "log")
-    assert log.rounds == 6000
-    assert log.source_starts == [0, 3000]
-    assert log.about["kind"] == "R6A"
-
-
 def test_convert_says_what_ids_are(tmp_path: Path) -> None:
     (tmp_path / "mapping.toml").write_text('arm = "item"\nreward = "click"\n')
     for ids, words in (
@@ -39,12 +32,6 @@ def test_convert_says_what_ids_are(tmp_path: Path) -> None:
         wrote, features = converted.stdout.splitlines()
         assert wrote.endswith(f"2 rounds, 2 arms, 1 pool; {words}")
         assert features.startswith("features: li by default, because ")
-
-
-def test_convert_does_not_overwrite(folder: Path) -> None:
-    refused = run("convert", folder / "raw", folder / "log")
-    assert refused.exit_code == 2
-    assert "exists already" in said(refused)
 
 
 def test_convert_counts_what_it_skips_and_strict_stops(folder: Path, tmp_path: Path) -> None:
@@ -99,15 +86,6 @@ def test_mistakes_get_one_line(folder: Path, tmp_path: Path, arguments: list[str
     assert len(errors) == 1
     assert errors[0].startswith("hybandits: ")
     assert not (tmp_path / "out").exists(), "nothing is left behind"
-
-
-@pytest.mark.parametrize(("option", "value"), [("--kind", "R6C"), ("--features", "shared")])
-def test_a_synthetic_log_is_of_a_kind_on_offer(option: str, value: str, tmp_path: Path) -> None:
-    refused = run("make-log", tmp_path / "out", option, value)
-    assert refused.exit_code == 2
-    assert "must be" in said(refused)
-    assert f"got '{value}'" in said(refused)
-    assert not (tmp_path / "out").exists()
 
 
 def test_describe_takes_raw_and_converted_logs(folder: Path, tmp_path: Path) -> None:
@@ -195,15 +173,13 @@ def test_policies_that_learn_are_replayed(folder: Path) -> None:
     assert ["uniform", "dr"] in rows
 
 
-def test_a_policy_without_sums_is_fitted_round_by_round(folder: Path, tmp_path: Path) -> None:
-    fitted = run("fit", folder / "log", "--policy", "SupLinUCB", "--rounds", 200, "--out", tmp_path / "p.npz")
+@pytest.mark.parametrize("name", ["SupLinUCB", "HyRan"])
+def test_policies_without_sums_learn_round_by_round_as_if_they_had_one_candidate(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    fitted = run("fit", folder / "log", "--policy", name, "--rounds", 50, "--out", tmp_path / "p.npz")
     assert fitted.exit_code == 0, said(fitted)
-
-
-def test_hyran_is_told_of_the_arm_shown_alone(folder: Path, tmp_path: Path) -> None:
-    fitted = run("fit", folder / "log", "--policy", "hyran", "--rounds", 50, "--out", tmp_path / "p.npz")
-    assert fitted.exit_code == 0, said(fitted)
-    assert "HyRan did not choose the arms of the log" in said(fitted)
+    assert f"{name} did not choose the arms of the log" in said(fitted)
 
 
 @pytest.mark.slow

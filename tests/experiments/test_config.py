@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -280,8 +280,3 @@ def test_a_class_that_fails_while_it_plays_ends_the_run_and_nothing_is_written(
     with pytest.raises(kind, match=message):
         run([record], modules / "out", engine=SerialEngine())
     assert not list((modules / "out").rglob("*.parquet"))
-
-
-def test_a_record_may_be_changed_in_python_and_written_again() -> None:
-    record = replace(experiment({"rounds": 30, "policies": ["Greedy"]}), points=(30,))
-    assert Experiment.from_plain(record.plain()) == record

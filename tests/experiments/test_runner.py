@@ -147,23 +147,6 @@ def test_a_run_killed_while_it_saves_goes_on(
     assert contents(tmp_path) == contents(whole)
 
 
-def test_only_litter_of_our_own_is_cleared(tmp_path: Path) -> None:
-    unit = tmp_path / "units/diversity/written/K4-environment1-trials0-1.parquet"
-    unit.parent.mkdir(parents=True)
-    (tmp_path / "mine").mkdir()
-    ours = unit.with_name(f".{unit.name}.999999999.part")
-    kept = [
-        tmp_path / "mine" / ".thesis.part",
-        tmp_path / ".notes.1.part",
-        unit.with_name(f".{unit.name}.{os.getppid()}.part"),
-    ]
-    for path in (ours, *kept):
-        path.write_text("x")
-    run([EIGEN], tmp_path, engine=SerialEngine())
-    assert not ours.exists()
-    assert all(path.exists() for path in kept)
-
-
 def test_results_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run([EIGEN], tmp_path, engine=SerialEngine())
     monkeypatch.setattr(runner, "__version__", "9.9")
