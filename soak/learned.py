@@ -1,4 +1,4 @@
-"""A long run of the estimator that learns rows settings, against the dense model in extended precision.
+"""A long run of the estimator that learns its settings, against the dense model in extended precision.
 
 Features and rewards are whole numbers times powers of two, small enough that every sum of products is exact in a
 double. So the normal equations of (theta, m, delta_1, .., delta_K) are known without any error. The reference finds the
