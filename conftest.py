@@ -1,4 +1,4 @@
-"""What holds for all tests and for the examples in the documentation."""
+"""Configuration of all tests and of the examples in the documentation."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _place(item: pytest.Item) -> int:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name tests with long parameters by the name of the parameter; packed bytes differ between workers besides."""
-    return argname if isinstance(val, bytes | str) and len(val) > 60 else None
+    """Name tests with long texts or bytes by the name of the parameter; packed bytes differ between workers."""
+    return argname if isinstance(val, bytes) or (isinstance(val, str) and len(val) > 60) else None
 
 
 @pytest.hookimpl(wrapper=True)
