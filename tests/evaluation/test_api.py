@@ -14,6 +14,7 @@ from hybandits import EpsilonGreedy, Greedy, HyLinUCB, HyThompson
 from hybandits.engines import Engine, ProcessEngine, Ray, SerialEngine
 from hybandits.evaluation import ChoiceProbabilities, EvaluationPlan, Frozen, Learning, evaluate, fit, parts
 from hybandits.evaluation.parts import BlockLayout
+from hybandits.evaluation.results import Evaluation
 from hybandits.evaluation.view import View
 from hybandits.logs.store import LogError
 from tests.support.evaluation import SAME, Plain, Ranked, Tilted, numbers, ranked, spoil, tilted, write_log
@@ -42,6 +43,7 @@ def test_plain_formulas(view: View, pair_view: View, name: str, features: str, f
     plain = Plain(view, propensities)
     gathered = EvaluationPlan(view, {"it": target}, ridge=2.0, folds=folds).gather()
     evaluation = gathered.evaluation()
+    assert isinstance(evaluation, Evaluation)
     w, r, n = plain.weight, plain.reward, plain.n
     assert evaluation.of("it", "ips").value == pytest.approx((w * r).mean())
     assert evaluation.of("it", "snips").value == pytest.approx((w * r).sum() / w.sum())
