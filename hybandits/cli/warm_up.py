@@ -80,9 +80,11 @@ def _use_policies() -> None:
     import numpy as np
 
     from hybandits.features import FeatureMap
-    from hybandits.kernels.arrow import REFRESH
+    from hybandits.kernels.arrow import REFRESH, SHORT
     from hybandits.policies import HyLinUCB, HyThompson, load
 
+    wide = HyLinUCB(d1=1, d2=SHORT)  # batches of long rows have a kernel of their own
+    wide.choose_batch(np.ones((1, 2, 1)), np.ones((1, 2, SHORT)), ["a", "b"])
     many = 2 * REFRESH
     x, z = np.ones((many, 2)), np.ones((many, 1))
     with tempfile.TemporaryDirectory() as folder:

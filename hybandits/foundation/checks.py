@@ -138,7 +138,7 @@ def array(name: str, value: Any, ndim: int, columns: int, shape_words: str) -> F
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, and a masked entry has no value: pass {name}.filled(...)")
     if given.ndim != ndim:
-        remedy = "; for one candidate use [None, :]" if given.ndim < ndim else "; pass one row"
+        remedy = f"; for one candidate use {name}[None, :]" if given.ndim < ndim else "; pass one row"
         raise ValueError(
             f"{name} must have {ndim} dimension(s), got shape {given.shape}: expected {shape_words}{remedy}"
         )
