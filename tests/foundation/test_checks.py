@@ -123,7 +123,7 @@ class Frame:
         (None, 2, TypeError, r"x is missing: expected shape \(n, 2\)"),
         ([[1.0], [1.0, 2.0]], 2, ValueError, "x is not a rectangular array"),
         (np.ma.masked_array([[1.0, 2.0]]), 2, TypeError, r"x is a masked array.*pass x\.filled"),
-        ([1.0, 2.0], 2, ValueError, r"x must have 2 dimension\(s\), got shape \(2,\).*use \[None, :\]"),
+        ([1.0, 2.0], 2, ValueError, r"x must have 2 dimension\(s\), got shape \(2,\).*use x\[None, :\]"),
         ([[1.0, 2.0]], 1, ValueError, r"x must have 1 dimension\(s\), got shape \(1, 2\).*pass one row"),
         ([[1.0, 2.0, 3.0]], 2, ValueError, r"x has 3 columns, expected 2 \(shape \(1, 3\)\)"),
         ([["1", "b"]], 2, TypeError, r"x\[0, 1\] is 'b', expected a real number: encode it"),
