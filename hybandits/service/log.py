@@ -229,21 +229,126 @@ class Snapshot(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-class Reading(ABC):
-    """Queries of a log, in or out of a transaction."""
+START = "start it with hybandits serve bandit.toml, or give another --store."
+"""The remedy where there is no log."""
+
+
+class _Local(threading.local):
+    """The connection of a thread, and the same while its transaction writes."""
+
+    connection: Any = None
+    writing: Any = None
+
+
+class Store(ABC):
+    """A log on disk. All methods raise `StoreError` where the disk or the database fails.
+
+    Every thread has its own connection. A store of another database is one class beside `sqlite` and `postgres`.
+    """
 
     name: str
     """The name of the log in messages, without user and password."""
     piece: int
     """Rows that one statement writes, or looks up."""
 
+    def __init__(self) -> None:
+        self._local = _Local()
+        self._connections: list[Any] = []
+        self._connecting = threading.Lock()
+
     @abstractmethod
-    def _fetch(self, query: str, values: Values = ()) -> Result:
+    def _connect(self) -> Any:
+        """Return a new connection."""
+
+    @abstractmethod
+    def _is_lost(self, connection: Any) -> bool:
+        """Return whether a connection has ended."""
+
+    @abstractmethod
+    def _ask(self, connection: Any, query: str, values: Values = ()) -> Result:
         """Return the result of a statement, in which values are written as question marks."""
 
     @abstractmethod
     def _among(self, values: Values) -> tuple[str, Values]:
         """Return the condition that a column has one of these values, and its values."""
+
+    @abstractmethod
+    def _source(self, rows: Sequence[Values]) -> tuple[str, Values]:
+        """Return the source of an INSERT of these rows, and its values."""
+
+    @abstractmethod
+    def _begin(self, connection: Any) -> None:
+        """Begin a transaction that is the only one to write."""
+
+    @abstractmethod
+    def _abandon(self, connection: Any) -> None:
+        """End a transaction without its rows, whatever has happened."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close files and connections."""
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        """Wait for other processes that write, where the database itself would not wake this one at once."""
+        return contextlib.nullcontext()
+
+    def _commit(self, connection: Any) -> None:
+        """Commit; when it returns, the rows are on disk."""
+        self._ask(connection, "COMMIT")
+
+    def _on_connection(self, action: Callable[[Any], T]) -> T:
+        """Call an action with the connection of this thread, and again with another one if that was lost."""
+        if self._local.writing is not None:
+            return action(self._local.writing)
+        connection = self._local.connection
+        if connection is not None and not self._is_lost(connection):
+            try:
+                return action(connection)
+            except StoreError:
+                if not self._is_lost(connection):
+                    raise
+        self._local.connection = connection = self._connect()
+        with self._connecting:
+            self._connections = [*(each for each in self._connections if not self._is_lost(each)), connection]
+        return action(connection)
+
+    def _fetch(self, query: str, values: Values = ()) -> Result:
+        return self._on_connection(lambda connection: self._ask(connection, query, values))
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Store]:
+        """Begin a transaction on this thread, the only one to write; when it ends without an error, it is on disk."""
+        with self._turn():
+            self._on_connection(self._begin)
+            connection = self._local.writing = self._local.connection
+            try:
+                yield self
+                self._commit(connection)
+            except BaseException:
+                self._abandon(connection)
+                raise
+            finally:
+                self._local.writing = None
+
+    def append(self, rows: Sequence[Row], last: int | None = None) -> None:
+        """Add rows in a transaction, where the log ends with the row `last`: the one before the first of them."""
+        if last is None and rows:
+            last = rows[0].number - 1
+        for piece in self._pieces(rows):
+            source, values = self._source([_columns(row) for row in piece])
+            inserted = self._fetch(
+                f"INSERT INTO log (row, kind, time, event, content) SELECT * FROM {source} "
+                "WHERE (SELECT coalesce(max(row), 0) FROM log) = ? RETURNING 1",
+                [*values, last],
+            )
+            if not inserted:
+                wrong = f"{self.name} ends with row {self.last()[0]}, so that row {piece[0].number} cannot come next"
+                raise StoreError(f"{wrong}: if the log was replaced by an earlier copy, restart all servers.")
+            last = piece[-1].number
+
+    def touch(self) -> None:
+        """Write something that changes nothing, so that the commit shows whether the disk takes it."""
+        self._fetch("UPDATE version SET probes = probes + 1")
 
     def rows(self, after: int, upto: int | None = None, kinds: Sequence[int] | None = None) -> Iterator[Row]:
         """Yield the rows after..upto, in order; only of these kinds if they are given."""
@@ -314,141 +419,6 @@ class Reading(ABC):
             return number, time
         return 0, 0
 
-
-class Transaction(Reading):
-    """A transaction that is the only one to write, begun on a connection of a store whose last row is `last`."""
-
-    def __init__(self, store: Store, connection: Any, last: int) -> None:
-        self.name, self.piece = store.name, store.piece
-        self._store, self._connection, self._last = store, connection, last
-
-    def _fetch(self, query: str, values: Values = ()) -> Result:
-        return self._store._ask(self._connection, query, values)
-
-    def _among(self, values: Values) -> tuple[str, Values]:
-        return self._store._among(values)
-
-    def append(self, rows: Sequence[Row]) -> None:
-        """Add rows, whose numbers follow on the last. Others are refused."""
-        if rows and rows[0].number != self._last + 1:
-            wrong = f"{self.name} ends with row {self._last}, so that row {rows[0].number} cannot come next"
-            raise StoreError(f"{wrong}: if the log was replaced by an earlier copy, restart all servers.")
-        self._insert(rows)
-
-    def begin(self, rows: Sequence[Row]) -> None:
-        """Add the first rows of a log, whose numbers are in order. A log that has rows is refused."""
-        if self._last:
-            raise StoreError(f"The log {self.name} has rows already: {NEW_NAME}")
-        self._insert(rows)
-
-    def _insert(self, rows: Sequence[Row]) -> None:
-        for piece in self._pieces(rows):
-            source, values = self._store._source(
-                [
-                    (
-                        row.number,
-                        KINDS[type(row.content)],
-                        row.time,
-                        None if row.event is None else row.event.encode(),
-                        encode(row.content).decode(),
-                    )
-                    for row in piece
-                ]
-            )
-            self._fetch(f"INSERT INTO log (row, kind, time, event, content) {source}", values)
-            self._last = piece[-1].number
-
-    def touch(self) -> None:
-        """Write something that changes nothing, so that the commit shows whether the disk takes it."""
-        self._fetch("UPDATE version SET probes = probes + 1")
-
-
-START = "start it with hybandits serve bandit.toml, or give another --store."
-"""The remedy where there is no log."""
-
-NEW_NAME = "give the name of a log that is not there yet."
-"""The remedy where a new log has rows."""
-
-LAST = "SELECT coalesce(max(row), 0) FROM log"
-"""The number of the last row."""
-
-
-class Store(Reading):
-    """A log on disk. All methods raise `StoreError` where the disk or the database fails.
-
-    Every thread has its own connection. A store of another database is one class beside `sqlite` and `postgres`.
-    """
-
-    def __init__(self) -> None:
-        self._local = threading.local()
-        self._connections: list[Any] = []
-        self._connecting = threading.Lock()
-
-    @abstractmethod
-    def _connect(self) -> Any:
-        """A new connection."""
-
-    @abstractmethod
-    def _ask(self, connection: Any, query: str, values: Values = ()) -> Result:
-        """The result of a statement; raises `StoreError`."""
-
-    @abstractmethod
-    def _is_lost(self, connection: Any) -> bool:
-        """Whether a connection has ended, so that another one may do."""
-
-    @abstractmethod
-    def _source(self, rows: Sequence[Values]) -> tuple[str, Values]:
-        """Return the source of an INSERT of these rows, and its values."""
-
-    @abstractmethod
-    def _begin(self, connection: Any) -> int:
-        """Begin a transaction that is the only one to write; return the last row, or 0 if there is none."""
-
-    @abstractmethod
-    def _abandon(self, connection: Any) -> None:
-        """End a transaction without its rows, whatever has happened."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close files and connections."""
-
-    def _turn(self) -> contextlib.AbstractContextManager[None]:
-        """Wait for other processes that write, where the database itself would not wake this one at once."""
-        return contextlib.nullcontext()
-
-    def _commit(self, connection: Any) -> None:
-        """Commit; when it returns, the rows are on disk."""
-        self._ask(connection, "COMMIT")
-
-    def _on_connection(self, action: Callable[[Any], T]) -> T:
-        """Call an action with the connection of this thread, and again with another one if that was lost."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None and not self._is_lost(connection):
-            try:
-                return action(connection)
-            except StoreError:
-                if not self._is_lost(connection):
-                    raise
-        self._local.connection = connection = self._connect()
-        with self._connecting:
-            self._connections = [*(each for each in self._connections if not self._is_lost(each)), connection]
-        return action(connection)
-
-    def _fetch(self, query: str, values: Values = ()) -> Result:
-        return self._on_connection(lambda connection: self._ask(connection, query, values))
-
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        """Yield a transaction that is the only one to write. When it ends without an error, its rows are on disk."""
-        with self._turn():
-            connection, last = self._on_connection(lambda connection: (connection, self._begin(connection)))
-            try:
-                yield Transaction(self, connection, last)
-                self._commit(connection)
-            except BaseException:
-                self._abandon(connection)
-                raise
-
     def snapshot(self, fingerprint: str, upto: int | None = None) -> Snapshot | None:
         """Return the newest snapshot of a fingerprint, or the newest up to a row."""
         query = "SELECT * FROM snapshot WHERE fingerprint = ? AND row <= ? ORDER BY row DESC LIMIT 1"
@@ -458,13 +428,13 @@ class Store(Reading):
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Store a snapshot; only the newest of each fingerprint stays, and of these the newest `SNAPSHOTS`."""
-        with self.writing() as transaction:
-            transaction._fetch(
+        with self.writing():
+            self._fetch(
                 "INSERT INTO snapshot VALUES (?, ?, ?) ON CONFLICT (row) DO UPDATE "
                 "SET fingerprint = excluded.fingerprint, content = excluded.content",
                 snapshot,
             )
-            transaction._fetch(
+            self._fetch(
                 "DELETE FROM snapshot WHERE row NOT IN "
                 "(SELECT max(row) FROM snapshot GROUP BY fingerprint ORDER BY max(row) DESC LIMIT ?)",
                 [SNAPSHOTS],
@@ -477,6 +447,11 @@ class Store(Reading):
                 raise StoreError(f"{self.name} has schema {schema}, this version of hybandits reads {SCHEMA}")
         if not create and self.last()[0] == 0:
             raise StoreError(f"The log {self.name} is empty: {START}")
+
+
+def _columns(row: Row) -> Values:
+    event = None if row.event is None else row.event.encode()
+    return row.number, KINDS[type(row.content)], row.time, event, encode(row.content).decode()
 
 
 def open_store(address: str, *, create: bool = True) -> Store:

@@ -102,9 +102,9 @@ class ModelState:
         self._recent: dict[int, log.Row] = {}  # decisions by their numbers
         self.known: dict[str, log.EventRows] = {}  # the same by their events, with their rewards
         self._older: dict[int, FloatArray] = {}
-        self._reading: log.Reading
+        self._reading: log.Store
 
-    def apply(self, rows: Iterable[log.Row], reading: log.Reading) -> None:
+    def apply(self, rows: Iterable[log.Row], reading: log.Store) -> None:
         """Apply rows of the log `reading` that follow on the last one; after an error call it again."""
         with self.lock:
             self._reading = reading
@@ -455,7 +455,7 @@ class ModelState:
         return state
 
 
-def continued(reading: log.Reading) -> log.Row | None:
+def continued(reading: log.Store) -> log.Row | None:
     """Return the row with which a log continues another one; None if it does not."""
     return next(reading.rows(0, None, [log.CONTINUED]), None)
 

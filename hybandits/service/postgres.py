@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from hybandits.service.log import LAST, SCHEMA, START, TABLES, Result, Store, StoreError, Values
+from hybandits.service.log import SCHEMA, START, TABLES, Result, Store, StoreError, Values
 
 BANDIT = "hybandits"
 """The schema of the tables where the address names no bandit."""
@@ -79,7 +79,7 @@ class PostgresStore(Store):
         return "= ANY(?)", [list(values)]
 
     def _source(self, rows: Sequence[Values]) -> tuple[str, Values]:
-        query = "SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bytea[], ?::text[])"
+        query = "unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bytea[], ?::text[])"
         return query, [list(column) for column in zip(*rows, strict=True)]
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -96,20 +96,17 @@ class PostgresStore(Store):
             cursor = connection.execute(query.replace("?", "%b"), values or None, binary=bool(values))  # type: ignore[arg-type]
             return cursor.fetchall() if cursor.description is not None else []
 
-    def _begin(self, connection: psycopg.Connection[Any]) -> int:
-        """Begin with one message: the last row is read by a statement of its own, after the lock was got."""
+    def _begin(self, connection: psycopg.Connection[Any]) -> None:
+        """Begin with one message; what follows is read after the lock was got."""
         settings = ", ".join(f"current_setting('{name}')" for name in DURABLE)
         query = (
-            f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-            f"SELECT {settings}, pg_advisory_xact_lock({self._lock}); {LAST}"
+            f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT {settings}, pg_advisory_xact_lock({self._lock})"
         )
         try:
             with self._errors():
                 cursor = connection.execute(query)  # type: ignore[arg-type]
                 cursor.nextset()
                 (values,) = cursor.fetchall()
-                cursor.nextset()
-                ((last,),) = cursor.fetchall()
             for name, value in zip(DURABLE, values, strict=False):
                 if value == "off":
                     raise StoreError(f"{self.name} has {name} = off, so that commits could be lost: set it to on.")
@@ -117,7 +114,6 @@ class PostgresStore(Store):
             if not connection.closed:
                 self._ask(connection, "ROLLBACK")
             raise
-        return int(last)
 
     def _commit(self, connection: psycopg.Connection[Any]) -> None:
         with self._errors():

@@ -29,7 +29,7 @@ def rotate(old: log.Store, new: log.Store, *, since: int) -> Rotated:
     second does not happen, call `rotate` again with the same logs.
     """
     if new.last()[0]:
-        raise log.StoreError(f"The log {new.name} has rows already: {log.NEW_NAME}")
+        raise log.StoreError(f"The log {new.name} has rows already: give the name of a log that is not there yet.")
     state, ended = _end(old, new)
     snapshot = state.snapshot()
     if snapshot.digest != ended.digest:
@@ -39,7 +39,7 @@ def rotate(old: log.Store, new: log.Store, *, since: int) -> Rotated:
     number = state.row + 2
     begins = log.Continued(old.name, snapshot.fingerprint, snapshot.digest, snapshot.content)
     with new.writing() as transaction:
-        transaction.begin([*rows, log.Row(number, state.time, begins)])
+        transaction.append([*rows, log.Row(number, state.time, begins)], last=0)  # numbers have gaps
     return Rotated(number, sum(isinstance(row.content, log.Decision) for row in rows), snapshot.digest)
 
 
@@ -63,7 +63,7 @@ def _end(old: log.Store, new: log.Store) -> tuple[ModelState, log.Ended]:
     return before, last.content
 
 
-def _copied(old: log.Reading, state: ModelState, since: int) -> Iterator[log.Row]:
+def _copied(old: log.Store, state: ModelState, since: int) -> Iterator[log.Row]:
     """Yield the rows that the new log needs, in their order: decisions, rewards, settings and arms.
 
     Of the rows of an arm before the decisions, the first, which says the order of arms, and the last are enough.
@@ -80,7 +80,7 @@ def _copied(old: log.Reading, state: ModelState, since: int) -> Iterator[log.Row
     yield from sorted([*rows, *decisions], key=lambda row: row.number)
 
 
-def _arms(old: log.Reading, upto: int) -> Iterator[log.Row]:
+def _arms(old: log.Store, upto: int) -> Iterator[log.Row]:
     first: dict[str, log.Row] = {}
     last: dict[str, log.Row] = {}
     for row in old.rows(0, upto, log.FEW):

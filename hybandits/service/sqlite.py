@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from hybandits.service.log import LAST, SCHEMA, START, TABLES, Result, Store, StoreError, Values
+from hybandits.service.log import SCHEMA, START, TABLES, Result, Store, StoreError, Values
 
 CHECKPOINT_PAGES = 1_000
 """So many further pages of the WAL are copied into the file at a time."""
@@ -104,7 +104,7 @@ class SqliteStore(Store):
         return f"IN ({', '.join('?' * len(values))})", values
 
     def _source(self, rows: Sequence[Values]) -> tuple[str, Values]:
-        return f"VALUES {', '.join(['(?, ?, ?, ?, ?)'] * len(rows))}", [*itertools.chain(*rows)]
+        return f"(VALUES {', '.join(['(?, ?, ?, ?, ?)'] * len(rows))})", [*itertools.chain(*rows)]
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -115,10 +115,8 @@ class SqliteStore(Store):
             finally:
                 fcntl.flock(self._lock_file, fcntl.LOCK_UN)
 
-    def _begin(self, connection: apsw.Connection) -> int:
+    def _begin(self, connection: apsw.Connection) -> None:
         self._ask(connection, "BEGIN IMMEDIATE")
-        ((last,),) = self._ask(connection, LAST)
-        return int(last)
 
     def _abandon(self, connection: apsw.Connection) -> None:
         """Roll back, and close the connection if the disk does not even allow that."""

@@ -342,7 +342,7 @@ def refuse_ended(state: ModelState, store: log.Store) -> None:
 class Pending:
     """The rows that a transaction is about to write."""
 
-    def __init__(self, state: ModelState, transaction: log.Transaction, now: int) -> None:
+    def __init__(self, state: ModelState, transaction: log.Store, now: int) -> None:
         self.state, self.transaction, self.now = state, transaction, now
         self.rows: list[log.Row] = []
         self.closed = state.closed

@@ -191,12 +191,12 @@ def test_servers_of_different_versions_keep_each_others_snapshots(store: Store) 
 def test_a_log_begins_with_rows_that_have_gaps(store: Store, address: str) -> None:
     rows = [Row(1, 1, Opened(1, {})), decision(5, "open"), reward(8, "open", 5), Row(9, 9, Retired("a"))]
     with store.writing() as transaction:
-        transaction.begin(rows)
+        transaction.append(rows, last=0)
     assert list(store.rows(0)) == rows
     append(store, decision(10, "next"))
     other = open_store(address)
-    with pytest.raises(StoreError, match="has rows already"), other.writing() as transaction:
-        transaction.begin([decision(11, "more")])
+    with pytest.raises(StoreError, match="ends with row 10, so that row 1"), other.writing() as transaction:
+        transaction.append([decision(11, "more")], last=0)
     with pytest.raises(StoreError, match="ends with row 10, so that row 12"):
         append(other, decision(12, "gap"))
     other.close()

@@ -11,7 +11,7 @@ import pytest
 from hybandits.service import model_state
 from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Refused
 from hybandits.service.fingerprint import fingerprint
-from hybandits.service.log import ALL, Closed, Decision, StoreError, Transaction, encode_ids
+from hybandits.service.log import ALL, Closed, Decision, StoreError, encode_ids
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.verify import verify
 from hybandits.service.writer import Writer
@@ -279,13 +279,13 @@ def test_what_was_never_written_is_not_known(tmp_path: Path, monkeypatch: pytest
         raise StoreError("The disk is full.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "append", full)
+        patch.setattr(service.store, "append", full)
         failed = service.serve([Decide(USER, event_id="e"), GiveReward("e", 1.0)])
     assert [outcome.status for outcome in failed] == [503, 503]
     assert refused(service, GiveReward("e", 1.0)).status == 404
     assert decide(service, "e").status == 201
     with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "append", full)
+        patch.setattr(service.store, "append", full)
         assert refused(service, GiveReward("e", 1.0)).status == 503
     assert reward(service, "e", 0.0).status == 201
     assert reward(service, "e", 0.0).status == 200
