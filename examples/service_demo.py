@@ -121,7 +121,7 @@ async def visit(url: str, *, rate: float = 30.0, seed: int = 0, seconds: float =
     pauses = np.random.default_rng(seed)
     page: dict[str, Article] = {}
     shown = 0
-    async with AsyncClient(url, timeout=30) as client, asyncio.TaskGroup() as readers:
+    async with AsyncClient(url) as client, asyncio.TaskGroup() as readers:
 
         async def read() -> None:
             nonlocal shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import json
 import math
 import random
 import secrets
@@ -41,11 +42,11 @@ class ServiceError(Exception):
     """The service refused a request; `status` and `problem` are its answer."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(f"{status}: {problem.get('detail') or problem.get('title') or 'no reason given'}")
+        super().__init__(status, problem)
         self.status, self.problem = status, dict(problem)
 
-    def __reduce__(self) -> tuple[type[ServiceError], tuple[int, dict[str, Any]]]:
-        return type(self), (self.status, self.problem)
+    def __str__(self) -> str:
+        return f"{self.status}: {self.problem.get('detail') or self.problem.get('title') or 'no reason given'}"
 
 
 class Decided(NamedTuple):
@@ -57,39 +58,48 @@ class Decided(NamedTuple):
     version: int
 
 
-class _Calls:
-    """The calls of both clients, which differ in how they send and wait."""
+class AsyncClient:
+    """The same as `Client` for asynchronous code."""
 
-    _kind: Any
+    _kind: type = httpx.AsyncClient
 
     def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        timeout: float = TIMEOUT,
-        deadline: float | None = None,
-        transport: Any = None,
+        self, url: str, *, token: str | None = None, deadline: float | None = None, transport: Any = None
     ) -> None:
         if deadline is not None and not deadline > 0:
             raise ValueError(f"deadline must be positive, got {deadline!r}: it is how many seconds a call may take")
-        self._timeout, self._deadline = timeout, math.inf if deadline is None else deadline
-        self._http = self._kind(base_url=url, headers=_headers(token), transport=transport)
+        self._deadline = math.inf if deadline is None else deadline
+        headers = {"content-type": "application/json"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token.strip()}"  # files end with a line break
+        self._http = self._kind(base_url=url, headers=headers, transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
 
     async def _send(self, **request: Any) -> httpx.Response:
-        raise NotImplementedError
+        response: httpx.Response = await self._http.request(**request)
+        return response
 
     async def _sleep(self, seconds: float) -> None:
-        raise NotImplementedError
+        await asyncio.sleep(seconds)
 
-    async def _call(self, method: str, path: str, json: Any = None, *, safe: bool = True) -> Any:
+    async def _call(self, method: str, path: str, body: Any = None, *, safe: bool = True) -> Any:
         """Return the JSON of an answer; a request that is `safe` is sent again though its outcome is unknown."""
+        content = None if body is None else _json(body)
         end = time.monotonic() + self._deadline
         for attempt in itertools.count():
-            timeout = min(self._timeout, max(0.001, end - time.monotonic()))
+            timeout = min(TIMEOUT, max(0.001, end - time.monotonic()))
             result: Result
             try:
-                result = await self._send(method=method, url=path, json=json, timeout=timeout)
+                result = await self._send(method=method, url=path, content=content, timeout=timeout)
             except httpx.TransportError as problem:
                 result = problem
             pause = _pause(attempt, result if isinstance(result, httpx.Response) else None)
@@ -112,7 +122,7 @@ class _Calls:
 
     async def reward(self, event_id: str, reward: float) -> bool:
         """Send the reward of a decision; return whether it is learned, which it is not after the window."""
-        return bool((await self._call("POST", "/v1/rewards", _reward(event_id, reward)))["learned"])
+        return bool((await self._call("POST", "/v1/rewards", {"event_id": event_id, "reward": reward}))["learned"])
 
     async def decide_batch(
         self,
@@ -131,13 +141,13 @@ class _Calls:
 
     async def reward_batch(self, rewards: Mapping[str, float]) -> list[bool | ServiceError]:
         """Send up to 1,000 rewards by event id; return for each whether it is learned, or why it is refused."""
-        items = [_reward(event_id, reward) for event_id, reward in rewards.items()]
+        items = [{"event_id": event_id, "reward": reward} for event_id, reward in rewards.items()]
         answers = await self._call("POST", "/v1/rewards/batch", items) if items else []
         return [_error(each) or bool(each["learned"]) for each in answers]
 
     async def put_arm(self, arm: str, features: Mapping[str, Any] | None = None) -> None:
         """Add an arm, or replace its features."""
-        await self._call("PUT", _path("arms", arm), {"features": _features("features", features)}, safe=False)
+        await self._call("PUT", _path("arms", arm), {"features": dict(features or {})}, safe=False)
 
     async def retire_arm(self, arm: str) -> None:
         """Retire an arm: it is no longer a candidate."""
@@ -156,30 +166,7 @@ class _Calls:
         return dict(await self._call("GET", _path("decisions", event_id)))
 
 
-class AsyncClient(_Calls):
-    """The same as `Client` for asynchronous code."""
-
-    _kind = httpx.AsyncClient
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *problem: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def _send(self, **request: Any) -> httpx.Response:
-        response: httpx.Response = await self._http.request(**request)
-        return response
-
-    async def _sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
-class _SyncCalls(_Calls):
+class _Blocking(AsyncClient):
     """Calls that never suspend, because they send and wait synchronously."""
 
     _kind = httpx.Client
@@ -215,25 +202,17 @@ class Client:
         Address of the service, for example ``"http://127.0.0.1:8000"``.
     token : str, optional
         The token that the service asks for.
-    timeout : float
-        Seconds that an attempt may wait: for the connection, and for every piece of the answer.
     deadline : float, optional
         Seconds after which a call ends and raises the last error. Without it, a call ends after eight attempts: 3 to 6
         seconds if nobody listens, two minutes if a service listens and never answers.
-    transport : httpx.BaseTransport, optional
+    transport : optional
         Transport of httpx, for tests.
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        timeout: float = TIMEOUT,
-        deadline: float | None = None,
-        transport: httpx.BaseTransport | None = None,
+        self, url: str, *, token: str | None = None, deadline: float | None = None, transport: Any = None
     ) -> None:
-        self._calls = _SyncCalls(url, token=token, timeout=timeout, deadline=deadline, transport=transport)
+        self._calls = _Blocking(url, token=token, deadline=deadline, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -245,10 +224,10 @@ class Client:
         """Close the connections."""
         self._calls._http.close()
 
-    decide, reward = _sync(_Calls.decide), _sync(_Calls.reward)
-    decide_batch, reward_batch = _sync(_Calls.decide_batch), _sync(_Calls.reward_batch)
-    put_arm, retire_arm, promote = _sync(_Calls.put_arm), _sync(_Calls.retire_arm), _sync(_Calls.promote)
-    arms, decision = _sync(_Calls.arms), _sync(_Calls.decision)
+    decide, reward = _sync(AsyncClient.decide), _sync(AsyncClient.reward)
+    decide_batch, reward_batch = _sync(AsyncClient.decide_batch), _sync(AsyncClient.reward_batch)
+    put_arm, retire_arm, promote = _sync(AsyncClient.put_arm), _sync(AsyncClient.retire_arm), _sync(AsyncClient.promote)
+    arms, decision = _sync(AsyncClient.arms), _sync(AsyncClient.decision)
 
 
 def _path(kind: str, name: str) -> str:
@@ -256,36 +235,24 @@ def _path(kind: str, name: str) -> str:
 
 
 def _decision(user: Mapping[str, Any] | None, candidates: Sequence[str] | None, event_id: str | None) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "event_id": secrets.token_hex(12) if event_id is None else _plain("event_id", event_id),
-        "user": _features("user", user),
-    }
     if isinstance(candidates, str):
         raise TypeError(f"candidates must be a list of ids, got {candidates!r}: pass [{candidates!r}]")
-    if candidates is not None:
-        body["candidates"] = [_plain("candidates", arm) for arm in candidates]
-    return body
+    named = {} if candidates is None else {"candidates": list(candidates)}
+    return {"event_id": secrets.token_hex(12) if event_id is None else event_id, "user": dict(user or {}), **named}
 
 
-def _reward(event_id: str, reward: float) -> dict[str, Any]:
-    return {"event_id": _plain("event_id", event_id), "reward": _plain("reward", reward)}
+def _json(body: Any) -> str:
+    try:
+        return json.dumps(body, allow_nan=False, default=_plain)
+    except ValueError:
+        raise ValueError("a value is NaN or infinite, which JSON does not have: pass a number or None") from None
 
 
-def _features(name: str, features: Mapping[str, Any] | None) -> dict[str, Any]:
-    if features is not None and not hasattr(features, "keys"):
-        raise TypeError(f"{name} must be a dict of features, got {features!r}: pass names and values")
-    return {key: _plain(f"{name}[{key!r}]", value) for key, value in dict(features or {}).items()}
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Convert a value to one that JSON has: numbers of NumPy become those of Python."""
+def _plain(value: Any) -> Any:
+    """Convert numbers of NumPy to those of Python."""
     if getattr(value, "ndim", None) == 0:
-        value = value.item()
-    if not isinstance(value, str | int | float | None):
-        raise TypeError(f"{name} must be a text, a number or None, got {value!r} ({type(value).__name__}): convert it")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}, which JSON does not have: pass a number, or None if it is missing")
-    return value
+        return value.item()
+    raise TypeError(f"cannot send {value!r} ({type(value).__name__}): convert it to a text, a number or None")
 
 
 def _decided(body: Mapping[str, Any]) -> Decided:
@@ -324,12 +291,3 @@ def _pause(attempt: int, response: httpx.Response | None = None) -> float:
     if retry_after.isdigit():
         return min(LONGEST_PAUSE, float(retry_after)) + random.random() / 2
     return float(min(5.0, 0.05 * 2**attempt) * (0.5 + random.random() / 2))
-
-
-def _headers(token: str | None) -> dict[str, str]:
-    if token is None:
-        return {}
-    token = token.strip()  # files end with a line break
-    if not token or not token.isascii() or not token.isprintable():
-        raise ValueError(f"token must be printable ASCII, got {len(token)} characters that are not: check its file")
-    return {"authorization": f"Bearer {token}"}

@@ -166,7 +166,8 @@ def test_a_call_ends_by_its_deadline(kind: Any, monkeypatch: pytest.MonkeyPatch)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         for timeout, least in ((0.1, 0.3), (15.0, 0.5)):  # several attempts, and less than one
-            client, began = kind(url, timeout=timeout, deadline=0.5), time.monotonic()
+            monkeypatch.setattr(clients, "TIMEOUT", timeout)
+            client, began = kind(url, deadline=0.5), time.monotonic()
             with pytest.raises(httpx.TransportError):
                 client.decide(USER) if kind is Client else asyncio.run(client.decide(USER))
             assert least <= time.monotonic() - began < 2
@@ -201,15 +202,14 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (({"age": np.array([1, 2])},), TypeError, r"user\['age'\] must be a text, a number or None, got array"),
-        (({"age": {1}},), TypeError, r"user\['age'\] must be .* got \{1\} \(set\): convert it"),
-        (({"age": float("nan")},), ValueError, r"user\['age'\] is nan, which JSON does not have"),
+        (({"age": np.array([1, 2])},), TypeError, r"cannot send array\(\[1, 2\]\) \(ndarray\): convert it"),
+        (({"age": float("nan")},), ValueError, "NaN or infinite, which JSON does not have"),
         (({}, "a"), TypeError, r"candidates must be a list of ids, got 'a': pass \['a'\]"),
-        (({}, [b"a"]), TypeError, r"candidates must be .* got b'a' \(bytes\)"),
-        (("age",), TypeError, "user must be a dict of features, got 'age'"),
     ],
 )
-def test_what_cannot_be_sent_is_said_before(arguments: Any, error: type[Exception], words: str) -> None:
+def test_values_that_json_does_not_have_are_refused_before_sending(
+    arguments: Any, error: type[Exception], words: str
+) -> None:
     seen: list[Any] = []
     with echo(seen) as client, pytest.raises(error, match=words):
         client.decide(*arguments)
@@ -220,6 +220,3 @@ def test_a_token_may_end_with_a_line_break() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[request.headers["authorization"]]))
     with Client("http://service", token="abc\n", transport=transport) as client:
         assert client.arms() == ["Bearer abc"]
-    for token in ("", " \n", "a\nb", "ä"):
-        with pytest.raises(ValueError, match="token must be printable ASCII"):
-            Client("http://service", token=token)
