@@ -41,7 +41,7 @@ from hybandits.service.commands import (
 )
 from hybandits.service.log import ARMS, Arm, Decision, EventRows, Reward, StoreError, Value, decode_ids
 from hybandits.service.metrics import Metrics
-from hybandits.service.page import locked_page, page_response
+from hybandits.service.page import page_response
 from hybandits.service.view import View, Views
 from hybandits.service.writer import Writer, answer_of
 
@@ -339,7 +339,7 @@ async def page(service: Service, scope: Scope) -> Response:
     except Refused as refused:
         if refused.status != 401:
             raise
-        return locked_page(refused=header(scope, b"authorization") is not None)
+        return page_response(None, refused=header(scope, b"authorization") is not None)
     return page_response(await service.views.newest())
 
 

@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from hybandits.service.view import ENOUGH, Band, Comparison, Curves, View
+from hybandits.service.view import ENOUGH, Comparison, Curves, View
 
 NOTHING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
@@ -35,18 +35,12 @@ NAME = 28
 WIDTH, HEIGHT = 1000, 300
 """Coordinates of figures."""
 
-PAUSE = 100
-"""Distance between stretches of time, in these coordinates, from which on no line connects them."""
 
-
-def page_response(view: View) -> Response:
-    """Return the dashboard."""
+def page_response(view: View | None, *, refused: bool = False) -> Response:
+    """Return the dashboard, or without a view the form for the token; `refused`: one was sent and is wrong."""
+    if view is None:
+        return Response(page(None, refused=refused), 401, {**headers(), "www-authenticate": "Bearer"}, "text/html")
     return Response(page(view), 200, headers(), "text/html")
-
-
-def locked_page(*, refused: bool) -> Response:
-    """Return the question for the token; `refused` says that one was sent and is wrong."""
-    return Response(page(None, refused=refused), 401, {**headers(), "www-authenticate": "Bearer"}, "text/html")
 
 
 def page(view: View | None, *, refused: bool = False) -> str:
@@ -187,13 +181,7 @@ def verdict(comparison: Comparison) -> tuple[str, str]:
         return "more", "Its reward per decision is higher than that of the live policy."
     if difference.high < 0:
         return "less", "Its reward per decision is lower than that of the live policy."
-    unclear = "It is not clear yet which one is better."
-    if comparison.more is None:
-        return "open", unclear
-    more = f"About {count(comparison.more)} more {'decision' if comparison.more == 1 else 'decisions'}"
-    if comparison.to == "tell":
-        return "open", f"{unclear} {more} will tell, if the results go on as they have so far."
-    return "open", f"{unclear} {more} will halve the width of the interval."
+    return "open", "It is not clear yet which one is better."
 
 
 def _digits(scale: float) -> int:
@@ -249,46 +237,29 @@ def _stretches(curves: Curves, span: tuple[float, float]) -> list[tuple[float, f
     return [(x(each - curves.seconds), x(each)) for each in curves.ends]
 
 
-def _lines(curves: Curves, stretches: Sequence[tuple[float, float]], axis: Axis) -> dict[str, str]:
-    return {
-        "live": _path(stretches, curves.live.mean, axis),
-        "live_band": _area(stretches, curves.live, axis),
-        "uniform": _path(stretches, curves.uniform.mean, axis),
-        "uniform_band": _area(stretches, curves.uniform, axis),
-    }
-
-
 Point = tuple[float, float]
 
 
-def _traces(stretches: Sequence[tuple[float, float]], values: Sequence[float | None], axis: Axis) -> list[list[Point]]:
-    """Return the points of a curve, which is interrupted by long pauses and stays as it was in short ones."""
-    traces: list[list[Point]] = []
-    before = -math.inf
+def _lines(curves: Curves, stretches: Sequence[tuple[float, float]], axis: Axis) -> dict[str, str]:
+    lines = {}
+    for name, band in (("live", curves.live), ("uniform", curves.uniform)):
+        mean, upper, lower = (_points(stretches, values, axis) for values in (band.mean, band.high, band.low))
+        lines[name], lines[f"{name}_band"] = _path(mean), _path(upper + lower[::-1])
+    return lines
+
+
+def _points(stretches: Sequence[tuple[float, float]], values: Sequence[float | None], axis: Axis) -> list[Point]:
+    """Return the points of a curve, which stays as it was where nothing happened."""
+    points: list[Point] = []
     for (left, right), value in zip(stretches, values, strict=True):
-        if value is None:
-            continue
-        y = axis.y(value)
-        if left - before > PAUSE:
-            traces.append([(left, y)])
-        elif left > before:
-            traces[-1].append((left, traces[-1][-1][1]))
-        traces[-1].append((right, y))
-        before = right
-    return traces
+        if value is not None:
+            y = axis.y(value)
+            points += [(left, points[-1][1] if points else y), (right, y)]
+    return points
 
 
-def _path(stretches: Sequence[tuple[float, float]], values: Sequence[float | None], axis: Axis) -> str:
-    return "".join(f"M{_joined(trace)}" for trace in _traces(stretches, values, axis))
-
-
-def _area(stretches: Sequence[tuple[float, float]], band: Band, axis: Axis) -> str:
-    upper, lower = (_traces(stretches, values, axis) for values in (band.high, band.low))
-    return "".join(f"M{_joined(high + low[::-1])}Z" for high, low in zip(upper, lower, strict=True))
-
-
-def _joined(points: Sequence[Point]) -> str:
-    return "L".join(f"{x} {y}" for x, y in points)
+def _path(points: Sequence[Point]) -> str:
+    return f"M{'L'.join(f'{x} {y}' for x, y in points)}" if points else ""
 
 
 def _shares(curves: Curves, stretches: Sequence[tuple[float, float]]) -> list[str]:

@@ -25,9 +25,6 @@ LEVEL = 0.95
 ENOUGH = 100
 """Rewards before an asymptotic sequence is shown."""
 
-FORESEEN = 10**9
-"""Largest number of further decisions that is foreseen."""
-
 _TAIL = (1 - LEVEL) / 2
 
 
@@ -41,16 +38,10 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The reward per decision that a policy would have had, and its difference from the live policy's.
-
-    About `more` further decisions are needed to tell the difference from 0 if its mean and variance stay as they are;
-    where that is not foreseen, `to` is "halve": to bring the bounds half as far apart.
-    """
+    """The reward per decision that a policy would have had, and its difference from the live policy's."""
 
     value: Estimate
     difference: Estimate
-    more: int | None = None
-    to: str = "tell"
 
 
 class Side(NamedTuple):
@@ -80,19 +71,17 @@ def live_rewards(summary: Summary, terms: Sequence[Terms]) -> list[Estimate]:
 def compared(summary: Summary, sums: Compared, weights: Largest) -> Comparison:
     """Compare a policy that did not decide with the live policy."""
     (value,) = weighted(summary, [sums.value], weights)
-    ranged = summary.rewards is not None and weights.first > 0
-    sides = (Side(2.0), above(weights)) if ranged else (Side(None), Side(None))
-    (gain,) = _estimates([sums.difference], sides, (-1.0, 1.0) if ranged else None, 0.0, unit_of(summary)[1])
-    if gain.low is None or gain.high is None or gain.low > 0 or gain.high < 0:
-        return Comparison(value, gain)
-    return Comparison(value, gain, *_more(sums.difference, *sides))
+    (difference,) = weighted(summary, [sums.difference], weights, difference=True)
+    return Comparison(value, difference)
 
 
-def weighted(summary: Summary, terms: Sequence[Terms], weights: Largest) -> list[Estimate]:
-    """Return estimates of rewards that count with weights, from their sums."""
-    ranged = summary.rewards is not None and weights.first > 0
-    sides = (Side(1.0), above(weights)) if ranged else (Side(None), Side(None))
-    return _estimates(terms, sides, (0.0, 1.0) if ranged else None, *unit_of(summary))
+def weighted(summary: Summary, terms: Sequence[Terms], weights: Largest, *, difference: bool = False) -> list[Estimate]:
+    """Return estimates of rewards that count with weights, or of differences from the live policy, from their sums."""
+    low, width = unit_of(summary)
+    start, ends, scale = (0.0, (-1.0, 1.0), 2.0) if difference else (low, (0.0, 1.0), 1.0)
+    if summary.rewards is None or not weights.first:
+        return _estimates(terms, (Side(None), Side(None)), None, start, width)
+    return _estimates(terms, (Side(scale), above(weights)), ends, start, width)
 
 
 def so_far(terms: Sequence[Terms]) -> list[Terms]:
@@ -128,28 +117,6 @@ def _estimates(
         )
         for i in range(len(terms))
     ]
-
-
-def _more(terms: Terms, lower: Side, upper: Side) -> tuple[int | None, str]:
-    """Return about how many more terms tell the difference from 0, or make the bounds half as wide."""
-    n, mean, variance = terms.n, terms.total / terms.n, terms.spread / terms.n
-    later = n * 2.0 ** np.arange(0, 40, 0.25)
-    below, beyond = (side.radius(later, variance * later) for side in (lower, upper))
-    tells = np.flatnonzero((below if mean > 0 else beyond) < abs(mean))
-    if len(tells) and later[tells[0]] - n <= FORESEEN:
-        return _rounded(later[tells[0]] - n), "tell"
-    halves = np.flatnonzero(below + beyond <= (below[0] + beyond[0]) / 2)
-    return (_rounded(later[halves[0]] - n) if len(halves) else None), "halve"
-
-
-def _rounded(number: float) -> int:
-    """Round a number to two digits.
-
-    >>> _rounded(123_456.7), _rounded(7)
-    (120000, 7)
-    """
-    number = max(1, round(number))
-    return round(number, 2 - len(str(number)))
 
 
 ARMS = 25

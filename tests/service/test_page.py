@@ -151,12 +151,14 @@ def test_the_axis_of_time_ends_at_the_present() -> None:
     assert max(x for x, _ in path(forgotten, "line live")) == 500
 
 
-def test_long_pauses_are_gaps() -> None:
+def test_curves_stay_as_they_were_where_nothing_happened() -> None:
     curves = a_view().curves
+    live = Band([0.5] * 5 + [0.6] * 5, *(curves.live.low, curves.live.high))
     ends = [*curves.ends[:5], *(end + 20 for end in curves.ends[5:])]
-    html = content(a_view(curves=msgspec.structs.replace(curves, ends=ends), seen=1_030.0))
-    (line,) = re.findall(r'class="line live" d="([^"]*)"', html)
-    assert line.count("M") == 2
+    line = path(a_view(curves=msgspec.structs.replace(curves, ends=ends, live=live), seen=1_030.0), "line live")
+    before, after, then = line[9:12]
+    assert after[0] > before[0] + 600
+    assert before[1] == after[1] > then[1]
 
 
 # ------------------------------------------------------------------ in a browser
