@@ -101,7 +101,6 @@ class ModelState:
         self._due: list[tuple[log.Decision, float]] = []  # decisions and rewards that policies have yet to learn
         self._recent: dict[int, log.Row] = {}  # decisions by their numbers
         self.known: dict[str, log.EventRows] = {}  # the same by their events, with their rewards
-        self._older: dict[int, FloatArray] = {}
         self._reading: log.Store
 
     def apply(self, rows: Iterable[log.Row], reading: log.Store) -> None:
@@ -251,39 +250,36 @@ class ModelState:
         """Return the vectors of the chosen arms, in the versions that the decisions name."""
         if not self.features.arm:
             return len(decisions)
-        slots = [self.arms[decision.arm].slot for decision in decisions]
-        vectors: FloatArray = self._vectors[slots]
-        for i, decision in enumerate(decisions):
-            if decision.arm_version != self.arms[decision.arm].version:
-                vectors[i] = self._older_vector(decision.arm_version)
+        arms = [self.arms[decision.arm] for decision in decisions]
+        vectors: FloatArray = self._vectors[[arm.slot for arm in arms]]
+        older = [i for i, arm in enumerate(arms) if arm.version != decisions[i].arm_version]
+        versions = sorted({decisions[i].arm_version for i in older})
+        described = dict(zip(versions, self._reading.by_number(versions), strict=True))
+        for i in older:
+            vectors[i] = self.arm_vector(described[decisions[i].arm_version].content.features)  # type: ignore[union-attr]
         return vectors
-
-    def _older_vector(self, version: int) -> FloatArray:
-        if version not in self._older:
-            (row,) = self._reading.by_number([version])
-            assert isinstance(row.content, log.Arm)
-            if len(self._older) >= REMEMBERED:
-                self._older.clear()
-            self._older[version] = self.arm_vector(row.content.features)
-        return self._older[version]
 
     def pool(self, candidates: log.Candidates) -> Pool:
         """Return the candidates that are named, or all active arms."""
         named = bytes(candidates)
-        pool = self._pools.get(named)
-        if pool is None:
+        if named not in self._pools:
             if candidates == log.ALL:
-                pool = self._pool(log.ALL, [arm for arm, known in self.arms.items() if known.active])
+                ids = [arm for arm, known in self.arms.items() if known.active]
             else:
-                pool = self._checked_pool(named)
+                ids = self._checked_ids(named)
+                candidates = log.encode_ids(ids)
+            if not ids:
+                detail = "There are no candidates. PUT arms first, and name at least one."
+                raise Refused(422, detail, field="candidates", value=[])
+            vectors = self._vectors[[self.arms[arm].slot for arm in ids]] if self.features.arm else len(ids)
             if len(self._pools) >= NAMED:
                 self._pools.clear()
-            self._pools[named] = pool
-        return pool
+            self._pools[named] = Pool(candidates, ids, vectors)
+        return self._pools[named]
 
-    def _checked_pool(self, named: bytes) -> Pool:
+    def _checked_ids(self, named: bytes) -> list[str]:
         try:
-            candidates = _ids.decode(named)
+            candidates: list[str] = _ids.decode(named)
         except UNREADABLE as problem:
             refused = unreadable(named, problem)
             raise Refused(refused.status, refused.detail, field="candidates", value=refused.value) from None
@@ -300,16 +296,7 @@ class ModelState:
                 seen.add(arm)
                 continue
             raise Refused(422, why, field="candidates", value=arm)
-        return self._pool(log.encode_ids(candidates), candidates)
-
-    def _pool(self, named: log.Candidates, ids: list[str]) -> Pool:
-        if not ids:
-            raise Refused(
-                422, "There are no candidates. PUT arms first, and name at least one.", field="candidates", value=[]
-            )
-        if not self.features.arm:
-            return Pool(named, ids, len(ids))
-        return Pool(named, ids, self._vectors[[self.arms[arm].slot for arm in ids]])
+        return candidates
 
     def decide_batch(self, events: Sequence[Decide]) -> list[log.Decision | Refused]:
         """Decide, without changing the model; all events have ids.
@@ -399,9 +386,7 @@ class ModelState:
     @classmethod
     def opened(cls, store: log.Store) -> ModelState:
         """Return the state at the first row."""
-        first = next(store.rows(0, 1), None)
-        if first is None:
-            raise ValueError("the log is empty: start it with a bandit.toml")
+        (first,) = store.rows(0, 1)
         assert isinstance(first.content, log.Opened)
         state = cls(Bandit.from_plain(first.content.bandit))
         state.apply([first], store)

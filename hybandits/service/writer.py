@@ -109,27 +109,22 @@ class Writer:
         self.state = self._opened(bandit)
 
     def _opened(self, bandit: Bandit | None) -> ModelState:
+        if bandit is not None and self.store.last()[0] == 0:
+            with self.store.writing():
+                if self.store.last()[0] == 0:  # no other server has been faster
+                    opened = log.Opened(log.SCHEMA, bandit.with_seed().plain())
+                    self.store.append([log.Row(1, self._clock(), opened)])
         state = ModelState.restored(self.store)
         if state is None:
-            if bandit is None:
-                raise ValueError("the log is empty: start it with a bandit.toml")
-            with self.store.writing() as transaction:
-                if transaction.last()[0] == 0:  # no other server has been faster
-                    transaction.append([log.Row(1, self._clock(), log.Opened(log.SCHEMA, bandit.with_seed().plain()))])
-            state = ModelState.restored(self.store)
-            assert state is not None
+            raise ValueError("the log is empty: start it with a bandit.toml")
         if bandit is not None:
-            state = self._changed(state, bandit)
+            with self.store.writing():
+                state.apply(self.store.rows(state.row), self.store)
+                refuse_ended(state, self.store)
+                rows = self._changes(state, bandit)
+                self.store.append(rows)
+            state.apply(rows, self.store)
         self._snapshot_row = state.resumed
-        return state
-
-    def _changed(self, state: ModelState, bandit: Bandit) -> ModelState:
-        with self.store.writing() as transaction:
-            state.apply(transaction.rows(state.row), transaction)
-            refuse_ended(state, self.store)
-            rows = self._changes(state, bandit)
-            transaction.append(rows)
-        state.apply(rows, self.store)
         return state
 
     def _changes(self, state: ModelState, bandit: Bandit) -> list[log.Row]:
@@ -298,9 +293,10 @@ class Writer:
 
     def _transact(self, take: Callable[[], Sequence[Command]]) -> tuple[list[Outcome], list[log.Row]]:
         """Serve commands in a transaction; return the outcomes, and the rows that are on disk now."""
-        with self.store.writing() as store:
+        store = self.store
+        with store.writing():
             self.state.apply(store.rows(self.state.row), store)
-            refuse_ended(self.state, self.store)
+            refuse_ended(self.state, store)
             pending = Pending(self.state, store, self._now())
             pending.close_what_is_due()
             commands = take()
@@ -342,8 +338,8 @@ def refuse_ended(state: ModelState, store: log.Store) -> None:
 class Pending:
     """The rows that a transaction is about to write."""
 
-    def __init__(self, state: ModelState, transaction: log.Store, now: int) -> None:
-        self.state, self.transaction, self.now = state, transaction, now
+    def __init__(self, state: ModelState, store: log.Store, now: int) -> None:
+        self.state, self.store, self.now = state, store, now
         self.rows: list[log.Row] = []
         self.closed = state.closed
         self._arms: dict[str, log.Row] = {}
@@ -360,7 +356,7 @@ class Pending:
         first = self.state.first_open
         if first is None or not self._is_over(first):
             return
-        open_ = self.transaction.first_decisions(self.state.closed, MOST_CLOSED)
+        open_ = self.store.first_decisions(self.state.closed, MOST_CLOSED)
         self.closed = max(number for number, time in open_ if self._is_over(time))
         self._write(log.Closed(self.closed))
 
@@ -374,7 +370,7 @@ class Pending:
         events = {command.event_id for command in commands if isinstance(command, Decide | GiveReward)}
         self.events = {event: known for event in events if event and (known := self.state.known.get(event)) is not None}
         if unknown := sorted(event for event in events if event and event not in self.events):
-            self.events |= self.transaction.find(unknown)
+            self.events |= self.store.find(unknown)
         self._decided = self._decide_together(commands)
         outcomes: list[Outcome] = []
         for command in commands:
