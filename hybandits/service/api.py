@@ -28,16 +28,17 @@ from hybandits.service.access import Tokens, header
 from hybandits.service.commands import (
     LONGEST,
     Answer,
+    ArmFeatures,
     Command,
     Decide,
-    Decoder,
     GiveReward,
-    OfArm,
     Outcome,
     Promote,
     PutArm,
     Refused,
     Retire,
+    decode,
+    decode_batch,
 )
 from hybandits.service.log import ARMS, Arm, Decision, EventRows, Reward, StoreError, Value, decode_ids
 from hybandits.service.metrics import Metrics
@@ -176,8 +177,7 @@ class Endpoint:
         self.token, self.manage = token, manage
         self._handler = handler
         self._parameters = inspect.signature(handler).parameters.keys()
-        decoder: Decoder[Any] = Decoder(body) if body is not None else None  # type: ignore[assignment]
-        self._decode = None if body is None else decoder.batch if batch else decoder.one
+        self._decoder = None if body is None else msgspec.json.Decoder(body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         service: Service = scope["app"].state.service
@@ -193,9 +193,9 @@ class Endpoint:
         try:
             service.access.check(scope, token=self.token, manage=self.manage)
             arguments: dict[str, Any] = {}
-            if self._decode is not None:
-                body = await read_body(scope, receive)
-                arguments["body"] = self._decode(body if body or self.required else b"{}")
+            if self._decoder is not None:
+                body = await read_body(scope, receive) or (b"" if self.required else b"{}")
+                arguments["body"] = (decode_batch if self.batch else decode)(self._decoder, body)
             if "id" in self._parameters:
                 arguments["id"] = _id(scope)
             if "scope" in self._parameters:
@@ -306,16 +306,16 @@ async def arms(service: Service) -> Answer:
     return Answer(200, [ArmState(arm, each.active, each.features, each.version) for arm, each in arms])
 
 
-@endpoint("PUT", "/v1/arms/{id}", {201: ArmState, 200: ArmState}, body=PutArm, required=False, manage=True)
-async def put_arm(service: Service, id: str, body: PutArm) -> Answer:
+@endpoint("PUT", "/v1/arms/{id}", {201: ArmState, 200: ArmState}, body=ArmFeatures, required=False, manage=True)
+async def put_arm(service: Service, id: str, body: ArmFeatures) -> Answer:
     """Add an arm, or replace its features."""
-    return await service.request(OfArm(_arm_id(id), body))
+    return await service.request(PutArm(_arm_id(id), body.features))
 
 
 @endpoint("DELETE", "/v1/arms/{id}", {200: ArmState}, problems=(404,), manage=True)
 async def retire_arm(service: Service, id: str) -> Answer:
     """Retire an arm: it is no longer a candidate."""
-    return await service.request(OfArm(_arm_id(id), Retire()))
+    return await service.request(Retire(_arm_id(id)))
 
 
 def _arm_id(id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from http import HTTPStatus
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -47,14 +47,23 @@ class GiveReward(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=Fal
     reward: float
 
 
-class PutArm(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Add an arm, or replace its features."""
+class ArmFeatures(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The features of an arm."""
 
     features: dict[str, Given] = {}
 
 
+class PutArm(msgspec.Struct, frozen=True):
+    """Add an arm, or replace its features."""
+
+    arm: str
+    features: dict[str, Given]
+
+
 class Retire(msgspec.Struct, frozen=True):
     """Retire an arm."""
+
+    arm: str
 
 
 class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -63,14 +72,7 @@ class Promote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     policy: str
 
 
-class OfArm(msgspec.Struct, frozen=True):
-    """A command on an arm."""
-
-    arm: str
-    command: PutArm | Retire
-
-
-Command = Decide | GiveReward | OfArm | Promote
+Command = Decide | GiveReward | PutArm | Retire | Promote
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -121,31 +123,23 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 T = TypeVar("T")
 
 
-class Decoder(Generic[T]):
-    """Decoder of one kind of command, alone or in batches."""
+def decode(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
+    """Return the command in a body; raise `Refused`."""
+    try:
+        return decoder.decode(body)
+    except UNREADABLE as problem:
+        raise unreadable(bytes(body), problem) from None
 
-    def __init__(self, kind: type[T]) -> None:
-        self._one = msgspec.json.Decoder(kind)
 
-    def one(self, body: bytes | msgspec.Raw) -> T:
-        """Return the command in a body; raise `Refused`."""
+def decode_batch(decoder: msgspec.json.Decoder[T], body: bytes) -> list[T | Refused]:
+    """Return the commands of a batch; those that cannot be used are `Refused`."""
+    commands: list[T | Refused] = []
+    for item in decode(_items, body):
         try:
-            return self._one.decode(body)
-        except UNREADABLE as problem:
-            raise unreadable(bytes(body), problem) from None
-
-    def batch(self, body: bytes) -> list[T | Refused]:
-        """Return the commands of a batch; those that cannot be used are `Refused`."""
-        try:
-            return [self._item(item) for item in _items.decode(body)]
-        except UNREADABLE as problem:
-            raise unreadable(body, problem) from None
-
-    def _item(self, item: msgspec.Raw) -> T | Refused:
-        try:
-            return self.one(item)
+            commands.append(decode(decoder, item))
         except Refused as refused:
-            return refused
+            commands.append(refused)
+    return commands
 
 
 _items = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1, max_length=MOST)])

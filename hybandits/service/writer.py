@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import itertools
 import logging
@@ -14,7 +15,7 @@ import math
 import secrets
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from hybandits.service.commands import (
     Refused,
     unusable_features,
 )
-from hybandits.service.model_state import ModelState
+from hybandits.service.model_state import KnownArm, ModelState
 from hybandits.service.settings import CHANGEABLE, Bandit
 
 MOST_TOGETHER = 1_000
@@ -342,9 +343,9 @@ class Pending:
         self.state, self.store, self.now = state, store, now
         self.rows: list[log.Row] = []
         self.closed = state.closed
-        self._arms: dict[str, log.Row] = {}
+        self._arms: dict[str, KnownArm] = {}
         self._live = state.live
-        self.events: dict[str, log.EventRows] = {}
+        self.events: defaultdict[str, log.EventRows] = defaultdict(log.EventRows)
 
     def _write(self, content: log.Content) -> log.Row:
         row = log.Row(self.state.row + len(self.rows) + 1, self.now, content)
@@ -367,10 +368,10 @@ class Pending:
     def serve(self, commands: Sequence[Command]) -> list[Outcome]:
         """Serve commands in their order."""
         commands = [_with_event(command) if isinstance(command, Decide) else command for command in commands]
-        events = {command.event_id for command in commands if isinstance(command, Decide | GiveReward)}
-        self.events = {event: known for event in events if event and (known := self.state.known.get(event)) is not None}
-        if unknown := sorted(event for event in events if event and event not in self.events):
-            self.events |= self.store.find(unknown)
+        events = {command.event_id or "" for command in commands if isinstance(command, Decide | GiveReward)}
+        self.events.update((event, self.state.known[event]) for event in events & self.state.known.keys())
+        if unknown := sorted(events - self.events.keys()):
+            self.events.update(self.store.find(unknown))
         self._decided = self._decide_together(commands)
         outcomes: list[Outcome] = []
         for command in commands:
@@ -387,24 +388,21 @@ class Pending:
             return self._reward(command)
         if isinstance(command, Promote):
             return self._promote(command)
-        if isinstance(command.command, PutArm):
-            return self._put(command.arm, command.command)
+        if isinstance(command, PutArm):
+            return self._put(command.arm, command.features)
         return self._retire(command.arm)
 
     def _decide_together(self, commands: Sequence[Command]) -> dict[str, log.Decision | Refused]:
         """Return the decisions of all events that are new, by their ids, made for the first command of each."""
         events: dict[str, Decide] = {}
         for command in commands:
-            if (
-                isinstance(command, Decide)
-                and self.events.get(command.event_id or "", log.EventRows()).decision is None
-            ):
+            if isinstance(command, Decide) and self.events[command.event_id or ""].decision is None:
                 events.setdefault(command.event_id or "", command)
         return dict(zip(events, self.state.decide_batch(list(events.values())), strict=True))
 
     def _decide(self, command: Decide) -> Answer:
         event = command.event_id or ""
-        known = self.events.get(event, log.EventRows()).decision
+        known = self.events[event].decision
         if known is not None:
             decision = known.decision
             if decision.user != command.user or not _same_candidates(decision.candidates, command.candidates):
@@ -425,7 +423,7 @@ class Pending:
         if not math.isfinite(reward) or not low <= reward <= high:
             detail = f"The reward must lie between {low:g} and {high:g}, got {reward!r}."
             raise Refused(422, detail, field="reward", value=reward)
-        decision, known = self.events.get(event, log.EventRows())
+        decision, known = self.events[event]
         if decision is None:
             detail = f"This log has no decision with the event id {event!r}. Decide first, or use the id of a decision."
             raise Refused(404, detail, field="event_id", value=event)
@@ -443,34 +441,30 @@ class Pending:
         self.events[event] = log.EventRows(decision, self._write(content))
         return Answer(202 if late else 201, _reward_answer(content))
 
-    def _arm(self, arm: str) -> tuple[bool, bool, dict[str, Any] | None, int]:
-        known, pending = self.state.arms.get(arm), self._arms.get(arm)
-        if pending is None:
-            return (False, False, None, 0) if known is None else (True, known.active, known.features, known.version)
-        active = isinstance(pending.content, log.Arm)
-        return True, active, getattr(pending.content, "features", None), pending.number
+    def _arm(self, arm: str) -> KnownArm | None:
+        return self._arms.get(arm, self.state.arms.get(arm))
 
     def _retire(self, arm: str) -> Answer:
-        known, active, _, _ = self._arm(arm)
-        if not known:
+        known = self._arm(arm)
+        if known is None:
             detail = f"There is no arm {arm!r}{checks.nearest(arm, self.state.arms)}. GET /v1/arms lists them."
             raise Refused(404, detail, field="id", value=arm)
-        if active:
-            self._arms[arm] = self._write(log.Retired(arm))
+        if known.active:
+            self._write(log.Retired(arm))
+            self._arms[arm] = dataclasses.replace(known, active=False)
         return Answer(200, {"arm": arm, "active": False})
 
-    def _put(self, arm: str, command: PutArm) -> Answer:
-        self.state.check_names("arm", command.features)
+    def _put(self, arm: str, features: dict[str, log.Value]) -> Answer:
+        self.state.check_names("arm", features)
         try:
-            checks.finite("features", self.state.arm_vector(command.features), LIMIT)
+            checks.finite("features", self.state.arm_vector(features), LIMIT)
         except (TypeError, ValueError) as problem:
-            raise unusable_features("arm", command.features, problem) from None
-        known, active, features, version = self._arm(arm)
-        if not active or features != command.features:
-            self._arms[arm] = self._write(log.Arm(arm, command.features))
-            version = self._arms[arm].number
-        body = {"arm": arm, "active": True, "features": command.features, "version": version}
-        return Answer(200 if known else 201, body)
+            raise unusable_features("arm", features, problem) from None
+        before = known = self._arm(arm)
+        if known is None or not known.active or known.features != features:
+            known = self._arms[arm] = KnownArm(0, self._write(log.Arm(arm, features)).number, features)
+        body = {"arm": arm, "active": True, "features": features, "version": known.version}
+        return Answer(201 if before is None else 200, body)
 
     def _promote(self, command: Promote) -> Answer:
         name = command.policy

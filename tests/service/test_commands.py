@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.json import Decoder
 
-from hybandits.service.commands import Decide, Decoder, GiveReward, Promote, PutArm, Refused
+from hybandits.service.commands import ArmFeatures, Decide, GiveReward, Promote, Refused, decode, decode_batch
 
-DECISION, REWARD, ARM, PROMOTE = Decoder(Decide), Decoder(GiveReward), Decoder(PutArm), Decoder(Promote)
+DECISION, REWARD, ARM, PROMOTE = map(Decoder, (Decide, GiveReward, ArmFeatures, Promote))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_unusable_bodies_are_refused(
     decoder: Decoder[Any], body: bytes, status: int, field: str, value: Any, words: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        decoder.one(body)
+        decode(decoder, body)
     problem = json.loads(json.dumps(refused.value.document()))
     assert (problem["status"], problem["field"]) == (status, field)
     assert problem["value"] == value or problem["value"].endswith("…")
@@ -51,17 +52,17 @@ def test_unusable_bodies_are_refused(
 @pytest.mark.parametrize("body", [b'{"reward": ' + b"1" * 5_000 + b"}", b'{"' + b"x" * 1_000_000 + b'": 1}'])
 def test_long_requests_are_not_repeated_in_full(body: bytes) -> None:
     with pytest.raises(Refused) as refused:
-        DECISION.one(body)
+        decode(DECISION, body)
     assert len(json.dumps(refused.value.document())) < 3_000
 
 
 def test_items_of_a_batch_are_refused_one_by_one() -> None:
-    items = REWARD.batch(b'[{"event_id": "a:b", "reward": 1}, {"event_id": 1}, 7]')
+    items = decode_batch(REWARD, b'[{"event_id": "a:b", "reward": 1}, {"event_id": 1}, 7]')
     assert items[0] == GiveReward("a:b", 1.0)
     assert [(item.status, item.field) for item in items[1:]] == [(422, "event_id"), (422, "body")]  # type: ignore[union-attr]
     for body, field in ((b"[]", "body"), (b"[" + b"0," * 1_000 + b"0]", "body"), (b"{}", "body")):
         with pytest.raises(Refused) as refused:
-            REWARD.batch(body)
+            decode_batch(REWARD, body)
         assert (refused.value.status, refused.value.field) == (422, field)
 
 
@@ -71,4 +72,4 @@ VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_
 @given(st.dictionaries(st.text(), VALUES), st.none() | st.text(min_size=1, max_size=200))
 def test_every_text_is_read(user: dict[str, Any], event: str | None) -> None:
     body = json.dumps({"user": user, "event_id": event, "candidates": None})
-    assert DECISION.one(body.encode()).user == user
+    assert decode(DECISION, body.encode()).user == user

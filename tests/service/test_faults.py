@@ -11,7 +11,7 @@ import apsw
 import httpx
 import pytest
 
-from hybandits.service.commands import OfArm, PutArm
+from hybandits.service.commands import PutArm
 from hybandits.service.log import Closed, Decision, Store, StoreError, open_store
 from hybandits.service.model_state import ModelState
 from hybandits.service.sqlite import SqliteStore
@@ -181,7 +181,7 @@ def test_folding_goes_on_where_it_was_broken_off(
     service = writer(tmp_path, content, clock=clock)
     for i in range(12):
         for arm in "ab":  # described anew every time, so that learning looks up what they were
-            ask(service, OfArm(arm, PutArm({"price": i / 8})))
+            ask(service, PutArm(arm, {"price": i / 8}))
         decide(service, f"e{i}")
         if i >= 4:
             reward(service, f"e{i - 4}", 1.0 if i % 2 else 0.5)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from hybandits.service.commands import GiveReward, OfArm, Promote, PutArm
+from hybandits.service.commands import GiveReward, Promote, PutArm
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log import Row
 from hybandits.service.model_state import ModelState
@@ -91,7 +91,7 @@ def test_a_start_with_a_snapshot_reads_only_what_came_after_it(tmp_path: Path, m
     """Arms that are described anew all the time make a log long, too."""
     service = writer(tmp_path)
     for i in range(100):
-        outcome_of(service, OfArm("a", PutArm({"price": 10**40 + i / 7 if i % 2 else 10**40 + i})))
+        outcome_of(service, PutArm("a", {"price": 10**40 + i / 7 if i % 2 else 10**40 + i}))
     service.keep_snapshot()
     decide(service, "e")
     read: list[int] = []

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hybandits.service.access import Tokens
-from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm
+from hybandits.service.commands import Decide, GiveReward, PutArm
 from hybandits.service.page import brief, content, duration, headers, number, page, share, short
 from hybandits.service.view import Band, Comparison, Curves, Estimate, View, make_view
 from hybandits.service.writer import Writer
@@ -40,7 +40,7 @@ def played(path: Path, arms: list[str], decisions: int) -> Writer:
     service = writer(path, CLICKS, clock=clock, name="A page & <i>more</i>", challengers=[bold])
     random = np.random.default_rng(5)
     rates = dict(zip(arms, random.uniform(0.05, 0.5, len(arms)), strict=True))
-    service.serve([OfArm(arm, PutArm({"price": round(float(random.random()), 2)})) for arm in arms])
+    service.serve([PutArm(arm, {"price": round(float(random.random()), 2)}) for arm in arms])
     for start in range(0, decisions, 50):
         asked = [Decide(USER, event_id=f"event {i}") for i in range(start, min(start + 50, decisions))]
         answers = service.serve(asked)

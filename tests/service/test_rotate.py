@@ -10,7 +10,7 @@ import pytest
 
 import hybandits.service.model_state
 from hybandits.service.api import _active_at
-from hybandits.service.commands import Decide, GiveReward, OfArm, PutArm, Refused
+from hybandits.service.commands import Decide, GiveReward, PutArm, Refused
 from hybandits.service.export import EARLIER, NO_REWARD, OPEN, export
 from hybandits.service.log import ARMS, DECISION, Continued, Decision, Row, Store, StoreError, encode, open_store
 from hybandits.service.model_state import ModelState, walk
@@ -232,7 +232,7 @@ def test_rows_of_arms_stay_behind_unless_a_copied_decision_means_them(tmp_path: 
     service = writer(tmp_path, content, clock=clock)
     for i in range(35):
         for arm in ("b", "a", "c"):
-            ask(service, OfArm(arm, PutArm({"price": i / 7})))
+            ask(service, PutArm(arm, {"price": i / 7}))
         retire(service, "c")
         decide(service, f"e{i}")
         if i % 5:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hybandits.service import model_state
-from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Promote, PutArm, Refused
+from hybandits.service.commands import Answer, Decide, GiveReward, Promote, PutArm, Refused
 from hybandits.service.fingerprint import fingerprint
 from hybandits.service.log import ALL, Closed, Decision, StoreError, encode_ids
 from hybandits.service.sqlite import SqliteStore
@@ -94,7 +94,7 @@ def test_an_arm_that_has_changed_is_learned_as_it_was(tmp_path: Path) -> None:
         for i in range(20):
             decide(service, f"e{i}")
     for arm in "ab":
-        outcome_of(other, OfArm(arm, PutArm({"price": 9.0})))
+        outcome_of(other, PutArm(arm, {"price": 9.0}))
     for service in (plain, other):
         for i in range(20):
             reward(service, f"e{i}", i % 3)

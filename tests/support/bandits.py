@@ -14,7 +14,7 @@ import uvicorn
 
 from hybandits.service.access import Tokens
 from hybandits.service.api import application
-from hybandits.service.commands import Answer, Decide, GiveReward, OfArm, Outcome, PutArm, Retire
+from hybandits.service.commands import Answer, Command, Decide, GiveReward, Outcome, PutArm, Retire
 from hybandits.service.settings import Bandit, read_bandit
 from hybandits.service.sqlite import SqliteStore
 from hybandits.service.writer import Writer
@@ -59,10 +59,10 @@ def writer(
 def put(writer: Writer, *arms: str) -> None:
     """Make arms with different prices."""
     for i, arm in enumerate(arms):
-        assert ask(writer, OfArm(arm, PutArm({"price": i / 4}))).status in (200, 201)
+        assert ask(writer, PutArm(arm, {"price": i / 4})).status in (200, 201)
 
 
-def ask(writer: Writer, command: Decide | GiveReward | OfArm) -> Answer:
+def ask(writer: Writer, command: Command) -> Answer:
     """Serve one command that must be served."""
     outcome = outcome_of(writer, command)
     assert isinstance(outcome, Answer), outcome
@@ -83,7 +83,7 @@ def reward(writer: Writer, event: str, value: float) -> Answer:
 
 
 def retire(writer: Writer, arm: str) -> Answer:
-    return ask(writer, OfArm(arm, Retire()))
+    return ask(writer, Retire(arm))
 
 
 def models(writer: Writer) -> dict[str, bytes]:
